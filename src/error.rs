@@ -1,0 +1,141 @@
+//! Errors of the runtime's API: a stable code, a text for a developer, and where it helps a hint and a field.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The result of anything that can fail towards a client.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, as a client's program reads it. The table that maps each to its HTTP status is [`Code::status`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The body is not JSON.
+    BadJson,
+    /// A field has the wrong type or an impossible value.
+    InvalidField,
+    /// A required field is absent.
+    MissingField,
+    /// Variables that the agent requires have no value.
+    MissingVariables,
+    /// A paging cursor is unknown or malformed.
+    BadCursor,
+    /// No or unknown credentials.
+    Unauthenticated,
+    /// The credentials do not allow this.
+    Forbidden,
+    /// No such route or item.
+    NotFound,
+    /// No such thread, or not the caller's.
+    ThreadNotFound,
+    /// No such message in this thread.
+    MessageNotFound,
+    /// The catalog has no agent of that name.
+    AgentNotFound,
+    /// The route exists, the method does not.
+    MethodNotAllowed,
+    /// The body's content type is not accepted.
+    UnsupportedMediaType,
+    /// The thread was terminated (spec §30): it stays readable and refuses work.
+    Terminated,
+    /// The state of the thread forbids this now.
+    Conflict,
+    /// A body or value is over its limit, which the message names.
+    TooLarge,
+    /// An idempotency key came again with another body.
+    IdempotencyMismatch,
+    /// Too many requests.
+    RateLimited,
+    /// The thread's queue is full.
+    QueueFull,
+    /// Our fault; the id in the message is in the log.
+    Internal,
+    /// The definitions failed validation and are not served.
+    CatalogInvalid,
+    /// The object was restarted or lost in the middle; the same request may be sent again.
+    Overloaded,
+}
+
+impl Code {
+    /// The HTTP status of an answer with this code.
+    pub const fn status(self) -> u16 {
+        match self {
+            Code::BadJson | Code::InvalidField | Code::MissingField | Code::MissingVariables | Code::BadCursor => 400,
+            Code::Unauthenticated => 401,
+            Code::Forbidden => 403,
+            Code::NotFound | Code::ThreadNotFound | Code::MessageNotFound | Code::AgentNotFound => 404,
+            Code::MethodNotAllowed => 405,
+            Code::Terminated | Code::Conflict => 409,
+            Code::TooLarge => 413,
+            Code::UnsupportedMediaType => 415,
+            Code::IdempotencyMismatch => 422,
+            Code::RateLimited | Code::QueueFull => 429,
+            Code::Internal => 500,
+            Code::CatalogInvalid | Code::Overloaded => 503,
+        }
+    }
+
+    /// Whether the same request may succeed later without a change.
+    pub const fn retryable(self) -> bool {
+        matches!(self, Code::RateLimited | Code::QueueFull | Code::Overloaded)
+    }
+}
+
+/// An error of the API. `Display` is its message.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// The stable code.
+    pub code: Code,
+    /// What is wrong, in words.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The field of the request that is wrong.
+    pub field: Option<String>,
+    /// Seconds after which a retry makes sense (`Retry-After`).
+    pub retry_after_s: Option<u32>,
+}
+
+impl Error {
+    /// An error with a code and a message.
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error { code, message: message.into(), hint: None, field: None, retry_after_s: None }
+    }
+
+    /// A field of the request that is wrong.
+    pub fn field(field: &str, message: impl Into<String>) -> Error {
+        Error { field: Some(field.to_owned()), ..Error::new(Code::InvalidField, message) }
+    }
+
+    /// A required field that is absent.
+    pub fn missing(field: &str) -> Error {
+        Error { field: Some(field.to_owned()), ..Error::new(Code::MissingField, format!("`{field}` is required.")) }
+    }
+
+    /// A failure inside the runtime; `detail` goes to the log and, in development, to the developer.
+    pub fn internal(detail: impl std::fmt::Display) -> Error {
+        Error::new(Code::Internal, detail.to_string())
+    }
+
+    /// The same error with a hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The body of an answer: `{"error": {code, message, hint?, field?}}`.
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(object) = error.as_object_mut() {
+            if let Some(hint) = &self.hint {
+                object.insert("hint".into(), hint.clone().into());
+            }
+            if let Some(field) = &self.field {
+                object.insert("field".into(), field.clone().into());
+            }
+        }
+        json!({ "error": error })
+    }
+}

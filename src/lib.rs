@@ -1,0 +1,30 @@
+//! Bobbin: an agent runtime. This crate is its pure core: it cannot name Cloudflare, opens no socket and reads no
+//! clock; everything outside goes through one trait, [`thread::Host`].
+//!
+//! # Layout
+//!
+//! * [`spec`]: the definitions a developer writes (models, prompts, tools, agents), the catalog they are compiled
+//!   into, its validation, and the records a thread keeps (messages, tool calls, results). Plain data.
+//! * [`thread`]: the engine of one thread. Start at `thread/step.rs`: the seven-step cycle, in order.
+//! * [`models`]: the wire formats of model providers. Bytes in, bytes out.
+//! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
+//! * [`directory`]: which threads an owner has.
+//! * [`access`]: API keys, scopes, browser tokens.
+//! * [`http`]: requests and responses as data, as the engine hands them to its host.
+//! * [`error`]: every code an API answer may carry, and the status it maps to.
+//! * [`limits`]: every constant of the runtime, named once.
+//!
+//! The Cloudflare shell is the crate `bobbin-worker` (`worker/`); the simulated host that the engine is tested on
+//! is in `tests/engine/`.
+
+pub mod access;
+pub mod directory;
+pub mod error;
+pub mod http;
+pub mod limits;
+pub mod models;
+pub mod spec;
+pub mod thread;
+pub mod tools;
+
+pub use error::{Code, Error, Result};

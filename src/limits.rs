@@ -1,0 +1,95 @@
+//! Every constant of the runtime, named once. Times are microseconds unless the name says otherwise, sizes are bytes.
+
+/// One second in microseconds.
+pub const SECOND_US: i64 = 1_000_000;
+/// One day in microseconds.
+pub const DAY_US: i64 = 24 * 3600 * SECOND_US;
+
+/// Body of any request but a message post or a file.
+pub const REQUEST_BYTES: usize = 4 << 20;
+/// Body of `POST …/messages`.
+pub const MESSAGE_REQUEST_BYTES: usize = 12 << 20;
+/// `content` of one message.
+pub const CONTENT_BYTES: usize = 1 << 20;
+/// `metadata` of one message, and `tags` or `properties` of a thread, as JSON.
+pub const METADATA_BYTES: usize = 64 << 10;
+/// Rows of a page when the request does not say.
+pub const PAGE_DEFAULT: u32 = 100;
+/// Rows of a page at most.
+pub const PAGE_MAX: u32 = 500;
+/// Rows of a snapshot on a stream.
+pub const SNAPSHOT_ROWS: u32 = 100;
+/// Rows a resuming stream is sent one by one; beyond it gets a snapshot.
+pub const RESUME_ROWS: u32 = 500;
+/// Messages that wait for a run.
+pub const QUEUE_MESSAGES: u32 = 1_000;
+
+/// Steps of one run, whatever `maxSteps` says (spec §21). A larger `maxSteps` is a catalog error.
+pub const RUN_STEPS: u32 = 250;
+/// Identical tool errors in a row that stop a run (spec §19).
+pub const REPEATED_ERRORS: u32 = 8;
+/// Sequence numbers that a step reserves: its reply and up to 256 results.
+pub const BLOCK: i64 = 257;
+/// Tool calls in one reply; one with more is refused whole.
+pub const CALLS_PER_REPLY: usize = 256;
+/// Attempts at one model before the next fallback.
+pub const MODEL_ATTEMPTS: u32 = 2;
+/// Base of the backoff between attempts; doubled each time, with full jitter.
+pub const BACKOFF_US: i64 = SECOND_US;
+/// The longest `Retry-After` that is honoured.
+pub const RETRY_AFTER_MAX_US: i64 = 60 * SECOND_US;
+/// Wait for the first chunk of a model's answer that carries payload.
+pub const FIRST_CHUNK_US: i64 = 120 * SECOND_US;
+/// Silence between two chunks.
+pub const STALL_US: i64 = 45 * SECOND_US;
+/// Re-entries of one step after a crash.
+pub const RECOVERIES: u32 = 6;
+/// Runs of one call of an idempotent tool, first one included.
+pub const IDEMPOTENT_RUNS: u32 = 3;
+/// Outgoing requests of one event before the flow yields to a fresh alarm (free plan: 50 a request).
+pub const OUTGOING_PER_EVENT: u32 = 30;
+/// How long an alarm's handler holds for a flow before it hands over to a fresh alarm.
+pub const ALARM_HOLD_US: i64 = 14 * 60 * SECOND_US;
+
+/// Time limit of an http tool when it names none.
+pub const HTTP_TOOL_US: i64 = 60 * SECOND_US;
+/// The longest `timeoutMs` a tool may name, in milliseconds.
+pub const HTTP_TOOL_MAX_MS: u64 = 600_000;
+/// Answer of an http tool.
+pub const HTTP_TOOL_BYTES: usize = 1 << 20;
+/// Part of a failing http tool's body that the model is told.
+pub const HTTP_TOOL_ERROR_BYTES: usize = 1 << 10;
+/// Part of a tool result that enters the model's context; the row keeps the whole.
+pub const RESULT_IN_CONTEXT_BYTES: usize = 32 << 10;
+/// Text and tool calls of one reply together; a larger reply is refused whole.
+pub const REPLY_BYTES: usize = 1_200_000;
+
+/// Bytes of history per token of the model's context window.
+pub const BYTES_PER_TOKEN: f64 = 3.0;
+/// Part of the context window that history may fill.
+pub const WINDOW_SHARE: f64 = 0.7;
+/// History budget of a model whose window is not known.
+pub const WINDOW_BYTES: usize = 96 << 10;
+/// Messages of history at most.
+pub const WINDOW_MESSAGES: usize = 400;
+/// When history outgrows its budget the cut jumps, so that this share of the budget remains.
+pub const WINDOW_KEEP: f64 = 0.6;
+
+/// How long an idempotency key is remembered.
+pub const IDEMPOTENCY_US: i64 = DAY_US;
+/// Length of an idempotency key.
+pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
+/// Text of the running attempt that is kept for resuming streams.
+pub const PARTIAL_BYTES: usize = 1 << 20;
+/// One log row, as JSON.
+pub const LOG_ROW_BYTES: usize = 8 << 10;
+/// One logged request or response body.
+pub const LOG_BODY_BYTES: usize = 256 << 10;
+/// How long logged bodies are kept.
+pub const LOG_BODY_US: i64 = 7 * DAY_US;
+/// Comment that keeps an idle SSE response alive, milliseconds.
+pub const SSE_HEARTBEAT_MS: u32 = 15_000;
+/// An SSE response ends after this; the client resumes. Milliseconds.
+pub const SSE_LIFE_MS: u32 = 600_000;
+/// Longest life of a browser token, seconds.
+pub const TOKEN_TTL_S: u64 = 3_600;

@@ -1,0 +1,206 @@
+//! The wire formats of model providers: what a request looks like, how a stream is decoded, what a failure means.
+//! Pure: bytes in, bytes out. The engine (`thread/`) sends the request and feeds the decoder.
+//!
+//! * `openai`: chat completions, any base URL.
+//! * `demo`: the deterministic built-in model that needs no network.
+//! * `sse`: server-sent events, decoded from chunks cut anywhere.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::spec::message::ToolCall;
+
+/// One request to a model, in no provider's format (spec §4.2).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChatRequest {
+    /// The provider's id of the model.
+    pub model: String,
+    /// System prompt first, then history, oldest first. Calls and results are paired, and the last message is not
+    /// an assistant's: the engine's `context` sees to that.
+    pub messages: Vec<ChatMessage>,
+    /// Functions the model may call; empty sends none.
+    pub tools: Vec<ToolOffer>,
+    /// Whether it must, may or must not call one.
+    pub tool_choice: ToolChoice,
+    /// Whether one reply may carry several calls.
+    pub parallel_tool_calls: bool,
+    /// Merged into the body last; the model's under the prompt's.
+    pub options: Map<String, Value>,
+    /// Stable id of the thread, for sticky routing and caching.
+    pub user: Option<String>,
+}
+
+/// A message of a request (spec §4.3).
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChatMessage {
+    /// The rendered prompt.
+    System(String),
+    /// What the person (or the other side) said.
+    User(Vec<Part>),
+    /// What this side said: text, calls, or both.
+    Assistant {
+        /// Text, empty when there was none.
+        content: String,
+        /// The calls, in the order received.
+        tool_calls: Vec<ToolCall>,
+    },
+    /// The result of one call.
+    Tool {
+        /// Id of the call it answers.
+        call_id: String,
+        /// Name of the tool.
+        name: String,
+        /// The text of the result.
+        content: String,
+    },
+}
+
+/// A part of a user message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// Plain text.
+    Text(String),
+    /// An image, base64, with its media type.
+    Image {
+        /// `image/png`, …
+        media_type: String,
+        /// Base64 without a prefix.
+        data: String,
+    },
+}
+
+/// A function that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOffer {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments, already made strict (spec §5.4).
+    pub parameters: Value,
+    /// Whether every property is required, so that the provider's strict mode may be asked for.
+    pub strict: bool,
+}
+
+/// Whether the model must call a tool (spec §4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It must not.
+    None,
+    /// It must.
+    Required,
+}
+
+/// A piece of a streamed answer (spec §4.5).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delta {
+    /// Text of the answer.
+    Text(String),
+    /// Text of the model's reasoning.
+    Reasoning(String),
+    /// A call begins; `index` is its place in the reply.
+    CallStart {
+        /// Place in the reply.
+        index: usize,
+        /// The provider's id, empty when it sends none.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of a call's arguments, as JSON text.
+    CallArguments {
+        /// Place in the reply.
+        index: usize,
+        /// The next piece.
+        text: String,
+    },
+    /// What the request cost so far; the last one counts.
+    Usage(Usage),
+    /// Why the model stopped.
+    Finish(FinishReason),
+}
+
+/// Tokens of one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Prompt tokens that came from the provider's cache.
+    pub cached_tokens: u64,
+    /// Generated tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Of these, spent on reasoning.
+    pub reasoning_tokens: u64,
+}
+
+/// Why a model stopped (spec §4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It was done.
+    Stop,
+    /// It called tools.
+    ToolCalls,
+    /// It ran into the output limit.
+    Length,
+    /// The provider refused the content.
+    ContentFilter,
+    /// Anything else.
+    Other,
+}
+
+/// A whole reply, put together from its deltas.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    /// The text.
+    pub content: String,
+    /// Reasoning text, if the provider shows it.
+    pub reasoning: String,
+    /// The calls, in the order received. Ids may be empty or repeated: the engine replaces such.
+    pub tool_calls: Vec<ToolCall>,
+    /// Why the model stopped, when it said so.
+    pub finish_reason: Option<FinishReason>,
+    /// Tokens, when the provider told.
+    pub usage: Option<Usage>,
+}
+
+/// What kind of failure a provider reported (spec §4.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderCode {
+    /// HTTP 429.
+    RateLimit,
+    /// 401, 403.
+    AuthError,
+    /// 400 and other mistakes of ours.
+    InvalidRequest,
+    /// 5xx, a broken connection, a stream that broke off.
+    ServerError,
+    /// No first chunk, or silence.
+    Timeout,
+    /// Content refused.
+    ContentFilter,
+    /// Too many tokens.
+    ContextLength,
+    /// Anything else.
+    Unknown,
+}
+
+/// A failed request to a provider.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ProviderError {
+    /// Its kind.
+    pub code: ProviderCode,
+    /// HTTP status, when there was one.
+    pub status: Option<u16>,
+    /// The provider's wish, milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// What it said, at most 1 KB, without our credentials.
+    pub message: String,
+}

@@ -1,0 +1,2 @@
+//! Definitions and records as plain data.
+pub mod message;
