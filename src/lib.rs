@@ -9,6 +9,7 @@
 //! * [`models`]: the wire formats of model providers. Bytes in, bytes out.
 //! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
 //! * [`directory`]: which threads an owner has.
+//! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`access`]: API keys, scopes, browser tokens.
 //! * [`http`]: requests and responses as data, as the engine hands them to its host.
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
@@ -18,6 +19,7 @@
 //! is in `tests/engine/`.
 
 pub mod access;
+pub mod api;
 pub mod directory;
 pub mod error;
 pub mod http;

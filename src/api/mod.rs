@@ -1,0 +1,64 @@
+//! The HTTP surface as data (design: `docs/http.md`; spec §27): routes, the request that the router hands to an
+//! object over stub RPC, and the reply that comes back.
+//!
+//! The router (`worker/`) authenticates, matches the route and passes the body on as text; the object that owns the
+//! data authorises, parses and answers. So a body is parsed once, where it is used.
+
+pub mod query;
+pub mod route;
+
+pub use query::Query;
+pub use route::{Route, ThreadRoute};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::access::Caller;
+use crate::error::Error;
+
+/// A request to a thread's object.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ThreadRequest {
+    /// The thread's id, which the object cannot know until it was created.
+    pub thread_id: String,
+    /// Who asks; the object compares its scope with its own owner.
+    pub caller: Caller,
+    /// What is asked.
+    pub route: ThreadRoute,
+    /// Query parameters, decoded, in order.
+    #[serde(default)]
+    pub query: Query,
+    /// The `Idempotency-Key` header.
+    #[serde(default)]
+    pub idempotency_key: Option<String>,
+    /// The body, as received.
+    #[serde(default)]
+    pub body: String,
+}
+
+/// An object's answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// `Retry-After` in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u32>,
+    /// JSON; absent for 204.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Box<RawValue>>,
+}
+
+impl Reply {
+    /// An answer with a JSON body.
+    pub fn json(status: u16, body: &Value) -> Reply {
+        Reply { status, retry_after: None, body: RawValue::from_string(body.to_string()).ok() }
+    }
+}
+
+impl From<Error> for Reply {
+    fn from(error: Error) -> Reply {
+        Reply { retry_after: error.retry_after_s, ..Reply::json(error.code.status(), &error.to_json()) }
+    }
+}
