@@ -1,0 +1,109 @@
+//! What a directory is asked, and how it answers. Threads send these through `Host::sibling`, the router through a
+//! stub; both as one JSON text, answered with one JSON text (a [`Reply`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Query, Reply};
+use crate::error::{Code, Error, Result};
+
+/// Name of the directory of threads that nobody owns.
+pub const OWNERLESS: &str = "null";
+/// Name of the directory that knows the owners.
+pub const ROOT: &str = "root";
+
+/// Name of the directory object that lists the threads of `owner`.
+pub fn name_of(owner: Option<&str>) -> String {
+    owner.map_or_else(|| OWNERLESS.to_owned(), |id| format!("o:{id}"))
+}
+
+/// A call to a directory. Threads repeat theirs until one is answered (at least once, in any order): everything a
+/// thread sends carries its `version`, and an older one never overwrites a newer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "call", rename_all = "snake_case")]
+pub enum DirectoryCall {
+    /// Binds an `Idempotency-Key` of `POST /threads` to the id of the thread that is about to be created. The first
+    /// caller's id wins for 24 h; another body under the same key is `idempotency_mismatch`. Answers
+    /// `{"threadId": …}`.
+    Claim {
+        /// The key.
+        key: String,
+        /// A digest of the request's body.
+        hash: String,
+        /// The id to use when the key is new.
+        thread_id: String,
+    },
+    /// The whole row of a thread.
+    Upsert {
+        /// The row.
+        row: ThreadRow,
+    },
+    /// A run began or ended. May arrive before the row itself.
+    Activity {
+        /// The thread's id.
+        id: String,
+        /// Grows with each activity of the thread; a sequence of its own, beside that of the rows.
+        version: i64,
+        /// Whether a run is active.
+        executing: bool,
+        /// Microseconds since 1970.
+        last_activity_us: i64,
+        /// The newest message's text (cut to 200 characters here) and its time in microseconds; `None` keeps what is
+        /// known.
+        last_message: Option<(String, i64)>,
+    },
+    /// The thread is gone. Its id is remembered, so that a late row does not bring it back.
+    Delete {
+        /// The thread's id.
+        id: String,
+    },
+    /// `GET /threads` (spec §27.1).
+    List {
+        /// The request's query.
+        query: Query,
+    },
+    /// To [`ROOT`] only: how many threads an owner has now.
+    Owner {
+        /// The owner; `None` for threads without one.
+        owner: Option<String>,
+        /// Threads, children included.
+        threads: i64,
+        /// Grows with each message of the same owner's directory.
+        version: i64,
+    },
+    /// To [`ROOT`] only: `GET /threads/owners`.
+    Owners {
+        /// The request's query.
+        query: Query,
+    },
+}
+
+/// What a directory keeps of a thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadRow {
+    /// The thread's id.
+    pub id: String,
+    /// The agent it runs now.
+    pub agent_id: String,
+    /// The owner whose directory this is; `None` in the ownerless one.
+    pub owner: Option<String>,
+    /// Tags, as the client set them.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Microseconds since 1970.
+    pub created_at_us: i64,
+    /// Microseconds since 1970; `None` while it lives.
+    #[serde(default)]
+    pub terminated_at_us: Option<i64>,
+    /// Id of the parent thread, when this is a subagent's.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// Grows with each change of the row.
+    pub version: i64,
+}
+
+/// A directory's answer as text, read by the one who asked: its reply, or `overloaded` when it is none that a
+/// directory gives (an object that was restarted while it answered), so that the caller asks again.
+pub fn answer(text: &str) -> Result<Reply> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::new(Code::Overloaded, format!("The directory gave no readable answer: {error}.")))
+}
