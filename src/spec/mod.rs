@@ -1,2 +1,23 @@
 //! Definitions and records as plain data.
+//!
+//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`variable`]: one each.
+//! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
+//! * [`message`]: messages, tool calls and tool results.
+
+pub mod agent;
+pub mod catalog;
+mod form;
 pub mod message;
+pub mod model;
+pub mod prompt;
+pub mod schema;
+pub mod template;
+pub mod tool;
+pub mod variable;
+
+pub use agent::{Agent, AgentKind, SessionTool, Side};
+pub use catalog::Catalog;
+pub use model::{Capabilities, Model, Provider};
+pub use prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
+pub use tool::{Http, Run, Tool};
+pub use variable::{Variable, VariableKind};

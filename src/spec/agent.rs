@@ -1,0 +1,145 @@
+//! Agents: whose turn it is, with which prompt, and when it ends (spec §7).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::form::StringOr;
+use super::variable::{is_default, is_true, yes};
+
+/// An agent that threads are created with (spec §7.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Agent {
+    /// Its name; the file's name unless given.
+    #[serde(default)]
+    pub name: String,
+    /// Who talks to whom.
+    #[serde(rename = "type", default, skip_serializing_if = "is_default")]
+    pub kind: AgentKind,
+    /// The side that answers.
+    pub side_a: Side,
+    /// The other side, when it is a model too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_b: Option<Side>,
+    /// Completed turns of both sides together after which the session ends as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_session_turns: Option<u32>,
+    /// What people see instead of its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is for, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A URL, or a path on this server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icon: Option<String>,
+    /// Whether other agents' prompts may list it as a tool.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub expose_as_tool: bool,
+    /// What a model reads when it is listed as a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_description: Option<String>,
+    /// Values that hold where neither thread, account nor deployment gives one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Ids of hooks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
+}
+
+/// Who talks to whom (spec §7.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum AgentKind {
+    /// Side A is a model, side B a person.
+    #[default]
+    AiHuman,
+    /// Both sides are models.
+    DualAi,
+}
+
+/// One side of an agent (spec §7.3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Side {
+    /// Name of its prompt.
+    pub prompt: String,
+    /// What people and logs see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Whether a text without tool calls ends its turn.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub stop_on_response: bool,
+    /// A tool whose call ends its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_tool: Option<String>,
+    /// The argument of the stop tool that is the turn's answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_tool_response_property: Option<String>,
+    /// Steps of this side in one run, at most 250.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<u32>,
+    /// A tool whose success ends the session as a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_stop: Option<SessionTool>,
+    /// A tool whose success ends the session as a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_fail: Option<SessionTool>,
+    /// A tool that tells the parent how things stand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_status: Option<SessionTool>,
+}
+
+/// A tool with a meaning for the session (spec §7.4). In a file, its name alone will do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StringOr<SessionToolObject>", into = "StringOr<SessionToolObject>")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionTool {
+    /// The tool.
+    pub name: String,
+    /// The argument whose value the parent reads; the tool's result unless given.
+    pub message_property: Option<String>,
+    /// The argument that names files for the parent.
+    pub attachments_property: Option<String>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename = "SessionTool", rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SessionToolObject {
+    /// The tool.
+    name: String,
+    /// The argument whose value the parent reads; the tool's result unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message_property: Option<String>,
+    /// The argument that names files for the parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attachments_property: Option<String>,
+}
+
+impl From<StringOr<SessionToolObject>> for SessionTool {
+    fn from(form: StringOr<SessionToolObject>) -> SessionTool {
+        match form {
+            StringOr::String(name) => SessionTool { name, ..SessionTool::default() },
+            StringOr::Object(o) => SessionTool {
+                name: o.name,
+                message_property: o.message_property,
+                attachments_property: o.attachments_property,
+            },
+        }
+    }
+}
+
+impl From<SessionTool> for StringOr<SessionToolObject> {
+    fn from(tool: SessionTool) -> StringOr<SessionToolObject> {
+        StringOr::Object(SessionToolObject {
+            name: tool.name,
+            message_property: tool.message_property,
+            attachments_property: tool.attachments_property,
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! The catalog: all definitions of a deployment, compiled from the `agents/` folder into one file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::agent::Agent;
+use super::model::Model;
+use super::prompt::Prompt;
+use super::tool::Tool;
+
+/// Names that start so belong to the runtime: no definition sees their values.
+pub const RESERVED_PREFIX: &str = "BOBBIN_";
+
+/// All definitions, by name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Catalog {
+    /// Models.
+    pub models: BTreeMap<String, Model>,
+    /// Prompts.
+    pub prompts: BTreeMap<String, Prompt>,
+    /// Function tools.
+    pub tools: BTreeMap<String, Tool>,
+    /// Agents.
+    pub agents: BTreeMap<String, Agent>,
+}
+
+impl Catalog {
+    /// Reads `catalog.json`. A definition without a name gets its key's.
+    pub fn from_json(json: &str) -> Result<Catalog, serde_json::Error> {
+        let mut catalog: Catalog = serde_json::from_str(json)?;
+        catalog.name_all();
+        Ok(catalog)
+    }
+
+    fn name_all(&mut self) {
+        fn name<T>(definitions: &mut BTreeMap<String, T>, field: impl Fn(&mut T) -> &mut String) {
+            for (key, definition) in definitions {
+                let name = field(definition);
+                if name.is_empty() {
+                    name.clone_from(key);
+                }
+            }
+        }
+        name(&mut self.models, |model| &mut model.name);
+        name(&mut self.prompts, |prompt| &mut prompt.name);
+        name(&mut self.tools, |tool| &mut tool.name);
+        name(&mut self.agents, |agent| &mut agent.name);
+    }
+
+    /// A model and then its fallbacks, in the order in which they are tried (spec §3.3). Unknown names are left out.
+    pub fn model_chain(&self, name: &str) -> Vec<&Model> {
+        let Some(first) = self.models.get(name) else { return Vec::new() };
+        let mut chain = vec![first];
+        for fallback in first.fallbacks.iter().filter_map(|name| self.models.get(name)) {
+            if chain.iter().all(|model| model.name != fallback.name) {
+                chain.push(fallback);
+            }
+        }
+        chain
+    }
+
+    /// Whether a name is secret whatever is declared: the runtime's own names, and every model's key.
+    pub fn is_secret(&self, name: &str) -> bool {
+        name.starts_with(RESERVED_PREFIX) || self.models.values().any(|model| model.key_env() == Some(name))
+    }
+}

@@ -1,0 +1,164 @@
+//! Models: where a prompt's requests go, what they cost, and what steps in when they fail (spec §3).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::template;
+use super::variable::{is_default, is_true, yes};
+use crate::models::Usage;
+
+/// A model that prompts refer to by name (spec §3.1).
+///
+/// Its address and key come from the deployment alone (Worker variables and secrets), never from a thread, agent or
+/// prompt: otherwise whoever creates a thread could send the deployment's key elsewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Model {
+    /// Its name in prompts and fallbacks; the file's name unless given.
+    #[serde(default)]
+    pub name: String,
+    /// The wire format it speaks.
+    pub provider: Provider,
+    /// The provider's id of the model.
+    pub model: String,
+    /// Where the provider's API is, such as `https://api.example.com/v1`. May hold `{{env NAME}}`, resolved from the
+    /// deployment; while a name in it is unset the provider's own address is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Name of the deployment's secret that holds the API key; the provider's usual name (`OPENAI_API_KEY`) unless
+    /// given. With a `baseUrl` there is no usual name: a key goes to another address only where this says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// USD for a million input tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_price: Option<f64>,
+    /// USD for a million output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_price: Option<f64>,
+    /// USD for a million input tokens that came from the provider's cache; the input price unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_price: Option<f64>,
+    /// What it can do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub capabilities: Capabilities,
+    /// Names of the models to try, in this order, once this one has failed or cannot be used (no key). Their own
+    /// fallbacks are not followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
+    /// Merged into the body of every request, such as `{"temperature": 0.2}`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub provider_options: Map<String, Value>,
+}
+
+/// The wire formats that exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Provider {
+    /// Chat completions, at any address that speaks them.
+    Openai,
+    /// The built-in deterministic model; needs no network and no key.
+    Demo,
+}
+
+impl Provider {
+    /// The secret that holds its key unless a model names another.
+    pub const fn key_env(self) -> Option<&'static str> {
+        match self {
+            Provider::Openai => Some("OPENAI_API_KEY"),
+            Provider::Demo => None,
+        }
+    }
+}
+
+/// What a model can do (spec §3.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Capabilities {
+    /// Tokens of prompt and answer together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_context_tokens: Option<u64>,
+    /// Tokens of one answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// Whether user messages may carry images.
+    #[serde(skip_serializing_if = "is_default")]
+    pub supports_images: bool,
+    /// Whether it can call tools; without it no tools are sent.
+    #[serde(skip_serializing_if = "is_true")]
+    pub supports_tool_calls: bool,
+    /// Whether its answers can be streamed.
+    #[serde(skip_serializing_if = "is_true")]
+    pub supports_streaming: bool,
+    /// Whether it can be held to JSON.
+    #[serde(skip_serializing_if = "is_default")]
+    pub supports_json_mode: bool,
+    /// The provider's words for efforts of reasoning, by level from `"0"` to `"100"`; `null` switches it off.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasoning_levels: BTreeMap<String, Option<String>>,
+}
+
+impl Default for Capabilities {
+    fn default() -> Capabilities {
+        Capabilities {
+            max_context_tokens: None,
+            max_output_tokens: None,
+            supports_images: false,
+            supports_tool_calls: yes(),
+            supports_streaming: yes(),
+            supports_json_mode: false,
+            reasoning_levels: BTreeMap::new(),
+        }
+    }
+}
+
+impl Model {
+    /// The address from `baseUrl`, without a slash at its end. `None`: the provider's own.
+    /// `deployment` looks a name up among the deployment's variables only.
+    pub fn base_url(&self, deployment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let set = |name: &str| deployment(name).filter(|value| !value.trim().is_empty());
+        let url = template::render(self.base_url.as_deref()?, &set).ok()?;
+        let url = url.trim().trim_end_matches('/');
+        (!url.is_empty()).then(|| url.to_owned())
+    }
+
+    /// Name of the secret that holds its API key.
+    pub fn key_env(&self) -> Option<&str> {
+        match (&self.api_key_env, &self.base_url) {
+            (Some(name), _) => Some(name),
+            (None, None) => self.provider.key_env(),
+            (None, Some(_)) => None,
+        }
+    }
+
+    /// Whether the deployment gives what a request needs: a key, or an address of its own (local servers need no
+    /// key). The engine passes over a model that is not usable as long as a fallback is.
+    pub fn usable(&self, deployment: &dyn Fn(&str) -> Option<String>) -> bool {
+        let has_key = || {
+            let value = self.key_env().and_then(deployment);
+            value.is_some_and(|key| !key.trim().is_empty())
+        };
+        self.provider == Provider::Demo || has_key() || self.base_url(deployment).is_some()
+    }
+
+    /// USD that a request cost, cached input apart. `None` when the model names no price.
+    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+        if self.input_price.is_none() && self.output_price.is_none() {
+            return None;
+        }
+        let input = self.input_price.unwrap_or(0.0);
+        let cached = self.cached_price.unwrap_or(input);
+        let output = self.output_price.unwrap_or(0.0);
+        let cached_tokens = usage.cached_tokens.min(usage.input_tokens);
+        let dollars = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
+        Some(
+            dollars(usage.input_tokens - cached_tokens, input)
+                + dollars(cached_tokens, cached)
+                + dollars(usage.output_tokens, output),
+        )
+    }
+}

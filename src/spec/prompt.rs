@@ -1,0 +1,276 @@
+//! Prompts: a system prompt with the model, tools and settings of its steps (spec §5).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::catalog::Catalog;
+use super::form::{StringOr, StringOrList};
+use super::variable::{Variable, VariableKind, is_default};
+use crate::models::ToolChoice;
+
+/// A prompt (spec §5.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Prompt {
+    /// Its name; the file's name unless given.
+    #[serde(default)]
+    pub name: String,
+    /// What a model reads when the prompt is listed as a tool.
+    pub tool_description: String,
+    /// The system prompt. In a Markdown file, the text below the front matter.
+    pub prompt: PromptText,
+    /// Name of the model.
+    pub model: String,
+    /// Whether earlier turns are sent; the current turn always is.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub include_chat: bool,
+    /// Whether tool calls and results of earlier turns are sent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub include_past_tools: bool,
+    /// Whether one reply may hold several calls. They run one after another all the same.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parallel_tool_calls: bool,
+    /// Whether the model may, must or must not call a tool.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tool_choice: ToolChoice,
+    /// What the model may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolEntry>,
+    /// Values it needs; only those of type `text` may be rendered by `env` parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Variable>,
+    /// Values that hold where nothing else gives one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// How many of the newest messages keep their images.
+    #[serde(default = "ten", skip_serializing_if = "is_ten")]
+    pub recent_image_threshold: u32,
+    /// Merged over the model's options.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub provider_options: Map<String, Value>,
+    /// JSON Schema of the arguments when the prompt is called as a tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
+    pub required_schema: Option<Value>,
+    /// How much the model is to reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
+    /// Ids of hooks, instead of the agent's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
+}
+
+const fn ten() -> u32 {
+    10
+}
+
+fn is_ten(n: &u32) -> bool {
+    *n == ten()
+}
+
+/// The text of a prompt, whole or in parts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StringOrList<PromptPart>", into = "StringOrList<PromptPart>")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PromptText {
+    /// As it is.
+    Text(String),
+    /// Joined without a separator.
+    Parts(Vec<PromptPart>),
+}
+
+impl From<StringOrList<PromptPart>> for PromptText {
+    fn from(form: StringOrList<PromptPart>) -> PromptText {
+        match form {
+            StringOrList::String(text) => PromptText::Text(text),
+            StringOrList::List(parts) => PromptText::Parts(parts),
+        }
+    }
+}
+
+impl From<PromptText> for StringOrList<PromptPart> {
+    fn from(text: PromptText) -> StringOrList<PromptPart> {
+        match text {
+            PromptText::Text(text) => StringOrList::String(text),
+            PromptText::Parts(parts) => StringOrList::List(parts),
+        }
+    }
+}
+
+/// A part of a prompt (spec §5.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PromptPart {
+    /// A text as it is.
+    Text {
+        /// The text.
+        content: String,
+    },
+    /// Another prompt's text.
+    Include {
+        /// Its name.
+        prompt: String,
+    },
+    /// A variable's value.
+    Env {
+        /// Its name. It must be declared with type `text`.
+        property: String,
+    },
+}
+
+/// How much a model is to reason (spec §5.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reasoning {
+    /// In words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// In tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Whether the provider keeps the reasoning to itself.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exclude: bool,
+    /// Whether stored reasoning is sent again with later requests.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub include: bool,
+}
+
+/// An effort of reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Effort {
+    /// Level 33 of 100.
+    Low,
+    /// Level 66.
+    Medium,
+    /// Level 100.
+    High,
+}
+
+/// Something that a prompt's model may call (spec §5.4). In a file, its name alone will do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StringOr<ToolEntryObject>", into = "StringOr<ToolEntryObject>")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolEntry {
+    /// The tool.
+    pub name: String,
+    /// Values that only these calls see, above all others (spec §35.1).
+    pub env: BTreeMap<String, String>,
+    /// Handed to the tool with every call.
+    pub options: Map<String, Value>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename = "ToolEntry", rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ToolEntryObject {
+    /// The tool.
+    name: String,
+    /// Values that only these calls see, above all others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+    /// Handed to the tool with every call.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    options: Map<String, Value>,
+}
+
+impl From<StringOr<ToolEntryObject>> for ToolEntry {
+    fn from(form: StringOr<ToolEntryObject>) -> ToolEntry {
+        match form {
+            StringOr::String(name) => ToolEntry { name, ..ToolEntry::default() },
+            StringOr::Object(o) => ToolEntry { name: o.name, env: o.env, options: o.options },
+        }
+    }
+}
+
+impl From<ToolEntry> for StringOr<ToolEntryObject> {
+    fn from(entry: ToolEntry) -> StringOr<ToolEntryObject> {
+        if entry.env.is_empty() && entry.options.is_empty() {
+            return StringOr::String(entry.name);
+        }
+        StringOr::Object(ToolEntryObject { name: entry.name, env: entry.env, options: entry.options })
+    }
+}
+
+impl Prompt {
+    /// The system prompt: parts joined without a separator, included prompts rendered in their place.
+    ///
+    /// An `env` part renders only a name that is declared `text` in the `variables` of the prompt it stands in, or of
+    /// one that includes it, and declared `secret` by none of them; anything else is an empty string, as is a name
+    /// without a value. `env` gives the thread's values; where it has none, the `env` of these prompts does, the
+    /// outermost first. An include that does not exist leaves a note in brackets (spec §5.2).
+    pub fn render(&self, catalog: &Catalog, env: &dyn Fn(&str) -> Option<String>) -> String {
+        let mut out = String::new();
+        Rendering { catalog, env }.prompt(&mut vec![self], &mut out);
+        out
+    }
+
+    /// The entry of that name in `tools`.
+    pub fn tool(&self, name: &str) -> Option<&ToolEntry> {
+        self.tools.iter().find(|entry| entry.name == name)
+    }
+
+    /// Its parts; none when it is a plain text.
+    pub(crate) fn parts(&self) -> &[PromptPart] {
+        match &self.prompt {
+            PromptText::Text(_) => &[],
+            PromptText::Parts(parts) => parts,
+        }
+    }
+
+    /// The kind of variable that it declares under a name.
+    pub(crate) fn declares(&self, name: &str) -> Option<VariableKind> {
+        self.variables.iter().find(|variable| variable.name == name).map(|variable| variable.kind)
+    }
+}
+
+/// Whether an `env` part may render a name, given the prompt it stands in and those that include it.
+pub(crate) fn may_render(path: &[&Prompt], name: &str) -> bool {
+    let declared = |kind| path.iter().any(|prompt| prompt.declares(name) == Some(kind));
+    declared(VariableKind::Text) && !declared(VariableKind::Secret)
+}
+
+struct Rendering<'a> {
+    catalog: &'a Catalog,
+    env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl<'a> Rendering<'a> {
+    /// Renders the last prompt of `path`, which holds those that include it before it.
+    fn prompt(&self, path: &mut Vec<&'a Prompt>, out: &mut String) {
+        let Some(prompt) = path.last().copied() else { return };
+        if let PromptText::Text(text) = &prompt.prompt {
+            out.push_str(text);
+        }
+        for part in prompt.parts() {
+            match part {
+                PromptPart::Text { content } => out.push_str(content),
+                PromptPart::Env { property } => out.push_str(&self.value(path, property)),
+                PromptPart::Include { prompt: name } => match self.catalog.prompts.get(name) {
+                    // A cycle is a catalog error; should one get here, it ends here.
+                    Some(included) if path.iter().all(|outer| outer.name != included.name) => {
+                        path.push(included);
+                        self.prompt(path, out);
+                        path.pop();
+                    }
+                    _ => out.push_str(&format!("[prompt not available: {name}]")),
+                },
+            }
+        }
+    }
+
+    fn value(&self, path: &[&Prompt], name: &str) -> String {
+        if !may_render(path, name) || self.catalog.is_secret(name) {
+            return String::new();
+        }
+        let default = || path.iter().find_map(|prompt| prompt.env.get(name).cloned());
+        (self.env)(name).or_else(default).unwrap_or_default()
+    }
+}

@@ -1,0 +1,80 @@
+//! Function tools: what a model is told about them, and what runs when it calls one (spec §6).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::schema;
+use super::variable::{Variable, is_default};
+
+/// A function that models may call (spec §6.1).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tool {
+    /// Its name, for prompts and models; the file's name unless given. Letters, digits, `_` and `-`, at most 64.
+    #[serde(default)]
+    pub name: String,
+    /// What it does, when to use it, and what it returns. The model reads this.
+    pub description: String,
+    /// JSON Schema of its arguments, an object at the top; without it there are none. The keywords that
+    /// [`schema`](super::schema) knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
+    pub args: Option<Value>,
+    /// What runs.
+    pub run: Run,
+    /// Milliseconds after which a call counts as failed; for http, 60,000 unless given and 600,000 at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Whether a call may safely be made again, with the same idempotency key, when the runtime was lost in the
+    /// middle of it. Otherwise such a call is never repeated and the model is told that its outcome is unknown.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub idempotent: bool,
+    /// Values it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Variable>,
+}
+
+/// An implementation, named the same way for everything that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Run {
+    /// A function of the Worker itself, by its registered name.
+    Native(String),
+    /// A POST to an address of yours.
+    Http(Http),
+}
+
+/// Where an http tool is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Http {
+    /// Absolute URL. May hold `{{env NAME}}`; in the scheme, host and port it is resolved from the deployment alone.
+    pub url: String,
+    /// Headers of the request; values may hold `{{env NAME}}`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Tool {
+    /// The schema of its arguments as a provider is shown it, and whether the provider's strict mode may be asked
+    /// for ([`schema::strict`]).
+    pub fn parameters(&self) -> (Value, bool) {
+        match &self.args {
+            Some(args) => schema::strict(args),
+            None => schema::strict(&json!({ "type": "object", "properties": {}, "required": [] })),
+        }
+    }
+
+    /// What is wrong with the arguments of a call; empty when nothing is. A tool without `args` takes any object.
+    pub fn validate(&self, args: &Value) -> Vec<schema::Problem> {
+        match &self.args {
+            Some(schema) => schema::validate(schema, args),
+            None => schema::validate(&json!({ "type": "object" }), args),
+        }
+    }
+}
