@@ -63,7 +63,11 @@ impl Check {
         self.bounds_leave_room(schema, at);
         if let Some(default) = schema.get("default") {
             for problem in validate(&Value::Object(schema.clone()), default) {
-                self.report(at, "default", format!("does not fit its own schema: {problem}"));
+                self.report(
+                    at,
+                    "default",
+                    format!("does not fit its own schema: {}", problem.to_string().trim_end_matches('.')),
+                );
             }
         }
     }
