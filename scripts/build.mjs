@@ -1,0 +1,125 @@
+// `npm run build`: the Worker, complete in dist/.
+//
+//   cargo (wasm) → wasm-bindgen (scripts/build/) → wasm-opt → esbuild, and the catalog of the agents folder
+//
+// Nothing is built again while its sources are unchanged.
+
+import { build as esbuild } from "esbuild";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
+import { Complaint, main, run, step } from "./run.mjs";
+import { TARGET, wasmEnv } from "./rust.mjs";
+import { setUp } from "./setup.mjs";
+
+const DIST = inCheckout("dist");
+const WASM = inCheckout(`target/${TARGET}/release/bobbin_worker.wasm`);
+const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
+
+/** What rustc and wasm-bindgen use; wasm-opt must know it and must not use more. */
+const WASM_FEATURES = [
+  "--enable-bulk-memory",
+  "--enable-exception-handling",
+  "--enable-multivalue",
+  "--enable-mutable-globals",
+  "--enable-nontrapping-float-to-int",
+  "--enable-reference-types",
+  "--enable-sign-ext",
+];
+
+/** What both Rust builds are made from. */
+const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
+const WORKER_SOURCES = [...RUST_SOURCES, "worker", "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
+const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
+
+/** Builds what is out of date; returns the folder with index.js and index_bg.wasm.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ */
+export async function buildWorker(tools) {
+  await locked(inCheckout(".bobbin/build.lock"), async () => {
+    await buildTool();
+    const stamp = hash(contentHash(WORKER_SOURCES), contentHash(TOOL_SOURCES), tools.compiler.sysroot);
+    if (readIfThere(join(DIST, ".stamp")) === stamp && existsSync(join(DIST, "index.js"))) return;
+    await buildDist(tools);
+    writeFileSync(join(DIST, ".stamp"), stamp);
+  });
+  return DIST;
+}
+
+/** Builds the native build tool; the scripts run it as a program. */
+async function buildTool() {
+  const stamp = inCheckout("target/bobbin-build.stamp");
+  const sources = contentHash(TOOL_SOURCES);
+  if (readIfThere(stamp) === sources && existsSync(BUILD_TOOL)) return;
+  await step("build tool", () => run("cargo", ["build", "-p", "bobbin-build"], { cwd: inCheckout(".") }));
+  writeFileSync(stamp, sources);
+}
+
+/** @param {import("./setup.mjs").Tools} tools */
+async function buildDist(tools) {
+  const env = wasmEnv(tools.compiler);
+  await step("Worker (Rust)", () =>
+    run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-worker"], {
+      cwd: inCheckout("."),
+      env,
+    }),
+  );
+  const glue = inCheckout(`target/${TARGET}/bindgen`);
+  rmSync(glue, { recursive: true, force: true });
+  // New files, not new contents: running servers hold links to the old ones.
+  rmSync(DIST, { recursive: true, force: true });
+  mkdirSync(DIST, { recursive: true });
+  await step("Worker (wasm-bindgen)", () => run(BUILD_TOOL, ["bindgen", WASM, glue]));
+  await step("Worker (wasm-opt)", () =>
+    run(tools.node, [
+      inCheckout("node_modules/binaryen/bin/wasm-opt"),
+      ...["-Os", ...WASM_FEATURES],
+      join(glue, "index_bg.wasm"),
+      ...["-o", join(DIST, "index_bg.wasm")],
+    ]),
+  );
+  await bundle(join(glue, "index.js"));
+  const wasm = readFileSync(join(DIST, "index_bg.wasm"));
+  const kib = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
+  console.log(`  index_bg.wasm: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
+}
+
+/** @param {string} glue what wasm-bindgen made */
+async function bundle(glue) {
+  const result = await esbuild({
+    entryPoints: [inCheckout("worker/shim.js")],
+    alias: { "bobbin-wasm": glue },
+    external: ["cloudflare:*", "./index_bg.wasm", "./catalog.json"],
+    bundle: true,
+    format: "esm",
+    target: "esnext",
+    write: false,
+    logLevel: "silent",
+  });
+  const text = result.outputFiles[0]?.text ?? "";
+  // wasm-bindgen imports the module by a syntax that the platform does not know; its meaning there is that of
+  // an ordinary import.
+  const bundled = text.replace(/^import source (\w+ from "\.\/index_bg\.wasm")/m, "import $1");
+  if (bundled === text) throw new Complaint("The bundle does not import index_bg.wasm as expected.");
+  writeFileSync(join(DIST, "index.js"), bundled);
+}
+
+/** Compiles the definitions in `agents` into the file `out`; complains, with file and field, when they are invalid.
+ *
+ * @param {string} agents
+ * @param {string} out
+ */
+export async function compileCatalog(agents, out) {
+  // `npm run build` and every server write their own file, so no lock is needed.
+  await run(BUILD_TOOL, ["catalog", agents, out]);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await main(async () => {
+    const dist = await buildWorker(await setUp());
+    await compileCatalog(inCheckout("agents"), join(dist, "catalog.json"));
+  });
+}

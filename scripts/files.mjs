@@ -1,0 +1,119 @@
+// Places on disk: the checkout, the cache that all checkouts of a machine share, and the rules by which
+// several processes write to them at the same time.
+
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+/** The checkout. */
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Everything that is slow to make and the same for every checkout. */
+export const cache =
+  process.env.BOBBIN_CACHE ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "bobbin");
+
+/** @param {string} name */
+export const inCheckout = (name) => join(root, name);
+
+/** @param {string[]} parts */
+export const hash = (...parts) => createHash("sha256").update(parts.join("\0")).digest("hex").slice(0, 16);
+
+/** @param {number} pid */
+function alive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code === "EPERM";
+  }
+}
+
+/**
+ * Runs `work` while no other process runs work under the same lock. A lock whose holder has died is taken over.
+ *
+ * @template T
+ * @param {string} path
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function locked(path, work) {
+  mkdirSync(dirname(path), { recursive: true });
+  for (let waited = 0; ; waited++) {
+    try {
+      writeFileSync(path, String(process.pid), { flag: "wx" });
+      break;
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
+    }
+    const holder = Number(readIfThere(path));
+    // An empty file is one whose writer is between creating and writing it; it gets a second to finish.
+    if (holder > 0 ? !alive(holder) : waited > 10) {
+      rmSync(path, { force: true });
+      continue;
+    }
+    if (waited === 20) console.log(`  waiting for process ${holder}, which holds ${path}`);
+    await sleep(100);
+  }
+  const release = () => rmSync(path, { force: true });
+  process.once("exit", release);
+  try {
+    return await work();
+  } finally {
+    process.off("exit", release);
+    release();
+  }
+}
+
+/**
+ * Makes the folder `path` unless it is there: built under another name and renamed when complete, so that a
+ * folder of that name is always whole.
+ *
+ * @param {string} path
+ * @param {(building: string) => Promise<void>} build
+ */
+export async function makeOnce(path, build) {
+  if (existsSync(path)) return;
+  await locked(`${path}.lock`, async () => {
+    if (existsSync(path)) return;
+    const building = `${path}.building`;
+    rmSync(building, { recursive: true, force: true });
+    mkdirSync(building, { recursive: true });
+    await build(building);
+    renameSync(building, path);
+  });
+}
+
+/** @param {string} path */
+export function readIfThere(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A hash over the names and contents of files and of everything in folders.
+ *
+ * @param {string[]} paths relative to the checkout
+ */
+export function contentHash(paths) {
+  const sum = createHash("sha256");
+  /** @param {string} path */
+  const add = (path) => {
+    const full = inCheckout(path);
+    if (!existsSync(full)) return;
+    try {
+      const text = readFileSync(full);
+      sum.update(`${path}\0${text.length}\0`).update(text);
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EISDIR") throw error;
+      for (const name of readdirSync(full).sort()) add(join(path, name));
+    }
+  };
+  for (const path of paths) add(path);
+  return sum.digest("hex").slice(0, 16);
+}

@@ -1,0 +1,157 @@
+// The Rust tool chain that compiles the Worker.
+//
+// A panic must stay the error of one thread: all Durable Objects of an isolate share one wasm instance, and
+// with the usual panic=abort one panic hangs them all. So the Worker is compiled with panic=unwind, and that
+// needs a standard library compiled for it, which rustup does not ship. It is compiled here once per compiler,
+// from the library's sources, into a sysroot in the cache. Where the sources come from:
+//
+//   rustup    the active tool chain with the component rust-src (added when missing)
+//   debian    a compiler and its sources from Debian's packages, unpacked without root into the cache; for
+//             machines where rustup cannot download
+//
+// BOBBIN_TOOLCHAIN=rustup or =debian allows only that one.
+
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { debianTools } from "./debian.mjs";
+import { cache, hash, makeOnce } from "./files.mjs";
+import { Complaint, run, step } from "./run.mjs";
+
+export const TARGET = "wasm32-unknown-unknown";
+const PANIC = "-Cpanic=unwind";
+// LTO needs the library's bitcode; the size of the wasm matters more than the speed of std.
+const STD_FLAGS = [PANIC, "-Cembed-bitcode=yes"];
+const STD_PROFILE = { CARGO_PROFILE_RELEASE_OPT_LEVEL: "s", CARGO_PROFILE_RELEASE_DEBUG: "false" };
+
+/**
+ * @typedef {object} Compiler
+ * @property {"rustup" | "debian"} from
+ * @property {string} rustc
+ * @property {string} clippy    the driver that belongs to this rustc
+ * @property {string[]} flags   what this compiler needs beyond ours
+ * @property {string} sysroot   where std for wasm with panic=unwind is, or will be
+ */
+
+/** The environment in which cargo compiles for wasm. The one place that owns its flags.
+ *
+ * @param {Compiler} compiler
+ * @returns {NodeJS.ProcessEnv}
+ */
+export function wasmEnv(compiler) {
+  return {
+    RUSTC: compiler.rustc,
+    ...rustflags([`--sysroot=${compiler.sysroot}`, PANIC, ...compiler.flags]),
+    // Lets wasm-bindgen's crates compile with unwinding.
+    WASM_BINDGEN_USE_JS_SYS: "1",
+  };
+}
+
+/** @param {string[]} flags @returns {NodeJS.ProcessEnv} */
+function rustflags(flags) {
+  // This variable goes before all others that a person's shell may hold, and paths with blanks survive in it.
+  // With --target it concerns the wasm alone, not build scripts.
+  return { CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f") };
+}
+
+/** Finds or makes a compiler with a standard library for wasm that unwinds.
+ *
+ * @returns {Promise<Compiler>}
+ */
+export async function wasmCompiler() {
+  const only = process.env.BOBBIN_TOOLCHAIN;
+  if (only !== undefined && only !== "rustup" && only !== "debian") {
+    throw new Complaint("BOBBIN_TOOLCHAIN is either rustup or debian.");
+  }
+  const rustup = only === "debian" ? undefined : await rustupCompiler();
+  if (rustup && existsSync(rustup.sysroot)) return rustup;
+  const ready = only === "rustup" ? undefined : await debianCompiler({ download: false });
+  if (ready && existsSync(ready.sysroot)) return ready;
+  if (rustup && (await haveRustupSource(rustup))) {
+    await buildStd(rustup);
+    return rustup;
+  }
+  if (only === "rustup") {
+    throw new Complaint("rust-src is missing: run `rustup component add rust-src`.");
+  }
+  const debian = ready ?? (await debianCompiler({ download: true }));
+  if (!debian) {
+    throw new Complaint("Rust's sources are missing: run `rustup component add rust-src` with a network connection.");
+  }
+  await buildStd(debian);
+  return debian;
+}
+
+/** @param {Omit<Compiler, "sysroot">} compiler @returns {Promise<Compiler>} */
+async function withSysroot(compiler) {
+  const version = await run(compiler.rustc, ["-vV"]);
+  const key = hash(version, ...STD_FLAGS, JSON.stringify(STD_PROFILE));
+  return { ...compiler, sysroot: join(cache, `sysroot-${key}`) };
+}
+
+/** @returns {Promise<Compiler>} */
+async function rustupCompiler() {
+  const home = (await run("rustc", ["--print", "sysroot"])).trim();
+  return withSysroot({
+    from: "rustup",
+    // Not the proxy of that name: the environment could make it choose another tool chain each time.
+    rustc: join(home, "bin", "rustc"),
+    clippy: join(home, "bin", "clippy-driver"),
+    flags: [],
+  });
+}
+
+/** @param {{ download: boolean }} how @returns {Promise<Compiler | undefined>} */
+async function debianCompiler(how) {
+  const tools = await debianTools(how);
+  return tools && withSysroot({ from: "debian", ...tools });
+}
+
+/** @param {Compiler} compiler */
+async function haveRustupSource(compiler) {
+  const lock = join(compiler.rustc, "../../lib/rustlib/src/rust/library/Cargo.lock");
+  if (existsSync(lock)) return true;
+  try {
+    await step("Rust: component rust-src", () =>
+      run("rustup", ["component", "add", "rust-src"], { timeoutMs: 180_000 }),
+    );
+  } catch {
+    console.log("  rustup cannot download rust-src here.");
+  }
+  return existsSync(lock);
+}
+
+/** @param {Compiler} compiler */
+async function buildStd(compiler) {
+  await makeOnce(compiler.sysroot, async (building) => {
+    // An empty crate: what is wanted are the libraries compiled on the way.
+    const crate = join(building, "crate");
+    mkdirSync(join(crate, "src"), { recursive: true });
+    writeFileSync(join(crate, "src/lib.rs"), "");
+    writeFileSync(
+      join(crate, "Cargo.toml"),
+      '[package]\nname = "empty"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n',
+    );
+    const target = join(building, "target");
+    await step("Rust: standard library for wasm (once, about a minute)", () =>
+      run("cargo", ["build", "--release", "-Zbuild-std=std,panic_unwind", "--target", TARGET], {
+        cwd: crate,
+        env: {
+          ...wasmEnv(compiler),
+          ...STD_PROFILE,
+          ...rustflags([...STD_FLAGS, ...compiler.flags]),
+          CARGO_TARGET_DIR: target,
+          // Building std is an unstable option of a stable cargo.
+          RUSTC_BOOTSTRAP: "1",
+        },
+      }),
+    );
+    const made = join(target, TARGET, "release/deps");
+    const lib = join(building, `lib/rustlib/${TARGET}/lib`);
+    mkdirSync(lib, { recursive: true });
+    for (const name of readdirSync(made)) {
+      if (name.endsWith(".rlib") && !name.startsWith("libempty-")) cpSync(join(made, name), join(lib, name));
+    }
+    rmSync(crate, { recursive: true });
+    rmSync(target, { recursive: true });
+  });
+}

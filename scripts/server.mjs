@@ -1,0 +1,182 @@
+// One running server: `wrangler dev` over a folder of its own, .bobbin/run/<port>, with the same layout as the
+// checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word.
+
+import { spawn } from "node:child_process";
+import { chmodSync, copyFileSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { compileCatalog } from "./build.mjs";
+import { inCheckout, readIfThere } from "./files.mjs";
+import { Complaint } from "./run.mjs";
+
+const HOST = "127.0.0.1";
+
+/** What a development server lets through beyond a deployed one; `.dev.vars` and --var may say otherwise. */
+const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]" };
+
+/**
+ * @typedef {object} ServerOptions
+ * @property {import("./setup.mjs").Tools} tools
+ * @property {string} dist                     the built Worker
+ * @property {number} port                     0 picks a free one
+ * @property {string} agents
+ * @property {string} persist
+ * @property {Record<string, string>} vars
+ * @property {(line: string) => void} log      a line of the server's output once it is up
+ * @property {(code: number) => void} ended    the server ended by itself
+ */
+
+/**
+ * @typedef {object} Server
+ * @property {string} url
+ * @property {() => Promise<void>} reloadCatalog   rejects with a Complaint when the definitions are invalid, and changes nothing
+ * @property {() => Promise<void>} stop
+ */
+
+/** @param {ServerOptions} options @returns {Promise<Server>} */
+export async function startServer(options) {
+  const { tools } = options;
+  const port = await claimPort(options.port);
+  const home = inCheckout(`.bobbin/run/${port}`);
+  const dist = join(home, "dist");
+  prepare(home, options.dist);
+  const reloadCatalog = async () => {
+    // Renamed into place: the server watches this file and must never see half of it.
+    await compileCatalog(options.agents, join(home, "catalog.json"));
+    renameSync(join(home, "catalog.json"), join(dist, "catalog.json"));
+  };
+  await reloadCatalog();
+
+  const devVars = readIfThere(inCheckout(".dev.vars")) ?? "";
+  const defaults = Object.entries(DEVELOPMENT_VARS).filter(
+    ([name]) => !new RegExp(`^\\s*(export\\s+)?${name}\\s*=`, "m").test(devVars),
+  );
+  const vars = Object.entries({ ...Object.fromEntries(defaults), ...options.vars });
+  const child = spawn(
+    tools.node,
+    [
+      ...["--no-warnings", "--import", inCheckout("scripts/end-with-parent.mjs")],
+      inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
+      ...["dev", "--config", join(home, "wrangler.toml"), "--ip", HOST, "--port", String(port)],
+      ...["--persist-to", options.persist, "--show-interactive-dev-session=false"],
+      ...vars.flatMap(([name, value]) => ["--var", `${name}:${value}`]),
+    ],
+    {
+      cwd: home,
+      // A group of its own: Ctrl-C reaches us alone, and we end it in order.
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: {
+        ...process.env,
+        // Nothing is looked up on the network.
+        WRANGLER_SEND_METRICS: "false",
+        WRANGLER_SEND_ERROR_REPORTS: "false",
+        WRANGLER_HIDE_BANNER: "true",
+        CLOUDFLARE_CF_FETCH_ENABLED: "false",
+        ...workerdThatEndsWithParent(home),
+      },
+    },
+  );
+
+  let stopping = false;
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  const stop = async () => {
+    stopping = true;
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => killGroup(child.pid), 5000);
+    await exited;
+    clearTimeout(timer);
+    killGroup(child.pid);
+  };
+
+  /** @type {string[]} */
+  const early = [];
+  let ready = false;
+  await new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      if (!stream) continue;
+      createInterface({ input: stream }).on("line", (line) => {
+        if (ready) return isNoise(line) ? undefined : options.log(line);
+        early.push(line);
+        if (line.includes("Ready on http")) {
+          ready = true;
+          resolve(undefined);
+        }
+      });
+    }
+    child.once("exit", (code) => {
+      killGroup(child.pid);
+      if (!ready) reject(new Complaint(`${early.join("\n")}\nwrangler dev ended before it was ready (${code}).`));
+      else if (!stopping) options.ended(code ?? 1);
+    });
+  });
+  return { url: `http://${HOST}:${port}`, reloadCatalog, stop };
+}
+
+/** @param {string} home @param {string} built */
+function prepare(home, built) {
+  const dist = join(home, "dist");
+  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(dist, { recursive: true });
+  copyFileSync(inCheckout("wrangler.toml"), join(home, "wrangler.toml"));
+  for (const name of ["index.js", "index_bg.wasm"]) {
+    // A later build replaces its files, so these stay as they are under a running server.
+    linkSync(join(built, name), join(dist, name));
+  }
+  rmSync(join(home, ".dev.vars"), { force: true });
+  symlinkSync(inCheckout(".dev.vars"), join(home, ".dev.vars"));
+}
+
+/** What wrangler says about its own doings. @param {string} line */
+function isNoise(line) {
+  return /^(\[wrangler:info\] Ready|Attaching additional modules|[┌├│└⎔])/u.test(line);
+}
+
+/**
+ * On Linux the runtime dies with wrangler, even when that is killed with SIGKILL: else it would go on holding
+ * the port and the database.
+ *
+ * @param {string} home
+ */
+function workerdThatEndsWithParent(home) {
+  if (process.platform !== "linux" || process.env.MINIFLARE_WORKERD_PATH) return {};
+  const wrapper = join(home, "workerd");
+  const workerd = inCheckout("node_modules/workerd/bin/workerd");
+  writeFileSync(
+    wrapper,
+    `#!/bin/sh\ncommand -v setpriv >/dev/null && exec setpriv --pdeathsig KILL '${workerd}' "$@"\nexec '${workerd}' "$@"\n`,
+  );
+  chmodSync(wrapper, 0o755);
+  return { MINIFLARE_WORKERD_PATH: wrapper };
+}
+
+/** @param {number | undefined} pid */
+function killGroup(pid) {
+  try {
+    if (pid) process.kill(-pid, "SIGKILL");
+  } catch {
+    // Nothing of it is left.
+  }
+}
+
+/** @param {number} port @returns {Promise<number>} the port, when it is free */
+function claimPort(port) {
+  return new Promise((resolve, reject) => {
+    const free = () => {
+      const server = createServer();
+      server.once("error", reject);
+      server.listen(port, HOST, () => {
+        const address = server.address();
+        server.close(() => resolve(typeof address === "object" && address ? address.port : port));
+      });
+    };
+    if (port === 0) return free();
+    const probe = connect(port, HOST);
+    probe.once("error", () => resolve(port));
+    probe.once("connect", () => {
+      probe.destroy();
+      reject(new Complaint(`Port ${port} is taken: choose another with \`npm start -- --port N\`.`));
+    });
+  });
+}

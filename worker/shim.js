@@ -1,0 +1,155 @@
+// The JavaScript side of the Worker: classes the platform can construct and call, which forward to Rust.
+//
+// They exist because a class exported by wasm-bindgen cannot extend DurableObject and so cannot serve remote
+// calls, and because somebody must outlive the wasm instance. All objects of an isolate share that one
+// instance. A panic unwinds and stays the error of its call. A trap (stack overflow, memory exhausted,
+// `unreachable`) destroys the instance, and then every call that waits in it, in any object, would wait for
+// ever. The guard below ends that wait: while calls are in flight it looks every 150 ms whether the
+// instance is still the one they entered, and whether its executor still runs tasks.
+
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import * as wasm from "bobbin-wasm";
+import catalog from "./catalog.json";
+
+const WATCH_MS = 150;
+const LOST = "the wasm instance was lost";
+
+// An object of the JavaScript side, so it outlives the instances that count themselves in it.
+const state = wasm.__worker_init_state();
+
+/** The present instance; a destroyed one is replaced first. */
+function instance() {
+  wasm.__worker_init_state();
+  return state.instanceId;
+}
+
+/** Watches the calls in flight of one object, or one request to the Worker. */
+class Guard {
+  #instance = instance();
+  #inFlight = 0;
+  #watching = false;
+  /** Probes sent since the last answer. */
+  #unanswered = 0;
+  #onLost;
+
+  /** @param {() => void} onLost ends the calls in flight */
+  constructor(onLost) {
+    this.#onLost = onLost;
+  }
+
+  get lost() {
+    return this.#instance !== instance();
+  }
+
+  get idle() {
+    return this.#inFlight === 0;
+  }
+
+  /** @template T @param {() => T} call @returns {Promise<Awaited<T>>} */
+  async run(call) {
+    this.#inFlight++;
+    this.#watch();
+    try {
+      return await call();
+    } catch (error) {
+      // A trap in this very call: the others in flight here end now, not at the next look.
+      if (this.lost) this.#onLost();
+      throw error;
+    } finally {
+      this.#inFlight--;
+    }
+  }
+
+  #watch() {
+    if (this.#watching) return;
+    this.#watching = true;
+    setTimeout(() => {
+      this.#watching = false;
+      if (this.idle) return;
+      // A call that the platform killed can leave the executor believing that it is about to run. One missed
+      // answer is not enough: a panic among the tasks ahead of the probe holds that up until the next one.
+      if (this.#unanswered >= 2 && !this.lost) wasm.__wbg_reset_state();
+      if (this.lost) return this.#onLost();
+      this.#unanswered++;
+      wasm.probe().then(
+        () => (this.#unanswered = 0),
+        () => {},
+      );
+      this.#watch();
+    }, WATCH_MS);
+  }
+}
+
+/** @param {import("bobbin-wasm").Constructor} Rust the class that does the work */
+const forwarding = (Rust) =>
+  class extends DurableObject {
+    #rust;
+    #guard;
+
+    /** @param {DurableObjectState} ctx @param {unknown} env */
+    constructor(ctx, env) {
+      super(ctx, env);
+      this.#guard = this.#newGuard();
+      this.#rust = new Rust(ctx, env, catalog);
+    }
+
+    // Drops the object with its calls and its memory; the next event makes it anew, from its storage.
+    #newGuard = () => new Guard(() => this.ctx.abort(LOST));
+
+    /** @template T @param {(rust: import("bobbin-wasm").Entries) => T} call */
+    #enter(call) {
+      if (this.#guard.lost) {
+        if (!this.#guard.idle) this.ctx.abort(LOST);
+        // Nobody waits here, so nobody needs to see an error: a new Rust object, from storage, goes on.
+        this.#guard = this.#newGuard();
+        this.#rust = new Rust(this.ctx, this.env, catalog);
+      }
+      return this.#guard.run(() => call(this.#rust));
+    }
+
+    /** @param {string} json the one remote call: what it says is between the Rust sides */
+    call(json) {
+      return this.#enter((rust) => rust.call(json));
+    }
+    /** @param {Request} request */
+    fetch(request) {
+      return this.#enter((rust) => rust.fetch(request));
+    }
+    /** @param {unknown} info */
+    alarm(info) {
+      return this.#enter((rust) => rust.alarm(info));
+    }
+    /** @param {WebSocket} socket @param {string | ArrayBuffer} message */
+    webSocketMessage(socket, message) {
+      return this.#enter((rust) => rust.webSocketMessage(socket, message));
+    }
+    /** @param {WebSocket} socket @param {number} code @param {string} reason @param {boolean} clean */
+    webSocketClose(socket, code, reason, clean) {
+      return this.#enter((rust) => rust.webSocketClose(socket, code, reason, clean));
+    }
+    /** @param {WebSocket} socket @param {unknown} error */
+    webSocketError(socket, error) {
+      return this.#enter((rust) => rust.webSocketError(socket, error));
+    }
+  };
+
+export const ThreadObject = forwarding(wasm.ThreadObject);
+export const DirectoryObject = forwarding(wasm.DirectoryObject);
+
+export default class extends WorkerEntrypoint {
+  /** @param {Request} request */
+  fetch(request) {
+    return new Promise((resolve, reject) => {
+      // A request has no object to abort; its client is told to come back.
+      const guard = new Guard(() =>
+        resolve(
+          Response.json(
+            { error: { code: "overloaded", message: "The runtime had to restart.", hint: "Try again." } },
+            { status: 503, headers: { "retry-after": "1" } },
+          ),
+        ),
+      );
+      guard.run(() => wasm.fetch(request, this.env, this.ctx, catalog)).then(resolve, reject);
+    });
+  }
+}

@@ -1,0 +1,29 @@
+// What the shim uses of the Worker's wasm (worker/src/, through wasm-bindgen).
+
+declare module "bobbin-wasm" {
+  interface Entries {
+    fetch(request: Request): Promise<Response>;
+    alarm(info: unknown): Promise<void>;
+    call(json: string): Promise<string>;
+    webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void>;
+    webSocketClose(socket: WebSocket, code: number, reason: string, clean: boolean): Promise<void>;
+    webSocketError(socket: WebSocket, error: unknown): Promise<void>;
+  }
+  type Constructor = new (ctx: DurableObjectState, env: unknown, catalog: string) => Entries;
+  export const ThreadObject: Constructor;
+  export const DirectoryObject: Constructor;
+
+  /** Every request to the Worker. */
+  export function fetch(request: Request, env: unknown, ctx: ExecutionContext, catalog: string): Promise<Response>;
+  /** Resolves as soon as the executor runs tasks. */
+  export function probe(): Promise<void>;
+  /** `instanceId` grows with each instance; asking for it replaces an instance that a trap has destroyed. */
+  export function __worker_init_state(): { instanceId: number };
+  /** Replaces the instance. */
+  export function __wbg_reset_state(): void;
+}
+
+declare module "*/catalog.json" {
+  const text: string;
+  export default text;
+}
