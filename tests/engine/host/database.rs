@@ -1,0 +1,356 @@
+//! Real SQLite with the platform's limits, the platform's coalescing of writes between two awaits, and counters.
+//!
+//! A *stretch* is what the process writes between two awaits: the platform commits it as a whole. It is a SQLite
+//! transaction that the first write opens and the executor commits when the poll ends; `Host::transaction` is a
+//! savepoint in it. A crash rolls the stretch back (lost) or commits what is outside unfinished savepoints (kept).
+//!
+//! What is counted approximates the platform's billing. Rows read: rows handed over, plus one for each row that an
+//! `UPDATE` or `DELETE` changed; a full scan counts the rows it stepped over, and an aggregate that used more than
+//! 1,000 steps of SQLite's machine counts one row per ten of them, so that a hidden scan shows. Rows written: changed
+//! rows, each once more per index of its table (`UPDATE`: per index that names a column the statement sets). Schema
+//! statements are not counted as rows.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use bobbin::thread::{Cell as Column, Param};
+use bobbin::{Error, Result};
+use rusqlite::limits::Limit;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, StatementStatus};
+
+/// Our own limit for a row, bytes (design §3.9).
+pub const ROW_BYTES: usize = 1_310_720;
+
+/// What the database did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Statements run.
+    pub statements: u64,
+    /// Rows read.
+    pub read: u64,
+    /// Rows written.
+    pub written: u64,
+    /// Times the alarm was set or removed.
+    pub alarms: u64,
+}
+
+impl std::ops::Sub for Counters {
+    type Output = Counters;
+    fn sub(self, earlier: Counters) -> Counters {
+        Counters {
+            statements: self.statements - earlier.statements,
+            read: self.read - earlier.read,
+            written: self.written - earlier.written,
+            alarms: self.alarms - earlier.alarms,
+        }
+    }
+}
+
+/// The object's database.
+pub struct Database {
+    connection: Connection,
+    stretch: Cell<bool>,
+    depth: Cell<u32>,
+    /// What was done so far.
+    pub counters: Cell<Counters>,
+    /// Every statement, when the log is wanted: text, rows read, rows written.
+    pub log: RefCell<Option<Vec<(String, u64, u64)>>>,
+    /// Statements that the platform would refuse or that break our own rules.
+    pub violations: RefCell<Vec<String>>,
+    indexes: RefCell<HashMap<String, Vec<Vec<String>>>>,
+    numbers_as_floats: bool,
+}
+
+impl Database {
+    /// An empty database. The platform hands integers over as floating-point numbers; whether this one does is
+    /// the seed's choice, so that the engine can rely on neither.
+    pub fn new(numbers_as_floats: bool) -> Database {
+        let connection = Connection::open_in_memory().unwrap();
+        for (limit, value) in [
+            (Limit::SQLITE_LIMIT_LENGTH, 2_000_000),
+            (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
+            (Limit::SQLITE_LIMIT_COLUMN, 100),
+            (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
+            (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 5),
+            (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
+            (Limit::SQLITE_LIMIT_FUNCTION_ARG, 32),
+            (Limit::SQLITE_LIMIT_ATTACHED, 0),
+            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
+            (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
+            (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+        ] {
+            connection.set_limit(limit, value).unwrap();
+        }
+        connection.set_prepared_statement_cache_capacity(200);
+        Database {
+            connection,
+            stretch: Cell::new(false),
+            depth: Cell::new(0),
+            counters: Cell::default(),
+            log: RefCell::default(),
+            violations: RefCell::default(),
+            indexes: RefCell::default(),
+            numbers_as_floats,
+        }
+    }
+
+    /// Whether a statement changes anything.
+    pub fn writes(statement: &str) -> bool {
+        let first = statement.split_whitespace().next().unwrap_or("").to_ascii_uppercase();
+        !matches!(first.as_str(), "SELECT" | "EXPLAIN" | "PRAGMA" | "VALUES" | "WITH")
+            || first == "WITH" && {
+                let text = statement.to_ascii_uppercase();
+                ["INSERT INTO", "INSERT OR", "UPDATE ", "DELETE FROM"].iter().any(|verb| text.contains(verb))
+            }
+    }
+
+    /// Opens the stretch if none is open; true when it did.
+    pub fn open_stretch(&self) -> bool {
+        if self.stretch.replace(true) {
+            return false;
+        }
+        self.raw("BEGIN");
+        true
+    }
+
+    /// Whether writes wait for the next await.
+    pub fn in_stretch(&self) -> bool {
+        self.stretch.get()
+    }
+
+    /// Ends the stretch: commits it, or rolls it back.
+    pub fn close_stretch(&self, commit: bool) {
+        if self.stretch.replace(false) {
+            self.depth.set(0);
+            self.raw(if commit { "COMMIT" } else { "ROLLBACK" });
+            if !commit {
+                self.indexes.borrow_mut().clear();
+            }
+        }
+    }
+
+    /// Opens a savepoint.
+    pub fn begin(&self) {
+        self.depth.set(self.depth.get() + 1);
+        self.raw(&format!("SAVEPOINT s{}", self.depth.get()));
+    }
+
+    /// Ends the innermost savepoint.
+    pub fn end(&self, keep: bool) {
+        let depth = self.depth.get();
+        if !keep {
+            self.raw(&format!("ROLLBACK TO s{depth}"));
+            self.indexes.borrow_mut().clear();
+        }
+        self.raw(&format!("RELEASE s{depth}"));
+        self.depth.set(depth - 1);
+    }
+
+    fn raw(&self, statement: &str) {
+        self.connection.execute_batch(statement).unwrap();
+    }
+
+    /// Bytes of the database.
+    pub fn size(&self) -> i64 {
+        let number = |pragma| self.connection.query_row(pragma, [], |row| row.get::<_, i64>(0)).unwrap();
+        number("PRAGMA page_count") * number("PRAGMA page_size")
+    }
+
+    /// A question of a test, not counted.
+    pub fn ask<T: rusqlite::types::FromSql>(&self, statement: &str) -> Vec<T> {
+        let mut prepared = self.connection.prepare(statement).unwrap();
+        prepared.query_map([], |row| row.get(0)).unwrap().map(|value| value.unwrap()).collect()
+    }
+
+    /// The largest row of any table, bytes of its columns, with the table's name.
+    pub fn largest_row(&self) -> (usize, String) {
+        let tables: Vec<String> = self.ask("SELECT name FROM sqlite_schema WHERE type = 'table'");
+        let mut largest = (0, String::new());
+        for table in tables {
+            let columns: Vec<String> = self.ask(&format!("SELECT name FROM pragma_table_info('{table}')"));
+            let sum: Vec<String> = columns
+                .iter()
+                .map(|column| format!("coalesce(length(CAST(\"{column}\" AS BLOB)), 0)"))
+                .collect();
+            let bytes: Vec<Option<i64>> =
+                self.ask(&format!("SELECT max({}) FROM \"{table}\"", sum.join(" + ")));
+            let bytes = bytes.first().copied().flatten().unwrap_or(0) as usize;
+            if bytes > largest.0 {
+                largest = (bytes, table);
+            }
+        }
+        largest
+    }
+
+    fn check(&self, statement: &str, params: &[Param<'_>]) {
+        let mut violations = self.violations.borrow_mut();
+        let short: String = statement.chars().take(80).collect();
+        let first = statement.split_whitespace().next().unwrap_or("").to_ascii_uppercase();
+        if matches!(
+            first.as_str(),
+            "BEGIN" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ATTACH" | "VACUUM"
+        ) {
+            violations.push(format!("the platform refuses {first}: {short}"));
+        }
+        if first != "CREATE" && statement.trim_end().trim_end_matches(';').contains(';') {
+            violations.push(format!("more than one statement at once: {short}"));
+        }
+        let bytes: usize = params
+            .iter()
+            .map(|param| match param {
+                Param::Text(text) => text.len(),
+                Param::Blob(blob) => blob.len(),
+                _ => 8,
+            })
+            .sum();
+        if bytes > ROW_BYTES && Database::writes(statement) {
+            violations.push(format!("a row of {bytes} bytes, more than 1.25 MB: {short}"));
+        }
+        for param in params {
+            if let Param::Int(value) = param
+                && value.unsigned_abs() > 1 << 53
+            {
+                violations.push(format!("the platform carries 53 bits, not {value}: {short}"));
+            }
+        }
+    }
+
+    /// Runs one statement. `row` gets what it returns, lazily.
+    pub fn execute(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+        row: &mut dyn FnMut(&[Column]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.check(statement, params);
+        let outcome = self.step(statement, params, row);
+        outcome.unwrap_or_else(|error| Err(Error::internal(format!("{error}: {statement}"))))
+    }
+
+    fn step(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+        row: &mut dyn FnMut(&[Column]) -> Result<ControlFlow<()>>,
+    ) -> rusqlite::Result<Result<()>> {
+        let mut prepared = self.connection.prepare_cached(statement)?;
+        if prepared.parameter_count() != params.len() {
+            let expected = prepared.parameter_count();
+            self.violations
+                .borrow_mut()
+                .push(format!("{} parameters for {expected} places: {statement}", params.len()));
+        }
+        for (index, param) in params.iter().enumerate() {
+            prepared.raw_bind_parameter(index + 1, bound(param))?;
+        }
+        let columns = prepared.column_count();
+        let readonly = prepared.readonly();
+        let mut outcome = Ok(());
+        let mut handed = 0;
+        {
+            let mut cells = Vec::with_capacity(columns);
+            let mut rows = prepared.raw_query();
+            while let Some(found) = rows.next()? {
+                handed += 1;
+                cells.clear();
+                for index in 0..columns {
+                    cells.push(self.cell(found.get_ref(index)?));
+                }
+                match row(&cells) {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) => break,
+                    Err(error) => {
+                        outcome = Err(error);
+                        break;
+                    }
+                }
+            }
+        }
+        let scanned = prepared.reset_status(StatementStatus::FullscanStep) as u64;
+        let steps = prepared.reset_status(StatementStatus::VmStep) as u64;
+        drop(prepared);
+        let hidden = if steps > 1_000 && handed < steps / 100 { steps / 10 } else { 0 };
+        let verb = statement.split_whitespace().next().unwrap_or("").to_ascii_uppercase();
+        let changed = match verb.as_str() {
+            _ if readonly => 0,
+            "CREATE" | "ALTER" | "DROP" | "PRAGMA" => {
+                self.indexes.borrow_mut().clear();
+                0
+            }
+            _ => self.connection.changes(),
+        };
+        let modified = if verb == "INSERT" || verb == "REPLACE" { 0 } else { changed };
+        let returned = if readonly { handed } else { 0 };
+        let read = (returned + modified).max(scanned).max(hidden);
+        let written = if changed == 0 { 0 } else { changed * (1 + self.entries(statement, &verb)) };
+        let mut counters = self.counters.get();
+        counters.statements += 1;
+        counters.read += read;
+        counters.written += written;
+        self.counters.set(counters);
+        if let Some(log) = self.log.borrow_mut().as_mut() {
+            log.push((statement.split_whitespace().collect::<Vec<_>>().join(" "), read, written));
+        }
+        Ok(outcome)
+    }
+
+    /// Index entries that one changed row of this statement writes.
+    fn entries(&self, statement: &str, verb: &str) -> u64 {
+        let words: Vec<&str> =
+            statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|w| !w.is_empty()).collect();
+        let after = |word: &str| words.iter().position(|w| w.eq_ignore_ascii_case(word)).map(|at| at + 1);
+        let table = match verb {
+            "UPDATE" => words.get(1),
+            "DELETE" => after("FROM").and_then(|at| words.get(at)),
+            _ => after("INTO").and_then(|at| words.get(at)),
+        };
+        let Some(table) = table else { return 0 };
+        let mut cache = self.indexes.borrow_mut();
+        let indexes = cache.entry((*table).to_owned()).or_insert_with(|| {
+            let without_rowid: Vec<i64> =
+                self.ask(&format!("SELECT wr FROM pragma_table_list('{table}') WHERE schema = 'main'"));
+            let names: Vec<String> = self.ask(&format!(
+                "SELECT name FROM pragma_index_list('{table}') WHERE NOT (origin = 'pk' AND {})",
+                without_rowid.first().copied().unwrap_or(0)
+            ));
+            names
+                .iter()
+                .map(|name| {
+                    let columns: Vec<Option<String>> =
+                        self.ask(&format!("SELECT name FROM pragma_index_info('{name}')"));
+                    columns.into_iter().flatten().collect()
+                })
+                .collect()
+        });
+        if verb != "UPDATE" {
+            return indexes.len() as u64;
+        }
+        let set = after("SET").unwrap_or(0);
+        let end = after("WHERE").unwrap_or(words.len());
+        let assigned = words.get(set..end).unwrap_or(&[]);
+        indexes.iter().filter(|columns| columns.iter().any(|c| assigned.contains(&c.as_str()))).count() as u64
+    }
+
+    fn cell(&self, value: ValueRef<'_>) -> Column {
+        match value {
+            ValueRef::Null => Column::Null,
+            ValueRef::Integer(value) if self.numbers_as_floats => Column::Real(value as f64),
+            ValueRef::Integer(value) => Column::Int(value),
+            ValueRef::Real(value) => Column::Real(value),
+            ValueRef::Text(text) => Column::Text(String::from_utf8(text.to_vec()).unwrap()),
+            ValueRef::Blob(blob) => Column::Blob(blob.to_vec()),
+        }
+    }
+}
+
+fn bound<'a>(param: &Param<'a>) -> ToSqlOutput<'a> {
+    ToSqlOutput::Borrowed(match *param {
+        Param::Null => ValueRef::Null,
+        Param::Int(value) => ValueRef::Integer(value),
+        Param::Real(value) => ValueRef::Real(value),
+        Param::Text(text) => ValueRef::Text(text.as_bytes()),
+        Param::Blob(blob) => ValueRef::Blob(blob),
+    })
+}

@@ -1,0 +1,202 @@
+//! Everything beyond the process: model providers, http tools, the effects of native tools, other objects. It is
+//! scripted by the test, lives on through crashes and remembers what reached it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bobbin::http::Request;
+use bobbin::spec::message::ToolResult;
+use bobbin::thread::{NativeCall, Sibling};
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::strict;
+
+/// A request that reached a model.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// Its number, from 0, over the whole simulation.
+    pub index: usize,
+    /// When it arrived.
+    pub at_us: i64,
+    /// The provider's id of the model.
+    pub model: String,
+    /// The whole body.
+    pub body: Value,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl ModelRequest {
+    /// Its messages.
+    pub fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Texts of the messages with this role, in order.
+    pub fn texts(&self, role: &str) -> Vec<&str> {
+        self.messages().iter().filter(|m| m["role"] == role).filter_map(|m| text(m)).collect()
+    }
+
+    /// The last user message.
+    pub fn last_user(&self) -> &str {
+        self.texts("user").last().copied().unwrap_or("")
+    }
+
+    /// Results of tools after the last user message, in order: texts.
+    pub fn results(&self) -> Vec<&str> {
+        let start = self.messages().iter().rposition(|m| m["role"] == "user").map_or(0, |at| at + 1);
+        self.messages()[start..].iter().filter(|m| m["role"] == "tool").filter_map(text).collect()
+    }
+
+    /// Replies of the model after the last user message.
+    pub fn steps(&self) -> usize {
+        let start = self.messages().iter().rposition(|m| m["role"] == "user").map_or(0, |at| at + 1);
+        self.messages()[start..].iter().filter(|m| m["role"] == "assistant").count()
+    }
+}
+
+fn text(message: &Value) -> Option<&str> {
+    message["content"].as_str().or_else(|| message["content"][0]["text"].as_str())
+}
+
+/// What a native tool does.
+pub enum Native {
+    /// Works for so long, then gives this.
+    Gives(i64, ToolResult),
+    /// Never comes back.
+    Never,
+}
+
+/// An execution of a tool that reached the outside: its effect has happened.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// When.
+    pub at_us: i64,
+    /// The tool's name.
+    pub name: String,
+    /// Its idempotency key.
+    pub key: String,
+    /// Its arguments.
+    pub args: Value,
+    /// Whether it came to its end.
+    pub finished: bool,
+}
+
+type ModelScript = Rc<dyn Fn(&ModelRequest) -> Answer>;
+type NativeScript = Rc<dyn Fn(&NativeCall, usize) -> Native>;
+type HttpScript = Rc<dyn Fn(&Request, usize) -> Answer>;
+
+/// The outside.
+#[derive(Default)]
+pub struct Outside {
+    model: RefCell<Option<ModelScript>>,
+    natives: RefCell<BTreeMap<String, NativeScript>>,
+    servers: RefCell<BTreeMap<String, HttpScript>>,
+    sibling: RefCell<Option<Rc<dyn Fn(&str) -> Result<String, bobbin::Error>>>>,
+    /// Requests to models.
+    pub requests: RefCell<Vec<ModelRequest>>,
+    /// Executions of native and http tools, in order.
+    pub executions: RefCell<Vec<Execution>>,
+    /// Calls to other objects.
+    pub siblings: RefCell<Vec<(Sibling, Value)>>,
+}
+
+/// Where models are in simulations.
+pub const MODEL_URL: &str = "http://model.test/v1";
+/// Where http tools are.
+pub const TOOL_URL: &str = "http://tool.test";
+
+impl Outside {
+    /// Scripts every model.
+    pub fn model(&self, script: impl Fn(&ModelRequest) -> Answer + 'static) {
+        *self.model.borrow_mut() = Some(Rc::new(script));
+    }
+
+    /// Scripts a native tool; the number tells how often it ran before.
+    pub fn native(&self, name: &str, script: impl Fn(&NativeCall, usize) -> Native + 'static) {
+        self.natives.borrow_mut().insert(name.into(), Rc::new(script));
+    }
+
+    /// Scripts an http tool by its path below [`TOOL_URL`]; the number tells how often it was called before.
+    pub fn server(&self, path: &str, script: impl Fn(&Request, usize) -> Answer + 'static) {
+        self.servers.borrow_mut().insert(format!("{TOOL_URL}{path}"), Rc::new(script));
+    }
+
+    /// Scripts the other objects.
+    pub fn sibling(&self, script: impl Fn(&str) -> Result<String, bobbin::Error> + 'static) {
+        *self.sibling.borrow_mut() = Some(Rc::new(script));
+    }
+
+    /// A request arrives. The complaints are about the request itself.
+    pub(super) fn receive(&self, request: &Request, now_us: i64) -> (Answer, Option<usize>, Vec<String>) {
+        let body: Value =
+            request.body.as_ref().and_then(|body| serde_json::from_slice(body).ok()).unwrap_or(Value::Null);
+        if request.url.starts_with(MODEL_URL) {
+            let index = self.requests.borrow().len();
+            let arrived = ModelRequest {
+                index,
+                at_us: now_us,
+                model: body["model"].as_str().unwrap_or("").into(),
+                headers: request.headers.clone(),
+                body,
+            };
+            let mut complaints: Vec<String> = strict::complaints(&arrived.body)
+                .into_iter()
+                .map(|complaint| format!("model request {index}: {complaint}: {}", arrived.body))
+                .collect();
+            if request.url != format!("{MODEL_URL}/chat/completions") || request.method != "POST" {
+                complaints.push(format!("a model is asked by {} {}", request.method, request.url));
+            }
+            self.requests.borrow_mut().push(arrived.clone());
+            let script = self.model.borrow().clone();
+            let answer = script.map_or_else(Answer::refused, |script| script(&arrived));
+            return (answer, None, complaints);
+        }
+        let script = self.servers.borrow().get(&request.url).cloned();
+        let Some(script) = script else {
+            return (Answer::refused(), None, vec![format!("nobody serves {}", request.url)]);
+        };
+        let before = self.executions.borrow().iter().filter(|e| e.name == request.url).count();
+        let key = request.headers.iter().find(|(name, _)| name == "idempotency-key");
+        let key = key.map(|(_, value)| value.clone()).unwrap_or_default();
+        let mut complaints = Vec::new();
+        if key.is_empty() || body["idempotencyKey"] != key.as_str() {
+            complaints.push(format!(
+                "{}: idempotency key “{key}”, in the body {}",
+                request.url, body["idempotencyKey"]
+            ));
+        }
+        let place = self.record(now_us, &request.url, &key, body["args"].clone());
+        (script(request, before), Some(place), complaints)
+    }
+
+    /// A native tool starts. `None`: there is none of that name.
+    pub(super) fn start(&self, call: &NativeCall, now_us: i64) -> Option<(Native, usize)> {
+        let script = self.natives.borrow().get(&call.name).cloned()?;
+        let before = self.executions.borrow().iter().filter(|e| e.name == call.name).count();
+        let place = self.record(now_us, &call.name, &call.idempotency_key, call.args.clone());
+        Some((script(call, before), place))
+    }
+
+    fn record(&self, at_us: i64, name: &str, key: &str, args: Value) -> usize {
+        let mut executions = self.executions.borrow_mut();
+        executions.push(Execution { at_us, name: name.into(), key: key.into(), args, finished: false });
+        executions.len() - 1
+    }
+
+    /// An execution came to its end.
+    pub(super) fn finish(&self, place: usize) {
+        if let Some(execution) = self.executions.borrow_mut().get_mut(place) {
+            execution.finished = true;
+        }
+    }
+
+    /// Another object is called.
+    pub(super) fn call_sibling(&self, to: Sibling, call: &str) -> Result<String, bobbin::Error> {
+        self.siblings.borrow_mut().push((to, serde_json::from_str(call).unwrap_or(Value::Null)));
+        let script = self.sibling.borrow().clone();
+        script.map_or_else(|| Ok("null".into()), |script| script(call))
+    }
+}

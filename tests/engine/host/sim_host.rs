@@ -1,0 +1,316 @@
+//! `bobbin::thread::Host` on the simulated world.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+use bobbin::http::{Body, FetchError, Request, Response};
+use bobbin::spec::message::ToolResult;
+use bobbin::thread::{Cell, Frame, Host, NativeCall, Param, Sibling, Sql};
+use bobbin::{Code, Error, Result};
+use bytes::Bytes;
+
+use super::answer::Piece;
+use super::database::Database;
+use super::executor::{Timer, gate};
+use super::fault::At;
+use super::outside::Native;
+use super::world::World;
+
+/// The door of one life of the object.
+#[derive(Clone)]
+pub struct SimHost {
+    sql: SimSql,
+}
+
+/// The database as the object sees it.
+#[derive(Clone)]
+pub struct SimSql {
+    world: Rc<World>,
+    life: u64,
+}
+
+fn gone() -> Error {
+    Error::new(Code::Overloaded, "The process is gone.")
+}
+
+impl SimHost {
+    pub(super) fn new(world: Rc<World>, life: u64) -> SimHost {
+        SimHost { sql: SimSql { world, life } }
+    }
+
+    fn world(&self) -> &Rc<World> {
+        &self.sql.world
+    }
+
+    fn alive(&self) -> bool {
+        self.sql.world.alive(self.sql.life)
+    }
+
+    /// A point in an async call; a process that is gone stays there for ever.
+    async fn point(&self, at: At, what: &str) {
+        if !self.alive() {
+            return std::future::pending().await;
+        }
+        self.world().point(at, what);
+    }
+}
+
+impl SimSql {
+    fn execute(
+        &self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        if !self.world.alive(self.life) {
+            return Err(gone());
+        }
+        if Database::writes(statement) {
+            self.world.point(At::Write, statement);
+            self.world.touch();
+        }
+        self.world.database.execute(statement, params, row)
+    }
+}
+
+impl Sql for SimSql {
+    fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()> {
+        self.execute(statement, params, &mut |_| Ok(ControlFlow::Continue(())))
+    }
+
+    fn each(
+        &self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.execute(statement, params, row)
+    }
+
+    fn size(&self) -> i64 {
+        self.world.database.size()
+    }
+}
+
+impl Host for SimHost {
+    type Sql = SimSql;
+    type Body = SimBody;
+
+    fn sql(&self) -> &SimSql {
+        &self.sql
+    }
+
+    fn transaction<T>(&self, f: impl FnOnce(&SimSql) -> Result<T>) -> Result<T> {
+        if !self.alive() {
+            return Err(gone());
+        }
+        let world = self.world();
+        world.point(At::Begin, "");
+        world.touch();
+        let alarm = world.alarm.get();
+        world.database.begin();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let value = f(&self.sql)?;
+            world.point(At::BeforeCommit, "");
+            Ok(value)
+        }));
+        let keep = matches!(outcome, Ok(Ok(_)));
+        world.database.end(keep);
+        if !keep {
+            let mut now = world.alarm.get();
+            now.roll_back(alarm);
+            world.alarm.set(now);
+        }
+        match outcome {
+            Ok(Ok(value)) => {
+                world.point(At::AfterCommit, "");
+                Ok(value)
+            }
+            Ok(Err(error)) => Err(error),
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
+    fn now_us(&self) -> i64 {
+        // The platform's clock has milliseconds, and stands still between two awaits.
+        self.world().now_us() / 1_000 * 1_000
+    }
+
+    fn random(&self) -> [u8; 16] {
+        self.world().random()
+    }
+
+    fn var(&self, name: &str) -> Option<String> {
+        self.world().vars.borrow().get(name).cloned()
+    }
+
+    fn fetch(
+        &self,
+        request: Request,
+    ) -> impl Future<Output = std::result::Result<Response<SimBody>, FetchError>> + 'static {
+        let host = self.clone();
+        async move {
+            host.point(At::Fetch, &request.url).await;
+            gate().await;
+            let world = host.world().clone();
+            world.count_request();
+            let (answer, place, complaints) = world.outside.receive(&request, world.now_us());
+            complaints.into_iter().for_each(|complaint| world.fail(complaint));
+            let open = Open::new(&world);
+            host.point(At::Sent, &request.url).await;
+            match answer.delay_us {
+                Some(us) => world.pause(us).await,
+                None => std::future::pending().await,
+            }
+            host.point(At::Headers, &request.url).await;
+            let Some(status) = answer.status else {
+                return Err(FetchError("connection refused".into()));
+            };
+            let mut pieces = answer.pieces;
+            pieces.reverse();
+            let body = SimBody { host, pieces, place, _open: open };
+            Ok(Response { status, headers: answer.headers, body })
+        }
+    }
+
+    fn native(&self, call: NativeCall) -> impl Future<Output = ToolResult> + 'static {
+        let host = self.clone();
+        async move {
+            host.point(At::Native, &call.name).await;
+            // What a tool does to the outside waits behind the output gate.
+            gate().await;
+            let world = host.world().clone();
+            let Some((native, place)) = world.outside.start(&call, world.now_us()) else {
+                return ToolResult::error(format!("There is no native tool \"{}\".", call.name));
+            };
+            match native {
+                Native::Never => std::future::pending().await,
+                Native::Gives(us, result) => {
+                    if us > 0 {
+                        world.pause(us).await;
+                    }
+                    world.outside.finish(place);
+                    host.point(At::NativeDone, &call.name).await;
+                    result
+                }
+            }
+        }
+    }
+
+    fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {
+        let host = self.clone();
+        async move {
+            host.point(At::Sibling, &call).await;
+            gate().await;
+            let reply = host.world().outside.call_sibling(to, &call);
+            gate().await;
+            host.point(At::SiblingDone, &call).await;
+            reply
+        }
+    }
+
+    fn sleep_until(&self, us: i64) -> impl Future<Output = ()> + 'static {
+        let host = self.clone();
+        async move {
+            gate().await;
+            Timer::new(host.world().executor.clone(), us).await;
+            host.point(At::Sleep, "").await;
+        }
+    }
+
+    fn set_alarm(&self, due_us: Option<i64>) -> Result<()> {
+        if !self.alive() {
+            return Err(gone());
+        }
+        let delay = due_us.map(|due| due - self.world().now_us());
+        self.world().point(At::SetAlarm, &format!("{delay:?}"));
+        if due_us.is_some_and(|due| due <= 0 || due / 1_000_000_000_000_000 != 1) {
+            self.world().fail(format!("an alarm at {due_us:?} is no time in microseconds"));
+        }
+        self.world().set_alarm(due_us);
+        Ok(())
+    }
+
+    fn has_listeners(&self) -> bool {
+        self.alive() && self.world().has_listeners()
+    }
+
+    fn broadcast(&self, frame: &Frame) {
+        if self.alive() {
+            self.world().point(At::Broadcast, frame.kind);
+            self.world().send(frame.clone());
+        }
+    }
+
+    fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        if self.alive() {
+            self.world().point(At::Spawn, "");
+            self.world().spawn(future);
+        }
+    }
+
+    fn log(&self, line: &str) {
+        self.world().log.borrow_mut().push(line.to_owned());
+    }
+}
+
+/// Counts the requests that are open.
+struct Open(Rc<World>);
+
+impl Open {
+    fn new(world: &Rc<World>) -> Open {
+        world.open_requests.set(world.open_requests.get() + 1);
+        Open(world.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open_requests.set(self.0.open_requests.get() - 1);
+    }
+}
+
+/// A scripted body.
+pub struct SimBody {
+    host: SimHost,
+    /// Last one first.
+    pieces: Vec<Piece>,
+    place: Option<usize>,
+    _open: Open,
+}
+
+impl Body for SimBody {
+    async fn next(&mut self) -> Option<std::result::Result<Bytes, FetchError>> {
+        loop {
+            // A chunk that is there is no reason to wait; the platform still hands it over in a turn of its own.
+            gate().await;
+            match self.pieces.pop() {
+                Some(Piece::Wait(us)) => {
+                    // Kept until it is over: a dropped future must not lose silence.
+                    let until = self.host.world().now_us() + us;
+                    Timer::new(self.host.world().executor.clone(), until).await;
+                }
+                Some(Piece::Stall) => {
+                    self.pieces.push(Piece::Stall);
+                    return std::future::pending().await;
+                }
+                Some(Piece::Cut) => {
+                    self.host.point(At::Chunk, "cut").await;
+                    return Some(Err(FetchError("the connection broke".into())));
+                }
+                Some(Piece::Data(bytes)) => {
+                    self.host.point(At::Chunk, "data").await;
+                    return Some(Ok(bytes));
+                }
+                None => {
+                    if let Some(place) = self.place.take() {
+                        self.host.world().outside.finish(place);
+                    }
+                    self.host.point(At::Chunk, "end").await;
+                    return None;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The engine of one thread on a simulated host: real SQLite, virtual time, and a failure at every point.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "a test crate: nothing is exported, and a failed assertion is its way to speak"
+)]
+
+mod host;
