@@ -2,6 +2,7 @@
 //!
 //! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`variable`]: one each.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
+//! * [`validate`]: whether they make sense together.
 //! * [`message`]: messages, tool calls and tool results.
 
 pub mod agent;
@@ -13,6 +14,7 @@ pub mod prompt;
 pub mod schema;
 pub mod template;
 pub mod tool;
+pub mod validate;
 pub mod variable;
 
 pub use agent::{Agent, AgentKind, SessionTool, Side};

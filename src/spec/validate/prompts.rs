@@ -1,0 +1,208 @@
+//! Prompts.
+
+use std::collections::BTreeSet;
+
+use super::names::{cycles, hint, wrong_callable};
+use super::{Check, Kind, Place};
+use crate::models::ToolChoice;
+use crate::spec::catalog::Catalog;
+use crate::spec::prompt::{Prompt, PromptPart, PromptText, may_render};
+use crate::spec::variable::VariableKind;
+
+impl Check<'_> {
+    pub(super) fn prompts(&mut self) {
+        for (name, prompt) in &self.catalog.prompts {
+            let at = Place { kind: Kind::Prompt, name };
+            if let Some(wrong) = wrong_callable(name) {
+                self.error(at, "name", wrong);
+            }
+            if prompt.tool_description.trim().is_empty() {
+                self.error(at, "toolDescription", "empty: a model cannot know what the prompt is for");
+            }
+            self.reference(at, "model", Kind::Model, &prompt.model);
+            self.text(at, prompt);
+            self.entries(at, prompt);
+            self.variables(at, &prompt.variables);
+            self.env(at, "env", &prompt.env);
+            self.hooks(at, &prompt.hooks);
+            self.provider_options(at, &prompt.provider_options);
+            if let Some(schema) = &prompt.required_schema {
+                self.schema(at, "requiredSchema", schema);
+            }
+        }
+        self.include_cycles();
+        self.env_parts();
+    }
+
+    fn text(&mut self, at: Place<'_>, prompt: &Prompt) {
+        let empty = match &prompt.prompt {
+            PromptText::Text(text) => text.trim().is_empty(),
+            PromptText::Parts(parts) => parts.is_empty(),
+        };
+        if empty {
+            self.warning(at, "prompt", "empty: the model is told nothing");
+        }
+        for (index, part) in prompt.parts().iter().enumerate() {
+            if let PromptPart::Include { prompt } = part {
+                self.reference(at, &format!("prompt[{index}].prompt"), Kind::Prompt, prompt);
+            }
+        }
+    }
+
+    fn entries(&mut self, at: Place<'_>, prompt: &Prompt) {
+        let mut seen = BTreeSet::new();
+        for (index, entry) in prompt.tools.iter().enumerate() {
+            let field = format!("tools[{index}]");
+            if !seen.insert(&entry.name) {
+                self.error(at, &field, format!("\"{}\" is listed twice", entry.name));
+            }
+            self.callable(at, &field, &entry.name);
+            self.env(at, &format!("{field}.env"), &entry.env);
+        }
+        match prompt.tool_choice {
+            ToolChoice::Required if prompt.tools.is_empty() => {
+                self.error(at, "toolChoice", "`required`, but there are no tools");
+            }
+            _ => {}
+        }
+        let model = self.catalog.models.get(&prompt.model);
+        if !prompt.tools.is_empty() && model.is_some_and(|model| !model.capabilities.supports_tool_calls) {
+            self.warning(
+                at,
+                "tools",
+                format!("the model \"{}\" cannot call tools; none are sent", prompt.model),
+            );
+        }
+    }
+
+    /// What a name in `tools` stands for must be clear, and something that can be called today.
+    fn callable(&mut self, at: Place<'_>, field: &str, name: &str) {
+        let kinds = [Kind::Tool, Kind::Prompt, Kind::Agent];
+        let mut found: Vec<Kind> = kinds.into_iter().filter(|kind| self.knows(*kind, name)).collect();
+        // An agent that is not exposed cannot be meant where something else can.
+        if found.len() > 1 && !self.catalog.agents.get(name).is_some_and(|agent| agent.expose_as_tool) {
+            found.retain(|kind| *kind != Kind::Agent);
+        }
+        match found.as_slice() {
+            [Kind::Tool] => {}
+            [Kind::Prompt] => {
+                self.error(
+                    at,
+                    field,
+                    format!("\"{name}\" is a prompt; prompts as tools arrive with a later version"),
+                );
+            }
+            [Kind::Agent] => {
+                self.error(
+                    at,
+                    field,
+                    format!("\"{name}\" is an agent; agents as tools arrive with a later version"),
+                );
+            }
+            [] => {
+                let hint = hint(name, &self.names(Kind::Tool));
+                self.error(at, field, format!("no tool named \"{name}\"{hint}"));
+            }
+            several => {
+                let nouns: Vec<&str> = several.iter().map(|kind| kind.noun()).collect();
+                let message = format!(
+                    "\"{name}\" is a {}: rename one, so that it is clear which",
+                    nouns.join(" and a ")
+                );
+                self.error(at, field, message.replace("a agent", "an agent"));
+            }
+        }
+    }
+
+    fn include_cycles(&mut self) {
+        let catalog = self.catalog;
+        let names: Vec<&str> = catalog.prompts.keys().map(String::as_str).collect();
+        for cycle in cycles(&names, &|name| includes(catalog, name)) {
+            let Some(name) = cycle.first() else { continue };
+            let at = Place { kind: Kind::Prompt, name };
+            self.error(at, "prompt", format!("includes itself: {}", cycle.join(" → ")));
+        }
+    }
+
+    /// Every `env` part, on every way in which it can come to be rendered: from each prompt that is not merely a
+    /// piece of others.
+    fn env_parts(&mut self) {
+        let catalog = self.catalog;
+        let included: BTreeSet<&str> =
+            catalog.prompts.keys().flat_map(|name| includes(catalog, name)).collect();
+        let sides = |agent: &'_ crate::spec::Agent| {
+            let b = agent.side_b.as_ref().map(|side| side.prompt.clone());
+            [Some(agent.side_a.prompt.clone()), b].into_iter().flatten()
+        };
+        let used: BTreeSet<String> = catalog.agents.values().flat_map(sides).collect();
+        let mut found = BTreeSet::new();
+        for (name, prompt) in &catalog.prompts {
+            if used.contains(name) || !included.contains(name.as_str()) {
+                walk(catalog, &mut vec![prompt], &mut found);
+            }
+        }
+        for (name, index, message) in found {
+            let at = Place { kind: Kind::Prompt, name };
+            self.error(at, format!("prompt[{index}].property"), message);
+        }
+    }
+}
+
+fn includes<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a str> {
+    let parts = catalog.prompts.get(name).map(Prompt::parts).unwrap_or_default();
+    let mut names: Vec<&str> = Vec::new();
+    for part in parts {
+        if let PromptPart::Include { prompt } = part
+            && !names.contains(&prompt.as_str())
+        {
+            names.push(prompt);
+        }
+    }
+    names
+}
+
+/// Prompt, index of the part, and what is wrong with it.
+type Found<'a> = BTreeSet<(&'a str, usize, String)>;
+
+/// Looks at the last prompt of `path`, which holds those that include it before it.
+fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut Found<'a>) {
+    let Some(prompt) = path.last().copied() else { return };
+    for (index, part) in prompt.parts().iter().enumerate() {
+        match part {
+            PromptPart::Text { .. } => {}
+            PromptPart::Env { property } => {
+                if let Some(message) = wrong_env_part(catalog, path, property) {
+                    found.insert((&prompt.name, index, message));
+                }
+            }
+            PromptPart::Include { prompt: name } => {
+                if let Some(included) = catalog.prompts.get(name)
+                    && path.iter().all(|outer| outer.name != included.name)
+                {
+                    path.push(included);
+                    walk(catalog, path, found);
+                    path.pop();
+                }
+            }
+        }
+    }
+}
+
+fn wrong_env_part(catalog: &Catalog, path: &[&Prompt], name: &str) -> Option<String> {
+    if catalog.is_secret(name) {
+        return Some(format!("\"{name}\" is a secret of the deployment and cannot be part of a prompt"));
+    }
+    if may_render(path, name) {
+        return None;
+    }
+    if path.iter().any(|prompt| prompt.declares(name) == Some(VariableKind::Secret)) {
+        return Some(format!("\"{name}\" is declared as a secret and cannot be part of a prompt"));
+    }
+    let by = match path.first() {
+        Some(outer) if path.len() > 1 => format!(" here, or in \"{}\", which includes it", outer.name),
+        _ => String::new(),
+    };
+    Some(format!(
+        "\"{name}\" must be declared in `variables` with type `text`{by}; what is not declared is a secret"
+    ))
+}

@@ -1,0 +1,119 @@
+//! The forms that files may have, and what a model costs and needs.
+
+use bobbin::models::Usage;
+use bobbin::spec::{Agent, Catalog, Model, Prompt, PromptText, Run, SessionTool, Tool};
+use serde_json::{Value, json};
+
+fn model(value: Value) -> Model {
+    let mut whole = json!({ "provider": "openai", "model": "m" });
+    whole.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+    serde_json::from_value(whole).unwrap()
+}
+
+#[test]
+fn a_catalog_reads_what_it_writes_and_names_its_definitions() {
+    let json = json!({
+        "models": { "fast": { "provider": "demo", "model": "demo" } },
+        "prompts": { "p": { "toolDescription": "d", "prompt": "t", "model": "fast", "tools": ["a", { "name": "b", "env": { "X": "1" } }] } },
+        "tools": {
+            "a": { "description": "d", "run": { "native": "clock" } },
+            "b": { "description": "d", "run": { "http": { "url": "https://a.example" } }, "timeoutMs": 5, "idempotent": true },
+        },
+        "agents": { "g": { "sideA": { "prompt": "p", "sessionStop": "a" } } },
+    });
+    let catalog = Catalog::from_json(&json.to_string()).unwrap();
+    assert_eq!(catalog.tools["b"].name, "b");
+    assert_eq!(catalog.prompts["p"].tools[1].env["X"], "1");
+    assert_eq!(
+        catalog.agents["g"].side_a.session_stop,
+        Some(SessionTool { name: "a".into(), ..SessionTool::default() })
+    );
+    assert!(matches!(&catalog.tools["a"].run, Run::Native(name) if name == "clock"));
+    let again = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
+    assert_eq!(again, catalog);
+}
+
+#[test]
+fn absent_fields_have_the_specifications_defaults() {
+    let prompt: Prompt =
+        serde_json::from_value(json!({ "toolDescription": "d", "prompt": [], "model": "m" })).unwrap();
+    assert!(!prompt.include_chat && !prompt.include_past_tools && !prompt.parallel_tool_calls);
+    assert_eq!(prompt.recent_image_threshold, 10);
+    assert_eq!(prompt.prompt, PromptText::Parts(vec![]));
+    let agent: Agent = serde_json::from_value(json!({ "sideA": { "prompt": "p" } })).unwrap();
+    assert!(agent.side_a.stop_on_response && !agent.expose_as_tool);
+    let model = model(json!({}));
+    assert!(model.capabilities.supports_tool_calls && !model.capabilities.supports_images);
+}
+
+#[test]
+fn a_mistake_is_reported_where_it_is() {
+    let prompt = |tools: Value| {
+        serde_json::from_value::<Prompt>(
+            json!({ "toolDescription": "d", "prompt": "t", "model": "m", "tools": tools }),
+        )
+    };
+    let told = |tools| prompt(tools).unwrap_err().to_string();
+    assert!(
+        told(json!([{ "name": "a", "evn": {} }]))
+            .starts_with("unknown field `evn`, expected one of `name`, `env`, `options`")
+    );
+    assert!(told(json!([1])).contains("expected a name or an object"));
+    let part = serde_json::from_value::<PromptText>(json!([{ "type": "text", "content": "a", "x": 1 }]))
+        .unwrap_err();
+    assert!(part.to_string().starts_with("unknown field `x`"), "{part}");
+    let run = |run: Value| {
+        serde_json::from_value::<Tool>(json!({ "description": "d", "run": run })).unwrap_err().to_string()
+    };
+    assert!(
+        run(json!({ "code": "x.ts" })).starts_with("unknown variant `code`, expected `native` or `http`")
+    );
+}
+
+#[test]
+fn a_request_costs_its_tokens_cached_ones_apart() {
+    let usage = Usage {
+        input_tokens: 1_000_000,
+        cached_tokens: 400_000,
+        output_tokens: 100_000,
+        reasoning_tokens: 50_000,
+    };
+    let cost = |prices| model(prices).cost(&usage);
+    assert_eq!(cost(json!({})), None);
+    assert_eq!(cost(json!({ "inputPrice": 1, "outputPrice": 10 })), Some(2.0));
+    assert_eq!(cost(json!({ "inputPrice": 1, "outputPrice": 10, "cachedPrice": 0.5 })), Some(1.8));
+    assert_eq!(cost(json!({ "inputPrice": 0, "outputPrice": 0 })), Some(0.0));
+}
+
+#[test]
+fn a_model_is_usable_with_a_key_or_an_address_of_its_own() {
+    let env = |set: &'static [(&str, &str)]| {
+        move |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
+    };
+    let both = model(json!({ "baseUrl": "{{env URL}}", "apiKeyEnv": "KEY" }));
+    assert!(!both.usable(&env(&[])));
+    assert!(!both.usable(&env(&[("KEY", " "), ("URL", "")])), "blank is unset");
+    assert!(!both.usable(&env(&[("OPENAI_API_KEY", "x")])), "a key goes only where the definition says");
+    assert!(both.usable(&env(&[("KEY", "x")])));
+    assert!(both.usable(&env(&[("URL", "http://127.0.0.1:8080/v1/")])));
+    assert_eq!(
+        both.base_url(&env(&[("URL", "http://127.0.0.1:8080/v1/")])).as_deref(),
+        Some("http://127.0.0.1:8080/v1")
+    );
+    assert_eq!(both.base_url(&env(&[])), None);
+    let plain = model(json!({}));
+    assert!(!plain.usable(&env(&[])) && plain.usable(&env(&[("OPENAI_API_KEY", "x")])));
+    assert_eq!(model(json!({ "baseUrl": "https://a.example" })).key_env(), None);
+    let demo: Model = serde_json::from_value(json!({ "provider": "demo", "model": "demo" })).unwrap();
+    assert!(demo.usable(&env(&[])));
+}
+
+#[test]
+fn a_model_is_followed_by_its_own_fallbacks_in_order() {
+    let model = |fallbacks: Value| json!({ "provider": "demo", "model": "demo", "fallbacks": fallbacks });
+    let models = json!({ "a": model(json!(["b", "gone", "c", "b"])), "b": model(json!(["a", "d"])), "c": model(json!([])), "d": model(json!([])) });
+    let catalog = Catalog::from_json(&json!({ "models": models }).to_string()).unwrap();
+    let names: Vec<_> = catalog.model_chain("a").iter().map(|model| model.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert!(catalog.model_chain("gone").is_empty());
+}
