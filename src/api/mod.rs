@@ -4,11 +4,18 @@
 //! The router (`worker/`) authenticates, matches the route and passes the body on as text; the object that owns the
 //! data authorises, parses and answers. So a body is parsed once, where it is used.
 
+pub mod agents;
+pub mod body;
+pub mod cors;
 pub mod query;
 pub mod route;
+pub mod target;
+pub mod thread_id;
 
+pub use body::BodyRule;
 pub use query::Query;
 pub use route::{Route, ThreadRoute};
+pub use target::Target;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

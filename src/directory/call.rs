@@ -18,7 +18,7 @@ pub fn name_of(owner: Option<&str>) -> String {
 
 /// A call to a directory. Threads repeat theirs until one is answered (at least once, in any order): everything a
 /// thread sends carries its `version`, and an older one never overwrites a newer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 pub enum DirectoryCall {
     /// Binds an `Idempotency-Key` of `POST /threads` to the id of the thread that is about to be created. The first
@@ -104,6 +104,7 @@ pub struct ThreadRow {
 /// A directory's answer as text, read by the one who asked: its reply, or `overloaded` when it is none that a
 /// directory gives (an object that was restarted while it answered), so that the caller asks again.
 pub fn answer(text: &str) -> Result<Reply> {
-    serde_json::from_str(text)
-        .map_err(|error| Error::new(Code::Overloaded, format!("The directory gave no readable answer: {error}.")))
+    serde_json::from_str(text).map_err(|error| {
+        Error::new(Code::Overloaded, format!("The directory gave no readable answer: {error}."))
+    })
 }

@@ -1,6 +1,114 @@
-//! Which threads an owner has (design: one directory object per owner, one for threads without owner, and the root
-//! that knows the owners).
+//! Which threads an owner has (spec §27.1; design: one directory object per owner, one for threads without owner, and
+//! the root that knows the owners).
+//!
+//! A thread exists first; its row here is a copy that it sends at least once. So a directory answers lists and
+//! searches, and decides nothing about a thread, but which id a repeated `POST /threads` gets.
+//!
+//! * [`call`]: what a directory is asked.
+//! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
 
 pub mod call;
+mod claims;
+mod dates;
+mod list;
+mod owners;
+mod schema;
+mod threads;
+
+use std::cell::Cell as Flag;
+use std::ops::ControlFlow;
+use std::rc::Rc;
 
 pub use call::{DirectoryCall, ThreadRow};
+
+use crate::api::Reply;
+use crate::error::{Code, Error, Result};
+use crate::spec::Catalog;
+use crate::thread::host::{Cell, Host, Param, Sql};
+
+/// One directory object: an owner's, the ownerless one, or the root.
+pub struct Directory<H: Host> {
+    host: H,
+    catalog: Rc<Catalog>,
+    /// Whether this instance has made sure of the tables.
+    open: Flag<bool>,
+}
+
+impl<H: Host> Directory<H> {
+    /// The directory on this host's database.
+    pub fn new(host: H, catalog: Rc<Catalog>) -> Rc<Directory<H>> {
+        Rc::new(Directory { host, catalog, open: Flag::new(false) })
+    }
+
+    /// Answers a call, given as JSON. Never fails: what goes wrong is the reply's error.
+    pub fn call(self: &Rc<Self>, json: &str) -> Reply {
+        let call = match serde_json::from_str(json) {
+            Ok(call) => call,
+            Err(error) => {
+                return Error::new(Code::BadJson, format!("Not a call of a directory: {error}.")).into();
+            }
+        };
+        self.handle(call).unwrap_or_else(Reply::from)
+    }
+
+    fn handle(self: &Rc<Self>, call: DirectoryCall) -> Result<Reply> {
+        if self.open()? {
+            self.host.transaction(|sql| self.catch_up(sql))?;
+        }
+        match call {
+            DirectoryCall::Claim { key, hash, thread_id } => self.claim(&key, &hash, &thread_id),
+            DirectoryCall::Upsert { row } => self.upsert(&row),
+            DirectoryCall::Activity { id, version, executing, last_activity_us, last_message } => {
+                self.activity(&id, version, executing, last_activity_us, last_message)
+            }
+            DirectoryCall::Delete { id } => self.delete(&id),
+            DirectoryCall::List { query } => self.list(&query),
+            DirectoryCall::Owner { owner, threads, version } => {
+                self.owner(owner.as_deref(), threads, version)
+            }
+            DirectoryCall::Owners { query } => self.owners(&query),
+        }
+    }
+
+    /// The alarm: tells the root what it does not know yet. Never fails; what cannot be told now sets the next alarm.
+    pub async fn alarm(self: Rc<Self>) {
+        if let Err(error) = self.open() {
+            return self.host.log(&format!("directory: {error}"));
+        }
+        self.tell_root().await;
+    }
+
+    /// Makes sure of the tables. Whether this was the first call since the object woke.
+    fn open(&self) -> Result<bool> {
+        if self.open.get() {
+            return Ok(false);
+        }
+        self.host.transaction(schema::migrate)?;
+        self.open.set(true);
+        Ok(true)
+    }
+}
+
+/// The integer in the first column of the first row, if there is one.
+fn int<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
+    let mut found = None;
+    sql.each(statement, params, &mut |row| {
+        found = row.first().and_then(Cell::int);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// An integer that the schema promises.
+fn int_at(row: &[Cell], column: usize) -> Result<i64> {
+    row.get(column).and_then(Cell::int).ok_or_else(|| unexpected(column))
+}
+
+/// A text that may be NULL.
+fn text_at(row: &[Cell], column: usize) -> Option<&str> {
+    row.get(column).and_then(Cell::text)
+}
+
+fn unexpected(column: usize) -> Error {
+    Error::internal(format!("directory: column {column} of a row is not what the schema promises"))
+}

@@ -1,0 +1,114 @@
+//! Agents as clients see them: what they are and what they need, without prompts' texts and without any value.
+
+use serde_json::{Value, json};
+
+use crate::error::{Code, Error, Result};
+use crate::spec::{Agent, Catalog, Variable};
+
+/// What a list shows of an agent: `{name, title, type, description, icon}` (spec §27.1, the `agent` of a thread).
+pub fn summary(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "title": agent.title.as_deref().unwrap_or(&agent.name),
+        "type": agent.kind,
+        "description": agent.description,
+        "icon": agent.icon,
+    })
+}
+
+/// `GET /agents`: `{agents: [summary]}`, by name.
+pub fn list(catalog: &Catalog) -> Value {
+    json!({ "agents": catalog.agents.values().map(summary).collect::<Vec<_>>() })
+}
+
+/// `GET /agents/:name`: the summary, its sides with their prompts' models and tools, and the variables that a thread
+/// of it may be given (`env` of `POST /threads`).
+///
+/// # Errors
+/// `agent_not_found`, with the names there are as hint.
+pub fn detail(catalog: &Catalog, name: &str) -> Result<Value> {
+    let agent = catalog.agents.get(name).ok_or_else(|| not_found(catalog, name))?;
+    let mut detail = summary(agent);
+    let mut variables: Vec<&Variable> = Vec::new();
+    for (field, side) in [("sideA", Some(&agent.side_a)), ("sideB", agent.side_b.as_ref())] {
+        let Some(side) = side else { continue };
+        let prompt = catalog.prompts.get(&side.prompt);
+        let tools: Vec<&str> =
+            prompt.iter().flat_map(|prompt| &prompt.tools).map(|tool| tool.name.as_str()).collect();
+        set(
+            &mut detail,
+            field,
+            json!({
+                "label": side.label,
+                "prompt": side.prompt,
+                "model": prompt.map(|prompt| &prompt.model),
+                "tools": tools,
+                "maxSteps": side.max_steps,
+                "stopOnResponse": side.stop_on_response,
+                "stopTool": side.stop_tool,
+            }),
+        );
+        let of_tools =
+            tools.iter().filter_map(|name| catalog.tools.get(*name)).flat_map(|tool| &tool.variables);
+        for variable in prompt.iter().flat_map(|prompt| &prompt.variables).chain(of_tools) {
+            if variables.iter().all(|known| known.name != variable.name) {
+                variables.push(variable);
+            }
+        }
+    }
+    set(&mut detail, "maxSessionTurns", json!(agent.max_session_turns));
+    set(&mut detail, "variables", json!(variables));
+    Ok(detail)
+}
+
+/// There is no agent of that name.
+pub fn not_found(catalog: &Catalog, name: &str) -> Error {
+    let names: Vec<&str> = catalog.agents.keys().map(String::as_str).collect();
+    let error = Error::new(Code::AgentNotFound, format!("No agent named “{name}”."));
+    if names.is_empty() { error } else { error.hint(format!("Agents: {}.", names.join(", "))) }
+}
+
+fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog() -> Catalog {
+        Catalog::from_json(
+            r#"{
+            "models": { "m": { "provider": "demo", "model": "demo" } },
+            "prompts": { "p": { "toolDescription": "d", "prompt": "TOP SECRET TEXT", "model": "m", "tools": ["t"],
+                "variables": [{ "name": "CITY", "type": "text", "required": false, "description": "c" }] } },
+            "tools": { "t": { "description": "d", "run": { "native": "n" },
+                "variables": [{ "name": "KEY", "type": "secret", "required": true, "description": "k" }] } },
+            "agents": { "helper": { "sideA": { "prompt": "p" }, "env": { "CITY": "VALUE" } } }
+        }"#,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_detail_shows_what_a_client_needs_and_no_text_or_value() {
+        let detail = detail(&catalog(), "helper").unwrap();
+        assert_eq!(detail["title"], "helper");
+        assert_eq!(detail["type"], "ai_human");
+        assert_eq!(detail["sideA"]["tools"], json!(["t"]));
+        assert_eq!(detail["sideA"]["model"], "m");
+        assert_eq!(detail["variables"][0]["name"], "CITY");
+        assert_eq!(detail["variables"][1]["name"], "KEY");
+        let text = detail.to_string();
+        assert!(!text.contains("SECRET TEXT") && !text.contains("VALUE"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_agent_is_answered_with_the_names_there_are() {
+        let error = detail(&catalog(), "nobody").unwrap_err();
+        assert_eq!(error.code, Code::AgentNotFound);
+        assert_eq!(error.hint.as_deref(), Some("Agents: helper."));
+    }
+}

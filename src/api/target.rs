@@ -1,0 +1,92 @@
+//! The address of a request: its path and its query, decoded.
+
+use super::Query;
+
+/// Where a request goes.
+#[derive(Clone, Debug, Default)]
+pub struct Target {
+    /// The path, decoded, with its leading slash.
+    pub path: String,
+    /// The query.
+    pub query: Query,
+}
+
+impl Target {
+    /// Splits an absolute URL as the platform gives it. Escapes that are none stay as they are, bytes that are not
+    /// UTF-8 become U+FFFD: such a path or value is then unknown or wrong by its own rules.
+    pub fn of(url: &str) -> Target {
+        let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let resource = after_scheme.find(['/', '?']).and_then(|at| after_scheme.get(at..)).unwrap_or("/");
+        let resource = resource.split('#').next().unwrap_or_default();
+        let (path, query) = resource.split_once('?').unwrap_or((resource, ""));
+        let path = if path.is_empty() { "/" } else { path };
+        let parameters = query.split('&').filter(|part| !part.is_empty()).map(|part| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            (decode(name, true), decode(value, true))
+        });
+        Target { path: decode(path, false), query: Query(parameters.collect()) }
+    }
+}
+
+/// Resolves percent escapes and, in a query, `+`.
+fn decode(text: &str, plus_is_space: bool) -> String {
+    let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
+    if !escaped {
+        return text.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' if plus_is_space => bytes.push(b' '),
+            b'%' => {
+                let mut ahead = rest.clone();
+                match (ahead.next().and_then(hex), ahead.next().and_then(hex)) {
+                    (Some(high), Some(low)) => {
+                        bytes.push(high << 4 | low);
+                        rest = ahead;
+                    }
+                    _ => bytes.push(b'%'),
+                }
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_split_and_decoded() {
+        let target = Target::of("http://127.0.0.1:8787/api/agents/a%20b?search=x+y%26z&search=2&flag&=v#top");
+        assert_eq!(target.path, "/api/agents/a b");
+        assert_eq!(target.query.get("search"), Some("x y&z"));
+        assert_eq!(target.query.get("flag"), Some(""));
+        assert_eq!(target.query.get("nothing"), None);
+    }
+
+    #[test]
+    fn odd_urls_do_no_harm() {
+        let cases = [
+            ("http://host", "/"),
+            ("http://host?a=1", "/"),
+            ("http://host/%", "/%"),
+            ("http://host/%4", "/%4"),
+            ("http://host/%zz%41", "/%zzA"),
+            ("http://host/%ff", "/\u{fffd}"),
+            ("http://host/a+b", "/a+b"),
+            ("/only/path", "/only/path"),
+            ("", "/"),
+        ];
+        for (url, path) in cases {
+            assert_eq!(Target::of(url).path, path, "{url}");
+        }
+    }
+}

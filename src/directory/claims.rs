@@ -1,0 +1,67 @@
+//! Idempotent `POST /threads`: the key, the body's digest and the new id are bound in one transaction before the
+//! thread is made, so that a request repeated after a lost answer makes the same thread.
+
+use std::ops::ControlFlow;
+
+use serde_json::json;
+
+use super::{Directory, int_at, text_at};
+use crate::api::Reply;
+use crate::error::{Code, Error, Result};
+use crate::limits::{IDEMPOTENCY_KEY_BYTES, IDEMPOTENCY_US};
+use crate::thread::host::{Host, Sql};
+
+impl<H: Host> Directory<H> {
+    /// Answers with the id that belongs to the key: the given one when the key is new, the first one's otherwise.
+    pub(super) fn claim(&self, key: &str, hash: &str, thread_id: &str) -> Result<Reply> {
+        if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES {
+            return Err(Error::field(
+                "Idempotency-Key",
+                format!("An idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES} bytes."),
+            ));
+        }
+        let now = self.host.now_us();
+        let id = self.host.transaction(|sql| {
+            if let Some(claim) = find(sql, key)?
+                && claim.at_us > now - IDEMPOTENCY_US
+            {
+                return if claim.hash == hash { Ok(claim.thread_id) } else { Err(mismatch()) };
+            }
+            // Two old ones go for each that comes: no scan, and the table cannot grow past a day's keys.
+            sql.run(
+                "DELETE FROM claims WHERE at_us <= ?1 AND id IN (SELECT id FROM claims ORDER BY id LIMIT 2)",
+                &[(now - IDEMPOTENCY_US).into()],
+            )?;
+            sql.run(
+                "INSERT OR REPLACE INTO claims (key, hash, thread_id, at_us) VALUES (?, ?, ?, ?)",
+                &[key.into(), hash.into(), thread_id.into(), now.into()],
+            )?;
+            Ok(thread_id.to_owned())
+        })?;
+        Ok(Reply::json(200, &json!({ "threadId": id })))
+    }
+}
+
+struct Claim {
+    hash: String,
+    thread_id: String,
+    at_us: i64,
+}
+
+fn find<S: Sql>(sql: &S, key: &str) -> Result<Option<Claim>> {
+    let mut found = None;
+    sql.each("SELECT hash, thread_id, at_us FROM claims WHERE key = ?", &[key.into()], &mut |row| {
+        found = Some(Claim {
+            hash: text_at(row, 0).unwrap_or_default().to_owned(),
+            thread_id: text_at(row, 1).unwrap_or_default().to_owned(),
+            at_us: int_at(row, 2)?,
+        });
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+fn mismatch() -> Error {
+    Error::new(Code::IdempotencyMismatch, "This Idempotency-Key was used with another body.")
+        .hint("Send the same body again, or use a new key.")
+}

@@ -1,0 +1,161 @@
+//! Dates as a query gives them.
+
+use crate::error::{Error, Result};
+use crate::limits::{DAY_US, SECOND_US};
+
+/// Which instant of a day a date without time means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edge {
+    /// Its first.
+    Start,
+    /// Its last.
+    End,
+}
+
+/// Microseconds since 1970 of `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.5Z`, `2026-11-21T10:00:00+01:00`
+/// (no zone means UTC), or a number of 9 to 14 digits: seconds or, from 100,000,000,000 on, milliseconds.
+pub(super) fn instant(field: &str, text: &str, edge: Edge) -> Result<i64> {
+    parse(text, edge).ok_or_else(|| {
+        Error::field(
+            field,
+            format!("`{field}` must be a date such as 2026-11-21 or 2026-11-21T10:00:00Z, not “{text}”."),
+        )
+    })
+}
+
+fn parse(text: &str, edge: Edge) -> Option<i64> {
+    if (9..=14).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
+        let number: i64 = text.parse().ok()?;
+        return Some(if number < 100_000_000_000 { number * SECOND_US } else { number * 1_000 });
+    }
+    let (date, time) = match text.split_once(['T', 't', ' ']) {
+        Some((date, time)) => (date, Some(time)),
+        None => (text, None),
+    };
+    let mut parts = date.split('-');
+    let year = number(parts.next()?, 4)?;
+    let month = number(parts.next()?, 2)?;
+    let day = number(parts.next()?, 2)?;
+    if parts.next().is_some() || !(1..=12).contains(&month) || day < 1 || day > days_of(year, month) {
+        return None;
+    }
+    let midnight = days_since_1970(year, month, day) * DAY_US;
+    match time {
+        None if edge == Edge::End => Some(midnight + DAY_US - 1),
+        None => Some(midnight),
+        Some(time) => Some(midnight + time_of_day(time)?),
+    }
+}
+
+/// Microseconds since midnight UTC; negative or past the day when the zone says so.
+fn time_of_day(text: &str) -> Option<i64> {
+    let (clock, zone) = match text.find(['Z', 'z', '+', '-']) {
+        Some(at) => (text.get(..at)?, zone(text.get(at..)?)?),
+        None => (text, 0),
+    };
+    let mut parts = clock.split(':');
+    let hours = number(parts.next()?, 2)?;
+    let minutes = number(parts.next()?, 2)?;
+    let seconds = match parts.next() {
+        None => 0,
+        Some(seconds) => micros(seconds)?,
+    };
+    if parts.next().is_some() || hours > 23 || minutes > 59 || seconds >= 60 * SECOND_US {
+        return None;
+    }
+    Some((hours * 60 + minutes - zone) * 60 * SECOND_US + seconds)
+}
+
+/// `07` or `07.25` in microseconds; digits past the sixth are cut.
+fn micros(text: &str) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let mut fraction: String = fraction.chars().take(6).collect();
+    while fraction.len() < 6 {
+        fraction.push('0');
+    }
+    Some(number(whole, 2)? * SECOND_US + number(&fraction, 6)?)
+}
+
+/// Minutes east of UTC of `Z`, `+01:00` or `-0330`.
+fn zone(text: &str) -> Option<i64> {
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("Z" | "z", "") => return Some(0),
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let digits: String = rest.chars().filter(|c| *c != ':').collect();
+    let (hours, minutes) = (number(digits.get(..2)?, 2)?, number(digits.get(2..)?, 2)?);
+    (hours <= 14 && minutes <= 59).then_some(sign * (hours * 60 + minutes))
+}
+
+/// A number of exactly so many digits.
+fn number(text: &str, digits: usize) -> Option<i64> {
+    (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
+fn days_of(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days of the Gregorian calendar; years begin in March so that the leap day is the last (year 0 or later).
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Edge, parse};
+
+    #[test]
+    fn dates_and_times_of_every_form_are_read() {
+        let cases = [
+            ("1970-01-01", 0),
+            ("2000-02-29", 951_782_400_000_000),
+            ("2026-11-21", 1_795_219_200_000_000),
+            ("2026-11-21T10:00", 1_795_255_200_000_000),
+            ("2026-11-21T10:00:00Z", 1_795_255_200_000_000),
+            ("2026-11-21 10:00:00.25", 1_795_255_200_250_000),
+            ("2026-11-21T11:30:00+01:30", 1_795_255_200_000_000),
+            ("2026-11-21T00:00:00-0030", 1_795_221_000_000_000),
+            ("1795255200", 1_795_255_200_000_000),
+            ("1795255200123", 1_795_255_200_123_000),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse(text, Edge::Start), Some(expected), "{text}");
+        }
+        assert_eq!(parse("1970-01-01", Edge::End), Some(86_399_999_999));
+        assert_eq!(parse("1970-01-01T00:00:00Z", Edge::End), Some(0));
+    }
+
+    #[test]
+    fn what_is_no_date_is_refused() {
+        let cases = [
+            "",
+            "x",
+            "2026",
+            "2026-13-01",
+            "2026-02-29",
+            "2026-00-10",
+            "26-01-01",
+            "2026-11-21T",
+            "2026-11-21T24:00",
+            "2026-11-21T10:60",
+            "2026-11-21T10:00:00+99:00",
+            "2026-11-21T10:00:00+é",
+            "2026-11-21Tü",
+            "999999999999999",
+            "-5",
+        ];
+        for text in cases {
+            assert_eq!(parse(text, Edge::Start), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Directories on real SQLite: what threads send arrives late, twice and in any order; what clients ask is answered
+//! from it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "a test crate: nothing is exported, and a failed assertion is its way to speak"
+)]
+
+mod claims;
+mod host;
+mod lists;
+mod owners;
+mod rows;
+
+use std::rc::Rc;
+
+use bobbin::directory::{Directory, DirectoryCall, ThreadRow};
+use serde_json::Value;
+
+use host::TinyHost;
+
+/// A directory's answer: status and body.
+fn call(directory: &Rc<Directory<TinyHost>>, call: &DirectoryCall) -> (u16, Value) {
+    let reply = directory.call(&serde_json::to_string(call).unwrap());
+    (reply.status, serde_json::from_str(reply.body.unwrap().get()).unwrap())
+}
+
+/// `GET /threads?…` with these parameters.
+fn list(directory: &Rc<Directory<TinyHost>>, query: &[(&str, &str)]) -> (u16, Value) {
+    let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    call(directory, &DirectoryCall::List { query: bobbin::api::Query(query) })
+}
+
+/// The ids that a list shows, in its order.
+fn ids(answer: &(u16, Value)) -> Vec<&str> {
+    assert_eq!(answer.0, 200, "{}", answer.1);
+    answer.1["threads"].as_array().unwrap().iter().map(|thread| thread["id"].as_str().unwrap()).collect()
+}
+
+fn row(id: &str, version: i64) -> ThreadRow {
+    ThreadRow {
+        id: id.into(),
+        agent_id: "helper".into(),
+        owner: Some("ada".into()),
+        tags: vec![],
+        created_at_us: 1_000_000_000_000_000,
+        terminated_at_us: None,
+        parent: None,
+        version,
+    }
+}
+
+fn upsert(row: ThreadRow) -> DirectoryCall {
+    DirectoryCall::Upsert { row }
+}
+
+fn activity(id: &str, version: i64, executing: bool, at_us: i64, text: Option<&str>) -> DirectoryCall {
+    DirectoryCall::Activity {
+        id: id.into(),
+        version,
+        executing,
+        last_activity_us: at_us,
+        last_message: text.map(|text| (text.to_owned(), at_us)),
+    }
+}
+
+#[test]
+fn what_is_no_call_is_an_error_and_no_panic() {
+    let directory = host::World::new().open();
+    for json in
+        ["", "null", "[]", "{}", r#"{"call":"x"}"#, r#"{"call":"upsert","row":7}"#, r#"{"call":"delete"}"#]
+    {
+        assert_eq!(directory.call(json).status, 400, "{json}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Rows and activities of threads.
+
+use bobbin::directory::{DirectoryCall, ThreadRow};
+use serde_json::{Value, json};
+
+use crate::host::World;
+use crate::{activity, call, ids, list, row, upsert};
+
+#[test]
+fn a_thread_is_listed_as_the_specification_says() {
+    let directory = World::new().open();
+    call(&directory, &upsert(ThreadRow { tags: vec!["demo".into(), "ü\"".into()], ..row("t1", 1) }));
+    call(&directory, &activity("t1", 1, true, 1_000_000_007_500_000, Some("What is\na bobbin?")));
+    let (_, answer) = list(&directory, &[]);
+    let expected = json!({
+        "threads": [{
+            "id": "t1", "agent_id": "helper", "origin_agent_id": "helper", "user_id": "ada", "tags": ["demo", "ü\""],
+            "parent": null, "terminated": null, "created_at": 1_000_000_000, "last_activity_at": 1_000_000_007,
+            "executing": true, "last_message_preview": "What is a bobbin?", "last_message_at": 1_000_000_007,
+            "agent": { "name": "helper", "title": "The helper", "type": "ai_human", "description": null,
+                "icon": "/helper.svg" },
+        }],
+        "total": 1, "hasMore": false,
+    });
+    assert_eq!(answer, expected);
+}
+
+#[test]
+fn an_agent_that_is_gone_is_null_and_the_origin_stays() {
+    let directory = World::new().open();
+    call(&directory, &upsert(row("t1", 1)));
+    call(&directory, &upsert(ThreadRow { agent_id: "gone".into(), ..row("t1", 2) }));
+    let thread = &list(&directory, &[]).1["threads"][0];
+    assert_eq!((&thread["agent_id"], &thread["origin_agent_id"]), (&json!("gone"), &json!("helper")));
+    assert_eq!(thread["agent"], Value::Null);
+}
+
+#[test]
+fn every_order_and_repetition_of_what_a_thread_sent_ends_the_same() {
+    let sent = [
+        upsert(row("t1", 1)),
+        activity("t1", 1, true, 1_000_000_001_000_000, Some("first")),
+        upsert(ThreadRow {
+            tags: vec!["new".into()],
+            terminated_at_us: Some(1_000_000_009_000_000),
+            ..row("t1", 2)
+        }),
+        activity("t1", 2, false, 1_000_000_002_000_000, Some("last")),
+    ];
+    let mut results = Vec::new();
+    for order in permutations(sent.len()) {
+        let directory = World::new().open();
+        for at in order.iter().chain(&order) {
+            assert_eq!(call(&directory, &sent[*at]).0, 200);
+        }
+        results.push((order, list(&directory, &[]).1));
+    }
+    assert_eq!(results.len(), 24);
+    for (order, result) in &results {
+        assert_eq!(result, &results[0].1, "{order:?}");
+    }
+    let thread = &results[0].1["threads"][0];
+    assert_eq!(thread["tags"], json!(["new"]));
+    assert_eq!((&thread["executing"], &thread["last_message_preview"]), (&json!(false), &json!("last")));
+}
+
+#[test]
+fn a_deleted_thread_stays_deleted_whatever_arrives_late() {
+    let late = [
+        upsert(row("t1", 9)),
+        activity("t1", 9, true, 5, Some("late")),
+        DirectoryCall::Delete { id: "t1".into() },
+    ];
+    for late_first in [false, true] {
+        let world = World::new();
+        let directory = world.open();
+        if late_first {
+            call(&directory, &late[0]);
+        }
+        call(&directory, &DirectoryCall::Delete { id: "t1".into() });
+        for call_again in &late {
+            assert_eq!(call(&directory, call_again).0, 200);
+        }
+        assert_eq!(list(&directory, &[]).1, json!({ "threads": [], "total": 0, "hasMore": false }));
+        assert_eq!(world.count("SELECT threads + top FROM state"), 0);
+        assert_eq!(world.count("SELECT count(preview) FROM threads"), 0, "a deleted thread leaves no text");
+    }
+}
+
+#[test]
+fn an_activity_without_its_row_is_not_listed_yet() {
+    let directory = World::new().open();
+    call(&directory, &activity("t1", 1, true, 2_000_000_000_000_000, None));
+    assert_eq!(ids(&list(&directory, &[])), [""; 0]);
+    call(&directory, &upsert(row("t1", 1)));
+    let (_, answer) = list(&directory, &[("executing", "true")]);
+    assert_eq!(answer["threads"][0]["last_activity_at"], 2_000_000_000);
+}
+
+#[test]
+fn counts_follow_rows_and_children_are_counted_apart() {
+    let world = World::new();
+    let directory = world.open();
+    call(&directory, &upsert(row("t1", 1)));
+    call(&directory, &upsert(ThreadRow { parent: Some("t1".into()), ..row("t2", 1) }));
+    call(&directory, &upsert(row("t2", 0)));
+    assert_eq!(world.count("SELECT threads FROM state"), 2);
+    assert_eq!(world.count("SELECT top FROM state"), 1);
+    call(&directory, &DirectoryCall::Delete { id: "t2".into() });
+    call(&directory, &DirectoryCall::Delete { id: "t2".into() });
+    assert_eq!(world.count("SELECT threads FROM state"), 1);
+    assert_eq!(world.count("SELECT top FROM state"), 1);
+}
+
+fn permutations(n: usize) -> Vec<Vec<usize>> {
+    if n == 0 {
+        return vec![vec![]];
+    }
+    let shorter = permutations(n - 1);
+    shorter
+        .iter()
+        .flat_map(|order| {
+            (0..n).map(|at| {
+                let mut order = order.clone();
+                order.insert(at, n - 1);
+                order
+            })
+        })
+        .collect()
+}
