@@ -167,11 +167,11 @@ impl Host for TinyHost {
         &self,
         _: Request,
     ) -> impl Future<Output = std::result::Result<Response<NoBody>, FetchError>> + 'static {
-        async { Err(FetchError("a directory fetches nothing".into())) }
+        std::future::ready(Err(FetchError("a directory fetches nothing".into())))
     }
 
     fn native(&self, _: NativeCall) -> impl Future<Output = ToolResult> + 'static {
-        async { ToolResult::error("a directory has no tools") }
+        std::future::ready(ToolResult::error("a directory has no tools"))
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {
@@ -184,7 +184,7 @@ impl Host for TinyHost {
     }
 
     fn sleep_until(&self, _: i64) -> impl Future<Output = ()> + 'static {
-        async {}
+        std::future::ready(())
     }
 
     fn set_alarm(&self, due_us: Option<i64>) -> Result<()> {

@@ -8,6 +8,8 @@ use serde_json::json;
 use crate::host::{TinyHost, World};
 use crate::{activity, call, ids, list, row, upsert};
 
+type Query<'a> = &'a [(&'a str, &'a str)];
+
 const DAY_US: i64 = 86_400_000_000;
 /// 2026-11-21T00:00Z
 const START_US: i64 = 1_795_219_200_000_000;
@@ -38,7 +40,7 @@ fn five() -> Rc<Directory<TinyHost>> {
 #[test]
 fn filters_and_orders_select_what_they_say() {
     let directory = five();
-    let cases: &[(&[(&str, &str)], &[&str])] = &[
+    let cases: &[(Query<'_>, &[&str])] = &[
         (&[], &["a", "b", "c", "d", "e"]),
         (&[("sort", "activity")], &["a", "b", "c", "d", "e"]),
         (&[("sort", "created")], &["e", "d", "c", "b", "a"]),
@@ -72,7 +74,7 @@ fn filters_and_orders_select_what_they_say() {
 #[test]
 fn a_page_says_how_many_there_are_and_whether_more_follow() {
     let directory = five();
-    let cases: &[(&[(&str, &str)], i64, bool)] = &[
+    let cases: &[(Query<'_>, i64, bool)] = &[
         (&[], 5, false),
         (&[("limit", "2")], 5, true),
         (&[("limit", "2"), ("offset", "3")], 5, false),
