@@ -1,5 +1,11 @@
 //! Definitions: argument schemas against the official suite and a full implementation, templates, prompts, and the
 //! validation of a whole catalog.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test crate: a failed assertion is its way to speak"
+)]
 
 mod definitions;
 mod random;
