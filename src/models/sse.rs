@@ -1,0 +1,277 @@
+//! Server-sent events, decoded from chunks cut anywhere: inside a character, between CR and LF, in the byte order
+//! mark.
+//!
+//! Every byte is looked at once. A line that lies within one chunk is read in place; only the piece of a line that a
+//! cut leaves behind, and the data of the event that is being put together, are copied, into two buffers that are
+//! used again.
+
+/// Bytes of one event, or of one line, at most.
+pub const EVENT_BYTES: usize = 4 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// An event, lent for the time of the call that hands it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// The `event` field; empty when there was none.
+    pub name: &'a str,
+    /// The `data` lines, joined by line feeds. Bytes as received: they need not be UTF-8.
+    pub data: &'a [u8],
+}
+
+/// An event is over [`EVENT_BYTES`]. The decoder is of no use afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("one server-sent event is over {EVENT_BYTES} bytes")]
+pub struct TooLarge;
+
+/// Puts events together from chunks of bytes.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// The beginning of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// Data of the event that is being put together.
+    data: Vec<u8>,
+    /// It has had a `data` line, perhaps an empty one.
+    has_data: bool,
+    name: String,
+    /// The last chunk ended with a CR: a LF at the start of the next one belongs to it.
+    after_cr: bool,
+    /// The first line, which may carry a byte order mark, has been read.
+    started: bool,
+}
+
+impl Decoder {
+    /// Takes the next bytes and hands every event that they complete to `on_event`, whose first error ends the call.
+    pub fn push<E: From<TooLarge>>(
+        &mut self,
+        mut bytes: &[u8],
+        on_event: &mut impl FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.after_cr && !bytes.is_empty() {
+            self.after_cr = false;
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (line, rest) = bytes.split_at(end);
+            bytes = match rest {
+                [b'\r', b'\n', rest @ ..] => rest,
+                [b'\r'] => {
+                    self.after_cr = true;
+                    &[]
+                }
+                [_, rest @ ..] => rest,
+                [] => &[],
+            };
+            if self.line.is_empty() {
+                self.take(line, on_event)?;
+            } else {
+                self.keep(line)?;
+                self.take_kept(on_event)?;
+            }
+        }
+        Ok(self.keep(bytes)?)
+    }
+
+    /// The stream has ended: what a missing last line end or blank line left open is handed out too.
+    pub fn finish<E: From<TooLarge>>(
+        &mut self,
+        on_event: &mut impl FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.line.is_empty() {
+            self.take_kept(on_event)?;
+        }
+        self.dispatch(on_event)
+    }
+
+    fn keep(&mut self, piece: &[u8]) -> Result<(), TooLarge> {
+        self.room_for(piece.len())?;
+        self.line.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn room_for(&self, bytes: usize) -> Result<(), TooLarge> {
+        if self.line.len() + self.data.len() + bytes > EVENT_BYTES { Err(TooLarge) } else { Ok(()) }
+    }
+
+    /// Reads the kept line; its buffer stays allocated.
+    fn take_kept<E: From<TooLarge>>(
+        &mut self,
+        on_event: &mut impl FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut line = std::mem::take(&mut self.line);
+        let taken = self.take(&line, on_event);
+        line.clear();
+        self.line = line;
+        taken
+    }
+
+    /// Reads one line, without its end.
+    fn take<E: From<TooLarge>>(
+        &mut self,
+        mut line: &[u8],
+        on_event: &mut impl FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.started {
+            self.started = true;
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.dispatch(on_event);
+        }
+        let (field, value) = match line.iter().position(|byte| *byte == b':') {
+            Some(colon) => {
+                let (field, value) = line.split_at(colon);
+                let value = value.strip_prefix(b":").unwrap_or(value);
+                (field, value.strip_prefix(b" ").unwrap_or(value))
+            }
+            None => (line, &b""[..]),
+        };
+        match field {
+            b"data" => self.add(value)?,
+            b"event" => {
+                self.name.clear();
+                self.name.push_str(&String::from_utf8_lossy(value));
+            }
+            // Not of the standard: llama.cpp's server reported an error in a stream as `error: {…}`.
+            b"error" => {
+                self.name.clear();
+                self.name.push_str("error");
+                self.add(value)?;
+            }
+            // A comment has an empty field name; `id` and `retry` serve reconnecting, which no model offers.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, value: &[u8]) -> Result<(), TooLarge> {
+        self.room_for(value.len() + 1)?;
+        if self.has_data {
+            self.data.push(b'\n');
+        }
+        self.has_data = true;
+        self.data.extend_from_slice(value);
+        Ok(())
+    }
+
+    fn dispatch<E>(&mut self, on_event: &mut impl FnMut(Event<'_>) -> Result<(), E>) -> Result<(), E> {
+        let handled =
+            if self.has_data { on_event(Event { name: &self.name, data: &self.data }) } else { Ok(()) };
+        self.has_data = false;
+        self.data.clear();
+        self.name.clear();
+        handled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Owned = Vec<(String, String)>;
+
+    fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Owned, TooLarge> {
+        let mut events = Owned::new();
+        let mut decoder = Decoder::default();
+        let mut on_event = |event: Event<'_>| {
+            events.push((event.name.to_owned(), String::from_utf8(event.data.to_vec()).unwrap()));
+            Ok(())
+        };
+        for chunk in chunks {
+            decoder.push(chunk, &mut on_event)?;
+        }
+        decoder.finish(&mut on_event)?;
+        Ok(events)
+    }
+
+    fn data(events: Owned) -> Vec<String> {
+        events.into_iter().map(|(_, data)| data).collect()
+    }
+
+    const CASES: &[(&str, &[&str])] = &[
+        ("data: a\n\ndata: b\n\n", &["a", "b"]),
+        ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
+        ("data: a\r\rdata: b\r\r", &["a", "b"]),
+        ("data: a\r\n\ndata: b\n\r\n", &["a", "b"]),
+        ("data:a\n\ndata:  b\n\n", &["a", " b"]),
+        ("data: one\ndata: two\r\ndata: three\n\n", &["one\ntwo\nthree"]),
+        (": comment\n\ndata: a\n: another\n\n", &["a"]),
+        ("\u{feff}data: a\n\ndata: \u{feff}b\n\n", &["a", "\u{feff}b"]),
+        ("data\n\n", &[""]),
+        ("data:\ndata:\n\n", &["\n"]),
+        ("\n\n\r\n\r", &[]),
+        ("event: ping\n\nid: 1\nretry: 5\n\n", &[]),
+        ("data: no blank line\n", &["no blank line"]),
+        ("data: no line end", &["no line end"]),
+        ("data: ends with cr\r", &["ends with cr"]),
+        (
+            "data: schöne 日本 🧵 Grüße\r\n\r\ndata: {\"a\": \"b: c\"}",
+            &["schöne 日本 🧵 Grüße", "{\"a\": \"b: c\"}"],
+        ),
+        ("dat: a\ndatax: b\nDATA: c\ndata : d\n\n", &[]),
+        ("", &[]),
+    ];
+
+    #[test]
+    fn every_way_of_ending_lines_gives_the_same_events() {
+        for (text, expected) in CASES {
+            assert_eq!(data(decode([text.as_bytes()]).unwrap()), *expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn cuts_change_nothing() {
+        for (text, expected) in CASES {
+            let bytes = text.as_bytes();
+            for first in 0..=bytes.len() {
+                for second in first..=bytes.len() {
+                    let chunks = [&bytes[..first], &bytes[first..second], &bytes[second..]];
+                    assert_eq!(
+                        data(decode(chunks).unwrap()),
+                        *expected,
+                        "{text:?} cut at {first} and {second}"
+                    );
+                }
+            }
+            assert_eq!(data(decode(bytes.chunks(1)).unwrap()), *expected, "{text:?} byte by byte");
+        }
+    }
+
+    #[test]
+    fn names_belong_to_one_event() {
+        let text = "event: error\ndata: a\n\ndata: b\n\nevent: x\n\ndata: c\n\nerror: {\"code\":500}\n\n";
+        let events = decode([text.as_bytes()]).unwrap();
+        let named: Vec<_> = events.iter().map(|(name, data)| (name.as_str(), data.as_str())).collect();
+        assert_eq!(named, [("error", "a"), ("", "b"), ("", "c"), ("error", "{\"code\":500}")]);
+    }
+
+    #[test]
+    fn an_event_over_the_limit_is_an_error() {
+        let long = vec![b'x'; EVENT_BYTES - 1000];
+        assert!(decode([&b"data: "[..], &long, b"\n\n"]).is_ok());
+        let over = vec![b'x'; EVENT_BYTES];
+        assert_eq!(decode([&b"data: "[..], &over]), Err(TooLarge), "one line");
+        assert_eq!(decode([&b": "[..], &over]), Err(TooLarge), "a comment");
+        let line = [b"data: ".to_vec(), vec![b'x'; 1 << 20], b"\n".to_vec()].concat();
+        assert_eq!(decode([&line[..]; 4]), Err(TooLarge), "many lines");
+        let event = [line, b"\n".to_vec()].concat();
+        assert_eq!(decode([&event[..]; 8]).unwrap().len(), 8, "the limit is for each event");
+    }
+
+    #[test]
+    fn an_error_of_the_reader_ends_the_call() {
+        #[derive(Debug, PartialEq)]
+        struct Stop;
+        impl From<TooLarge> for Stop {
+            fn from(_: TooLarge) -> Stop {
+                Stop
+            }
+        }
+        let mut seen = 0;
+        let ended = Decoder::default().push(b"data: a\n\ndata: b\n\n", &mut |_| {
+            seen += 1;
+            Err(Stop)
+        });
+        assert_eq!((ended, seen), (Err(Stop), 1));
+    }
+}
