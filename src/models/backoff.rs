@@ -1,0 +1,126 @@
+//! Pauses between attempts: our own, and what a provider asks for.
+
+use crate::limits::{BACKOFF_US, RETRY_AFTER_MAX_US};
+
+/// Microseconds to wait after attempt number `attempt` (from 1) has failed: anything from nothing to
+/// [`BACKOFF_US`] doubled with each attempt (full jitter, so that many threads do not come back together), raised to
+/// what the provider asked for, and never more than [`RETRY_AFTER_MAX_US`] (spec §3.3, §35.22).
+pub fn backoff_us(attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {
+    let ceiling = 2_i64
+        .checked_pow(attempt.saturating_sub(1))
+        .and_then(|factor| BACKOFF_US.checked_mul(factor))
+        .map_or(RETRY_AFTER_MAX_US, |us| us.min(RETRY_AFTER_MAX_US));
+    // A remainder of 128 bits by some millions: its bias is nothing.
+    let jittered = u128::from_le_bytes(random) % (ceiling.unsigned_abs() as u128 + 1);
+    let asked = retry_after_ms.unwrap_or(0).saturating_mul(1000);
+    let wait = jittered.max(u128::from(asked));
+    i64::try_from(wait).map_or(RETRY_AFTER_MAX_US, |us| us.min(RETRY_AFTER_MAX_US))
+}
+
+/// The provider's wish in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date.
+pub(super) fn retry_after_ms(ms: Option<&str>, after: Option<&str>, now_us: i64) -> Option<u64> {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    if let Some(ms) = ms.and_then(number) {
+        return Some(ms as u64);
+    }
+    let after = after?;
+    match number(after) {
+        Some(seconds) => Some((seconds * 1000.0) as u64),
+        None => {
+            let until_s = http_date_s(after)?;
+            u64::try_from(until_s.checked_mul(1000)?.saturating_sub(now_us.div_euclid(1000)).max(0)).ok()
+        }
+    }
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970.
+fn http_date_s(text: &str) -> Option<i64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (_, date) = text.split_once(", ")?;
+    let fields: Vec<&str> = date.split(' ').collect();
+    let [day, month, year, time, "GMT"] = fields.as_slice() else { return None };
+    let (day, year) = (day.parse::<i64>().ok()?, year.parse::<i64>().ok()?);
+    let month = i64::try_from(MONTHS.iter().position(|name| name == month)?).ok()? + 1;
+    let mut clock = time.split(':').map(|part| part.parse::<i64>().ok());
+    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
+    if !(1..=31).contains(&day) || !(1970..10_000).contains(&year) || hour > 23 || minute > 59 || second > 60
+    {
+        return None;
+    }
+    // Days since 1970 of a Gregorian date, years counted from March so that the leap day comes last.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOW: [u8; 16] = [0; 16];
+
+    fn random(value: u128) -> [u8; 16] {
+        value.to_le_bytes()
+    }
+
+    #[test]
+    fn the_ceiling_doubles_with_each_attempt() {
+        for (attempt, ceiling_us) in [
+            (0, 1_000_000),
+            (1, 1_000_000),
+            (2, 2_000_000),
+            (3, 4_000_000),
+            (6, 32_000_000),
+            (7, 60_000_000),
+            (99, 60_000_000),
+        ] {
+            assert_eq!(backoff_us(attempt, random(ceiling_us as u128), None), ceiling_us, "{attempt}");
+            assert_eq!(backoff_us(attempt, random(ceiling_us as u128 + 1), None), 0, "{attempt}");
+            assert_eq!(backoff_us(attempt, LOW, None), 0);
+        }
+    }
+
+    #[test]
+    fn the_providers_wish_counts_up_to_a_minute() {
+        assert_eq!(backoff_us(1, LOW, Some(2_500)), 2_500_000);
+        assert_eq!(backoff_us(1, random(700_000), Some(300)), 700_000);
+        assert_eq!(backoff_us(1, LOW, Some(3_600_000)), 60_000_000);
+        assert_eq!(backoff_us(1, [255; 16], Some(u64::MAX)), 60_000_000);
+    }
+
+    #[test]
+    fn retry_after_in_every_form() {
+        let date_us = 784_111_777_000_000;
+        for (ms, after, expected) in [
+            (None, Some("7"), Some(7_000)),
+            (None, Some("0.5"), Some(500)),
+            (Some("1200"), Some("2"), Some(1_200)),
+            (Some("soon"), Some("2"), Some(2_000)),
+            (None, Some("Sun, 06 Nov 1994 08:49:37 GMT"), Some(90_500)),
+            (None, Some("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0)),
+            (None, Some("tomorrow"), None),
+            (None, Some("-3"), None),
+            (None, Some("NaN"), None),
+            (None, None, None),
+        ] {
+            assert_eq!(retry_after_ms(ms, after, date_us - 90_500_000), expected, "{ms:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn dates() {
+        for (text, expected) in [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("Tue, 29 Feb 2000 12:00:00 GMT", Some(951_825_600)),
+            ("Wed, 01 Mar 2000 00:00:00 GMT", Some(951_868_800)),
+            ("Fri, 31 Dec 2100 23:59:59 GMT", Some(4_133_980_799)),
+            ("Sun, 06 Nov 1994 08:49:37 PST", None),
+            ("Sun, 06 Foo 1994 08:49:37 GMT", None),
+            ("Sun, 06 Nov 1994 08:49 GMT", None),
+            ("Sun, 99 Nov 99999999999999 08:49:37 GMT", None),
+        ] {
+            assert_eq!(http_date_s(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! What a failed request means (spec §4.6), and what is to be done about it (spec §3.3, §35.22).
+//!
+//! Every failure ends in one of three ways. [`ProviderError::retryable`]: the same model is asked again after a pause,
+//! while its attempts last. [`ProviderCode::ContextLength`]: the history is halved once and the same model is asked
+//! again. Everything else moves on ([`ProviderError::moves_on`]) to the next fallback at once: a time-out would only
+//! cost the same time again, and a refused key, request or content may well be accepted by another provider.
+
+use super::backoff::retry_after_ms;
+use super::said::Said;
+use super::{ProviderCode, ProviderError, sse};
+use crate::http::FetchError;
+
+/// Bytes of a failure's message at most.
+pub const MESSAGE_BYTES: usize = 1 << 10;
+
+/// Part of a failing answer's body that is worth reading, in bytes; the rest need not be fetched.
+pub const BODY_BYTES: usize = 64 << 10;
+
+/// Which wait for a model was too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// Nothing that carries payload came within [`FIRST_CHUNK_US`](crate::limits::FIRST_CHUNK_US).
+    FirstChunk,
+    /// Nothing came for [`STALL_US`](crate::limits::STALL_US).
+    Stall,
+}
+
+impl ProviderError {
+    /// The failure that an answer other than 2xx reports. `headers` have names in lower case; `secrets` are the
+    /// credentials that the request carried; `now_us` resolves a `Retry-After` that is a date.
+    pub fn from_response(
+        status: u16,
+        headers: &[(String, String)],
+        body: &[u8],
+        secrets: &[&str],
+        now_us: i64,
+    ) -> ProviderError {
+        let header = |name: &str| headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.trim());
+        let said = Said::read(body);
+        let code = said.special().unwrap_or_else(|| match status {
+            // An answer of the network's edge, not of the API: the key was never looked at.
+            403 if said.is_page => ProviderCode::ServerError,
+            _ => of_status(status),
+        });
+        let message = match (said.message.is_empty(), status) {
+            (false, _) => said.message,
+            (true, 300..400) => format!("HTTP {status}: a redirect, which is not followed"),
+            (true, _) if said.is_page => format!("HTTP {status} with a web page instead of JSON"),
+            (true, _) => format!("HTTP {status} without an explanation"),
+        };
+        let retry_after_ms = retry_after_ms(header("retry-after-ms"), header("retry-after"), now_us);
+        ProviderError { code, status: Some(status), retry_after_ms, message: presentable(&message, secrets) }
+    }
+
+    /// The failure that an object inside a stream, or in an answer with status 200, reports.
+    pub fn in_stream(body: &[u8], secrets: &[&str]) -> ProviderError {
+        let said = Said::read(body);
+        let code = said.special().or(said.status.map(of_status)).unwrap_or_else(|| said.of_kind());
+        let message = if said.message.is_empty() { "the provider reported an error" } else { &said.message };
+        ProviderError {
+            code,
+            status: said.status,
+            retry_after_ms: None,
+            message: presentable(message, secrets),
+        }
+    }
+
+    /// The request had no answer, or the answer's body broke off.
+    pub fn network(error: &FetchError, secrets: &[&str]) -> ProviderError {
+        ProviderError::server(presentable(&error.to_string(), secrets))
+    }
+
+    /// The model was silent for too long.
+    pub fn timeout(silence: Silence) -> ProviderError {
+        let message = match silence {
+            Silence::FirstChunk => "the model did not begin to answer in time",
+            Silence::Stall => "the model fell silent in the middle of its answer",
+        };
+        ProviderError { code: ProviderCode::Timeout, ..ProviderError::server(message) }
+    }
+
+    /// The answer ended before it was complete.
+    pub fn broke_off() -> ProviderError {
+        ProviderError::server("the stream broke off before the answer was complete")
+    }
+
+    /// A reply that is refused whole, although the provider did its part.
+    pub fn invalid_reply(message: impl Into<String>) -> ProviderError {
+        ProviderError { code: ProviderCode::Unknown, ..ProviderError::server(message) }
+    }
+
+    /// A chunk that cannot be read.
+    pub(super) fn malformed(error: &serde_json::Error) -> ProviderError {
+        ProviderError::server(format!("the provider sent a chunk that cannot be read: {error}"))
+    }
+
+    /// A failure on the provider's side that no status tells more about.
+    pub(super) fn server(message: impl Into<String>) -> ProviderError {
+        let (code, message) = (ProviderCode::ServerError, message.into());
+        ProviderError { code, status: None, retry_after_ms: None, message }
+    }
+
+    /// Whether the same request may succeed in place after a pause: 408, 409 (a lock), 429, 5xx and a broken
+    /// connection (spec §35.22).
+    pub fn retryable(&self) -> bool {
+        match (self.code, self.status) {
+            // The same request would meet the same fate, whatever the status.
+            (ProviderCode::ContextLength | ProviderCode::ContentFilter, _) => false,
+            (_, Some(status)) => matches!(status, 408 | 409 | 429 | 500..),
+            (code, None) => matches!(code, ProviderCode::ServerError | ProviderCode::RateLimit),
+        }
+    }
+
+    /// Whether the next fallback is tried at once, without another attempt at this model (spec §3.3). Neither this nor
+    /// [`retryable`](ProviderError::retryable) is true of `context_length`: that is answered by a shorter history
+    /// first, and moves on when it comes again.
+    pub fn moves_on(&self) -> bool {
+        self.code != ProviderCode::ContextLength && !self.retryable()
+    }
+}
+
+impl From<sse::TooLarge> for ProviderError {
+    fn from(error: sse::TooLarge) -> ProviderError {
+        ProviderError::invalid_reply(format!("the answer cannot be read: {error}"))
+    }
+}
+
+/// The kind of failure that a status means by itself.
+fn of_status(status: u16) -> ProviderCode {
+    match status {
+        401 | 403 => ProviderCode::AuthError,
+        408 => ProviderCode::Timeout,
+        409 | 500.. => ProviderCode::ServerError,
+        // Groq's answer to a request that is over the tokens of a minute; proxies answer so by bytes.
+        413 => ProviderCode::ContextLength,
+        429 => ProviderCode::RateLimit,
+        400..500 => ProviderCode::InvalidRequest,
+        _ => ProviderCode::Unknown,
+    }
+}
+
+/// A message without our credentials, of at most [`MESSAGE_BYTES`]. Cut last, so that no half of a key remains. What is
+/// shorter than 4 bytes is no secret but a stand-in for servers that want any key.
+fn presentable(message: &str, secrets: &[&str]) -> String {
+    let mut text = message.to_owned();
+    for secret in secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= 4) {
+        text = text.replace(secret, "[redacted]");
+    }
+    if text.len() > MESSAGE_BYTES {
+        let mut end = MESSAGE_BYTES - '…'.len_utf8();
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_US: i64 = 1_795_300_000_000_000;
+
+    fn response(status: u16, body: &str) -> ProviderError {
+        ProviderError::from_response(status, &[], body.as_bytes(), &[], NOW_US)
+    }
+
+    #[test]
+    fn kinds_and_what_they_lead_to() {
+        use ProviderCode::*;
+        // (status, body, code, message, what is done about it)
+        for (status, body, code, message, remedy) in [
+            (
+                401,
+                r#"{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","code":"invalid_api_key"}}"#,
+                AuthError,
+                "Incorrect API key provided.",
+                "move on",
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Unknown parameter: 'x'.","type":"invalid_request_error","param":"x","code":"unknown_parameter"}}"#,
+                InvalidRequest,
+                "Unknown parameter: 'x'.",
+                "move on",
+            ),
+            (404, r#"{"detail":"Not Found"}"#, InvalidRequest, "Not Found", "move on"),
+            (
+                422,
+                r#"{"detail":[{"loc":["body","model"],"msg":"field required","type":"value_error.missing"}]}"#,
+                InvalidRequest,
+                "field required",
+                "move on",
+            ),
+            (
+                402,
+                r#"{"error":{"message":"Insufficient credits","code":402}}"#,
+                InvalidRequest,
+                "Insufficient credits",
+                "move on",
+            ),
+            (408, "", Timeout, "HTTP 408 without an explanation", "retry"),
+            (409, r#"{"message":"locked"}"#, ServerError, "locked", "retry"),
+            (
+                429,
+                r#"{"error":{"message":"Rate limit reached","type":"tokens","code":"rate_limit_exceeded"}}"#,
+                RateLimit,
+                "Rate limit reached",
+                "retry",
+            ),
+            (500, "Internal Server Error", ServerError, "Internal Server Error", "retry"),
+            (
+                502,
+                "<!DOCTYPE html><title>502</title>",
+                ServerError,
+                "HTTP 502 with a web page instead of JSON",
+                "retry",
+            ),
+            (403, "<html>blocked</html>", ServerError, "HTTP 403 with a web page instead of JSON", "move on"),
+            (
+                529,
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                ServerError,
+                "Overloaded",
+                "retry",
+            ),
+            (301, "", Unknown, "HTTP 301: a redirect, which is not followed", "move on"),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#,
+                InvalidRequest,
+                "API key not valid.",
+                "move on",
+            ),
+            (
+                400,
+                r#"{"success":false,"errors":[{"code":7003,"message":"No route for that URI"}]}"#,
+                InvalidRequest,
+                "No route for that URI",
+                "move on",
+            ),
+            (400, r#"{"error":"plain text"}"#, InvalidRequest, "plain text", "move on"),
+            // Content.
+            (
+                400,
+                r#"{"error":{"message":"The response was filtered","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}"#,
+                ContentFilter,
+                "The response was filtered",
+                "move on",
+            ),
+            (
+                403,
+                r#"{"error":{"message":"Your chosen model requires moderation and your input was flagged","code":403}}"#,
+                ContentFilter,
+                "Your chosen model requires moderation and your input was flagged",
+                "move on",
+            ),
+            (
+                500,
+                r#"{"error":{"message":"no","code":"content_policy_violation"}}"#,
+                ContentFilter,
+                "no",
+                "move on",
+            ),
+        ] {
+            let error = response(status, body);
+            assert_eq!((error.code, error.message.as_str()), (code, message), "{status} {body}");
+            assert_eq!(error.status, Some(status));
+            let done = match (error.retryable(), error.moves_on()) {
+                (true, false) => "retry",
+                (false, true) => "move on",
+                other => panic!("{other:?}: {body}"),
+            };
+            assert_eq!(done, remedy, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn what_an_upstream_provider_said_is_passed_on() {
+        let body = r#"{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"busy, try later"}}}"#;
+        let error = ProviderError::in_stream(body.as_bytes(), &[]);
+        assert_eq!((error.code, error.status), (ProviderCode::RateLimit, Some(429)));
+        assert_eq!(error.message, "Provider returned error: busy, try later");
+    }
+
+    #[test]
+    fn an_error_in_a_stream_is_told_by_its_kind() {
+        use ProviderCode::*;
+        for (body, code, retryable) in [
+            (r#"{"error":{"type":"rate_limit_error","message":"x"}}"#, RateLimit, true),
+            (r#"{"error":{"code":"insufficient_quota","message":"x"}}"#, RateLimit, true),
+            (r#"{"error":{"type":"authentication_error","message":"x"}}"#, AuthError, false),
+            (r#"{"error":{"type":"invalid_request_error","message":"x"}}"#, InvalidRequest, false),
+            (r#"{"error":{"code":"400","message":"x"}}"#, InvalidRequest, false),
+            (r#"{"error":{"code":503,"message":"x"}}"#, ServerError, true),
+            (r#"{"error":{"code":17,"message":"x"}}"#, ServerError, true),
+            (r#"{"error":{"message":"x"}}"#, ServerError, true),
+            ("x", ServerError, true),
+        ] {
+            let error = ProviderError::in_stream(body.as_bytes(), &[]);
+            assert_eq!(
+                (error.code, error.retryable(), error.message.as_str()),
+                (code, retryable, "x"),
+                "{body}"
+            );
+        }
+        assert_eq!(ProviderError::in_stream(b"{}", &[]).message, "the provider reported an error");
+    }
+
+    #[test]
+    fn failures_without_an_answer() {
+        let refused =
+            ProviderError::network(&FetchError("no route to https://u:hunter2@h/".into()), &["hunter2"]);
+        assert_eq!(refused.message, "network: no route to https://u:[redacted]@h/");
+        assert!(refused.retryable() && !refused.moves_on());
+        assert!(ProviderError::broke_off().retryable());
+        for silence in [Silence::FirstChunk, Silence::Stall] {
+            let error = ProviderError::timeout(silence);
+            assert!(error.code == ProviderCode::Timeout && !error.retryable() && error.moves_on());
+        }
+    }
+
+    #[test]
+    fn a_message_is_short_and_shows_no_key() {
+        let key = "sk-0123456789";
+        let body = format!("{}{key} and more", "é".repeat(MESSAGE_BYTES / 2 - 2));
+        let message =
+            ProviderError::from_response(400, &[], body.as_bytes(), &[key, " ", "an"], NOW_US).message;
+        assert!(
+            message.len() <= MESSAGE_BYTES && message.ends_with('…') && !message.contains("sk-"),
+            "{message}"
+        );
+        let echoed = format!(r#"{{"error":{{"message":"Wrong key {key}!"}}}}"#);
+        let message = ProviderError::from_response(401, &[], echoed.as_bytes(), &[key], NOW_US).message;
+        assert_eq!(message, "Wrong key [redacted]!");
+    }
+
+    #[test]
+    fn the_pause_that_a_provider_asks_for_is_read_from_the_headers() {
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let headers = [header("content-type", "text/plain"), header("retry-after", " 7 ")];
+        let error = ProviderError::from_response(429, &headers, b"", &[], NOW_US);
+        assert_eq!(error.retry_after_ms, Some(7_000));
+        assert_eq!(response(429, "").retry_after_ms, None);
+    }
+}

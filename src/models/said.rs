@@ -1,0 +1,208 @@
+//! What the body of a failing answer says, in the many shapes in which servers say it.
+
+use serde_json::Value;
+
+use super::ProviderCode;
+
+/// What a body says about a failure.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// Its text, empty when there is none.
+    pub(super) message: String,
+    /// Its codes and types, in lower case.
+    kinds: String,
+    /// A code that is an HTTP status.
+    pub(super) status: Option<u16>,
+    /// It is a web page, whose text helps nobody.
+    pub(super) is_page: bool,
+}
+
+impl Said {
+    /// Understands `{"error": {…}}`, `{"error": "…"}`, the same without `error`, in a list, `detail` (FastAPI) and
+    /// `errors` (Cloudflare); otherwise takes the text as it is.
+    pub(super) fn read(body: &[u8]) -> Said {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+            let text = String::from_utf8_lossy(body);
+            let text = text.trim();
+            let is_page = text.starts_with('<');
+            return Said {
+                message: if is_page { String::new() } else { text.to_owned() },
+                is_page,
+                ..Said::default()
+            };
+        };
+        let mut said = Said::default();
+        said.take(&value, 0);
+        said
+    }
+
+    fn take(&mut self, value: &Value, depth: u8) {
+        match value {
+            Value::String(text) if self.message.is_empty() => self.message = text.trim().to_owned(),
+            Value::Array(list) => list.iter().take(1).for_each(|first| self.take(first, depth)),
+            Value::Object(object) if depth < 4 => {
+                for key in ["code", "type", "status"] {
+                    match object.get(key) {
+                        Some(Value::String(kind)) => {
+                            self.kinds.push_str(&kind.to_ascii_lowercase());
+                            self.kinds.push(' ');
+                            self.status = self.status.or(kind.parse().ok().filter(is_failure));
+                        }
+                        Some(Value::Number(number)) => {
+                            let number = number.as_u64().and_then(|number| u16::try_from(number).ok());
+                            self.status = self.status.or(number.filter(is_failure));
+                        }
+                        _ => {}
+                    }
+                }
+                for key in ["error", "errors", "message", "msg", "detail"] {
+                    if let Some(inner) = object.get(key) {
+                        self.take(inner, depth + 1);
+                    }
+                }
+                // OpenRouter says "Provider returned error", and here what that provider said.
+                if let Some(raw) = object.get("metadata").and_then(|metadata| metadata.get("raw")) {
+                    let raw = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
+                    let upstream = Said::read(raw.as_bytes());
+                    self.kinds.push_str(&upstream.kinds);
+                    if !upstream.message.is_empty() {
+                        self.message = format!("{}: {}", self.message, upstream.message);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The kinds that a status does not tell: servers report them with 400, 413, 403 or 500.
+    pub(super) fn special(&self) -> Option<ProviderCode> {
+        let message = self.message.to_ascii_lowercase();
+        let kind = |names: &[&str]| names.iter().any(|name| self.kinds.contains(name));
+        let text = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
+        if kind(&CONTEXT_KINDS) || text(&CONTEXT_PHRASES) {
+            Some(ProviderCode::ContextLength)
+        } else if kind(&FILTER_KINDS) || text(&FILTER_PHRASES) {
+            Some(ProviderCode::ContentFilter)
+        } else {
+            None
+        }
+    }
+
+    /// The kind by its name, where there is no status. What nobody names is taken to be the server's fault.
+    pub(super) fn of_kind(&self) -> ProviderCode {
+        let kind = |names: &[&str]| names.iter().any(|name| self.kinds.contains(name));
+        if kind(&["rate_limit", "ratelimit", "quota", "too_many_requests", "resource_exhausted"]) {
+            ProviderCode::RateLimit
+        } else if kind(&["auth", "permission", "api_key", "forbidden"]) {
+            ProviderCode::AuthError
+        } else if kind(&[
+            "invalid_request",
+            "badrequest",
+            "bad_request",
+            "invalid_argument",
+            "not_found",
+            "notfound",
+        ]) {
+            ProviderCode::InvalidRequest
+        } else {
+            ProviderCode::ServerError
+        }
+    }
+}
+
+fn is_failure(status: &u16) -> bool {
+    (400..600).contains(status)
+}
+
+/// Codes and types that mean too many tokens.
+const CONTEXT_KINDS: [&str; 4] =
+    ["context_length", "context_window", "exceed_context_size", "string_above_max_length"];
+
+/// How servers that have no code for it say so: OpenAI, vLLM, DeepSeek, OpenRouter; llama.cpp; Anthropic; Google;
+/// xAI; Mistral; LM Studio; text-generation-inference; Workers AI; OpenAI's and Groq's limit of tokens a minute that
+/// one request alone exceeds.
+const CONTEXT_PHRASES: [&str; 14] = [
+    "maximum context length",
+    "available context size",
+    "context size has been exceeded",
+    "prompt is too long",
+    "exceeds the maximum number of tokens",
+    "maximum prompt length",
+    "model with maximum context",
+    "maximum model length",
+    "context the overflows",
+    "`inputs` must have less than",
+    "context window limit",
+    "exceeds the context window",
+    "tokens must be reduced",
+    "reduce the length of the messages",
+];
+
+const FILTER_KINDS: [&str; 5] =
+    ["content_filter", "content_policy", "responsibleai", "data_inspection", "prohibited_content"];
+
+const FILTER_PHRASES: [&str; 2] = ["input was flagged", "content management policy"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::ProviderError;
+
+    #[test]
+    fn too_many_tokens_in_the_words_of_many_servers() {
+        for (status, body) in [
+            (
+                400,
+                r#"{"error":{"message":"…","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens","type":"BadRequestError","code":400}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":5000,"n_ctx":4096}}"#,
+            ),
+            (
+                400,
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+            ),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"This model's maximum context length is 8192 tokens\"}}","provider_name":"X"}}}"#,
+            ),
+            (
+                400,
+                r#"{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
+            ),
+            (
+                400,
+                r#"{"message":"Prompt contains 40000 tokens, too large for model with maximum context 32768"}"#,
+            ),
+            (
+                413,
+                r#"{"error":{"message":"Request too large for model in organization on tokens per minute (TPM): Limit 6000, Requested 9000","type":"tokens","code":"rate_limit_exceeded"}}"#,
+            ),
+            (
+                429,
+                r#"{"error":{"message":"Request too large for gpt-4o: Limit 30000, Requested 40000. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}"#,
+            ),
+            (500, r#"{"error":"Trying to keep the first 5000 tokens when context the overflows."}"#),
+            (
+                400,
+                r#"{"errors":[{"code":5021,"message":"AiError: The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (8192)"}]}"#,
+            ),
+        ] {
+            let error = ProviderError::from_response(status, &[], body.as_bytes(), &[], 0);
+            assert_eq!(error.code, ProviderCode::ContextLength, "{body}");
+            assert!(!error.retryable() && !error.moves_on(), "{body}");
+        }
+        let ours =
+            ProviderError::in_stream(br#"{"error":{"code":400,"message":"max_tokens is too large"}}"#, &[]);
+        assert_eq!(ours.code, ProviderCode::InvalidRequest, "another number that is too large");
+    }
+}
