@@ -1,0 +1,302 @@
+//! Which tool call a streamed piece belongs to. By the book every piece carries the call's `index`, and the first one
+//! its id and name. Servers differ: some leave the index out, give every call index 0, repeat id and name in every
+//! piece, make up a new id for each piece, or send whole calls in one piece.
+
+use super::chunk::Call;
+use crate::models::Delta;
+
+/// The calls seen so far, in the order of their first piece.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Vec<Slot>);
+
+#[derive(Debug)]
+struct Slot {
+    index: Option<u64>,
+    id: String,
+    named: bool,
+    arguments: Scan,
+}
+
+impl Calls {
+    /// Takes the calls of one chunk.
+    pub(super) fn take(&mut self, calls: &[Call<'_>], out: &mut Vec<Delta>) {
+        let before = self.0.len();
+        for call in calls {
+            self.piece(call, before, out);
+        }
+    }
+
+    /// Takes one piece. `before` is how many calls there were before this chunk: without an index, a named entry
+    /// never goes on with a call of the same chunk.
+    fn piece(&mut self, call: &Call<'_>, before: usize, out: &mut Vec<Delta>) {
+        let known = match call.index {
+            Some(index) => self.0.iter().rposition(|slot| slot.index == Some(index)),
+            None if call.id.is_empty() => self.0.len().checked_sub(1),
+            None => self
+                .0
+                .iter()
+                .rposition(|slot| slot.id == *call.id.0)
+                .or(if call.function.name.is_empty() { self.0.len().checked_sub(1) } else { None }),
+        };
+        let goes_on = |at: usize| {
+            let same_chunk = call.index.is_none() && at >= before;
+            self.0.get(at).is_some_and(|slot| slot.takes(call, same_chunk))
+        };
+        let place = match known.filter(|at| goes_on(*at)) {
+            Some(place) => place,
+            None => {
+                self.0.push(Slot {
+                    index: call.index,
+                    id: String::new(),
+                    named: false,
+                    arguments: Scan::default(),
+                });
+                self.0.len() - 1
+            }
+        };
+        let Some(slot) = self.0.get_mut(place) else { return };
+        let id = if slot.id.is_empty() { &*call.id.0 } else { "" };
+        let name = if slot.named { "" } else { &*call.function.name.0 };
+        if known != Some(place) || !id.is_empty() || !name.is_empty() {
+            slot.id.push_str(id);
+            slot.named |= !name.is_empty();
+            out.push(Delta::CallStart { index: place, id: id.to_owned(), name: name.to_owned() });
+        }
+        let arguments = call.function.arguments();
+        if !arguments.is_empty() {
+            slot.arguments.feed(&arguments);
+            out.push(Delta::CallArguments { index: place, text: arguments.into_owned() });
+        }
+    }
+}
+
+impl Slot {
+    /// Whether a piece that names this call by index or id is more of it, and not the start of another one.
+    fn takes(&self, call: &Call<'_>, same_chunk: bool) -> bool {
+        if call.function.name.is_empty() || !self.named {
+            return true;
+        }
+        let other_id = !call.id.is_empty() && *call.id.0 != *self.id;
+        match self.arguments.state() {
+            _ if same_chunk => false,
+            // In the middle of its arguments: name and perhaps id are repeated, or the id is made up anew.
+            State::Open => true,
+            State::Nothing => !other_id,
+            // More arguments would belong to another call, even one with the same id.
+            State::Complete => !other_id && call.function.arguments().trim().is_empty(),
+        }
+    }
+}
+
+/// Follows the brackets of a JSON text that arrives in pieces, to tell whether it is complete.
+#[derive(Debug, Default)]
+struct Scan {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    seen: bool,
+}
+
+enum State {
+    Nothing,
+    Open,
+    Complete,
+}
+
+impl Scan {
+    fn feed(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                _ if self.in_string => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                b' ' | b'\t' | b'\r' | b'\n' => continue,
+                _ => {}
+            }
+            self.seen = true;
+        }
+    }
+
+    fn state(&self) -> State {
+        match (self.seen, self.depth, self.in_string) {
+            (false, ..) => State::Nothing,
+            (true, 0, false) => State::Complete,
+            _ => State::Open,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the chunks amount to; each is the JSON of a `tool_calls` list.
+    fn fold(chunks: &[&str]) -> Vec<(String, String, String)> {
+        let mut calls = Calls::default();
+        let mut out = Vec::new();
+        for chunk in chunks {
+            calls.take(&serde_json::from_str::<Vec<Call<'_>>>(chunk).unwrap(), &mut out);
+        }
+        let mut folded: Vec<(String, String, String)> = Vec::new();
+        for delta in out {
+            match delta {
+                Delta::CallStart { index, id, name } => {
+                    if index == folded.len() {
+                        folded.push(Default::default());
+                    }
+                    folded[index].0.push_str(&id);
+                    folded[index].1.push_str(&name);
+                }
+                Delta::CallArguments { index, text } => folded[index].2.push_str(&text),
+                other => panic!("{other:?}"),
+            }
+        }
+        folded
+    }
+
+    /// What is special, the chunks, and the calls they amount to: id, name, arguments.
+    type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str, &'a str)]);
+
+    #[test]
+    fn servers_that_differ() {
+        let one = ("a", "f", r#"{"x":1}"#);
+        let two = ("b", "g", r#"{"y":"}"}"#);
+        let cases: &[Case<'_>] = &[
+            (
+                "by the book, interleaved",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]"#,
+                    r#"[{"index":1,"id":"b","function":{"name":"g","arguments":"{\"y\":"}}]"#,
+                    r#"[{"index":0,"function":{"arguments":"{\"x\":"}}]"#,
+                    r#"[{"index":1,"function":{"arguments":"\"}\"}"}},{"index":0,"function":{"arguments":"1}"}}]"#,
+                ],
+                &[one, two],
+            ),
+            (
+                "whole calls in one chunk, no index",
+                &[
+                    r#"[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"b","function":{"name":"g","arguments":"{\"y\":\"}\"}"}}]"#,
+                ],
+                &[one, two],
+            ),
+            (
+                "whole calls, every index 0",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
+                    r#"[{"index":0,"id":"b","function":{"name":"g","arguments":"{\"y\":\"}\"}"}}]"#,
+                ],
+                &[one, two],
+            ),
+            (
+                "the same, without arguments",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f"}}]"#,
+                    r#"[{"index":0,"id":"b","function":{"name":"f"}}]"#,
+                ],
+                &[("a", "f", ""), ("b", "f", "")],
+            ),
+            (
+                "whole calls, every index 0, no ids",
+                &[
+                    r#"[{"index":0,"id":"","function":{"name":"f","arguments":"{\"x\":1}"}},{"index":0,"function":{"name":"f","arguments":"{\"x\":2}"}}]"#,
+                ],
+                &[("", "f", r#"{"x":1}"#), ("", "f", r#"{"x":2}"#)],
+            ),
+            (
+                "no index, no id, no arguments, twice in a chunk",
+                &[r#"[{"function":{"name":"f"}},{"function":{"name":"f"}}]"#],
+                &[("", "f", ""), ("", "f", "")],
+            ),
+            (
+                "id and name repeated",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]"#,
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]"#,
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"1}"}}]"#,
+                ],
+                &[one],
+            ),
+            (
+                "id and name repeated at the end",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]"#,
+                ],
+                &[one],
+            ),
+            (
+                "whole calls that share one id",
+                &[
+                    r#"[{"id":"f","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"f","function":{"name":"f","arguments":"{\"x\":2}"}}]"#,
+                    r#"[{"id":"f","function":{"name":"f","arguments":"{\"x\":3}"}}]"#,
+                ],
+                &[("f", "f", r#"{"x":1}"#), ("f", "f", r#"{"x":2}"#), ("f", "f", r#"{"x":3}"#)],
+            ),
+            (
+                "a new id and the name in every piece",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}]"#,
+                    r#"[{"index":0,"id":"r2","function":{"name":"f","arguments":"\"x\":1}"}}]"#,
+                ],
+                &[one],
+            ),
+            (
+                "a new id in every piece, no name",
+                &[
+                    r#"[{"index":0,"id":"a","function":{"name":"f"}}]"#,
+                    r#"[{"index":0,"id":"r1","function":{"name":null,"arguments":"{\"x\":1}"}}]"#,
+                ],
+                &[one],
+            ),
+            (
+                "no index, told apart by id",
+                &[
+                    r#"[{"id":"a","function":{"name":"f","arguments":"{\"x\""}}]"#,
+                    r#"[{"id":"b","function":{"name":"g","arguments":"{\"y\":"}}]"#,
+                    r#"[{"id":"a","function":{"arguments":":1}"}}]"#,
+                    r#"[{"id":"b","function":{"name":"g","arguments":"\"}\"}"}}]"#,
+                ],
+                &[one, two],
+            ),
+            (
+                "no index, pieces go on with the last call",
+                &[
+                    r#"[{"id":"a","function":{"name":"f","arguments":"{\"x\""}}]"#,
+                    r#"[{"function":{"arguments":":1}"}}]"#,
+                    r#"[{"id":"b","function":{"name":"g"}}]"#,
+                    r#"[{"function":{"arguments":"{\"y\":\"}\"}"}}]"#,
+                ],
+                &[one, two],
+            ),
+            (
+                "the name comes late",
+                &[
+                    r#"[{"index":3,"id":"a","function":{"arguments":""}}]"#,
+                    r#"[{"index":3,"function":{"name":"f","arguments":"{\"x\":1}"}}]"#,
+                ],
+                &[one],
+            ),
+            (
+                "arguments as an object",
+                &[
+                    r#"[{"index":null,"id":"a","type":"function","function":{"name":"f","arguments":{"x":1}}}]"#,
+                ],
+                &[one],
+            ),
+            (
+                "a piece without a beginning",
+                &[r#"[{"index":0,"function":{"arguments":"{}"}}]"#],
+                &[("", "", "{}")],
+            ),
+        ];
+        for (what, chunks, expected) in cases {
+            let folded = fold(chunks);
+            let folded: Vec<_> =
+                folded.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect();
+            assert_eq!(folded, *expected, "{what}");
+        }
+    }
+}

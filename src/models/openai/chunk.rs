@@ -1,0 +1,308 @@
+//! One chunk of a streamed answer, or a whole answer, as it is on the wire. Strings are borrowed from the bytes unless
+//! they hold escapes. Lenient where servers differ: what is absent, `null` or of another type than expected counts as
+//! empty, and never fails the chunk.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::models::Usage;
+
+/// A chunk of a stream (`choices[].delta`) or a whole answer (`choices[].message`).
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    pub(super) choices: Choices<'a>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+    /// `error` where vLLM reports one without an `error` key.
+    #[serde(borrow, default)]
+    pub(super) object: Text<'a>,
+}
+
+/// The choice with index 0: others, if options asked for several, are not read.
+#[derive(Debug, Default)]
+pub(super) struct Choices<'a>(pub(super) Option<Choice<'a>>);
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) delta: Option<Message<'a>>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<Message<'a>>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Text<'a>,
+    /// Moonshot puts it here.
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    /// OpenRouter may put it here.
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow, default)]
+    pub(super) content: Text<'a>,
+    /// Said in place of an answer; the person is to read it.
+    #[serde(borrow, default)]
+    pub(super) refusal: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) reasoning_content: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) reasoning: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) tool_calls: Option<Vec<Call<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Call<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) function: Function<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Function<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl<'a> Function<'a> {
+    /// A piece of the arguments' JSON text. A server that sends them as an object rather than as a string is
+    /// understood too.
+    pub(super) fn arguments(&self) -> Cow<'a, str> {
+        let raw = self.arguments.map(RawValue::get).unwrap_or_default();
+        match raw.as_bytes().first() {
+            Some(b'"') => serde_json::from_str::<Text<'a>>(raw).unwrap_or_default().0,
+            Some(b'{') => Cow::Borrowed(raw),
+            _ => Cow::Borrowed(""),
+        }
+    }
+}
+
+/// A text. A list is its parts one after the other, an object its `text` member.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+impl Text<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Text)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text))
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+        let mut whole = Cow::Borrowed("");
+        while let Some(Text(part)) = parts.next_element()? {
+            whole += part;
+        }
+        Ok(whole)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        let mut text = Cow::Borrowed("");
+        while let Some(Text(key)) = members.next_key()? {
+            if key == "text" {
+                text = members.next_value::<Text<'de>>()?.0;
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ChoicesVisitor).map(Choices)
+    }
+}
+
+struct ChoicesVisitor;
+
+impl<'de> Visitor<'de> for ChoicesVisitor {
+    type Value = Option<Choice<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of choices")
+    }
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Self::Value, A::Error> {
+        let mut first = None;
+        while let Some(choice) = choices.next_element::<Choice<'de>>()? {
+            if first.is_none() && choice.index.unwrap_or(0) == 0 {
+                first = Some(choice);
+            }
+        }
+        Ok(first)
+    }
+}
+
+/// Token counts. Numbers are read as `f64` because some servers write `12.0`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    prompt_tokens: Option<f64>,
+    completion_tokens: Option<f64>,
+    total_tokens: Option<f64>,
+    /// DeepSeek's name.
+    prompt_cache_hit_tokens: Option<f64>,
+    prompt_tokens_details: Option<Details>,
+    completion_tokens_details: Option<Details>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Option<f64>,
+    reasoning_tokens: Option<f64>,
+}
+
+/// The usage in a chunk; `None` when it cannot be read, which is no reason to lose the answer.
+pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
+    let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
+    // `as` saturates: a negative count is 0.
+    let count = |tokens: Option<f64>| tokens.unwrap_or(0.0) as u64;
+    let details = |of: &Option<Details>, pick: fn(&Details) -> Option<f64>| of.as_ref().and_then(pick);
+    let input_tokens = count(wire.prompt_tokens);
+    // Some servers leave reasoning out of `completion_tokens`, but not out of the total.
+    let output_tokens =
+        count(wire.completion_tokens).max(count(wire.total_tokens).saturating_sub(input_tokens));
+    let cached = details(&wire.prompt_tokens_details, |d| d.cached_tokens).or(wire.prompt_cache_hit_tokens);
+    Some(Usage {
+        input_tokens,
+        cached_tokens: count(cached),
+        output_tokens,
+        reasoning_tokens: count(details(&wire.completion_tokens_details, |d| d.reasoning_tokens)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(json: &str) -> Chunk<'_> {
+        serde_json::from_str(json).unwrap()
+    }
+
+    fn content<'a>(chunk: &'a Chunk<'_>) -> &'a str {
+        &chunk.choices.0.as_ref().unwrap().delta.as_ref().unwrap().content.0
+    }
+
+    #[test]
+    fn a_plain_text_is_borrowed() {
+        let chunk = parse(r#"{"choices":[{"index":0,"delta":{"content":"héllo"}}]}"#);
+        let delta = chunk.choices.0.unwrap().delta.unwrap();
+        assert!(matches!(delta.content.0, Cow::Borrowed("héllo")));
+    }
+
+    #[test]
+    fn content_of_any_type_is_read() {
+        for (json, expected) in [
+            (r#""a\nb""#, "a\nb"),
+            ("null", ""),
+            ("false", ""),
+            (
+                r#"[{"type":"text","text":"a"},{"type":"thinking","thinking":[{"text":"x"}]},{"text":"b"}]"#,
+                "ab",
+            ),
+            (r#"{"type":"text","text":"a"}"#, "a"),
+            ("[]", ""),
+        ] {
+            let chunk = format!(r#"{{"choices":[{{"delta":{{"content":{json}}}}}]}}"#);
+            assert_eq!(content(&parse(&chunk)), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_choice_counts() {
+        let chunk =
+            parse(r#"{"choices":[{"index":1,"delta":{"content":"b"}},{"index":0,"delta":{"content":"a"}}]}"#);
+        assert_eq!(content(&chunk), "a");
+        assert!(parse(r#"{"choices":[]}"#).choices.0.is_none());
+        assert!(parse(r#"{"choices":null,"usage":null,"error":null}"#).choices.0.is_none());
+        assert!(parse(r#"{"usage":null}"#).usage.is_none());
+    }
+
+    #[test]
+    fn usage_of_many_servers() {
+        let usage = |json: &str| {
+            let owned = RawValue::from_string(json.to_owned()).unwrap();
+            super::usage(&owned)
+                .map(|u| [u.input_tokens, u.cached_tokens, u.output_tokens, u.reasoning_tokens])
+        };
+        for (json, expected) in [
+            (
+                r#"{"prompt_tokens":20,"completion_tokens":8,"total_tokens":28,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":{"reasoning_tokens":4}}"#,
+                Some([20, 16, 8, 4]),
+            ),
+            (
+                r#"{"prompt_tokens":20,"completion_tokens":8,"prompt_cache_hit_tokens":5}"#,
+                Some([20, 5, 8, 0]),
+            ),
+            (
+                r#"{"prompt_tokens":20,"completion_tokens":8,"total_tokens":40,"completion_tokens_details":{"reasoning_tokens":12}}"#,
+                Some([20, 0, 20, 12]),
+            ),
+            (
+                r#"{"prompt_tokens":20.0,"completion_tokens":null,"prompt_tokens_details":null}"#,
+                Some([20, 0, 0, 0]),
+            ),
+            (r#"{"prompt_tokens":-1}"#, Some([0, 0, 0, 0])),
+            (r#"{"prompt_tokens":"many"}"#, None),
+        ] {
+            assert_eq!(usage(json), expected, "{json}");
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The answer as deltas: a stream of chunks, or one JSON body from a server that ignores `stream`. Which of the two it
+//! is, the first byte tells: no server-sent event begins with a brace.
+
+use serde_json::value::RawValue;
+
+use super::calls::Calls;
+use super::chunk::{self, Choice, Chunk, Message};
+use crate::models::{Delta, FinishReason, ProviderError, sse};
+
+/// Decodes one answer. Once a call has failed the decoder is of no use.
+#[derive(Debug)]
+pub struct Decoder {
+    body: Body,
+    state: State,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Nothing but white space has come; it was given to the decoder, which may need the byte order mark.
+    Unknown(sse::Decoder),
+    Stream(sse::Decoder),
+    Whole(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct State {
+    calls: Calls,
+    end: End,
+    secret: Option<String>,
+}
+
+/// How much of an end the answer has had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    None,
+    /// A finish reason; usage may still come.
+    Finished,
+    /// `[DONE]`: whatever follows is not read.
+    Done,
+}
+
+impl Decoder {
+    /// A decoder for one answer. `secret` is the API key that was sent, so that an error text never shows it.
+    pub fn new(secret: Option<&str>) -> Decoder {
+        Decoder {
+            body: Body::Unknown(sse::Decoder::default()),
+            state: State { calls: Calls::default(), end: End::None, secret: secret.map(str::to_owned) },
+        }
+    }
+
+    /// Takes the next bytes of the body and appends what they say to `out`.
+    ///
+    /// # Errors
+    /// An error that the stream reports, a chunk that is not JSON, or an event over [`sse::EVENT_BYTES`].
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        if let Body::Unknown(sse) = &mut self.body {
+            match bytes
+                .iter()
+                .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF))
+            {
+                Some(start) if bytes.get(start) == Some(&b'{') => {
+                    let (_, json) = bytes.split_at(start);
+                    self.body = Body::Whole(json.to_vec());
+                    return Ok(());
+                }
+                Some(_) => self.body = Body::Stream(std::mem::take(sse)),
+                None => {}
+            }
+        }
+        let state = &mut self.state;
+        match &mut self.body {
+            Body::Unknown(sse) | Body::Stream(sse) => sse.push(bytes, &mut |event| state.event(event, out)),
+            Body::Whole(whole) if whole.len() + bytes.len() > sse::EVENT_BYTES => Err(sse::TooLarge.into()),
+            Body::Whole(whole) => {
+                whole.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// The body has ended.
+    ///
+    /// # Errors
+    /// As for [`push`](Decoder::push); and `server_error` when the answer is not complete: neither a finish reason nor
+    /// `[DONE]` came.
+    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        let state = &mut self.state;
+        match &mut self.body {
+            Body::Unknown(sse) | Body::Stream(sse) => {
+                // Half a chunk is no mistake of the server's: the stream broke off in the middle of it.
+                sse.finish(&mut |event| match state.event(event, out) {
+                    Err(_) if event.name.is_empty() && !is_json(event.data) => {
+                        Err(ProviderError::broke_off())
+                    }
+                    result => result,
+                })?;
+            }
+            Body::Whole(whole) => {
+                if !is_json(whole) {
+                    return Err(ProviderError::broke_off());
+                }
+                let before = out.len();
+                state.chunk(whole, out)?;
+                // Whole answers of some servers name no reason.
+                if out.iter().skip(before).any(Delta::is_payload) {
+                    state.end = End::Finished;
+                }
+            }
+        }
+        if state.end == End::None { Err(ProviderError::broke_off()) } else { Ok(()) }
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
+impl State {
+    fn event(&mut self, event: sse::Event<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        match event.data.trim_ascii() {
+            _ if self.end == End::Done => Ok(()),
+            b"" => Ok(()),
+            b"[DONE]" => {
+                self.end = End::Done;
+                Ok(())
+            }
+            data if event.name == "error" => Err(self.error(data)),
+            data => self.chunk(data, out),
+        }
+    }
+
+    fn error(&self, body: &[u8]) -> ProviderError {
+        ProviderError::in_stream(body, self.secret.as_deref().as_slice())
+    }
+
+    fn chunk(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        match serde_json::from_slice::<Chunk<'_>>(json) {
+            Ok(chunk) => self.read(&chunk, json, out),
+            // Some servers cut a character in half between two chunks; its halves become replacement characters.
+            Err(error) => match String::from_utf8_lossy(json) {
+                std::borrow::Cow::Owned(repaired) => match serde_json::from_str::<Chunk<'_>>(&repaired) {
+                    Ok(chunk) => self.read(&chunk, json, out),
+                    Err(error) => Err(ProviderError::malformed(&error)),
+                },
+                std::borrow::Cow::Borrowed(_) => Err(ProviderError::malformed(&error)),
+            },
+        }
+    }
+
+    fn read(&mut self, chunk: &Chunk<'_>, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        let choice = chunk.choices.0.as_ref();
+        let is_error = |error: Option<&RawValue>| {
+            error.is_some_and(|raw| !matches!(raw.get(), "null" | "\"\"" | "{}" | "false"))
+        };
+        if is_error(chunk.error) || chunk.object.0 == "error" {
+            return Err(self.error(json));
+        }
+        if let Some(choice) = choice {
+            if let Some(error) = choice.error.filter(|error| is_error(Some(error))) {
+                return Err(self.error(error.get().as_bytes()));
+            }
+            self.choice(choice, out)?;
+        }
+        // A usage chunk has no choice.
+        if let Some(usage) = chunk.usage.or(choice.and_then(|choice| choice.usage)).and_then(chunk::usage) {
+            out.push(Delta::Usage(usage));
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        if let Some(message) = choice.delta.as_ref().or(choice.message.as_ref()) {
+            self.message(message, out);
+        }
+        let reason = &*choice.finish_reason.0;
+        if reason == "error" {
+            return Err(ProviderError::server("the provider ended the stream with an error"));
+        }
+        if !reason.is_empty() {
+            self.end = End::Finished;
+            out.push(Delta::Finish(finish_reason(reason)));
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: &Message<'_>, out: &mut Vec<Delta>) {
+        // Some servers send the same text under both names.
+        let reasoning = if message.reasoning_content.is_empty() {
+            &message.reasoning
+        } else {
+            &message.reasoning_content
+        };
+        if !reasoning.is_empty() {
+            out.push(Delta::Reasoning(reasoning.0.clone().into_owned()));
+        }
+        for text in [&message.content, &message.refusal] {
+            if !text.is_empty() {
+                out.push(Delta::Text(text.0.clone().into_owned()));
+            }
+        }
+        if let Some(calls) = &message.tool_calls {
+            self.calls.take(calls, out);
+        }
+    }
+}
+
+fn finish_reason(reason: &str) -> FinishReason {
+    match reason {
+        "stop" | "end_turn" | "stop_sequence" | "eos" | "eos_token" => FinishReason::Stop,
+        "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
+        "length" | "max_tokens" | "model_length" => FinishReason::Length,
+        "content_filter" | "safety" | "SAFETY" => FinishReason::ContentFilter,
+        _ => FinishReason::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::ProviderCode;
+
+    fn decode(body: &str) -> Result<Vec<Delta>, ProviderError> {
+        let mut out = Vec::new();
+        let mut decoder = Decoder::new(Some("sk-secret"));
+        decoder.push(body.as_bytes(), &mut out)?;
+        decoder.finish(&mut out)?;
+        Ok(out)
+    }
+
+    fn text(deltas: &[Delta]) -> String {
+        deltas.iter().map(|delta| if let Delta::Text(text) = delta { text } else { "" }).collect()
+    }
+
+    #[test]
+    fn an_answer_needs_an_end() {
+        let chunk = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+        let finish = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+        for (body, complete) in [
+            (format!("{chunk}{finish}"), true),
+            (format!("{chunk}data: [DONE]\n\n"), true),
+            (format!("{chunk}data: [DONE]"), true),
+            (chunk.to_owned(), false),
+            (String::new(), false),
+            (format!("{chunk}data: {{\"choices\":[{{\"delta\":{{\"con"), false),
+            (format!("{chunk}data: {{\"choices\":[{{\"delta\":{{\"con\n\n"), false),
+            ("{\"choices\":[{\"message\":{\"content\":\"a\"}}]}".to_owned(), true),
+            ("{\"choices\":[{\"message\":{\"con".to_owned(), false),
+            ("{\"choices\":[]}".to_owned(), false),
+            ("<html>hello</html>".to_owned(), false),
+        ] {
+            let decoded = decode(&body);
+            assert_eq!(decoded.is_ok(), complete, "{body}: {decoded:?}");
+            if let Err(error) = decoded {
+                assert_eq!(error.code, ProviderCode::ServerError, "{body}");
+                assert!(error.retryable(), "{body}");
+            }
+        }
+        assert_eq!(decode(chunk).unwrap_err().message, "the stream broke off before the answer was complete");
+    }
+
+    #[test]
+    fn nothing_is_read_after_done() {
+        let body =
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\ndata: nonsense\n\n";
+        assert_eq!(text(&decode(body).unwrap()), "a");
+    }
+
+    #[test]
+    fn errors_in_a_stream_keep_their_kind() {
+        for (body, code) in [
+            (r#"data: {"error":{"message":"busy","type":"server_error"}}"#, ProviderCode::ServerError),
+            (r#"data: {"error":{"message":"slow down","code":429}}"#, ProviderCode::RateLimit),
+            (
+                r#"data: {"object":"error","message":"max_tokens must be positive","type":"BadRequestError","code":400}"#,
+                ProviderCode::InvalidRequest,
+            ),
+            (
+                "event: error\ndata: {\"message\":\"invalid key\",\"type\":\"authentication_error\"}",
+                ProviderCode::AuthError,
+            ),
+            (
+                r#"error: {"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}"#,
+                ProviderCode::ContextLength,
+            ),
+            (
+                r#"data: {"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"upstream"}}]}"#,
+                ProviderCode::ServerError,
+            ),
+            (
+                r#"data: {"choices":[{"delta":{"content":""},"finish_reason":"error"}]}"#,
+                ProviderCode::ServerError,
+            ),
+            (
+                r#"{"error":{"message":"no such model","type":"invalid_request_error"}}"#,
+                ProviderCode::InvalidRequest,
+            ),
+            ("data: not json\n\n", ProviderCode::ServerError),
+        ] {
+            assert_eq!(decode(&format!("{body}\n\n")).unwrap_err().code, code, "{body}");
+        }
+        let fine = r#"data: {"error":null,"choices":[{"delta":{"content":"a"},"finish_reason":"stop","error":null}]}"#;
+        assert!(decode(fine).is_ok());
+        let leak = decode("data: {\"error\":\"the key sk-secret is wrong\"}\n\n").unwrap_err();
+        assert_eq!(leak.message, "the key [redacted] is wrong");
+    }
+
+    #[test]
+    fn a_character_cut_in_half_costs_only_itself() {
+        let mut body = b"data: {\"choices\":[{\"delta\":{\"content\":\"a\xF0\x9F\"}}]}\n\n".to_vec();
+        body.extend_from_slice(
+            b"data: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\n",
+        );
+        let mut out = Vec::new();
+        Decoder::new(None).push(&body, &mut out).unwrap();
+        assert_eq!(text(&out), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn an_oversized_body_is_refused() {
+        let mut decoder = Decoder::new(None);
+        decoder.push(b"{\"choices\":", &mut Vec::new()).unwrap();
+        let error = decoder.push(&vec![b' '; sse::EVENT_BYTES], &mut Vec::new()).unwrap_err();
+        assert_eq!((error.code, error.retryable()), (ProviderCode::Unknown, false));
+    }
+
+    #[test]
+    fn finish_reasons() {
+        for (reason, expected) in [
+            ("stop", FinishReason::Stop),
+            ("tool_calls", FinishReason::ToolCalls),
+            ("function_call", FinishReason::ToolCalls),
+            ("length", FinishReason::Length),
+            ("content_filter", FinishReason::ContentFilter),
+            ("weird", FinishReason::Other),
+        ] {
+            let body = format!("data: {{\"choices\":[{{\"finish_reason\":\"{reason}\"}}]}}\n\n");
+            assert_eq!(decode(&body).unwrap(), [Delta::Finish(expected)], "{reason}");
+        }
+        let blank = "data: {\"choices\":[{\"finish_reason\":\"\",\"delta\":{}}]}\n\n";
+        assert!(decode(blank).is_err(), "an empty reason is none");
+    }
+
+    #[test]
+    fn reasoning_is_taken_once() {
+        let body = "data: {\"choices\":[{\"delta\":{\"reasoning\":\"r\",\"reasoning_content\":\"r\",\"content\":null}}]}\n\ndata: [DONE]\n\n";
+        assert_eq!(decode(body).unwrap(), [Delta::Reasoning("r".to_owned())]);
+    }
+}

@@ -1,0 +1,201 @@
+//! The history of a request, written straight from the engine's messages: nothing is copied but what JSON must escape.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::json;
+
+use crate::models::{ChatMessage, Part};
+use crate::spec::message::ToolCall;
+
+/// The history of a request.
+pub(super) struct Messages<'a>(pub(super) &'a [ChatMessage]);
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Message))
+    }
+}
+
+struct Message<'a>(&'a ChatMessage);
+
+impl Serialize for Message<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self.0 {
+            ChatMessage::System(content) => {
+                map.serialize_entry("role", "system")?;
+                map.serialize_entry("content", content)?;
+            }
+            ChatMessage::User(parts) => {
+                map.serialize_entry("role", "user")?;
+                map.serialize_entry("content", &Parts(parts))?;
+            }
+            ChatMessage::Assistant { content, tool_calls } => {
+                map.serialize_entry("role", "assistant")?;
+                let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
+                map.serialize_entry("content", &content)?;
+                if !tool_calls.is_empty() {
+                    map.serialize_entry("tool_calls", &Calls(tool_calls))?;
+                }
+            }
+            ChatMessage::Tool { call_id, name: _, content } => {
+                map.serialize_entry("role", "tool")?;
+                map.serialize_entry("tool_call_id", call_id)?;
+                map.serialize_entry("content", content)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// A user's content: a string while it is only text (joined by line feeds), because many compatible servers take a
+/// list from models that see and from no others.
+struct Parts<'a>(&'a [Part]);
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let texts =
+            || self.0.iter().filter_map(|part| if let Part::Text(text) = part { Some(text) } else { None });
+        if texts().count() == self.0.len() {
+            return match self.0 {
+                [Part::Text(text)] => serializer.serialize_str(text),
+                _ => serializer.serialize_str(&texts().map(String::as_str).collect::<Vec<_>>().join("\n")),
+            };
+        }
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for part in self.0 {
+            match part {
+                Part::Text(text) => list.serialize_element(&Labelled("text", text))?,
+                Part::Image { media_type, data } => {
+                    list.serialize_element(&Labelled("image_url", &Image { media_type, data }))?;
+                }
+            }
+        }
+        list.end()
+    }
+}
+
+/// `{"type": label, label: value}`.
+struct Labelled<'a, T>(&'static str, &'a T);
+
+impl<T: Serialize> Serialize for Labelled<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("type", self.0)?;
+        map.serialize_entry(self.0, self.1)?;
+        map.end()
+    }
+}
+
+struct Image<'a> {
+    media_type: &'a str,
+    data: &'a str,
+}
+
+impl Serialize for Image<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// Written piece by piece: an image is megabytes, and needs no second copy of itself.
+        struct DataUrl<'a>(&'a Image<'a>);
+        impl Serialize for DataUrl<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(&format_args!("data:{};base64,{}", self.0.media_type, self.0.data))
+            }
+        }
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry("url", &DataUrl(self))?;
+        map.end()
+    }
+}
+
+struct Calls<'a>(&'a [ToolCall]);
+
+impl Serialize for Calls<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Call<'a> {
+            id: &'a str,
+            r#type: &'static str,
+            function: Function<'a>,
+        }
+        #[derive(Serialize)]
+        struct Function<'a> {
+            name: &'a str,
+            arguments: Cow<'a, str>,
+        }
+        serializer.collect_seq(self.0.iter().map(|call| Call {
+            id: &call.id,
+            r#type: "function",
+            function: Function { name: &call.name, arguments: parseable(&call.arguments) },
+        }))
+    }
+}
+
+/// Arguments as they may stand in a history. vLLM, llama.cpp and others parse the arguments of past calls as a JSON
+/// object and refuse the whole request when they cannot, so that one malformed call would end the thread for good.
+/// The call's result has told the model what was wrong with them (spec §35.21).
+fn parseable(arguments: &str) -> Cow<'_, str> {
+    let text = arguments.trim();
+    if text.is_empty() {
+        "{}".into()
+    } else if text.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        arguments.into()
+    } else {
+        json!({ "malformed_arguments": arguments }).to_string().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_every_kind() {
+        let call = |id: &str, arguments: &str| ToolCall {
+            id: id.into(),
+            name: "lookup".into(),
+            arguments: arguments.into(),
+        };
+        let image = Part::Image { media_type: "image/png".into(), data: "iVBO/+=".into() };
+        let messages = [
+            ChatMessage::User(vec![Part::Text("Look:".into()), image]),
+            ChatMessage::User(vec![Part::Text("one".into()), Part::Text("two".into())]),
+            ChatMessage::User(vec![]),
+            ChatMessage::Assistant { content: String::new(), tool_calls: vec![call("c1", r#"{"w":1}"#)] },
+            ChatMessage::Tool { call_id: "c1".into(), name: "lookup".into(), content: "A spool.".into() },
+            ChatMessage::Assistant { content: "Both.".into(), tool_calls: vec![call("c2", "")] },
+            ChatMessage::Assistant { content: String::new(), tool_calls: vec![] },
+        ];
+        let wire = |id: &str, arguments: &str| json!([{ "id": id, "type": "function", "function": { "name": "lookup", "arguments": arguments } }]);
+        assert_eq!(
+            serde_json::to_value(Messages(&messages)).unwrap(),
+            json!([
+                { "role": "user", "content": [
+                    { "type": "text", "text": "Look:" },
+                    { "type": "image_url", "image_url": { "url": "data:image/png;base64,iVBO/+=" } },
+                ] },
+                { "role": "user", "content": "one\ntwo" },
+                { "role": "user", "content": "" },
+                { "role": "assistant", "content": null, "tool_calls": wire("c1", r#"{"w":1}"#) },
+                { "role": "tool", "tool_call_id": "c1", "content": "A spool." },
+                { "role": "assistant", "content": "Both.", "tool_calls": wire("c2", "{}") },
+                { "role": "assistant", "content": "" },
+            ])
+        );
+    }
+
+    #[test]
+    fn malformed_arguments_stay_readable_for_servers_that_parse_them() {
+        for (arguments, sent) in [
+            (r#" {"a": 1} "#, r#" {"a": 1} "#),
+            ("", "{}"),
+            (r#"{"a": "#, r#"{"malformed_arguments":"{\"a\": "}"#),
+            ("[1]", r#"{"malformed_arguments":"[1]"}"#),
+            ("null", r#"{"malformed_arguments":"null"}"#),
+        ] {
+            assert_eq!(parseable(arguments), sent, "{arguments}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A request's bytes. Keys always come in the same order and history is written the same way each time, so that the
+//! provider's prompt cache finds the prefix of the previous request in this one.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
+
+use super::messages::Messages;
+use crate::http::Request;
+use crate::models::{ChatRequest, ToolChoice, ToolOffer};
+
+/// OpenAI's own address.
+pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
+
+/// How the answer is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// As server-sent events, token by token.
+    Stream,
+    /// As one JSON body, for models whose `supportsStreaming` is false (spec §3.2).
+    Whole,
+}
+
+/// The HTTP request for a chat request. `base_url` may end with a slash and may carry a query (Azure's
+/// `?api-version=…`), which is kept; empty means [`DEFAULT_BASE_URL`]. An absent or blank key sends no `authorization`.
+pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
+    let accept = match answer {
+        Answer::Stream => "text/event-stream",
+        Answer::Whole => "application/json",
+    };
+    let mut headers = vec![
+        ("content-type".to_owned(), "application/json".to_owned()),
+        ("accept".to_owned(), accept.to_owned()),
+    ];
+    if let Some(key) = api_key.map(str::trim).filter(|key| !key.is_empty()) {
+        headers.push(("authorization".to_owned(), format!("Bearer {key}")));
+    }
+    // Nothing in a body can fail to serialize: keys are strings, and writing to memory does not fail.
+    let body = serde_json::to_vec(&Body { chat, answer }).unwrap_or_default();
+    Request { method: "POST", url: endpoint(base_url), headers, body: Some(Bytes::from(body)) }
+}
+
+fn endpoint(base_url: &str) -> String {
+    let base = base_url.trim();
+    let base = if base.is_empty() { DEFAULT_BASE_URL } else { base };
+    let (path, query) = match base.split_once('?') {
+        Some((path, query)) => (path, format!("?{query}")),
+        None => (base, String::new()),
+    };
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+    format!("{path}/chat/completions{query}")
+}
+
+struct Body<'a> {
+    chat: &'a ChatRequest,
+    answer: Answer,
+}
+
+/// The keys that options cannot replace.
+const FIXED: [&str; 2] = ["messages", "stream"];
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ChatRequest { model, messages, tools, tool_choice, parallel_tool_calls, options, user } =
+            self.chat;
+        let mut map = serializer.serialize_map(None)?;
+        let mut ours = Ours { map: &mut map, options };
+        ours.entry("model", model)?;
+        // Tools before messages: both are part of the prefix that providers cache, and tools change less.
+        if !tools.is_empty() {
+            ours.entry("tools", &Tools(tools))?;
+            if *tool_choice != ToolChoice::Auto {
+                ours.entry("tool_choice", tool_choice)?;
+            }
+            ours.entry("parallel_tool_calls", parallel_tool_calls)?;
+        }
+        ours.map.serialize_entry("messages", &Messages(messages))?;
+        let stream = self.answer == Answer::Stream;
+        ours.map.serialize_entry("stream", &stream)?;
+        if stream {
+            ours.entry("stream_options", &json!({ "include_usage": true }))?;
+        }
+        if let Some(user) = user {
+            ours.entry("user", user)?;
+        }
+        for (key, value) in options {
+            // `null` takes a key out, for servers that refuse it.
+            if !FIXED.contains(&key.as_str()) && !value.is_null() {
+                map.serialize_entry(key, value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// The entries that options may replace.
+struct Ours<'a, M> {
+    map: &'a mut M,
+    options: &'a Map<String, Value>,
+}
+
+impl<M: SerializeMap> Ours<'_, M> {
+    fn entry<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), M::Error> {
+        if self.options.contains_key(key) { Ok(()) } else { self.map.serialize_entry(key, value) }
+    }
+}
+
+struct Tools<'a>(&'a [ToolOffer]);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Tool<'a> {
+            r#type: &'static str,
+            function: Function<'a>,
+        }
+        #[derive(Serialize)]
+        struct Function<'a> {
+            name: &'a str,
+            description: &'a str,
+            parameters: &'a Value,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            strict: bool,
+        }
+        serializer.collect_seq(self.0.iter().map(|tool| Tool {
+            r#type: "function",
+            function: Function {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.parameters,
+                strict: tool.strict,
+            },
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{ChatMessage, Part};
+
+    fn chat() -> ChatRequest {
+        ChatRequest {
+            model: "gpt-5-mini".into(),
+            messages: vec![
+                ChatMessage::System("Be short.".into()),
+                ChatMessage::User(vec![Part::Text("Hi".into())]),
+            ],
+            ..ChatRequest::default()
+        }
+    }
+
+    fn offer(name: &str, strict: bool) -> ToolOffer {
+        ToolOffer {
+            name: name.into(),
+            description: "Does it.".into(),
+            parameters: json!({ "type": "object", "properties": { "z": {}, "a": {} }, "additionalProperties": false }),
+            strict,
+        }
+    }
+
+    fn body(chat: &ChatRequest) -> String {
+        let request = request(chat, "", None, Answer::Stream);
+        String::from_utf8(request.body.unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_plain_request() {
+        assert_eq!(
+            body(&chat()),
+            r#"{"model":"gpt-5-mini","messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Hi"}],"stream":true,"stream_options":{"include_usage":true}}"#
+        );
+    }
+
+    #[test]
+    fn address_and_key() {
+        for (base, url) in [
+            ("", "https://api.openai.com/v1/chat/completions"),
+            ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1/chat/completions"),
+            ("http://127.0.0.1:8080/v1//", "http://127.0.0.1:8080/v1/chat/completions"),
+            ("https://h/v1/chat/completions", "https://h/v1/chat/completions"),
+            (
+                "https://r.example/openai/deployments/d?api-version=2024-10-21",
+                "https://r.example/openai/deployments/d/chat/completions?api-version=2024-10-21",
+            ),
+        ] {
+            assert_eq!(request(&chat(), base, None, Answer::Stream).url, url);
+        }
+        let authorization = |key| {
+            let request = request(&chat(), "", key, Answer::Stream);
+            request.headers.into_iter().find(|(name, _)| name == "authorization").map(|(_, value)| value)
+        };
+        assert_eq!(authorization(Some("sk-1\n")), Some("Bearer sk-1".to_owned()));
+        assert_eq!(authorization(Some(" ")), None);
+        assert_eq!(authorization(None), None);
+    }
+
+    #[test]
+    fn tools_bring_their_settings_along() {
+        let with = ChatRequest {
+            tools: vec![offer("f", true), offer("g", false)],
+            tool_choice: ToolChoice::Required,
+            ..chat()
+        };
+        assert_eq!(
+            body(&with),
+            concat!(
+                r#"{"model":"gpt-5-mini","tools":[{"type":"function","function":{"name":"f","description":"Does it.","parameters":{"type":"object","properties":{"z":{},"a":{}},"additionalProperties":false},"strict":true}},"#,
+                r#"{"type":"function","function":{"name":"g","description":"Does it.","parameters":{"type":"object","properties":{"z":{},"a":{}},"additionalProperties":false}}}],"#,
+                r#""tool_choice":"required","parallel_tool_calls":false,"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Hi"}],"stream":true,"stream_options":{"include_usage":true}}"#
+            )
+        );
+        let auto =
+            body(&ChatRequest { tool_choice: ToolChoice::Auto, parallel_tool_calls: true, ..with.clone() });
+        assert!(!auto.contains("tool_choice") && auto.contains(r#""parallel_tool_calls":true"#), "{auto}");
+        let without = body(&ChatRequest { tools: vec![], ..with });
+        assert!(!without.contains("tool"), "{without}");
+    }
+
+    #[test]
+    fn options_come_last_and_replace_whole_keys() {
+        let options = json!({
+            "temperature": 0.2, "model": "other", "stream": false, "messages": [], "stream_options": { "x": 1 },
+            "user": null, "metadata": null
+        });
+        let Value::Object(options) = options else { panic!() };
+        let chat = ChatRequest { options, user: Some("t1".into()), ..chat() };
+        assert_eq!(
+            body(&chat),
+            r#"{"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Hi"}],"stream":true,"temperature":0.2,"model":"other","stream_options":{"x":1}}"#
+        );
+    }
+
+    #[test]
+    fn a_model_that_cannot_stream_is_asked_for_a_whole_answer() {
+        let request = request(&chat(), "", None, Answer::Whole);
+        let body: Value = serde_json::from_slice(&request.body.unwrap()).unwrap();
+        assert_eq!((&body["stream"], body.get("stream_options")), (&json!(false), None));
+    }
+
+    #[test]
+    fn the_same_request_gives_the_same_bytes() {
+        let chat = ChatRequest { tools: vec![offer("f", true)], user: Some("t".into()), ..chat() };
+        assert_eq!(body(&chat), body(&chat.clone()));
+        let longer = ChatRequest {
+            messages: [chat.messages.clone(), vec![ChatMessage::User(vec![Part::Text("More".into())])]]
+                .concat(),
+            ..chat.clone()
+        };
+        let (short, long) = (body(&chat), body(&longer));
+        let prefix = short.find(r#"],"stream""#).unwrap();
+        assert_eq!(short[..prefix], long[..prefix]);
+    }
+}
