@@ -1,9 +1,26 @@
 //! The wire formats of model providers: what a request looks like, how a stream is decoded, what a failure means.
 //! Pure: bytes in, bytes out. The engine (`thread/`) sends the request and feeds the decoder.
 //!
-//! * `openai`: chat completions, any base URL.
-//! * `demo`: the deterministic built-in model that needs no network.
-//! * `sse`: server-sent events, decoded from chunks cut anywhere.
+//! * [`prepare`]: what the engine starts with: a request and the [`Decoder`] of its answer.
+//! * [`ReplyBuilder`]: a [`Reply`] out of the decoder's deltas.
+//! * [`failure`]: what went wrong and what is to be done about it; [`backoff_us`]: after which pause.
+//! * [`openai`]: chat completions, any base URL.
+//! * [`demo`]: the deterministic built-in model that needs no network.
+//! * [`sse`]: server-sent events, decoded from chunks cut anywhere.
+
+mod backoff;
+pub mod demo;
+pub mod failure;
+pub mod openai;
+mod provider;
+mod reply;
+mod said;
+pub mod sse;
+
+pub use backoff::backoff_us;
+pub use failure::Silence;
+pub use provider::{Decoder, Prepared, prepare};
+pub use reply::ReplyBuilder;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -24,7 +41,7 @@ pub struct ChatRequest {
     pub tool_choice: ToolChoice,
     /// Whether one reply may carry several calls.
     pub parallel_tool_calls: bool,
-    /// Merged into the body last; the model's under the prompt's.
+    /// Merged into the body last, key by key; the model's under the prompt's. `null` takes a key out of the body.
     pub options: Map<String, Value>,
     /// Stable id of the thread, for sticky routing and caching.
     pub user: Option<String>,
@@ -103,7 +120,8 @@ pub enum Delta {
     Text(String),
     /// Text of the model's reasoning.
     Reasoning(String),
-    /// A call begins; `index` is its place in the reply.
+    /// A call begins; `index` is its place in the reply. Comes again for the same place when the provider tells the id
+    /// or the name only later: what was empty is filled in.
     CallStart {
         /// Place in the reply.
         index: usize,
@@ -123,6 +141,13 @@ pub enum Delta {
     Usage(Usage),
     /// Why the model stopped.
     Finish(FinishReason),
+}
+
+impl Delta {
+    /// Whether it carries part of the answer; only such a delta counts as the first chunk (spec §4.5).
+    pub fn is_payload(&self) -> bool {
+        !matches!(self, Delta::Usage(_) | Delta::Finish(_))
+    }
 }
 
 /// Tokens of one request.
@@ -197,7 +222,7 @@ pub enum ProviderCode {
 pub struct ProviderError {
     /// Its kind.
     pub code: ProviderCode,
-    /// HTTP status, when there was one.
+    /// HTTP status of the answer, or the one that an error inside a stream names.
     pub status: Option<u16>,
     /// The provider's wish, milliseconds.
     pub retry_after_ms: Option<u64>,

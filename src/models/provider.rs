@@ -1,0 +1,64 @@
+//! The one place that knows which wire format a provider speaks: what the engine calls.
+
+use super::{ChatRequest, Delta, ProviderError, openai};
+use crate::http::Request;
+use crate::spec::{Model, Provider};
+
+/// How a request to a model is carried out.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once a request and taken apart at once")]
+pub enum Prepared {
+    /// Send this, and feed the answer's body to the decoder. An answer other than 2xx is a
+    /// [`ProviderError::from_response`].
+    Http(Request, Decoder),
+    /// No request: [`demo::script`](super::demo::script) is the answer.
+    Demo,
+}
+
+/// Prepares a request. `base_url` is the model's address with its `{{env …}}` resolved, `None` for the provider's own;
+/// `api_key` the value that its `apiKeyEnv` names. Neither comes from anything but the deployment (design §6).
+pub fn prepare(model: &Model, chat: &ChatRequest, base_url: Option<&str>, api_key: Option<&str>) -> Prepared {
+    match model.provider {
+        Provider::Openai => {
+            let answer = if model.capabilities.supports_streaming {
+                openai::Answer::Stream
+            } else {
+                openai::Answer::Whole
+            };
+            let request = openai::request(chat, base_url.unwrap_or_default(), api_key, answer);
+            Prepared::Http(request, Decoder::Openai(openai::Decoder::new(api_key)))
+        }
+        Provider::Demo => Prepared::Demo,
+    }
+}
+
+/// Decodes a provider's answer, whichever provider it is.
+#[derive(Debug)]
+pub enum Decoder {
+    /// Chat completions.
+    Openai(openai::Decoder),
+}
+
+impl Decoder {
+    /// Takes the next bytes of the body and appends what they say to `out`. Bytes that say nothing (comments, half a
+    /// chunk, deltas without content) append nothing: a delta with [`Delta::is_payload`] ends the wait for the first
+    /// chunk.
+    ///
+    /// # Errors
+    /// What the provider reports in the stream, or what cannot be read. The decoder is of no use afterwards.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        match self {
+            Decoder::Openai(decoder) => decoder.push(bytes, out),
+        }
+    }
+
+    /// The body has ended; what was still open is appended to `out`.
+    ///
+    /// # Errors
+    /// As for [`push`](Decoder::push), and `server_error` when the answer is not complete.
+    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        match self {
+            Decoder::Openai(decoder) => decoder.finish(out),
+        }
+    }
+}
