@@ -4,19 +4,21 @@
 //
 // Nothing is built again while its sources are unchanged.
 
-import { build as esbuild } from "esbuild";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
-import { Complaint, main, run, step } from "./run.mjs";
+import { cargoProgress, Complaint, main, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
 
 const DIST = inCheckout("dist");
 const WASM = inCheckout(`target/${TARGET}/release/bobbin_worker.wasm`);
-const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
+/** The program of scripts/build/. */
+export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
+/** Where cargo puts things, whatever a person's own settings say. */
+const TARGET_DIR = ["--target-dir", inCheckout("target")];
 
 /** What rustc and wasm-bindgen use; wasm-opt must know it and must not use more. */
 const WASM_FEATURES = [
@@ -50,21 +52,24 @@ export async function buildWorker(tools) {
 }
 
 /** Builds the native build tool; the scripts run it as a program. */
-async function buildTool() {
+export async function buildTool() {
   const stamp = inCheckout("target/bobbin-build.stamp");
   const sources = contentHash(TOOL_SOURCES);
   if (readIfThere(stamp) === sources && existsSync(BUILD_TOOL)) return;
-  await step("build tool", () => run("cargo", ["build", "-p", "bobbin-build"], { cwd: inCheckout(".") }));
+  await step("build tool", (note) =>
+    run("cargo", ["build", "-p", "bobbin-build", ...TARGET_DIR], { cwd: inCheckout("."), onLine: cargoProgress(note) }),
+  );
   writeFileSync(stamp, sources);
 }
 
 /** @param {import("./setup.mjs").Tools} tools */
 async function buildDist(tools) {
   const env = wasmEnv(tools.compiler);
-  await step("Worker (Rust)", () =>
-    run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-worker"], {
+  await step("Worker (Rust)", (note) =>
+    run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-worker", ...TARGET_DIR], {
       cwd: inCheckout("."),
       env,
+      onLine: cargoProgress(note),
     }),
   );
   const glue = inCheckout(`target/${TARGET}/bindgen`);
@@ -89,7 +94,9 @@ async function buildDist(tools) {
 
 /** @param {string} glue what wasm-bindgen made */
 async function bundle(glue) {
-  const result = await esbuild({
+  // Not at the head of the file: on a fresh machine set-up installs it first.
+  const { build } = await import("esbuild");
+  const result = await build({
     entryPoints: [inCheckout("worker/shim.js")],
     alias: { "bobbin-wasm": glue },
     external: ["cloudflare:*", "./index_bg.wasm", "./catalog.json"],

@@ -1,8 +1,10 @@
 // Running other programs: what they print is kept back and shown only when they fail; while they run, the
-// terminal says what is happening and for how long.
+// terminal says what is happening and for how long. Whatever still runs when this process ends, ends with it.
 
 import { spawn } from "node:child_process";
+import { constants } from "node:os";
 import { performance } from "node:perf_hooks";
+import { createInterface } from "node:readline";
 
 /** A problem the person at the terminal can act on: printed as it stands, without a stack. */
 export class Complaint extends Error {}
@@ -17,55 +19,154 @@ export const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1
  *
  * @template T
  * @param {string} title
- * @param {() => Promise<T>} work
+ * @param {(note: (text: string) => void) => Promise<T>} work  what it notes is shown beside the seconds
+ * @param {{ closing?: boolean }} [options]                    without closing, no line is left at all
  * @returns {Promise<T>}
  */
-export async function step(title, work) {
+export async function step(title, work, { closing = true } = {}) {
   const start = performance.now();
-  const line = () => `  ${title} … ${Math.round((performance.now() - start) / 1000)} s`;
+  let note = "";
+  const line = () => {
+    const text = `  ${title} … ${Math.round((performance.now() - start) / 1000)} s${note && `: ${note}`}`;
+    // A line that wraps cannot be replaced by the next one.
+    return live ? text.slice(0, (process.stdout.columns || 80) - 1) : text;
+  };
   const show = live
     ? () => process.stdout.write(`\r\x1b[K${line()}`)
     : () => process.stdout.write(`${line()}\n`);
   const timer = setInterval(show, live ? 1000 : 15_000);
   try {
-    return await work();
+    return await work((text) => (note = text));
   } finally {
     clearInterval(timer);
     if (live) process.stdout.write("\r\x1b[K");
-    if (performance.now() - start > 1000) process.stdout.write(`  ${title}: ${seconds(start)} s\n`);
+    if (closing && performance.now() - start > 1000) process.stdout.write(`  ${title}: ${seconds(start)} s\n`);
   }
 }
 
+/** Prints a line while a step is shown. @param {string} text */
+export const print = (text) => process.stdout.write(`${live ? "\r\x1b[K" : ""}${text}\n`);
+
 /**
- * Runs a program to its end and returns what it printed on stdout.
+ * @typedef {object} RunOptions
+ * @property {string} [cwd]
+ * @property {NodeJS.ProcessEnv} [env]          added to ours
+ * @property {number} [timeoutMs]
+ * @property {(line: string) => void} [onLine]  each line of stdout and stderr, as it comes
+ */
+
+/**
+ * @typedef {object} Ended
+ * @property {number | NodeJS.Signals} status   exit code, or the signal that ended it
+ * @property {boolean} late                     ended by us, after timeoutMs
+ * @property {string} stdout
+ * @property {string} all                       stdout and stderr
+ */
+
+/** Leaders of the process groups that are running. @type {Set<number>} */
+const groups = new Set();
+
+process.on("exit", () => {
+  for (const group of groups) signalGroup(group, "SIGKILL");
+});
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
+  process.on(signal, () => {
+    // Whoever listens too has something to end in order and decides when to exit.
+    if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal]);
+  });
+}
+
+/**
+ * Runs a program to its end, whatever that is.
  *
  * @param {string} command
  * @param {string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, timeoutMs?: number }} [options] `env` is added to ours
- * @returns {Promise<string>}
+ * @param {RunOptions} [options]
+ * @returns {Promise<Ended>}
  */
-export function run(command, args, options = {}) {
+export function outcome(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: options.cwd,
       env: { ...process.env, ...options.env },
       stdio: ["ignore", "pipe", "pipe"],
-      timeout: options.timeoutMs,
-      killSignal: "SIGKILL",
+      // A group of its own, so that it can be ended together with what it has started.
+      detached: true,
     });
+    const { pid } = child;
+    if (pid !== undefined) groups.add(pid);
     let stdout = "";
     let all = "";
+    let late = false;
     child.stdout.setEncoding("utf8").on("data", (text) => {
       stdout += text;
       all += text;
     });
     child.stderr.setEncoding("utf8").on("data", (text) => (all += text));
-    child.on("error", (error) => reject(new Complaint(`${command} cannot be run: ${error.message}`)));
+    const { onLine } = options;
+    if (onLine) {
+      for (const input of [child.stdout, child.stderr]) createInterface({ input }).on("line", onLine);
+    }
+    /** @type {NodeJS.Timeout[]} */
+    const timers = [];
+    if (options.timeoutMs !== undefined) {
+      timers.push(
+        setTimeout(() => {
+          late = true;
+          signalGroup(pid, "SIGTERM");
+          // Time to end what it has started outside its group.
+          timers.push(setTimeout(() => signalGroup(pid, "SIGKILL"), 5000));
+        }, options.timeoutMs),
+      );
+    }
+    const done = () => {
+      for (const timer of timers) clearTimeout(timer);
+      if (pid !== undefined) groups.delete(pid);
+    };
+    child.on("error", (error) => {
+      done();
+      reject(new Complaint(`${command} cannot be run: ${error.message}`));
+    });
     child.on("close", (code, signal) => {
-      if (code === 0) resolve(stdout);
-      else reject(new Complaint(`${all.trimEnd()}\n${[command, ...args].join(" ")} failed (${signal ?? code})`));
+      done();
+      resolve({ status: code ?? signal ?? 1, late, stdout, all });
     });
   });
+}
+
+/**
+ * Runs a program that must succeed and returns what it printed on stdout.
+ *
+ * @param {string} command
+ * @param {string[]} args
+ * @param {RunOptions} [options]
+ * @returns {Promise<string>}
+ */
+export async function run(command, args, options) {
+  const { status, late, stdout, all } = await outcome(command, args, options);
+  if (status === 0) return stdout;
+  const why = late ? "did not end in time" : `failed (${status})`;
+  throw new Complaint(`${all.trimEnd()}\n${[command, ...args].join(" ")} ${why}`.trimStart());
+}
+
+/**
+ * For `onLine` of a cargo command: what it is doing, for a step's note.
+ *
+ * @param {(text: string) => void} note
+ * @returns {(line: string) => void}
+ */
+export const cargoProgress = (note) => (line) => {
+  const [, doing] = /^ *((?:Updating|Locking|Downloading|Downloaded|Compiling|Checking|Building|Blocking|Running) .*)/.exec(line) ?? [];
+  if (doing) note(doing);
+};
+
+/** @param {number | undefined} leader @param {NodeJS.Signals} signal */
+export function signalGroup(leader, signal) {
+  try {
+    if (leader !== undefined) process.kill(-leader, signal);
+  } catch {
+    // Nothing of it is left.
+  }
 }
 
 /**

@@ -15,7 +15,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } fro
 import { join } from "node:path";
 import { debianTools } from "./debian.mjs";
 import { cache, hash, makeOnce } from "./files.mjs";
-import { Complaint, run, step } from "./run.mjs";
+import { cargoProgress, Complaint, run, step } from "./run.mjs";
 
 export const TARGET = "wasm32-unknown-unknown";
 const PANIC = "-Cpanic=unwind";
@@ -44,6 +44,17 @@ export function wasmEnv(compiler) {
     // Lets wasm-bindgen's crates compile with unwinding.
     WASM_BINDGEN_USE_JS_SYS: "1",
   };
+}
+
+/**
+ * What makes `cargo check` in that environment a clippy of the workspace's crates. `cargo clippy` itself would
+ * take the driver that lies beside it, which may belong to another compiler.
+ *
+ * @param {Compiler} compiler
+ * @returns {NodeJS.ProcessEnv}
+ */
+export function clippyEnv(compiler) {
+  return { RUSTC_WORKSPACE_WRAPPER: compiler.clippy, CLIPPY_ARGS: "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" };
 }
 
 /** @param {string[]} flags @returns {NodeJS.ProcessEnv} */
@@ -132,9 +143,10 @@ async function buildStd(compiler) {
       '[package]\nname = "empty"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n',
     );
     const target = join(building, "target");
-    await step("Rust: standard library for wasm (once, about a minute)", () =>
+    await step("Rust: standard library for wasm (once, about a minute)", (note) =>
       run("cargo", ["build", "--release", "-Zbuild-std=std,panic_unwind", "--target", TARGET], {
         cwd: crate,
+        onLine: cargoProgress(note),
         env: {
           ...wasmEnv(compiler),
           ...STD_PROFILE,

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { compileCatalog } from "./build.mjs";
 import { inCheckout, readIfThere } from "./files.mjs";
-import { Complaint } from "./run.mjs";
+import { Complaint, signalGroup } from "./run.mjs";
 
 const HOST = "127.0.0.1";
 
@@ -84,10 +84,10 @@ export async function startServer(options) {
   const stop = async () => {
     stopping = true;
     child.kill("SIGTERM");
-    const timer = setTimeout(() => killGroup(child.pid), 5000);
+    const timer = setTimeout(() => signalGroup(child.pid, "SIGKILL"), 5000);
     await exited;
     clearTimeout(timer);
-    killGroup(child.pid);
+    signalGroup(child.pid, "SIGKILL");
   };
 
   /** @type {string[]} */
@@ -106,7 +106,7 @@ export async function startServer(options) {
       });
     }
     child.once("exit", (code) => {
-      killGroup(child.pid);
+      signalGroup(child.pid, "SIGKILL");
       if (!ready) reject(new Complaint(`${early.join("\n")}\nwrangler dev ended before it was ready (${code}).`));
       else if (!stopping) options.ended(code ?? 1);
     });
@@ -149,15 +149,6 @@ function workerdThatEndsWithParent(home) {
   );
   chmodSync(wrapper, 0o755);
   return { MINIFLARE_WORKERD_PATH: wrapper };
-}
-
-/** @param {number | undefined} pid */
-function killGroup(pid) {
-  try {
-    if (pid) process.kill(-pid, "SIGKILL");
-  } catch {
-    // Nothing of it is left.
-  }
 }
 
 /** @param {number} port @returns {Promise<number>} the port, when it is free */

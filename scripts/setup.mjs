@@ -34,6 +34,19 @@ export async function setUp() {
   return { node: wranglerNode(), compiler: await wasmCompiler() };
 }
 
+/** rustfmt and clippy of the active tool chain: rustup's smallest profile comes without. */
+export async function setUpRustComponents() {
+  for (const [component, command] of [["rustfmt", "fmt"], ["clippy", "clippy"]]) {
+    if (!component || !command || (await version("cargo", [command, "--version"]))) continue;
+    await step(`Rust: component ${component}`, () =>
+      run("rustup", ["component", "add", component], { timeoutMs: 180_000 }),
+    ).catch(() => {
+      // The check that needs it fails, and says what cargo says.
+      console.log(`  ${component} is missing: run \`rustup component add ${component}\`.`);
+    });
+  }
+}
+
 async function installPackages() {
   const fresh = () => {
     // npm writes this file last, so it is there only when an installation was finished.

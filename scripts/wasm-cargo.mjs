@@ -1,14 +1,15 @@
 // cargo for the Worker's target, with the flags it needs: `node scripts/wasm-cargo.mjs check -p bobbin-worker`.
 
 import { spawnSync } from "node:child_process";
-import { wasmEnv, TARGET } from "./rust.mjs";
+import { clippyEnv, wasmEnv, TARGET } from "./rust.mjs";
 import { main } from "./run.mjs";
 import { setUp } from "./setup.mjs";
 
 await main(async () => {
   const [command = "check", ...args] = process.argv.slice(2);
   const { compiler } = await setUp();
-  const env = { ...process.env, ...wasmEnv(compiler) };
-  const ended = spawnSync("cargo", [command, "--target", TARGET, ...args], { env, stdio: "inherit" });
+  const clippy = command === "clippy";
+  const env = { ...process.env, ...wasmEnv(compiler), ...(clippy ? clippyEnv(compiler) : {}) };
+  const ended = spawnSync("cargo", [clippy ? "check" : command, "--target", TARGET, ...args], { env, stdio: "inherit" });
   process.exitCode = ended.status ?? 1;
 });

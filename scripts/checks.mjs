@@ -1,0 +1,104 @@
+// The checks of `npm test` that are no tests: each throws a Complaint that says what is wrong.
+
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { BUILD_TOOL } from "./build.mjs";
+import { inCheckout, root } from "./files.mjs";
+import { cargoProgress, Complaint, run } from "./run.mjs";
+import { clippyEnv, TARGET, wasmEnv } from "./rust.mjs";
+
+/** The Worker's crate compiles to wasm only. */
+export const NATIVE = ["--workspace", "--exclude", "bobbin-worker"];
+const TIMEOUT = { timeoutMs: 30 * 60_000 };
+
+/** @typedef {(text: string) => void} Note */
+
+/** rustfmt over the workspace. */
+export async function formatted() {
+  await run("cargo", ["fmt", "--all", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
+}
+
+/**
+ * clippy over the crates that compile natively.
+ *
+ * @param {string[]} what  which of them, and with which features
+ * @param {Note} note
+ */
+export async function clippy(what, note) {
+  await run("cargo", ["clippy", ...what, "--all-targets", "--", "-D", "warnings"], {
+    cwd: inCheckout("."),
+    onLine: cargoProgress(note),
+    ...TIMEOUT,
+  });
+}
+
+/**
+ * clippy over the Worker's crate, for wasm, by the compiler that builds it.
+ *
+ * @param {import("./rust.mjs").Compiler} compiler
+ * @param {Note} note
+ */
+export async function workerClippy(compiler, note) {
+  await run("cargo", ["check", "--target", TARGET, "-p", "bobbin-worker"], {
+    cwd: inCheckout("."),
+    env: { ...wasmEnv(compiler), ...clippyEnv(compiler) },
+    onLine: cargoProgress(note),
+    ...TIMEOUT,
+  });
+}
+
+/** TypeScript over the JavaScript of one tsconfig.json. @param {string} project */
+export async function types(project) {
+  const args = [inCheckout("node_modules/typescript/bin/tsc"), "--project", inCheckout(project), "--pretty", "false"];
+  await run(process.execPath, args, { cwd: inCheckout("."), ...TIMEOUT });
+}
+
+/** The committed JSON Schemas of the definition files are those of the types. */
+export async function schemas() {
+  await run(BUILD_TOOL, ["schemas", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
+}
+
+/**
+ * No file names a place of the machine it was written on, or the server that packages came from there.
+ *
+ * @returns {Promise<void>}
+ */
+export async function portable() {
+  const listed = await run("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
+  const home = homedir();
+  const places = [
+    // Folders in which checkouts and people live.
+    /(?<![\w.~})\]/-])\/(?:root|home|Users|workspace|workspaces|work|mnt)\/[\w.-]+/,
+    // Servers of package registries. Those of links in a text are others.
+    /registry\.npmjs\.org|static\.crates\.io|index\.crates\.io|files\.pythonhosted\.org|pypi\.org\/simple|proxy\.golang\.org/,
+    ...[root, home].filter((place) => place.length > 5).map((place) => new RegExp(place.replace(/[^\w/]/g, "\\$&"))),
+  ];
+  /** @type {string[]} */
+  const found = [];
+  for (const name of listed.split("\0")) {
+    const path = inCheckout(name);
+    if (name === "" || !existsSync(path) || !statSync(path).isFile()) continue;
+    const text = readFileSync(path, "utf8");
+    if (text.includes("\0")) continue;
+    text.split("\n").forEach((line, at) => {
+      const place = places.map((pattern) => pattern.exec(line)?.[0]).find((match) => match !== undefined);
+      if (place !== undefined) found.push(`${name}:${at + 1}: ${place}`);
+    });
+  }
+  found.push(...lockFileAddresses());
+  if (found.length > 0) throw new Complaint(found.join("\n"));
+}
+
+/** Where the lock files would have packages come from, beyond what each client uses by itself. */
+function lockFileAddresses() {
+  /** @type {string[]} */
+  const found = [];
+  for (const [, source] of readFileSync(inCheckout("Cargo.lock"), "utf8").matchAll(/^source = "(.*)"$/gm)) {
+    if (source !== "registry+https://github.com/rust-lang/crates.io-index") found.push(`Cargo.lock: ${source}`);
+  }
+  const { packages } = JSON.parse(readFileSync(inCheckout("package-lock.json"), "utf8"));
+  for (const [name, { resolved }] of Object.entries(packages)) {
+    if (resolved !== undefined) found.push(`package-lock.json: ${name}: ${resolved}`);
+  }
+  return found;
+}

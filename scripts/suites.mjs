@@ -1,0 +1,170 @@
+// The two test runners, run and counted: cargo's for the core and Node's for the built Worker. A runner that
+// crashed, hung or ran nothing never counts as success.
+
+import { existsSync, readdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { basename, join } from "node:path";
+import { inCheckout } from "./files.mjs";
+import { cargoProgress, outcome, print } from "./run.mjs";
+
+const MINUTE = 60_000;
+
+/**
+ * @typedef {object} Counts
+ * @property {number} passed
+ * @property {number} failed
+ * @property {number} skipped
+ */
+
+/**
+ * @typedef {object} SuiteOptions
+ * @property {(text: string) => void} note
+ * @property {NodeJS.ProcessEnv} [env]
+ * @property {number} [minutes]            how long it may take
+ */
+
+/**
+ * `cargo test` with `args` after it.
+ *
+ * @param {string[]} args
+ * @param {SuiteOptions} options
+ * @returns {Promise<Counts>}
+ */
+export async function cargoTest(args, { note, env, minutes = 30 }) {
+  const [forCargo, forTests] = args.includes("--")
+    ? [args.slice(0, args.indexOf("--")), args.slice(args.indexOf("--"))]
+    : [args, []];
+  const run = {
+    cwd: inCheckout("."),
+    env: { ...env, CARGO_TERM_COLOR: "never" },
+    timeoutMs: minutes * MINUTE,
+  };
+  // Compiled first, so that the time of the tests is their own.
+  const build = await outcome("cargo", ["test", "--no-run", ...forCargo], { ...run, onLine: cargoProgress(note) });
+  if (build.status !== 0) {
+    print(build.all.trimEnd());
+    print(build.late ? `   cargo did not end within ${minutes} minutes` : `   cargo test --no-run failed (${build.status})`);
+    return { passed: 0, failed: 1, skipped: 0 };
+  }
+
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  let targets = 0;
+  let results = 0;
+  let seen = 0;
+  const ended = await outcome("cargo", ["test", "--no-fail-fast", ...forCargo, ...forTests], {
+    ...run,
+    onLine: (line) => {
+      if (/^ +(Running (unittests )?\S+ \(|Doc-tests )/.test(line)) {
+        targets++;
+        note(`${seen} tests;${line.replace(/ \(.*/, "").replace(/ +/g, " ")}`);
+      } else if (/^test .* \.\.\. /.test(line)) {
+        seen++;
+        if (line.endsWith("FAILED")) print(`   ${line}`);
+      }
+      const [, passed, failed, ignored] =
+        /^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored;/.exec(line) ?? [];
+      if (passed === undefined) return;
+      results++;
+      counts.passed += Number(passed);
+      counts.failed += Number(failed);
+      counts.skipped += Number(ignored);
+    },
+  });
+  /** @type {string[]} */
+  const problems = [];
+  if (ended.late) problems.push(`cargo test did not end within ${minutes} minutes`);
+  if (results < targets) problems.push(`${targets - results} of ${targets} test programs ended without a result`);
+  if (counts.passed + counts.failed === 0) problems.push("no test ran");
+  if (ended.status !== 0 && counts.failed === 0 && problems.length === 0) problems.push(`cargo test failed (${ended.status})`);
+  if (counts.failed > 0 || problems.length > 0) {
+    print(ended.all.replace(/^test .* \.\.\. ok\n/gm, "").trimEnd());
+    for (const problem of problems) print(`   ${problem}`);
+  }
+  counts.failed += problems.length;
+  return counts;
+}
+
+/** The files of tests/worker, all or those whose name holds one of `names`. @param {string[]} [names] */
+export function workerTests(names = [""]) {
+  const folder = inCheckout("tests/worker");
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".test.mjs") && names.some((part) => name.includes(part)))
+    .sort()
+    .map((name) => join(folder, name));
+}
+
+/**
+ * `node --test` over files.
+ *
+ * @param {string} node
+ * @param {string[]} files
+ * @param {SuiteOptions} options
+ * @returns {Promise<Counts>}
+ */
+export async function nodeTest(node, files, { note, env, minutes = 30 }) {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  /** Files that have not ended in order yet. */
+  const open = new Set(files);
+  /** What each file has printed since its last test. @type {Map<string, string>} */
+  const printed = new Map();
+  const ended = await outcome(
+    node,
+    [
+      "--test",
+      // Each file has a server with two processes of its own, which mostly wait.
+      `--test-concurrency=${Math.max(2, Math.floor(availableParallelism() / 2))}`,
+      ...["--test-reporter", inCheckout("scripts/test-reporter.mjs")],
+      ...files,
+    ],
+    {
+      cwd: inCheckout("."),
+      env: { ...env },
+      timeoutMs: minutes * MINUTE,
+      onLine: (line) => {
+        const event = parse(line);
+        if (event === undefined) {
+          print(line);
+          return;
+        }
+        const file = basename(event.file);
+        if (event.type === "output") {
+          printed.set(file, (printed.get(file) ?? "") + event.text);
+        } else if (event.type === "end") {
+          if (event.tests > 0) open.delete(event.file);
+        } else {
+          counts[event.type === "pass" ? "passed" : event.type === "fail" ? "failed" : "skipped"]++;
+          const name = `${file}: ${event.name}`;
+          note(`${counts.passed} passed, ${counts.failed} failed; ${name}`);
+          if (event.type === "fail") {
+            // The file itself failed, which says it all.
+            if (event.name === event.file) open.delete(event.file);
+            print(`   FAILED ${name}`);
+            print(`${event.text}\n${printed.get(file) ?? ""}`.trimEnd());
+          }
+          printed.delete(file);
+        }
+      },
+    },
+  );
+  /** @type {string[]} */
+  const problems = [];
+  if (ended.late) problems.push(`the tests did not end within ${minutes} minutes`);
+  for (const file of open) problems.push(`${basename(file)} ended without having run its tests`);
+  if (ended.status !== 0 && counts.failed === 0 && problems.length === 0) problems.push(`node --test failed (${ended.status})`);
+  for (const problem of problems) print(`   ${problem}`);
+  counts.failed += problems.length;
+  return counts;
+}
+
+/**
+ * @param {string} line
+ * @returns {import("./test-reporter.mjs").Line | undefined} nothing when the runner itself printed the line
+ */
+function parse(line) {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,45 @@
+// The reporter that `npm test` gives to Node's test runner: each event that matters as a line of JSON, for
+// scripts/suites.mjs. Unlike TAP it names the file of each test, so that a file that ran nothing is seen.
+
+/**
+ * @typedef {{ type: "pass" | "skip" | "fail", file: string, name: string, text?: string }} TestLine
+ * @typedef {{ type: "output", file: string, text: string }} OutputLine   printed by a test
+ * @typedef {{ type: "end", file: string, tests: number }} EndLine        a file ended in order
+ * @typedef {TestLine | OutputLine | EndLine} Line
+ */
+
+/** @param {AsyncIterable<import("node:test/reporters").TestEvent>} events */
+export default async function* (events) {
+  /** Names of the tests that enclose the present one, by file. @type {Map<string, string[]>} */
+  const paths = new Map();
+  for await (const { type, data } of events) {
+    if (data === undefined) continue;
+    const file = ("file" in data && data.file) || "";
+    if (type === "test:start") {
+      const path = paths.get(file) ?? [];
+      paths.set(file, [...path.slice(0, data.nesting), data.name]);
+    } else if (type === "test:stdout" || type === "test:stderr") {
+      yield line({ type: "output", file, text: data.message });
+    } else if (type === "test:summary" && file !== "") {
+      yield line({ type: "end", file, tests: data.counts.tests });
+    } else if (type === "test:pass" && data.details.type !== "suite") {
+      // A file without tests is reported as a test of its own name.
+      if (data.name === file) continue;
+      yield line({ type: data.skip || data.todo ? "skip" : "pass", file, name: name(data.nesting, data.name, file) });
+    } else if (type === "test:fail") {
+      const { error } = data.details;
+      // The subtests have been reported themselves.
+      if ("failureType" in error && error.failureType === "subtestsFailed") continue;
+      const text = String(error.cause instanceof Error ? (error.cause.stack ?? error.cause) : (error.cause ?? error));
+      yield line({ type: "fail", file, name: name(data.nesting, data.name, file), text });
+    }
+  }
+
+  /** @param {number} nesting @param {string} last @param {string} file */
+  function name(nesting, last, file) {
+    return [...(paths.get(file) ?? []).slice(0, nesting), last].join(" › ");
+  }
+}
+
+/** @param {Line} content */
+const line = (content) => `${JSON.stringify(content)}\n`;
