@@ -43,3 +43,94 @@ pub trait Body {
     /// The next chunk; `None` at the end.
     fn next(&mut self) -> impl Future<Output = Option<Result<Bytes, FetchError>>>;
 }
+
+/// The host of a URL whose target is private or link-local and not listed in `allowed` (hosts, or `host:port`,
+/// separated by commas); `None` when the request may leave. Names are judged by their spelling: the platform that
+/// resolves them refuses private answers itself.
+pub fn private_target(url: &str, allowed: &str) -> Option<String> {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(host, _)| host),
+        None => authority.split_once(':').map_or(authority.as_str(), |(host, _)| host),
+    };
+    let host = host.trim_end_matches('.');
+    let listed = allowed.split(',').map(str::trim).any(|entry| {
+        let entry = entry.to_ascii_lowercase();
+        !entry.is_empty() && (entry == authority || entry.trim_matches(['[', ']']) == host)
+    });
+    (!listed && is_private(host)).then(|| host.to_owned())
+}
+
+fn is_private(host: &str) -> bool {
+    if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
+        let [first, ..] = address.segments();
+        let mapped = address.to_ipv4().is_some_and(is_private_v4);
+        return mapped || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80;
+    }
+    if let Ok(address) = host.parse::<std::net::Ipv4Addr>() {
+        return is_private_v4(address);
+    }
+    // Other spellings of an address (octal, hexadecimal, fewer parts) end in a part that is a number; no name does.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let number =
+        last.starts_with("0x") || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()));
+    let local = ["localhost", "local", "internal", "lan", "home.arpa"];
+    number || host.is_empty() || local.iter().any(|name| host == *name || host.ends_with(&format!(".{name}")))
+}
+
+fn is_private_v4(address: std::net::Ipv4Addr) -> bool {
+    let [a, b, ..] = address.octets();
+    address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_broadcast()
+        || a == 0
+        || a >= 224
+        || (a == 100 && (64..128).contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::private_target;
+
+    #[test]
+    fn private_targets_are_refused_unless_listed() {
+        for url in [
+            "http://127.0.0.1:8080/x",
+            "http://localhost/",
+            "https://a.localhost",
+            "http://10.1.2.3",
+            "http://192.168.1.1/",
+            "http://172.20.0.1",
+            "http://169.254.169.254/latest/meta-data",
+            "http://100.64.0.1",
+            "http://0.0.0.0",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://127.1",
+            "http://[::1]/",
+            "http://[::ffff:10.0.0.1]/",
+            "http://[fd00::1]/",
+            "http://[fe80::1]/",
+            "http://user:pass@localhost/",
+            "http://metadata.google.internal/",
+            "http://localhost./",
+        ] {
+            assert!(private_target(url, "").is_some(), "{url}");
+        }
+        for url in [
+            "https://example.com/",
+            "https://8.8.8.8/",
+            "http://[2606:4700::1111]/",
+            "https://x1.example.com:8443/a",
+        ] {
+            assert_eq!(private_target(url, ""), None, "{url}");
+        }
+        assert_eq!(private_target("http://127.0.0.1:9000/x", "localhost,127.0.0.1,[::1]"), None);
+        assert_eq!(private_target("http://[::1]:9000/x", "localhost,127.0.0.1,[::1]"), None);
+        assert_eq!(private_target("http://10.0.0.5:9000/x", "10.0.0.5:9000"), None);
+        assert!(private_target("http://10.0.0.5:9001/x", "10.0.0.5:9000").is_some());
+    }
+}

@@ -11,6 +11,7 @@
 //! * [`directory`]: which threads an owner has.
 //! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`access`]: API keys, scopes, browser tokens.
+//! * [`signing`]: signatures of outgoing calls.
 //! * [`http`]: requests and responses as data, as the engine hands them to its host.
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
 //! * [`limits`]: every constant of the runtime, named once.
@@ -25,6 +26,7 @@ pub mod error;
 pub mod http;
 pub mod limits;
 pub mod models;
+pub mod signing;
 pub mod spec;
 pub mod thread;
 pub mod tools;

@@ -24,6 +24,8 @@ pub struct Filter {
     pub silent: bool,
     /// Messages down to this depth.
     pub depth: u32,
+    /// Also the model's reasoning, as it streams.
+    pub reasoning: bool,
     /// Server-sent-events text (the `/events` bridge) instead of JSON.
     pub events: bool,
 }
@@ -31,7 +33,9 @@ pub struct Filter {
 impl Frame {
     /// Whether a listener with this filter gets it.
     pub fn passes(&self, filter: &Filter) -> bool {
-        (!self.silent || filter.silent) && self.depth <= filter.depth
+        (!self.silent || filter.silent)
+            && self.depth <= filter.depth
+            && (filter.reasoning || self.kind != "reasoning_chunk")
     }
 
     /// The JSON text for a socket; `id` is added to the object when there is one.

@@ -186,11 +186,17 @@ pub trait Host: 'static {
     /// Sets the object's one alarm, or removes it. Inside a transaction it commits with it.
     fn set_alarm(&self, due_us: Option<i64>) -> Result<()>;
 
+    /// When the alarm will fire; `None` while none is set or its handler is running. For diagnostics.
+    fn alarm(&self) -> impl Future<Output = Result<Option<i64>>> + 'static;
+
     /// Whether anybody listens; frames are not even built when nobody does.
     fn has_listeners(&self) -> bool;
 
     /// Sends a frame to every listener whose filter lets it through. Never fails: a broken listener is dropped.
     fn broadcast(&self, frame: &Frame);
+
+    /// Ends every listener's connection: the thread is gone.
+    fn close_listeners(&self, reason: &str);
 
     /// Runs a future beside the caller. A panic in it is logged and ends only that future.
     fn spawn(&self, future: impl Future<Output = ()> + 'static);

@@ -1,5 +1,180 @@
 //! The engine of one thread.
+//!
+//! # Layout
+//!
+//! Reading order: [`step`](self) is the seven-step cycle; `flow` drives it from step to step and re-enters it after a
+//! crash; `run` is its program counter.
+//!
+//! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
+//!   `tool_call`: receipts. `http_tool`: tools behind a URL. `stop`: when a turn ends.
+//! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
+//! * `accept`: posts. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
+//!   messages and the thread. `read`: everything that only reads. `log`: what happened, durably.
+//! * `listen` and `frame`: streams. `outbox`: what the directory is told.
+//! * `state`, `rows`, `run`, `schema`: storage. `host`: the door to the outside.
+
+mod accept;
+mod alarm;
+mod body;
+mod context;
+mod control;
+mod create;
+mod edit;
+mod env;
+mod flow;
 pub mod frame;
 pub mod host;
+mod http_tool;
+mod listen;
+mod live;
+mod log;
+mod model_call;
+mod outbox;
+mod read;
+mod rows;
+mod run;
+mod schema;
+mod state;
+mod step;
+mod stop;
+mod tool_call;
+
 pub use frame::{Filter, Frame};
-pub use host::{Cell, Host, NativeCall, Param, Sibling, Sql};
+pub use host::{Cell, Host, NativeCall, Param, Sibling, Sleep, Sql};
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::access::{Action, ThreadRef};
+use crate::api::{Reply, ThreadRequest, ThreadRoute};
+use crate::error::{Code, Error, Result};
+use crate::spec::Catalog;
+use live::Live;
+use state::State;
+
+/// One thread: its definitions, its host, and a cache of what it stored.
+pub struct Thread<H: Host> {
+    host: H,
+    catalog: Rc<Catalog>,
+    /// A cache; `None` until read, and again after anything went wrong.
+    state: RefCell<Option<State>>,
+    /// What exists only while the object lives: the flow, waiters, the partial text.
+    live: Live,
+}
+
+impl<H: Host> Thread<H> {
+    /// A thread on its host. Reads nothing yet.
+    pub fn new(host: H, catalog: Rc<Catalog>) -> Rc<Self> {
+        Rc::new(Thread { host, catalog, state: RefCell::new(None), live: Live::default() })
+    }
+
+    /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
+    pub async fn handle(self: Rc<Self>, request: ThreadRequest) -> Reply {
+        let answer = self.answer(request).await;
+        answer.unwrap_or_else(|error| {
+            if error.code == Code::Internal {
+                self.host.log(&format!("internal error: {error}"));
+            }
+            Reply::from(error)
+        })
+    }
+
+    async fn answer(self: &Rc<Self>, request: ThreadRequest) -> Result<Reply> {
+        if request.route == ThreadRoute::Create {
+            return self.create(&request).await;
+        }
+        self.authorise(&request)?;
+        self.wake()?;
+        match &request.route {
+            ThreadRoute::Create | ThreadRoute::Stream | ThreadRoute::Events => {
+                Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
+            }
+            ThreadRoute::Get => self.get(),
+            ThreadRoute::Patch => self.patch(&request.body).await,
+            ThreadRoute::Delete => self.delete().await,
+            ThreadRoute::PostMessage => self.post_message(&request).await,
+            ThreadRoute::ListMessages => self.list_messages(&request.query),
+            ThreadRoute::GetMessage(id) => self.get_message(id),
+            ThreadRoute::PatchMessage(id) => self.patch_message(id, &request.body),
+            ThreadRoute::DeleteMessage(id) => self.delete_message(id),
+            ThreadRoute::Stop => self.stop(),
+            ThreadRoute::Continue => self.continue_run(&request.body),
+            ThreadRoute::Terminate => self.terminate().await,
+            ThreadRoute::ListLogs => self.list_logs(&request.query),
+            ThreadRoute::GetLog(id) => self.get_log(id),
+            ThreadRoute::Diagnostics => self.diagnostics().await,
+        }
+    }
+
+    /// Compares the caller's scope with the thread's owner. A thread that is not the caller's is not found.
+    fn authorise(&self, request: &ThreadRequest) -> Result<()> {
+        let action = match request.route {
+            ThreadRoute::Get
+            | ThreadRoute::ListMessages
+            | ThreadRoute::GetMessage(_)
+            | ThreadRoute::ListLogs
+            | ThreadRoute::GetLog(_)
+            | ThreadRoute::Diagnostics => Action::ReadThread,
+            ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
+            ThreadRoute::PostMessage => Action::Send,
+            ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
+            ThreadRoute::Create
+            | ThreadRoute::Patch
+            | ThreadRoute::Delete
+            | ThreadRoute::PatchMessage(_)
+            | ThreadRoute::DeleteMessage(_)
+            | ThreadRoute::Terminate => Action::Manage,
+        };
+        self.read(|state, _| {
+            let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };
+            request.caller.may(&action, Some(thread))
+        })
+    }
+
+    /// Looks at the state and the tables.
+    fn read<T>(&self, f: impl FnOnce(&State, &H::Sql) -> Result<T>) -> Result<T> {
+        self.ensure_loaded()?;
+        let state = self.state.borrow();
+        f(state.as_ref().ok_or_else(not_created)?, self.host.sql())
+    }
+
+    /// Looks at the state and may fill its caches; writes nothing.
+    fn read_mut<T>(&self, f: impl FnOnce(&mut State, &H::Sql) -> Result<T>) -> Result<T> {
+        self.ensure_loaded()?;
+        let mut state = self.state.borrow_mut();
+        f(state.as_mut().ok_or_else(not_created)?, self.host.sql())
+    }
+
+    /// One transition: everything inside commits together, or nothing does and the cache is dropped. The state is
+    /// taken out meanwhile, so that a panic inside leaves none behind.
+    fn transition<T>(&self, f: impl FnOnce(&mut State, &H::Sql) -> Result<T>) -> Result<T> {
+        self.ensure_loaded()?;
+        let mut state = self.state.borrow_mut().take().ok_or_else(not_created)?;
+        match self.host.transaction(|sql| f(&mut state, sql)) {
+            Ok(value) => {
+                *self.state.borrow_mut() = Some(state);
+                Ok(value)
+            }
+            Err(error) => {
+                self.live.alarm.forget();
+                Err(error)
+            }
+        }
+    }
+
+    fn ensure_loaded(&self) -> Result<()> {
+        if self.state.borrow().is_some() {
+            return Ok(());
+        }
+        let sql = self.host.sql();
+        let migrate = |version| self.host.transaction(|sql| schema::migrate(sql, version));
+        let state = State::load(sql, migrate)?.ok_or_else(not_created)?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(())
+    }
+}
+
+fn not_created() -> Error {
+    Error::new(Code::ThreadNotFound, "There is no such thread.")
+        .hint("POST /api/threads creates one; GET /api/threads lists them.")
+}

@@ -1,0 +1,284 @@
+//! Accepting messages (docs/durability.md): one transaction, no hook, and the run starts in the same stretch of code,
+//! so latency never waits for an alarm.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::Thread;
+use super::body::Body;
+use super::flow::Entry;
+use super::host::{Host, Param, Sql};
+use super::live::Verdict;
+use super::rows::{self, Inbound, Row, Shared};
+use super::run::{Counters, Phase, Run};
+use super::state::State;
+use crate::api::{Reply, ThreadRequest};
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::spec::AgentKind;
+use crate::spec::message::Role;
+
+/// What `POST …/messages` holds (spec §27.2).
+struct Input {
+    role: Role,
+    content: String,
+    silent: bool,
+    metadata: Option<String>,
+}
+
+impl Input {
+    fn parse(text: &str, kind: AgentKind) -> Result<Input> {
+        let mut body = Body::parse(text)?;
+        let role = match body.string("role")?.as_deref() {
+            None => return Err(Error::missing("role").hint("`role` is user or system.")),
+            Some("user") => Role::User,
+            Some("system") => Role::System,
+            Some("assistant") if kind == AgentKind::DualAi => Role::Assistant,
+            Some("assistant") => {
+                return Err(Error::field(
+                    "role",
+                    "Only an agent with two AI sides takes `assistant` messages.",
+                )
+                .hint("`role` is user or system."));
+            }
+            Some(other) => {
+                return Err(Error::field("role", format!("There is no role “{other}”."))
+                    .hint("`role` is user or system."));
+            }
+        };
+        if body.take("attachments").is_some_and(|list| list.as_array().is_none_or(|list| !list.is_empty())) {
+            return Err(Error::field("attachments", "Attachments are not supported yet.")
+                .hint("Send the text alone."));
+        }
+        let content = body.string("content")?.unwrap_or_default();
+        if content.trim().is_empty() {
+            return Err(Error::missing("content"));
+        }
+        if content.len() > limits::CONTENT_BYTES {
+            return Err(Error {
+                field: Some("content".into()),
+                ..Error::new(
+                    Code::TooLarge,
+                    format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
+                )
+            });
+        }
+        let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
+        Ok(Input { role, content, silent: body.flag("silent")?, metadata })
+    }
+}
+
+/// A message that was accepted, now or by an earlier request with the same key.
+struct Accepted {
+    row: Shared,
+    /// The run that it started.
+    started: Option<i64>,
+}
+
+impl<H: Host> Thread<H> {
+    pub(super) async fn post_message(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let wait = request.query.flag("wait")?;
+        let key = idempotency(request)?;
+        let kind = self.read(|state, _| {
+            Ok(self.catalog.agents.get(&state.meta.agent).map_or(AgentKind::AiHuman, |agent| agent.kind))
+        })?;
+        let input = Input::parse(&request.body, kind)?;
+        let accepted = self.accept(input, key.as_ref())?;
+        if wait && accepted.row.inbound == Inbound::Wakes {
+            return self.await_outcome(&accepted).await;
+        }
+        self.read(|state, _| {
+            let id = accepted.row.id(&state.meta.thread_id);
+            let body = json!({
+                "status": "queued", "queueId": id, "messageId": id,
+                "message": accepted.row.to_json(&state.meta.thread_id, false),
+                "state": state.word(),
+            });
+            Ok(Reply::json(202, &body))
+        })
+    }
+
+    fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>) -> Result<Accepted> {
+        if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
+            return Ok(Accepted { row: Shared::new(row), started: None });
+        }
+        let now = self.host.now_us();
+        let accepted = self.transition(|state, sql| {
+            state.must_live()?;
+            if state.queued >= limits::QUEUE_MESSAGES {
+                return Err(Error {
+                    retry_after_s: Some(5),
+                    ..Error::new(
+                        Code::QueueFull,
+                        format!("{} messages wait already, the most that a thread holds.", state.queued),
+                    )
+                });
+            }
+            let row = Row {
+                inbound: if input.role == Role::System { Inbound::Quiet } else { Inbound::Wakes },
+                silent: input.silent,
+                metadata: input.metadata,
+                ..Row::new(state.next_seq(), input.role, input.content, now)
+            };
+            let row = state.insert(sql, row)?;
+            if let Some(key) = key {
+                key.insert(sql, row.seq, now)?;
+            }
+            let started = if row.inbound == Inbound::Wakes { self.start_run(state, sql, now)? } else { None };
+            Ok(Accepted { row, started })
+        })?;
+        if accepted.started.is_some() {
+            self.start_flow(Entry::Started);
+        }
+        self.broadcast_message(&accepted.row)?;
+        Ok(accepted)
+    }
+
+    /// Starts a run for the queue unless one is active. A send clears a stop.
+    fn start_run(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<Option<i64>> {
+        if state.meta.stopped {
+            state.meta.stopped = false;
+            state.meta.update(sql)?;
+        }
+        if state.active().is_some() {
+            return Ok(None);
+        }
+        let run =
+            Run::start(state.run.as_ref(), state.undrained.unwrap_or(state.max_seq), Counters::Reset, now);
+        run.insert(sql)?;
+        let id = run.id;
+        state.run = Some(run);
+        self.arm(Some(now))?;
+        Ok(Some(id))
+    }
+
+    /// The message that the same key brought before.
+    fn replayed(&self, key: &Key) -> Result<Option<Row>> {
+        self.read(|_, sql| {
+            let mut found: Option<(String, i64)> = None;
+            sql.each(
+                "SELECT hash, seq, at_us FROM idempotency WHERE key = ?",
+                &[Param::Text(&key.key)],
+                &mut |cells| {
+                    if let [hash, seq, at_us] = cells
+                        && at_us.int().unwrap_or(0) > self.host.now_us() - limits::IDEMPOTENCY_US
+                    {
+                        found = hash.text().map(|hash| (hash.to_owned(), seq.int().unwrap_or(0)));
+                    }
+                    Ok(std::ops::ControlFlow::Break(()))
+                },
+            )?;
+            match found {
+                None => Ok(None),
+                Some((hash, _)) if hash != key.hash => Err(Error::new(
+                    Code::IdempotencyMismatch,
+                    "This Idempotency-Key was used with another body within the last 24 hours.",
+                )),
+                Some((_, seq)) => rows::find(sql, seq)?.map(Some).ok_or_else(|| {
+                    Error::new(Code::Conflict, "The message of this Idempotency-Key was deleted.")
+                }),
+            }
+        })
+    }
+
+    /// Waits for the outcome of the run that takes the message in.
+    async fn await_outcome(self: &Rc<Self>, accepted: &Accepted) -> Result<Reply> {
+        let seq = accepted.row.seq;
+        let known = self.read(|state, sql| {
+            if accepted.started.is_some() {
+                return Ok(None);
+            }
+            if let Some(run) = Run::of_message(sql, seq)?.filter(|run| run.end.is_some()) {
+                let answer = rows::find(sql, run.block)?.map(Shared::new);
+                return Ok(Some(Verdict::Ended(run, answer)));
+            }
+            Ok(match state.active() {
+                Some(run) if run.phase == Phase::Parked => Some(Verdict::Parked(Some(run.clone()))),
+                None if state.meta.stopped => Some(Verdict::Stopped),
+                _ => None,
+            })
+        })?;
+        let verdict = match known {
+            Some(verdict) => verdict,
+            None => self.wait_for(seq, accepted.started).await.map_err(|_| {
+                Error::new(Code::Overloaded, "The thread was restarted while this request waited.")
+                    .hint("Send it again with the same Idempotency-Key to wait for the same run.")
+            })?,
+        };
+        self.read(|state, sql| Ok(Reply::json(200, &self.outcome(state, sql, verdict)?)))
+    }
+
+    fn outcome(&self, state: &State, sql: &H::Sql, verdict: Verdict) -> Result<Value> {
+        let thread = &state.meta.thread_id;
+        Ok(match verdict {
+            Verdict::Stopped => json!({ "message": null, "outcome": "stopped", "run": null }),
+            Verdict::Parked(run) => {
+                json!({ "message": null, "outcome": "parked", "run": run.map(|run| run.public_id()) })
+            }
+            Verdict::Ended(run, answer) => {
+                // An edit may have changed the row since.
+                let row = answer.map(|row| rows::find(sql, row.seq)).transpose()?.flatten();
+                let row = row.filter(|row| row.role == Role::Assistant);
+                let reason = run.end.as_ref().map(|end| end.reason);
+                let mut body = json!({
+                    "message": row.map(|row| row.to_json(thread, false)),
+                    "outcome": reason.map(|reason| reason.outcome().as_str()),
+                    "reason": reason.map(super::run::Reason::as_str),
+                    "run": run.public_id(),
+                });
+                if let Some(text) = run.end.as_ref().and_then(|end| end.message.as_deref()) {
+                    let error = json!({ "code": reason.map(super::run::Reason::as_str), "message": text });
+                    if let Some(fields) = body.as_object_mut() {
+                        fields.insert("error".into(), error);
+                    }
+                }
+                body
+            }
+        })
+    }
+}
+
+/// An `Idempotency-Key` and what it was sent with.
+struct Key {
+    key: String,
+    hash: String,
+}
+
+impl Key {
+    /// Remembers it, and forgets the oldest ones that are past their time.
+    fn insert<S: Sql>(&self, sql: &S, seq: i64, now: i64) -> Result<()> {
+        let cutoff = now - limits::IDEMPOTENCY_US;
+        let mut oldest = None;
+        sql.each("SELECT id, at_us FROM idempotency ORDER BY id LIMIT 1", &[], &mut |cells| {
+            if let [id, at_us] = cells {
+                oldest = id.int().filter(|_| at_us.int().is_some_and(|at| at <= cutoff));
+            }
+            Ok(std::ops::ControlFlow::Break(()))
+        })?;
+        if let Some(oldest) = oldest {
+            sql.run(
+                "DELETE FROM idempotency WHERE id <= ? AND at_us <= ?",
+                &[Param::Int(oldest + 100), Param::Int(cutoff)],
+            )?;
+        }
+        sql.run(
+            "INSERT OR REPLACE INTO idempotency (key, hash, seq, at_us) VALUES (?, ?, ?, ?)",
+            &[Param::Text(&self.key), Param::Text(&self.hash), Param::Int(seq), Param::Int(now)],
+        )
+    }
+}
+
+/// The request's key, bound to its body. `wait` is no part of it: a client may ask again and wait.
+fn idempotency(request: &ThreadRequest) -> Result<Option<Key>> {
+    let Some(key) = &request.idempotency_key else { return Ok(None) };
+    if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES {
+        return Err(Error::field(
+            "Idempotency-Key",
+            format!("`Idempotency-Key` must have 1 to {} bytes.", limits::IDEMPOTENCY_KEY_BYTES),
+        ));
+    }
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(request.body.as_bytes());
+    Ok(Some(Key { key: key.clone(), hash: digest.iter().map(|byte| format!("{byte:02x}")).collect() }))
+}

@@ -1,0 +1,82 @@
+//! The object's one alarm (docs/durability.md): set while anything is runnable or due, and only then. An unfinished
+//! run counts as due now, so that a killed process restarts it at once; the handler joins the flow instead of
+//! running it a second time.
+
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use futures_util::future::{Either, select};
+use futures_util::pin_mut;
+
+use super::host::{Host, Param, Sql};
+use super::live::Alarm;
+use super::state::State;
+use super::{Thread, rows};
+use crate::error::{Code, Result};
+use crate::limits;
+
+impl<H: Host> Thread<H> {
+    /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
+    pub async fn alarm(self: Rc<Self>) {
+        self.live.alarm.set(Alarm::Held);
+        let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
+        if let Err(error) = self.wake() {
+            // An object that was deleted may still be woken once.
+            if error.code != Code::ThreadNotFound {
+                self.host.log(&format!("the alarm could not wake the thread: {error}"));
+            }
+        }
+        self.hold(deadline).await;
+        self.deliver_outbox().await;
+        // From here to the return nothing awaits, so no transition can slip in between the look and the alarm.
+        self.live.alarm.set(Alarm::None);
+        let now = self.host.now_us();
+        let due = match self.read(|state, sql| due(state, sql, now)) {
+            Ok(due) => due,
+            Err(error) if error.code == Code::ThreadNotFound => None,
+            Err(error) => {
+                self.host.log(&format!("the alarm could not see what is due: {error}"));
+                Some(now + limits::BACKOFF_US)
+            }
+        };
+        if due.is_some()
+            && let Err(error) = self.arm(due)
+        {
+            self.host.log(&format!("the alarm could not be set again: {error}"));
+        }
+    }
+
+    /// Waits until the flow ends, at most until `deadline`.
+    async fn hold(&self, deadline: i64) {
+        while self.live.flow.borrow().is_some() {
+            let (send, ended) = oneshot::channel();
+            self.live.flow_ended.borrow_mut().push(send);
+            let late = self.host.sleep_until(deadline);
+            pin_mut!(late);
+            if let Either::Right(_) = select(ended, late).await {
+                return;
+            }
+        }
+    }
+
+    /// Makes sure that the object wakes at `due` or earlier. Inside a transition it commits with it. A running
+    /// handler looks again before it returns.
+    pub(super) fn arm(&self, due: Option<i64>) -> Result<()> {
+        match (self.live.alarm.get(), due) {
+            (Alarm::Held, _) | (Alarm::None, None) => return Ok(()),
+            (Alarm::At(set), Some(due)) if set <= due => return Ok(()),
+            _ => {}
+        }
+        self.host.set_alarm(due)?;
+        self.live.alarm.set(due.map_or(Alarm::None, Alarm::At));
+        Ok(())
+    }
+}
+
+/// The next time at which the thread must be awake; `None` when it has nothing to do.
+pub(super) fn due<S: Sql>(state: &State, sql: &S, now: i64) -> Result<Option<i64>> {
+    if let Some(run) = state.active().filter(|run| run.runnable()) {
+        return Ok(Some(run.resume_us.unwrap_or(now)));
+    }
+    rows::integer(sql, "SELECT min(due_us) FROM outbox", &[] as &[Param<'_>])
+}

@@ -1,0 +1,199 @@
+//! Stop, continue, terminate, delete (spec §30). Each commits first and then drops the running flow, whose work in
+//! the air is cancelled with it.
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use super::Thread;
+use super::body::Body;
+use super::flow::{Entry, Finished};
+use super::host::{Host, Sibling, Sql};
+use super::live::Verdict;
+use super::log::Event;
+use super::rows::{Row, Shared};
+use super::run::{Counters, Phase, Reason, Run};
+use super::state::State;
+use super::tool_call::abandon_started;
+use crate::api::Reply;
+use crate::directory::call::{self, DirectoryCall};
+use crate::error::{Code, Error, Result};
+use crate::spec::message::{Role, ToolStatus};
+
+/// The tables of a thread, dropped when it is deleted.
+const DROP_ALL: [&str; 8] = [
+    "DROP TABLE messages",
+    "DROP TABLE runs",
+    "DROP TABLE calls",
+    "DROP TABLE logs",
+    "DROP TABLE bodies",
+    "DROP TABLE outbox",
+    "DROP TABLE idempotency",
+    "DROP TABLE meta",
+];
+
+impl<H: Host> Thread<H> {
+    /// Ends the active run and keeps queued messages waiting until the next send or `continue`.
+    pub(super) fn stop(self: &Rc<Self>) -> Result<Reply> {
+        let now = self.host.now_us();
+        let halted = self.transition(|state, sql| {
+            state.must_live()?;
+            state.meta.stopped = true;
+            state.meta.update(sql)?;
+            Event::stop(state.active()).insert(sql, now)?;
+            self.halt(state, sql, Reason::StoppedByUser, now)
+        })?;
+        let message = match &halted.finished {
+            Some(_) => "The run was stopped.",
+            None => "Nothing was running. Queued messages wait for the next send.",
+        };
+        self.halted(halted)?;
+        Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })))
+    }
+
+    /// Refuses all further work; nothing is deleted. A second call changes nothing.
+    pub(super) async fn terminate(self: &Rc<Self>) -> Result<Reply> {
+        self.terminate_now()?;
+        self.deliver_now().await;
+        self.read(|state, _| {
+            let at = state.meta.terminated_us.map(|us| us / 1_000_000);
+            let body = json!({ "status": "terminated", "threadId": state.meta.thread_id, "terminated": at });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    fn terminate_now(self: &Rc<Self>) -> Result<()> {
+        let now = self.host.now_us();
+        let halted = self.transition(|state, sql| {
+            if state.meta.terminated_us.is_some() {
+                return Ok(Halted { finished: None, results: Vec::new() });
+            }
+            state.meta.terminated_us = Some(now);
+            state.meta.version += 1;
+            state.meta.update(sql)?;
+            Event::termination(state.active()).insert(sql, now)?;
+            self.post_row(state, sql, now)?;
+            self.halt(state, sql, Reason::Terminated, now)
+        })?;
+        self.halted(halted)
+    }
+
+    /// The part of a stop inside a transition: the run ends, and a call that was running gets the result that nobody
+    /// knows it.
+    fn halt(&self, state: &mut State, sql: &H::Sql, reason: Reason, now: i64) -> Result<Halted> {
+        let Some(run) = state.active().cloned() else {
+            return Ok(Halted { finished: None, results: Vec::new() });
+        };
+        let mut results = Vec::new();
+        if run.phase == Phase::Tools {
+            for (seq, call_id, name) in abandon_started(sql, run.block, now)? {
+                let text = format!(
+                    "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
+                );
+                let row = Row {
+                    name: Some(name),
+                    tool_call_id: Some(call_id),
+                    status: Some(ToolStatus::Error),
+                    ..Row::new(seq, Role::Tool, text, now)
+                };
+                results.push(state.insert(sql, row)?);
+            }
+        }
+        let finished = self.finish(state, sql, reason, None)?;
+        Ok(Halted { finished: Some(finished), results })
+    }
+
+    fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {
+        self.abort_flow();
+        for row in &halted.results {
+            self.broadcast_message(row)?;
+        }
+        if let Some(finished) = halted.finished {
+            self.announce_end(finished)?;
+        }
+        self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
+        Ok(())
+    }
+
+    /// Goes on without a new message; counters go on too, unless messages were waiting.
+    pub(super) fn continue_run(self: &Rc<Self>, body: &str) -> Result<Reply> {
+        let mut body = Body::parse(body)?;
+        match body.string("side")?.as_deref() {
+            None | Some("a") => {}
+            Some("b") => {
+                return Err(Error::field(
+                    "side",
+                    "Side b is a person here; only an agent with two AI sides has it.",
+                ));
+            }
+            Some(other) => return Err(Error::field("side", format!("`side` is a or b, not “{other}”."))),
+        }
+        let now = self.host.now_us();
+        let (run, started) = self.transition(|state, sql| {
+            state.must_live()?;
+            if state.meta.stopped {
+                state.meta.stopped = false;
+                state.meta.update(sql)?;
+            }
+            if let Some(run) = state.active() {
+                return Ok((run.clone(), false));
+            }
+            let last = state.run.as_ref();
+            let (turn_from, counters) = match state.undrained.filter(|_| state.queued > 0) {
+                Some(first) => (first, Counters::Reset),
+                None => (last.map_or(1, |run| run.turn_from), Counters::Keep),
+            };
+            let run = Run::start(last, turn_from, counters, now);
+            run.insert(sql)?;
+            state.run = Some(run.clone());
+            self.arm(Some(now))?;
+            Ok((run, true))
+        })?;
+        if started {
+            self.start_flow(Entry::Started);
+        }
+        let message = if started { "The thread goes on." } else { "A run is active already." };
+        let body = json!({ "status": "queued", "queueId": run.public_id(), "message": message });
+        Ok(Reply::json(202, &body))
+    }
+
+    /// Deletes the thread: its run is ended, the directory forgets it, then its tables go. Safe to repeat.
+    pub(super) async fn delete(self: &Rc<Self>) -> Result<Reply> {
+        self.terminate_now()?;
+        let (id, owner) =
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))?;
+        let call =
+            serde_json::to_string(&DirectoryCall::Delete { id: id.clone() }).map_err(Error::internal)?;
+        let directory = Sibling::Directory(call::name_of(owner.as_deref()));
+        let answer = call::answer(&self.host.sibling(directory, call).await?)?;
+        if answer.status >= 300 {
+            return Err(Error::new(
+                Code::Overloaded,
+                "The thread's directory could not be told of the deletion.",
+            )
+            .hint("The thread is terminated; delete it again."));
+        }
+        // Another delete may have finished meanwhile.
+        self.read(|_, _| Ok(()))?;
+        self.host.transaction(|sql| {
+            for statement in DROP_ALL {
+                sql.run(statement, &[])?;
+            }
+            self.host.set_alarm(None)
+        })?;
+        self.live.alarm.forget();
+        self.state.borrow_mut().take();
+        self.host.close_listeners("the thread was deleted");
+        let body = json!({
+            "success": true, "threadId": id, "deletedThreadIds": [id], "deletedCount": 1, "message": "Thread deleted",
+        });
+        Ok(Reply::json(200, &body))
+    }
+}
+
+/// A run that was ended from outside.
+struct Halted {
+    finished: Option<Finished>,
+    /// Results of calls that were running.
+    results: Vec<Shared>,
+}

@@ -1,0 +1,119 @@
+//! A new thread: its tables and its row in one transaction.
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use super::Thread;
+use super::body::Body;
+use super::host::Host;
+use super::schema;
+use super::state::{Meta, State};
+use crate::api::{Reply, ThreadRequest};
+use crate::error::{Code, Error, Result};
+
+impl<H: Host> Thread<H> {
+    /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
+    /// the answer where that is possible, so that a list shows the thread at once.
+    pub(super) async fn create(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        match self.ensure_loaded() {
+            Ok(()) => {}
+            Err(error) if error.code == Code::ThreadNotFound => self.create_new(request)?,
+            Err(error) => return Err(error),
+        }
+        self.deliver_now().await;
+        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        let body = json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
+        Ok(Reply::json(200, &body))
+    }
+
+    fn create_new(&self, request: &ThreadRequest) -> Result<()> {
+        let mut body = Body::parse(&request.body)?;
+        let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
+        if !self.catalog.agents.contains_key(&agent) {
+            let names: Vec<&str> = self.catalog.agents.keys().map(String::as_str).collect();
+            return Err(Error {
+                field: Some("agent_id".into()),
+                ..Error::new(Code::AgentNotFound, format!("No agent named “{agent}”."))
+            }
+            .hint(format!("Agents: {}.", names.join(", "))));
+        }
+        for field in ["env", "env_types", "tenvs"] {
+            if body.take(field).is_some() {
+                return Err(Error::field(field, format!("`{field}` of a thread is not supported yet."))
+                    .hint("Set Worker variables, or `env` in the agent's or prompt's definition."));
+            }
+        }
+        let now = self.host.now_us();
+        let meta = Meta {
+            thread_id: request.thread_id.clone(),
+            origin_agent: agent.clone(),
+            agent,
+            owner: body.string("user_id")?,
+            tags: body.strings("tags")?.unwrap_or_default(),
+            properties: body.object("properties")?.unwrap_or_default(),
+            created_us: now,
+            terminated_us: None,
+            stopped: false,
+            edits: 0,
+            seq_floor: 0,
+            window_cut: 0,
+            window_halvings: 0,
+            version: 1,
+        };
+        let missing = self.missing_variables(&meta.agent);
+        if !missing.is_empty() {
+            return Err(Error::new(
+                Code::MissingVariables,
+                format!("The agent “{}” needs values for: {}.", meta.agent, missing.join(", ")),
+            )
+            .hint("Set them as Worker variables, or as `env` in the agent's or prompt's definition."));
+        }
+        let state = State::created(meta);
+        self.host.transaction(|sql| {
+            schema::migrate(sql, 0)?;
+            state.meta.insert(sql)?;
+            self.post_row(&state, sql, now)
+        })?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(())
+    }
+
+    /// Required variables of the agent's prompt and of its tools that have no value (spec §35.12).
+    fn missing_variables(&self, agent: &str) -> Vec<String> {
+        let Some(definitions) = self.definitions_of(agent) else { return Vec::new() };
+        let prompt = definitions.prompt;
+        let of_prompt = prompt
+            .variables
+            .iter()
+            .filter(|variable| self.prompt_env(&definitions, &variable.name).is_none());
+        let of_tools = prompt.tools.iter().flat_map(|entry| {
+            let variables = self.catalog.tools.get(&entry.name).map_or(&[] as &[_], |tool| &tool.variables);
+            let definitions = &definitions;
+            variables
+                .iter()
+                .filter(move |variable| self.tool_env(definitions, entry, &variable.name).is_none())
+        });
+        let mut missing: Vec<String> = of_prompt
+            .chain(of_tools)
+            .filter(|variable| variable.required)
+            .map(|variable| variable.name.clone())
+            .collect();
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    /// Delivers the outbox now, and takes the alarm back that was set in case this failed.
+    pub(super) async fn deliver_now(self: &Rc<Self>) {
+        self.deliver_outbox().await;
+        let now = self.host.now_us();
+        let disarmed = self.read(|state, sql| {
+            let due = super::alarm::due(state, sql, now)?;
+            if due.is_none() { self.arm(None) } else { Ok(()) }
+        });
+        if let Err(error) = disarmed {
+            self.host.log(&format!("the alarm could not be taken back: {error}"));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Changes to what is stored: the thread's tags and properties, messages' text, deletion of messages (spec §14.4).
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use super::Thread;
+use super::body::Body;
+use super::host::{Host, Param, Sql};
+use super::live::Verdict;
+use super::rows::{self, Row, Shared, message_seq, not_found};
+use super::state::State;
+use crate::api::Reply;
+use crate::error::{Code, Error, Result};
+use crate::limits;
+
+impl<H: Host> Thread<H> {
+    /// `PATCH /threads/:id`.
+    pub(super) async fn patch(self: &Rc<Self>, body: &str) -> Result<Reply> {
+        let mut body = Body::parse(body)?;
+        let tags = body.strings("tags")?;
+        let properties = body.object("properties")?;
+        for field in ["env_patch", "env_type_patch", "env_delete", "agent_id"] {
+            if body.take(field).is_some() {
+                return Err(Error::field(field, format!("`{field}` cannot be changed yet."))
+                    .hint("`tags` and `properties` can."));
+            }
+        }
+        if tags.is_none() && properties.is_none() {
+            return Err(Error::missing("tags").hint("Give `tags`, `properties` or both."));
+        }
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            if let Some(tags) = tags {
+                state.meta.tags = tags;
+            }
+            if let Some(properties) = properties {
+                state.meta.properties = properties;
+            }
+            state.meta.version += 1;
+            state.meta.update(sql)?;
+            self.post_row(state, sql, now)
+        })?;
+        self.deliver_now().await;
+        self.read(|state, _| {
+            let meta = &state.meta;
+            let body = json!({
+                "id": meta.thread_id, "agent_id": meta.agent, "user_id": meta.owner, "tags": meta.tags,
+                "properties": meta.properties, "env_types": {}, "created_at": meta.created_us / 1_000_000,
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    /// `PATCH …/messages/:id`: another text.
+    pub(super) fn patch_message(&self, id: &str, body: &str) -> Result<Reply> {
+        let mut body = Body::parse(body)?;
+        let content = body.string("content")?.ok_or_else(|| Error::missing("content"))?;
+        if content.len() > limits::CONTENT_BYTES {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
+            ));
+        }
+        let row = self.transition(|state, sql| {
+            let row = editable(state, sql, id)?;
+            sql.run(
+                "UPDATE messages SET content = ? WHERE seq = ?",
+                &[Param::Text(&content), Param::Int(row.seq)],
+            )?;
+            edited(state, sql)?;
+            Ok(Row { content: Some(content), ..row })
+        })?;
+        self.broadcast_message(&Shared::new(row))?;
+        Ok(Reply::json(200, &json!({ "success": true })))
+    }
+
+    /// `DELETE …/messages/:id`: the message, and with a reply the results of its calls. A queued message is taken out
+    /// of the queue.
+    pub(super) fn delete_message(&self, id: &str) -> Result<Reply> {
+        let seq = self.transition(|state, sql| {
+            let row = editable(state, sql, id)?;
+            let below = if row.calls.is_empty() { row.seq + 1 } else { row.seq + limits::BLOCK };
+            sql.run(
+                "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool')",
+                &[Param::Int(row.seq), Param::Int(below)],
+            )?;
+            sql.run("DELETE FROM idempotency WHERE seq = ?", &[Param::Int(row.seq)])?;
+            state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
+            edited(state, sql)?;
+            Ok(row.seq)
+        })?;
+        // Everything that was counted is counted anew.
+        self.state.borrow_mut().take();
+        self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
+        Ok(Reply::json(200, &json!({ "success": true })))
+    }
+}
+
+/// A message that may be changed now.
+fn editable<S: Sql>(state: &State, sql: &S, id: &str) -> Result<Row> {
+    let seq = message_seq(&state.meta.thread_id, id)?;
+    let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
+    let open = state.active().filter(|run| run.block_open());
+    if open.is_some_and(|run| seq >= run.block && seq < run.beyond_block()) {
+        return Err(Error::new(Code::Conflict, "This message belongs to the step that is running.")
+            .hint("Try again when the step is done, or stop the run."));
+    }
+    Ok(row)
+}
+
+/// Resuming streams start over, and the history is read anew.
+fn edited<S: Sql>(state: &mut State, sql: &S) -> Result<()> {
+    state.meta.edits += 1;
+    state.window = None;
+    state.meta.update(sql)
+}

@@ -1,0 +1,300 @@
+//! The flow: what drives the active run from step to step. One per thread, ever. It may end anywhere (crash, panic,
+//! stop); the stored phase is where the next one enters.
+
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use futures_util::future::abortable;
+
+use super::Thread;
+use super::host::Host;
+use super::live::{Flow, Verdict};
+use super::log::Event;
+use super::rows::Shared;
+use super::run::{Counters, End, Phase, Reason, Run};
+use super::state::State;
+use super::step::Next;
+use crate::error::Result;
+use crate::limits;
+
+/// How a flow comes to its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// The run was started in this very stretch of code.
+    Started,
+    /// The run was found unfinished.
+    Found,
+}
+
+/// Whether the run goes on now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entered {
+    Go,
+    /// Later, by the alarm; or it is over.
+    Not,
+}
+
+impl<H: Host> Thread<H> {
+    /// Goes on with an unfinished run that nobody drives.
+    pub(super) fn wake(self: &Rc<Self>) -> Result<()> {
+        if self.live.flow.borrow().is_some() {
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        let runnable = self.read(|state, _| {
+            Ok(state.active().is_some_and(|run| run.runnable() && run.resume_us.is_none_or(|at| at <= now)))
+        })?;
+        if runnable {
+            self.start_flow(Entry::Found);
+        }
+        Ok(())
+    }
+
+    /// Starts the flow, unless one is running.
+    pub(super) fn start_flow(self: &Rc<Self>, entry: Entry) {
+        if self.live.flow.borrow().is_some() {
+            return;
+        }
+        let number = self.live.flows.get() + 1;
+        self.live.flows.set(number);
+        self.live.outgoing.set(0);
+        let guard = FlowGuard { thread: self.clone(), number };
+        let thread = self.clone();
+        let (flow, abort) = abortable(async move {
+            let _guard = guard;
+            if let Err(error) = thread.drive(entry).await {
+                // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
+                thread.host.log(&format!("the flow broke off: {error}"));
+                thread.state.borrow_mut().take();
+            }
+        });
+        *self.live.flow.borrow_mut() = Some(Flow { number, abort });
+        self.host.spawn(async move {
+            // An aborted flow was ended by whoever aborted it.
+            let _aborted = flow.await;
+        });
+    }
+
+    /// Drops the running flow at its next await. The caller has already committed what ends or moves the run.
+    pub(super) fn abort_flow(&self) {
+        if let Some(flow) = self.live.flow.borrow_mut().take() {
+            flow.abort.abort();
+        }
+        self.flow_over();
+    }
+
+    fn flow_over(&self) {
+        self.live.partial.borrow_mut().take();
+        for waiting in self.live.flow_ended.borrow_mut().drain(..) {
+            let _nobody_waits = waiting.send(());
+        }
+    }
+
+    async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
+        if self.enter(entry)? == Entered::Go {
+            loop {
+                match self.step().await? {
+                    Next::Step if self.must_yield()? => break,
+                    Next::Step => {}
+                    Next::Ended if self.read(|state, _| Ok(state.active().is_some()))? => {
+                        self.announce_start()?;
+                    }
+                    Next::Ended => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
+    fn enter(self: &Rc<Self>, entry: Entry) -> Result<Entered> {
+        if entry == Entry::Started {
+            self.announce_start()?;
+            return Ok(Entered::Go);
+        }
+        let now = self.host.now_us();
+        let exhausted = self.transition(|state, sql| {
+            let run = state.active_mut()?;
+            if run.resume_us.take().is_some() {
+                run.update(sql)?;
+                self.arm(Some(now))?;
+                return Ok(None);
+            }
+            run.recoveries += 1;
+            let recoveries = run.recoveries;
+            if recoveries > limits::RECOVERIES {
+                return Ok(Some(true));
+            }
+            if run.phase == Phase::Model {
+                run.stream += 1;
+            }
+            let later = recoveries > 1;
+            if later {
+                // 1 s, 2 s, 4 s, … so that a step that kills the process does not do so in a loop.
+                let wait = limits::BACKOFF_US << (recoveries - 2);
+                run.resume_us = Some(now + wait);
+            }
+            run.update(sql)?;
+            let resume = run.resume_us.unwrap_or(now);
+            Event::recovery(run).insert(sql, now)?;
+            self.arm(Some(resume))?;
+            Ok(later.then_some(false))
+        })?;
+        match exhausted {
+            None => {
+                // Whoever listened to the lost attempt drops its text.
+                if let Some((block, stream)) = self.read(|state, _| {
+                    let open = state.active().filter(|run| run.phase == Phase::Model);
+                    Ok(open.map(|run| (run.block, run.stream)))
+                })? {
+                    self.announce_reset(block, stream)?;
+                }
+                Ok(Entered::Go)
+            }
+            Some(false) => Ok(Entered::Not),
+            Some(true) => {
+                let message = format!(
+                    "This run was interrupted {} times at the same step and was given up.",
+                    limits::RECOVERIES + 1
+                );
+                self.end_run(Reason::RecoveryExhausted, Some(message))?;
+                match self.read(|state, _| Ok(state.active().is_some()))? {
+                    true => Ok(Entered::Go),
+                    false => Ok(Entered::Not),
+                }
+            }
+        }
+    }
+
+    /// After many outgoing requests the flow goes on in a fresh event, whose limit on them starts anew.
+    fn must_yield(&self) -> Result<bool> {
+        if self.live.outgoing.get() < self.outgoing_limit() {
+            return Ok(false);
+        }
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            let run = state.active_mut()?;
+            run.resume_us = Some(now);
+            run.update(sql)?;
+            self.arm(Some(now))
+        })?;
+        Ok(true)
+    }
+
+    fn outgoing_limit(&self) -> u32 {
+        let configured = self.host.var("BOBBIN_OUTGOING_PER_EVENT").and_then(|text| text.parse().ok());
+        configured.unwrap_or(limits::OUTGOING_PER_EVENT)
+    }
+
+    /// Ends the active run, tells who waits, and starts the next one if messages are queued.
+    pub(super) fn end_run(self: &Rc<Self>, reason: Reason, message: Option<String>) -> Result<()> {
+        let last = self.transition(|state, sql| self.finish(state, sql, reason, message))?;
+        self.announce_end(last)
+    }
+
+    /// The part of [`Thread::end_run`] inside a transition. Gives back the run and the message that a waiting client
+    /// is shown.
+    pub(super) fn finish(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        reason: Reason,
+        message: Option<String>,
+    ) -> Result<Finished> {
+        let now = self.host.now_us();
+        let mut run = state.active_mut()?.clone();
+        let answer = state.window.as_ref().and_then(|window| window.row(run.block)).cloned();
+        run.phase = Phase::Ended;
+        run.resume_us = None;
+        run.end = Some(End { reason, message: message.clone(), at_us: now });
+        run.update(sql)?;
+        state.run = Some(run.clone());
+        let status = match message.as_deref().filter(|_| reason.outcome() == super::run::Outcome::Failed) {
+            None => None,
+            Some(text) => {
+                Event::failure(&run, text).insert(sql, now)?;
+                Some(self.insert_status(state, sql, "run_failed", text, reason)?)
+            }
+        };
+        self.post_activity(state, sql, now)?;
+        if reason.outcome() != super::run::Outcome::Stopped {
+            self.start_queued(state, sql, now)?;
+        }
+        Ok(Finished { run, answer, status })
+    }
+
+    /// Starts a run for the queue, if it holds anything.
+    fn start_queued(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<()> {
+        if state.queued == 0 || state.meta.stopped || state.meta.terminated_us.is_some() {
+            return Ok(());
+        }
+        let turn_from = state.undrained.unwrap_or(state.max_seq);
+        let run = Run::start(state.run.as_ref(), turn_from, Counters::Reset, now);
+        run.insert(sql)?;
+        state.run = Some(run);
+        self.arm(Some(now))
+    }
+
+    fn announce_start(self: &Rc<Self>) -> Result<()> {
+        self.tell_directory_started()
+    }
+
+    /// Tells streams and waiting clients.
+    pub(super) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
+        let Finished { run, answer, status } = finished;
+        if let Some(row) = &status {
+            self.broadcast_message(row)?;
+        }
+        self.broadcast_stopped(&run);
+        self.settle(|waiter| {
+            (waiter.run == Some(run.id))
+                .then(|| Verdict::Ended(run.clone(), status.clone().or(answer.clone())))
+        });
+        Ok(())
+    }
+
+    /// Answers every waiting client for whom `verdict` has one.
+    pub(super) fn settle(&self, verdict: impl Fn(&super::live::Waiter) -> Option<Verdict>) {
+        let waiting = std::mem::take(&mut *self.live.waiters.borrow_mut());
+        for waiter in waiting {
+            match verdict(&waiter) {
+                Some(answer) => {
+                    let _client_left = waiter.send.send(answer);
+                }
+                None => self.live.waiters.borrow_mut().push(waiter),
+            }
+        }
+    }
+
+    /// Resolves when the run that takes in message `seq` has an outcome.
+    pub(super) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
+        let (send, receive) = oneshot::channel();
+        self.live.waiters.borrow_mut().push(super::live::Waiter { seq, run, send });
+        receive
+    }
+}
+
+/// A run that just ended.
+pub(super) struct Finished {
+    pub(super) run: Run,
+    /// Its last reply, if it has one.
+    pub(super) answer: Option<Shared>,
+    /// The row that tells a person why it failed.
+    pub(super) status: Option<Shared>,
+}
+
+/// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
+struct FlowGuard<H: Host> {
+    thread: Rc<Thread<H>>,
+    number: u64,
+}
+
+impl<H: Host> Drop for FlowGuard<H> {
+    fn drop(&mut self) {
+        let own = self.thread.live.flow.borrow().as_ref().is_some_and(|flow| flow.number == self.number);
+        if own {
+            self.thread.live.flow.borrow_mut().take();
+            self.thread.flow_over();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What exists only while the object lives. Everything here can be lost at any moment; nothing here is shared with
+//! another object.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use futures_util::future::AbortHandle;
+
+use super::context::Offers;
+use super::rows::Shared;
+use super::run::Run;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Live {
+    pub(super) flow: RefCell<Option<Flow>>,
+    pub(super) flows: Cell<u64>,
+    /// Told when the flow ends, however it does.
+    pub(super) flow_ended: RefCell<Vec<oneshot::Sender<()>>>,
+    pub(super) waiters: RefCell<Vec<Waiter>>,
+    pub(super) partial: RefCell<Option<Partial>>,
+    pub(super) alarm: Armed,
+    /// Requests sent since this event began.
+    pub(super) outgoing: Cell<u32>,
+    /// Whether the outbox is being delivered.
+    pub(super) delivering: Cell<bool>,
+    /// Block of the last step whose history was halved.
+    pub(super) halved: Cell<Option<i64>>,
+    pub(super) offers: RefCell<Option<Rc<Offers>>>,
+}
+
+/// The flow that drives the active run.
+pub(super) struct Flow {
+    pub(super) number: u64,
+    pub(super) abort: AbortHandle,
+}
+
+/// A client that waits for the run of its message.
+pub(super) struct Waiter {
+    /// Its message.
+    pub(super) seq: i64,
+    /// The run that took it in, once one did.
+    pub(super) run: Option<i64>,
+    pub(super) send: oneshot::Sender<Verdict>,
+}
+
+/// What a waiting client is told.
+#[derive(Clone, Debug)]
+pub(super) enum Verdict {
+    /// The run is over; with the message that ended it.
+    Ended(Run, Option<Shared>),
+    /// It waits for something outside.
+    Parked(Option<Run>),
+    /// The thread is stopped and the message still queued.
+    Stopped,
+}
+
+/// The text that the running attempt has streamed so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Partial {
+    /// Seq of the reply.
+    pub(super) seq: i64,
+    /// Number of the stream.
+    pub(super) stream: u32,
+    /// At most [`crate::limits::PARTIAL_BYTES`].
+    pub(super) text: String,
+}
+
+/// What is known of the object's alarm.
+#[derive(Default)]
+pub(super) struct Armed(Cell<Alarm>);
+
+/// States of the alarm slot, as far as this object knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Alarm {
+    /// Not known: just started, or a transaction was rolled back.
+    #[default]
+    Unknown,
+    /// None is set.
+    None,
+    /// Set for that time.
+    At(i64),
+    /// Its handler is running, and looks at what is due before it returns.
+    Held,
+}
+
+impl Armed {
+    pub(super) fn get(&self) -> Alarm {
+        self.0.get()
+    }
+
+    pub(super) fn set(&self, alarm: Alarm) {
+        self.0.set(alarm);
+    }
+
+    /// After a rollback: what was set inside may be gone. A running handler is still running.
+    pub(super) fn forget(&self) {
+        if self.0.get() != Alarm::Held {
+            self.0.set(Alarm::Unknown);
+        }
+    }
+}

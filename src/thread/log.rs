@@ -1,0 +1,236 @@
+//! What happened, durably (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
+//! and termination. Tool calls have their receipts. Bodies are kept only on request, in rows of their own.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::Thread;
+use super::host::{Host, Param, Sql};
+use super::run::Run;
+use crate::error::Result;
+use crate::limits;
+use crate::models::{ChatRequest, ProviderError, Reply};
+use crate::spec::{Model, Prompt};
+
+/// One request to a model.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    run: i64,
+    /// Seq of the reply.
+    reply: i64,
+    /// Number of the stream; unique under its reply.
+    pub(super) stream: u32,
+    /// Name of the model's definition.
+    pub(super) model: String,
+    provider_model: String,
+    prompt: String,
+    messages: usize,
+    tools: usize,
+    started_us: i64,
+    /// When the first chunk that carries payload came.
+    pub(super) first_us: Option<i64>,
+    ended_us: i64,
+    end: Option<Value>,
+    /// The request, when bodies are logged.
+    pub(super) body: Option<Bytes>,
+    /// The reply's text, when bodies are logged.
+    answer: Option<String>,
+    pub(super) output_tokens: u64,
+}
+
+impl Attempt {
+    pub(super) fn begin(
+        run: i64,
+        reply: i64,
+        stream: u32,
+        model: &Model,
+        prompt: &Prompt,
+        request: &ChatRequest,
+        now: i64,
+    ) -> Attempt {
+        Attempt {
+            run,
+            reply,
+            stream,
+            model: model.name.clone(),
+            provider_model: model.model.clone(),
+            prompt: prompt.name.clone(),
+            messages: request.messages.len(),
+            tools: request.tools.len(),
+            started_us: now,
+            first_us: None,
+            ended_us: now,
+            end: None,
+            body: None,
+            answer: None,
+            output_tokens: 0,
+        }
+    }
+
+    pub(super) fn succeed(&mut self, reply: &Reply, model: &Model, now: i64) {
+        self.ended_us = now;
+        let usage = reply.usage.unwrap_or_default();
+        self.output_tokens = usage.output_tokens;
+        if self.body.is_some() {
+            self.answer =
+                Some(json!({ "content": reply.content, "tool_calls": reply.tool_calls }).to_string());
+        }
+        let called: Vec<&str> = reply.tool_calls.iter().map(|call| call.name.as_str()).take(32).collect();
+        self.end = Some(json!({
+            "status": "completed",
+            "finish_reason": reply.finish_reason,
+            "usage_reported": reply.usage.is_some(),
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "cost_total": model.cost(&usage),
+            "tools_called": called,
+        }));
+    }
+
+    pub(super) fn fail(&mut self, error: &ProviderError, now: i64) {
+        self.ended_us = now;
+        self.end = Some(json!({
+            "status": "failed",
+            "error_type": error.code,
+            "status_code": error.status,
+            "error": error.message,
+        }));
+    }
+
+    /// How long it took, in milliseconds.
+    pub(super) fn latency_ms(&self) -> i64 {
+        (self.ended_us - self.started_us) / 1000
+    }
+
+    /// Writes it. A retry names the attempt before it.
+    pub(super) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
+        let mut data = json!({
+            "model_name": self.model,
+            "model": self.provider_model,
+            "prompt_name": self.prompt,
+            "attempt": self.stream,
+            "message_history_length": self.messages,
+            "tools_available": self.tools,
+            "latency_ms": self.latency_ms(),
+            "time_to_first_token_ms": self.first_us.map(|first| (first - self.started_us) / 1000),
+            "ended_at": self.ended_us,
+        });
+        if let (Some(data), Some(Value::Object(end))) = (data.as_object_mut(), &self.end) {
+            data.extend(end.clone());
+        }
+        let retry_of = (self.stream > 1).then(|| i64::from(self.stream) - 1);
+        insert(sql, "llm_request", Some(self.run), self.started_us, Some(self.reply), retry_of, &data)
+    }
+}
+
+/// Something other than an attempt or a tool call.
+pub(super) struct Event {
+    kind: &'static str,
+    run: Option<i64>,
+    reply: Option<i64>,
+    data: Value,
+}
+
+impl Event {
+    /// The run is entered again after the process was lost.
+    pub(super) fn recovery(run: &Run) -> Event {
+        let data = json!({
+            "phase": run.phase.as_str(), "step": run.step, "recoveries": run.recoveries, "resume_at": run.resume_us,
+        });
+        Event { kind: "recovery", run: Some(run.id), reply: Some(run.block), data }
+    }
+
+    /// The run failed.
+    pub(super) fn failure(run: &Run, text: &str) -> Event {
+        let reason = run.end.as_ref().map(|end| end.reason.as_str());
+        Event {
+            kind: "failure",
+            run: Some(run.id),
+            reply: None,
+            data: json!({ "reason": reason, "error": text }),
+        }
+    }
+
+    /// A user stopped the thread.
+    pub(super) fn stop(run: Option<&Run>) -> Event {
+        Event { kind: "stop", run: run.map(|run| run.id), reply: None, data: json!({}) }
+    }
+
+    /// The thread was terminated.
+    pub(super) fn termination(run: Option<&Run>) -> Event {
+        Event { kind: "termination", run: run.map(|run| run.id), reply: None, data: json!({}) }
+    }
+
+    /// Writes it.
+    pub(super) fn insert<S: Sql>(&self, sql: &S, now: i64) -> Result<()> {
+        insert(sql, self.kind, self.run, now, self.reply, None, &self.data)
+    }
+}
+
+fn insert<S: Sql>(
+    sql: &S,
+    kind: &str,
+    run: Option<i64>,
+    at_us: i64,
+    reply: Option<i64>,
+    retry_of: Option<i64>,
+    data: &Value,
+) -> Result<()> {
+    let mut text = data.to_string();
+    if text.len() > limits::LOG_ROW_BYTES {
+        // Only an error text can be that long; what is cut is its end.
+        let mut short = data.clone();
+        if let Some(Value::String(error)) = short.get_mut("error") {
+            let mut end = limits::LOG_ROW_BYTES / 4;
+            while !error.is_char_boundary(end.min(error.len())) {
+                end -= 1;
+            }
+            error.truncate(end);
+        }
+        text = short.to_string();
+    }
+    sql.run(
+        "INSERT INTO logs (kind, run, at_us, reply, retry_of, data) VALUES (?, ?, ?, ?, ?, ?)",
+        &[
+            Param::Text(kind),
+            run.into(),
+            Param::Int(at_us),
+            reply.into(),
+            retry_of.into(),
+            Param::Text(&text),
+        ],
+    )
+}
+
+impl<H: Host> Thread<H> {
+    /// Whether request and response bodies are kept.
+    pub(super) fn logs_bodies(&self) -> bool {
+        self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")
+    }
+
+    /// Stores the bodies of an attempt, if they are wanted, and prunes old ones.
+    pub(super) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
+        let Some(body) = &attempt.body else { return Ok(()) };
+        let now = self.host.now_us();
+        let request = String::from_utf8_lossy(body);
+        self.transition(|_, sql| {
+            sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(now - limits::LOG_BODY_US)])?;
+            for (kind, text) in [("request", Some(request.as_ref())), ("response", attempt.answer.as_deref())]
+            {
+                let Some(text) = text else { continue };
+                let mut end = text.len().min(limits::LOG_BODY_BYTES);
+                while !text.is_char_boundary(end) {
+                    end -= 1;
+                }
+                sql.run(
+                    "INSERT INTO bodies (log, at_us, kind, text)
+                     SELECT max(id), ?, ?, ? FROM logs",
+                    &[Param::Int(now), Param::Text(kind), Param::Text(text.get(..end).unwrap_or_default())],
+                )?;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,334 @@
+//! One call of the model: attempts, fallbacks and their pauses (spec §3.3, §35.20, §35.22), each counted in the run's
+//! row before the request leaves; watchdogs on the first chunk and on silence; the stream to whoever listens.
+
+use std::rc::Rc;
+
+use futures_util::future::{Either, LocalBoxFuture, select};
+use futures_util::pin_mut;
+
+use super::Thread;
+use super::host::Host;
+use super::live::Partial;
+use super::log::Attempt;
+use super::step::{Definitions, Step};
+use crate::error::Result;
+use crate::http::{Body as _, Response};
+use crate::limits;
+use crate::models::demo;
+use crate::models::{
+    ChatRequest, Decoder, Delta, Prepared, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
+    backoff_us, failure, prepare,
+};
+use crate::spec::Model;
+
+/// What came of it.
+pub(super) enum Called {
+    Answer(Answer),
+    /// The provider found the request too long; the caller shortens it and calls again.
+    TooLong,
+    /// Every attempt failed; with what a person is told.
+    Failed(String),
+}
+
+/// A reply and the log of the attempt that gave it.
+pub(super) struct Answer {
+    pub(super) reply: Reply,
+    pub(super) attempt: Attempt,
+}
+
+/// What follows a failed attempt.
+enum After {
+    /// The same attempt again, with a shorter history.
+    Shorten,
+    /// The same model again, after so many microseconds.
+    Retry(i64),
+    /// The next fallback.
+    Fallback,
+    GiveUp,
+}
+
+impl<H: Host> Thread<H> {
+    /// The model whose turn it is in the chain of fallbacks.
+    pub(super) fn current_model<'a>(&self, definitions: &Definitions<'a>) -> Result<&'a Model> {
+        let place = self.read(|state, _| Ok(state.active().map_or(0, |run| run.model)))?;
+        let last = definitions.chain.len().saturating_sub(1);
+        let place = usize::try_from(place).unwrap_or(last).min(last);
+        definitions
+            .chain
+            .get(place)
+            .copied()
+            .ok_or_else(|| crate::error::Error::internal("a chain of models is empty"))
+    }
+
+    /// Calls the model until one attempt succeeds or all have failed.
+    pub(super) async fn call_model(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        step: Step,
+        mut request: ChatRequest,
+    ) -> Result<Called> {
+        loop {
+            let model = self.current_model(definitions)?;
+            request.model.clone_from(&model.model);
+            let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
+            let failed = match self.attempt(step, model, &request, &mut attempt).await? {
+                Ok(reply) => {
+                    attempt.succeed(&reply, model, self.host.now_us());
+                    return Ok(Called::Answer(Answer { reply, attempt }));
+                }
+                Err(error) => error,
+            };
+            attempt.fail(&failed, self.host.now_us());
+            let after = self.after(definitions, step, &failed)?;
+            self.next_attempt(step, &attempt, &after)?;
+            match after {
+                After::Shorten => return Ok(Called::TooLong),
+                After::Retry(wait) => self.host.sleep_until(self.host.now_us() + wait).await,
+                After::Fallback => {
+                    self.announce_fallback(&attempt.model, &self.current_model(definitions)?.name)
+                }
+                After::GiveUp => {
+                    let name = &model.name;
+                    return Ok(Called::Failed(format!("The model “{name}” could not answer: {failed}.")));
+                }
+            }
+        }
+    }
+
+    fn after(&self, definitions: &Definitions<'_>, step: Step, failed: &ProviderError) -> Result<After> {
+        // The history is halved once for a step; a model that still finds it too long is given up.
+        if failed.code == ProviderCode::ContextLength
+            && self.live.halved.replace(Some(step.block)) != Some(step.block)
+        {
+            return Ok(After::Shorten);
+        }
+        self.read(|state, _| {
+            let Some(run) = state.active() else { return Ok(After::GiveUp) };
+            Ok(if failed.retryable() && run.attempt < limits::MODEL_ATTEMPTS {
+                After::Retry(backoff_us(run.attempt, self.host.random(), failed.retry_after_ms))
+            } else if run.model as usize + 1 < definitions.chain.len() {
+                After::Fallback
+            } else {
+                After::GiveUp
+            })
+        })
+    }
+
+    /// Logs the attempt that failed and counts the next one, in one transition and before it is made.
+    fn next_attempt(&self, step: Step, failed: &Attempt, after: &After) -> Result<()> {
+        let stream = self.transition(|state, sql| {
+            failed.insert(sql)?;
+            let run = state.active_mut()?;
+            match after {
+                After::Shorten => {}
+                After::Retry(_) => run.attempt += 1,
+                After::Fallback => {
+                    run.model += 1;
+                    run.attempt = 1;
+                }
+                After::GiveUp => return Ok(None),
+            }
+            run.stream += 1;
+            run.update(sql)?;
+            Ok(Some(run.stream))
+        })?;
+        self.log_bodies(failed);
+        if let Some(stream) = stream {
+            self.live.partial.borrow_mut().take();
+            self.announce_reset(step.block, stream)?;
+        }
+        Ok(())
+    }
+
+    fn begin_attempt(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        model: &Model,
+        request: &ChatRequest,
+    ) -> Result<Attempt> {
+        let (run, stream) =
+            self.read(|state, _| Ok(state.active().map_or((0, 0), |run| (run.id, run.stream))))?;
+        *self.live.partial.borrow_mut() = Some(Partial { seq: step.block, stream, text: String::new() });
+        self.announce_request(&model.name, stream)?;
+        Ok(Attempt::begin(run, step.block, stream, model, definitions.prompt, request, self.host.now_us()))
+    }
+
+    /// One request to one model.
+    async fn attempt(
+        self: &Rc<Self>,
+        step: Step,
+        model: &Model,
+        request: &ChatRequest,
+        attempt: &mut Attempt,
+    ) -> Result<std::result::Result<Reply, ProviderError>> {
+        let deployment = |name: &str| self.deployment(name);
+        let base_url = model.base_url(&deployment);
+        let key = model.key_env().and_then(deployment);
+        let streaming = Streaming { thread: self, step, builder: ReplyBuilder::default(), attempt };
+        match prepare(model, request, base_url.as_deref(), key.as_deref()) {
+            Prepared::Demo => streaming.demo(request).await,
+            Prepared::Http(http, decoder) => {
+                if self.logs_bodies() {
+                    streaming.attempt.body = http.body.clone();
+                }
+                self.live.outgoing.set(self.live.outgoing.get() + 1);
+                streaming.http(http, decoder, key.as_deref()).await
+            }
+        }
+    }
+}
+
+/// An attempt that is being answered.
+struct Streaming<'a, H: Host> {
+    thread: &'a Rc<Thread<H>>,
+    step: Step,
+    builder: ReplyBuilder,
+    attempt: &'a mut Attempt,
+}
+
+impl<H: Host> Streaming<'_, H> {
+    async fn demo(mut self, request: &ChatRequest) -> Result<std::result::Result<Reply, ProviderError>> {
+        let script = match demo::script(request, u64::from(self.attempt.stream)) {
+            Ok(script) => script,
+            Err(error) => return Ok(Err(error)),
+        };
+        let host = &self.thread.host;
+        let mut at = host.now_us();
+        for (delay_us, delta) in script.steps {
+            at += delay_us;
+            host.sleep_until(at).await;
+            if let Err(error) = self.take(std::slice::from_ref(&delta))? {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(self.builder.finish()))
+    }
+
+    async fn http(
+        mut self,
+        request: crate::http::Request,
+        mut decoder: Decoder,
+        key: Option<&str>,
+    ) -> Result<std::result::Result<Reply, ProviderError>> {
+        let host = &self.thread.host;
+        let secrets: Vec<&str> = key.into_iter().collect();
+        let mut watch = Watch::new(host, host.now_us() + limits::FIRST_CHUNK_US);
+        let mut response = match watch.within(host.fetch(request)).await {
+            None => return Ok(Err(ProviderError::timeout(Silence::FirstChunk))),
+            Some(Err(error)) => return Ok(Err(ProviderError::network(&error, &secrets))),
+            Some(Ok(response)) => response,
+        };
+        if !(200..300).contains(&response.status) {
+            return Ok(Err(self.refused(response, &secrets, watch).await));
+        }
+        let mut deltas = Vec::new();
+        loop {
+            // The first chunk that carries payload has its own, longer limit.
+            let silence = match self.attempt.first_us {
+                None => Silence::FirstChunk,
+                Some(_) => {
+                    watch.deadline = host.now_us() + limits::STALL_US;
+                    Silence::Stall
+                }
+            };
+            let chunk = match watch.within(response.body.next()).await {
+                None => return Ok(Err(ProviderError::timeout(silence))),
+                Some(Some(Err(error))) => return Ok(Err(ProviderError::network(&error, &secrets))),
+                Some(Some(Ok(chunk))) => Some(chunk),
+                Some(None) => None,
+            };
+            let decoded = match &chunk {
+                Some(bytes) => decoder.push(bytes, &mut deltas),
+                None => decoder.finish(&mut deltas),
+            };
+            if let Err(error) = self.take(&deltas)? {
+                return Ok(Err(error));
+            }
+            deltas.clear();
+            if let Err(error) = decoded {
+                return Ok(Err(error));
+            }
+            if chunk.is_none() {
+                return Ok(Ok(self.builder.finish()));
+            }
+        }
+    }
+
+    /// Folds deltas into the reply and sends their text to whoever listens, as one frame.
+    fn take(&mut self, deltas: &[Delta]) -> Result<std::result::Result<(), ProviderError>> {
+        let mut text = String::new();
+        let mut reasoning = String::new();
+        for delta in deltas {
+            match delta {
+                Delta::Text(piece) => text.push_str(piece),
+                Delta::Reasoning(piece) => reasoning.push_str(piece),
+                Delta::CallStart { .. } | Delta::CallArguments { .. } => {}
+                Delta::Usage(_) | Delta::Finish(_) => continue,
+            }
+            self.attempt.first_us.get_or_insert_with(|| self.thread.host.now_us());
+        }
+        for delta in deltas {
+            if let Err(error) = self.builder.push(delta) {
+                return Ok(Err(error));
+            }
+        }
+        if !text.is_empty() {
+            self.thread.stream_text(self.step.block, &text)?;
+        }
+        if !reasoning.is_empty() {
+            self.thread.stream_reasoning(self.step.block, &reasoning)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// The failure that an answer other than 2xx tells.
+    async fn refused(
+        &self,
+        mut response: Response<H::Body>,
+        secrets: &[&str],
+        mut watch: Watch<'_, H>,
+    ) -> ProviderError {
+        let mut body = Vec::new();
+        while body.len() < failure::BODY_BYTES {
+            match watch.within(response.body.next()).await {
+                Some(Some(Ok(chunk))) => body.extend_from_slice(&chunk),
+                // What was read so far explains the status as well as it can.
+                None | Some(None | Some(Err(_))) => break,
+            }
+        }
+        ProviderError::from_response(
+            response.status,
+            &response.headers,
+            &body,
+            secrets,
+            self.thread.host.now_us(),
+        )
+    }
+}
+
+/// A deadline over many awaits with one timer: it is set anew only when it fires before a deadline that has moved.
+pub(super) struct Watch<'a, H: Host> {
+    host: &'a H,
+    /// Microseconds since 1970.
+    pub(super) deadline: i64,
+    timer: LocalBoxFuture<'a, ()>,
+}
+
+impl<'a, H: Host> Watch<'a, H> {
+    pub(super) fn new(host: &'a H, deadline: i64) -> Watch<'a, H> {
+        Watch { host, deadline, timer: Box::pin(host.sleep_until(deadline)) }
+    }
+
+    /// The future's value, or `None` when the deadline comes first; then the future is dropped.
+    pub(super) async fn within<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        pin_mut!(future);
+        loop {
+            match select(future.as_mut(), self.timer.as_mut()).await {
+                Either::Left((value, _)) => return Some(value),
+                Either::Right(_) if self.host.now_us() >= self.deadline => return None,
+                Either::Right(_) => self.timer = Box::pin(self.host.sleep_until(self.deadline)),
+            }
+        }
+    }
+}

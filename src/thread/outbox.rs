@@ -1,0 +1,182 @@
+//! What the directory is told: at least once, through rows that are written with what they report. Lists are never on
+//! the path of a model call.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use super::Thread;
+use super::host::{Cell, Host, Param, Sibling, Sql};
+use super::listen::preview;
+use super::state::State;
+use crate::directory::call::{self, DirectoryCall, ThreadRow};
+use crate::error::{Error, Result};
+use crate::limits;
+
+struct Letter {
+    subject: String,
+    target: String,
+    body: String,
+    version: i64,
+    tries: i64,
+}
+
+impl<H: Host> Thread<H> {
+    /// Tells the directory what the thread looks like now.
+    pub(super) fn post_row(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+        let meta = &state.meta;
+        let call = DirectoryCall::Upsert {
+            row: ThreadRow {
+                id: meta.thread_id.clone(),
+                agent_id: meta.agent.clone(),
+                owner: meta.owner.clone(),
+                tags: meta.tags.clone(),
+                created_at_us: meta.created_us,
+                terminated_at_us: meta.terminated_us,
+                parent: None,
+                version: meta.version,
+            },
+        };
+        self.post(state, sql, "row", &call, meta.version, now)
+    }
+
+    /// Tells the directory that a run ended.
+    pub(super) fn post_activity(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+        let Some(run) = &state.run else { return Ok(()) };
+        let newest = state.window.as_ref().and_then(super::context::Window::newest_said);
+        let version = 2 * run.id + 1;
+        let call = DirectoryCall::Activity {
+            id: state.meta.thread_id.clone(),
+            version,
+            executing: false,
+            last_activity_us: now,
+            last_message: newest.and_then(|row| preview(row).map(|text| (text, row.created_us))),
+        };
+        self.post(state, sql, "activity", &call, version, now)
+    }
+
+    fn post(
+        &self,
+        state: &State,
+        sql: &H::Sql,
+        subject: &str,
+        call: &DirectoryCall,
+        version: i64,
+        now: i64,
+    ) -> Result<()> {
+        let body = serde_json::to_string(call).map_err(Error::internal)?;
+        sql.run(
+            "INSERT OR REPLACE INTO outbox (subject, target, body, version, tries, due_us) VALUES (?, ?, ?, ?, 0, ?)",
+            &[
+                Param::Text(subject),
+                Param::Text(&call::name_of(state.meta.owner.as_deref())),
+                Param::Text(&body),
+                Param::Int(version),
+                Param::Int(now),
+            ],
+        )?;
+        self.arm(Some(now))
+    }
+
+    /// Tells the directory that a run began. Nobody waits for it, and it may be lost: the end is reported for sure.
+    pub(super) fn tell_directory_started(self: &Rc<Self>) -> Result<()> {
+        let (target, call) = self.read(|state, _| {
+            let version = state.run.as_ref().map_or(0, |run| 2 * run.id);
+            let call = DirectoryCall::Activity {
+                id: state.meta.thread_id.clone(),
+                version,
+                executing: true,
+                last_activity_us: self.host.now_us(),
+                last_message: None,
+            };
+            Ok((call::name_of(state.meta.owner.as_deref()), call))
+        })?;
+        let body = serde_json::to_string(&call).map_err(Error::internal)?;
+        let sending = self.host.sibling(Sibling::Directory(target), body);
+        let thread = self.clone();
+        self.host.spawn(async move {
+            if let Err(error) = sending.await {
+                thread.host.log(&format!("the directory was not told of a run's start: {error}"));
+            }
+        });
+        Ok(())
+    }
+
+    /// Delivers what is due. What fails stays, with a later due time.
+    pub(super) async fn deliver_outbox(self: &Rc<Self>) {
+        if self.live.delivering.replace(true) {
+            return;
+        }
+        let delivering = Delivering(self.clone());
+        if let Err(error) = self.try_deliver().await {
+            self.host.log(&format!("the outbox could not be delivered: {error}"));
+        }
+        drop(delivering);
+    }
+
+    async fn try_deliver(self: &Rc<Self>) -> Result<()> {
+        let now = self.host.now_us();
+        let letters = match self.read(|_, sql| due_letters(sql, now)) {
+            Ok(letters) => letters,
+            Err(error) if error.code == crate::error::Code::ThreadNotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for letter in letters {
+            let target = Sibling::Directory(letter.target.clone());
+            let sent = match self.host.sibling(target, letter.body.clone()).await {
+                Ok(text) => call::answer(&text).and_then(|reply| {
+                    let refused = || Error::internal(format!("the directory answered {}", reply.status));
+                    if reply.status < 300 { Ok(()) } else { Err(refused()) }
+                }),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = &sent {
+                self.host.log(&format!("the directory was not told of {}: {error}", letter.subject));
+            }
+            let retry_at = self.host.now_us() + (limits::SECOND_US << letter.tries.min(10));
+            self.read(|_, sql| match sent {
+                // A newer letter on the same subject has another version and stays.
+                Ok(()) => sql.run(
+                    "DELETE FROM outbox WHERE subject = ? AND version = ?",
+                    &[Param::Text(&letter.subject), Param::Int(letter.version)],
+                ),
+                Err(_) => sql.run(
+                    "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
+                    &[Param::Int(retry_at), Param::Text(&letter.subject), Param::Int(letter.version)],
+                ),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Releases the outbox also when its delivery panics.
+struct Delivering<H: Host>(Rc<Thread<H>>);
+
+impl<H: Host> Drop for Delivering<H> {
+    fn drop(&mut self) {
+        self.0.live.delivering.set(false);
+    }
+}
+
+fn due_letters<S: Sql>(sql: &S, now: i64) -> Result<Vec<Letter>> {
+    let mut letters = Vec::new();
+    sql.each(
+        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ?",
+        &[Param::Int(now)],
+        &mut |cells| {
+            let [subject, target, body, version, tries] = cells else {
+                return Err(Error::internal("an outbox row has the wrong number of columns"));
+            };
+            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+            letters.push(Letter {
+                subject: text(subject),
+                target: text(target),
+                body: text(body),
+                version: version.int().unwrap_or_default(),
+                tries: tries.int().unwrap_or_default(),
+            });
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(letters)
+}

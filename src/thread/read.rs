@@ -1,0 +1,359 @@
+//! Everything that only reads: the thread, its messages, its logs, its diagnostics.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::Thread;
+use super::host::{Cell, Host, Param, Sql};
+use super::live::Alarm;
+use super::rows::{self, Row, columns, message_id, message_seq, not_found};
+use super::state::State;
+use super::{alarm, schema};
+use crate::api::{Query, Reply};
+use crate::error::{Code, Error, Result};
+use crate::limits;
+
+impl<H: Host> Thread<H> {
+    /// `GET /threads/:id` (spec §27.1).
+    pub(super) fn get(&self) -> Result<Reply> {
+        self.read_mut(|state, sql| {
+            let messages = visible(state, sql)?;
+            let logs = rows::integer(sql, "SELECT max(id) FROM logs", &[])?.unwrap_or(0);
+            let meta = &state.meta;
+            let agent = self.catalog.agents.get(&meta.agent);
+            let last_activity = state.run.as_ref().map_or(meta.created_us, |run| {
+                run.end.as_ref().map_or(run.started_us, |end| end.at_us)
+            });
+            let body = json!({
+                "thread": {
+                    "id": meta.thread_id, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
+                    "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "parent": null,
+                    "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
+                    "created_at": meta.created_us / limits::SECOND_US,
+                    "executing": state.active().is_some(), "state": state.word(),
+                },
+                "agent": agent.map(|agent| json!({
+                    "name": agent.name, "title": agent.title, "type": agent.kind, "description": agent.description,
+                    "icon": agent.icon,
+                })),
+                "stats": {
+                    "messageCount": messages, "logCount": logs, "lastActivity": last_activity / limits::SECOND_US,
+                },
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    /// `GET …/messages` (spec §14.3, §27.2): always in the order of the conversation; `order` picks the end that a
+    /// page is taken from.
+    pub(super) fn list_messages(&self, query: &Query) -> Result<Reply> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, u32::MAX)?;
+        let silent = query.flag("includeSilent")?;
+        let depth = query.number("depth", 0, u32::MAX)?;
+        let newest_first = match query.get("order") {
+            None | Some("" | "desc") => true,
+            Some("asc") => false,
+            Some(other) => {
+                return Err(Error::field("order", format!("`order` is asc or desc, not “{other}”.")));
+            }
+        };
+        self.read_mut(|state, sql| {
+            let thread = state.meta.thread_id.clone();
+            let cursor = |name: &str| match query.get(name) {
+                None | Some("") => Ok(None),
+                Some(id) => message_seq(&thread, id).map(Some).map_err(|_| Error {
+                    field: Some(name.to_owned()),
+                    ..Error::new(Code::BadCursor, format!("`{name}` is no message of this thread: “{id}”."))
+                }),
+            };
+            let (before, after) =
+                (cursor("before")?.unwrap_or(i64::MAX >> 11), cursor("after")?.unwrap_or(0));
+            if let Some(ids) = query.get("ids") {
+                return by_ids(state, sql, ids);
+            }
+            let params = [
+                Param::Int(after),
+                Param::Int(before),
+                Param::Int(i64::from(depth)),
+                Param::Int(i64::from(silent)),
+                Param::Int(i64::from(limit) + 1),
+                Param::Int(i64::from(offset)),
+            ];
+            let statement = if newest_first {
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
+                      ORDER BY seq DESC LIMIT ? OFFSET ?"
+                )
+            } else {
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
+                      ORDER BY seq LIMIT ? OFFSET ?"
+                )
+            };
+            let mut page = rows::read(sql, statement, &params)?;
+            let has_more = page.len() > limit as usize;
+            page.truncate(limit as usize);
+            if newest_first {
+                page.reverse();
+            }
+            let total = if depth == 0 && !silent {
+                visible(state, sql)?
+            } else {
+                rows::integer(
+                    sql,
+                    "SELECT count(*) FROM messages WHERE depth <= ? AND (silent = 0 OR ?)",
+                    &[Param::Int(i64::from(depth)), Param::Int(i64::from(silent))],
+                )?
+                .unwrap_or(0)
+            };
+            Ok(Reply::json(200, &page_json(state, &page, total, has_more)))
+        })
+    }
+
+    /// `GET …/messages/:id`.
+    pub(super) fn get_message(&self, id: &str) -> Result<Reply> {
+        self.read(|state, sql| {
+            let thread = &state.meta.thread_id;
+            let row = rows::find(sql, message_seq(thread, id)?)?.ok_or_else(|| not_found(id))?;
+            Ok(Reply::json(200, &row.to_json(thread, state.is_queued(&row))))
+        })
+    }
+
+    /// `GET …/logs` (spec §27.3): model attempts, tool calls and events, newest first unless `order=asc`.
+    pub(super) fn list_logs(&self, query: &Query) -> Result<Reply> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)? as usize;
+        let offset = query.number("offset", 0, 10_000)? as usize;
+        let ascending = match query.get("order") {
+            None | Some("" | "desc") => false,
+            Some("asc") => true,
+            Some(other) => {
+                return Err(Error::field("order", format!("`order` is asc or desc, not “{other}”.")));
+            }
+        };
+        self.read(|state, sql| {
+            let thread = &state.meta.thread_id;
+            // Both tables are in the order of time; a page of the two together needs no more of either.
+            let wanted = offset + limit + 1;
+            let mut entries = logs(sql, thread, wanted, ascending)?;
+            entries.extend(calls(sql, thread, wanted, ascending)?);
+            entries.sort_by_key(|(at, _)| if ascending { *at } else { -*at });
+            let has_more = entries.len() > offset + limit;
+            let page: Vec<Value> =
+                entries.into_iter().skip(offset).take(limit).map(|(_, entry)| entry).collect();
+            let total =
+                rows::integer(sql, "SELECT (SELECT count(*) FROM logs) + (SELECT count(*) FROM calls)", &[])?;
+            Ok(Reply::json(200, &json!({ "logs": page, "total": total, "hasMore": has_more })))
+        })
+    }
+
+    /// `GET …/logs/:id`: with bodies where they were kept, and a call with its arguments and result.
+    pub(super) fn get_log(&self, id: &str) -> Result<Reply> {
+        self.read(|state, sql| {
+            let thread = &state.meta.thread_id;
+            let missing = || Error::new(Code::NotFound, format!("This thread has no log “{id}”."));
+            let (kind, number) = id.split_at_checked(2).ok_or_else(missing)?;
+            let number: i64 = number.parse().map_err(|_| missing())?;
+            let entry = match kind {
+                "l_" => log_detail(sql, thread, number)?,
+                "c_" => call_detail(sql, thread, number)?,
+                _ => None,
+            };
+            Ok(Reply::json(200, &entry.ok_or_else(missing)?))
+        })
+    }
+
+    /// `GET …/diagnostics`: what an operator asks first when a thread does not do what it should.
+    pub(super) async fn diagnostics(self: &Rc<Self>) -> Result<Reply> {
+        let alarm_at = self.host.alarm().await?;
+        let now = self.host.now_us();
+        self.read(|state, sql| {
+            let mut due: Vec<Value> = Vec::new();
+            if let Some(run) = state.active().filter(|run| run.runnable()) {
+                due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
+            }
+            sql.each("SELECT subject, due_us, tries FROM outbox", &[], &mut |cells| {
+                if let [subject, at, tries] = cells {
+                    due.push(json!({ "what": "outbox", "subject": subject.text(), "at": at.int(), "tries": tries.int() }));
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            let handler_running = self.live.alarm.get() == Alarm::Held;
+            let body = json!({
+                "threadId": state.meta.thread_id,
+                "state": state.word(),
+                "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
+                "run": state.run.as_ref().map(super::run::Run::to_json),
+                "queue": { "waiting": state.queued },
+                "waitingReceipts": [],
+                "alarm": { "at": alarm_at, "handlerRunning": handler_running, "due": alarm::due(state, sql, now)? },
+                "due": due,
+                "flow": { "running": self.live.flow.borrow().is_some(), "outgoingCalls": self.live.outgoing.get() },
+                "listeners": self.host.has_listeners(),
+                "history": {
+                    "lastSeq": state.max_seq, "settled": state.settled(), "cut": state.meta.window_cut,
+                    "halvings": state.meta.window_halvings, "edits": state.meta.edits,
+                },
+                "schema": schema::VERSION,
+                "bytes": sql.size(),
+                "now": now,
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+}
+
+/// Top-level messages that are not silent; counted once while the object lives.
+fn visible<S: Sql>(state: &mut State, sql: &S) -> Result<i64> {
+    if let Some(visible) = state.visible {
+        return Ok(visible);
+    }
+    let counted = rows::integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND silent = 0", &[])?;
+    state.visible = counted;
+    Ok(counted.unwrap_or(0))
+}
+
+fn page_json(state: &State, page: &[Row], total: i64, has_more: bool) -> Value {
+    let thread = &state.meta.thread_id;
+    let messages: Vec<Value> = page.iter().map(|row| row.to_json(thread, state.is_queued(row))).collect();
+    json!({ "messages": messages, "total": total, "hasMore": has_more })
+}
+
+fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Reply> {
+    let mut page = Vec::new();
+    for id in ids.split(',').map(str::trim).filter(|id| !id.is_empty()).take(limits::PAGE_MAX as usize) {
+        // An id of another thread or of a deleted message is left out, as the reference does.
+        if let Ok(seq) = message_seq(&state.meta.thread_id, id) {
+            page.extend(rows::find(sql, seq)?);
+        }
+    }
+    page.sort_by_key(|row| row.seq);
+    let total = i64::try_from(page.len()).unwrap_or(0);
+    Ok(Reply::json(200, &page_json(state, &page, total, false)))
+}
+
+type Entry = (i64, Value);
+
+/// A row of `logs` as clients see it.
+fn log_entry(cells: &[Cell], thread: &str) -> Result<Entry> {
+    let [id, kind, run, at, reply, retry_of, data] = cells else {
+        return Err(Error::internal("a log row has the wrong number of columns"));
+    };
+    let at = at.int().unwrap_or_default();
+    let mut entry = Map::new();
+    entry.insert("id".into(), format!("l_{}", id.int().unwrap_or_default()).into());
+    entry.insert("type".into(), kind.text().unwrap_or_default().into());
+    entry.insert("created_at".into(), at.into());
+    entry.insert("run".into(), run.int().map(|run| format!("r_{run}")).into());
+    entry.insert("message_id".into(), reply.int().map(|seq| message_id(thread, seq)).into());
+    entry.insert("retry_of_attempt".into(), retry_of.int().into());
+    if let Ok(Value::Object(fields)) = serde_json::from_str(data.text().unwrap_or_default()) {
+        entry.extend(fields);
+    }
+    Ok((at, Value::Object(entry)))
+}
+
+fn logs<S: Sql>(sql: &S, thread: &str, limit: usize, ascending: bool) -> Result<Vec<Entry>> {
+    let statement = if ascending {
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id LIMIT ?"
+    } else {
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id DESC LIMIT ?"
+    };
+    let mut entries = Vec::new();
+    sql.each(statement, &[Param::Int(limit as i64)], &mut |cells| {
+        entries.push(log_entry(cells, thread)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(entries)
+}
+
+/// A receipt as clients see it.
+fn call_entry(cells: &[Cell], thread: &str) -> Result<Entry> {
+    let [id, reply, call_id, name, kind, state, runs, started, ended, error] = cells else {
+        return Err(Error::internal("a receipt has the wrong number of columns"));
+    };
+    let number = |cell: &Cell| cell.int().unwrap_or_default();
+    let at = number(started);
+    let entry = json!({
+        "id": format!("c_{}", number(id)),
+        "type": "tool_call",
+        "created_at": at,
+        "message_id": message_id(thread, number(reply)),
+        "result_message_id": message_id(thread, number(id)),
+        "receipt": format!("r{}.{}", number(reply), number(id) - number(reply) - 1),
+        "tool_call_id": call_id.text(),
+        "tool_name": name.text(),
+        "kind": kind.text(),
+        "state": state.text(),
+        "runs": number(runs),
+        "ended_at": ended.int(),
+        "latency_ms": ended.int().map(|ended| (ended - at) / 1000),
+        "error": error.text(),
+    });
+    Ok((at, entry))
+}
+
+fn calls<S: Sql>(sql: &S, thread: &str, limit: usize, ascending: bool) -> Result<Vec<Entry>> {
+    let statement = if ascending {
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls
+         ORDER BY id LIMIT ?"
+    } else {
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls
+         ORDER BY id DESC LIMIT ?"
+    };
+    let mut entries = Vec::new();
+    sql.each(statement, &[Param::Int(limit as i64)], &mut |cells| {
+        entries.push(call_entry(cells, thread)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(entries)
+}
+
+fn log_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = None;
+    sql.each(
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
+        &[Param::Int(id)],
+        &mut |cells| {
+            entry = Some(log_entry(cells, thread)?.1);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    if let Some(Value::Object(fields)) = &mut entry {
+        sql.each("SELECT kind, text FROM bodies WHERE log = ?", &[Param::Int(id)], &mut |cells| {
+            if let [kind, text] = cells {
+                fields.insert(format!("{}_body", kind.text().unwrap_or_default()), text.text().into());
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(entry)
+}
+
+fn call_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = None;
+    sql.each(
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls WHERE id = ?",
+        &[Param::Int(id)],
+        &mut |cells| {
+            let reply = cells.get(1).and_then(Cell::int).unwrap_or_default();
+            entry = Some((reply, call_entry(cells, thread)?.1));
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    let Some((reply, mut entry)) = entry else { return Ok(None) };
+    if let Some(fields) = entry.as_object_mut() {
+        let call = rows::find(sql, reply)?.and_then(|row| {
+            usize::try_from(id - reply - 1).ok().and_then(|index| row.calls.get(index).cloned())
+        });
+        fields.insert("arguments".into(), call.map(|call| call.arguments).into());
+        fields.insert("result".into(), rows::find(sql, id)?.and_then(|row| row.content).into());
+    }
+    Ok(Some(entry))
+}

@@ -1,0 +1,68 @@
+//! The tables of a thread. Forward-only: a change is a new entry in [`MIGRATIONS`], applied in one transaction when
+//! an older thread wakes. Few indexes on purpose: each is a written row on every insert.
+
+use crate::error::{Error, Result};
+use crate::thread::host::{Param, Sql};
+
+/// One list of statements per version; version n is the n-th list.
+const MIGRATIONS: &[&[&str]] = &[&[
+    // One row: who the thread is, and the few values that outlive runs.
+    "CREATE TABLE meta (
+        id INTEGER PRIMARY KEY CHECK (id = 1), schema INTEGER NOT NULL, thread_id TEXT NOT NULL, agent TEXT NOT NULL,
+        origin_agent TEXT NOT NULL, owner TEXT, tags TEXT NOT NULL, properties TEXT NOT NULL,
+        created_us INTEGER NOT NULL, terminated_us INTEGER, stopped INTEGER NOT NULL DEFAULT 0,
+        edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
+        window_halvings INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 1)",
+    // seq orders everything (spec §35.19). Rows with inbound = 2 beyond the last run's block are the queue.
+    "CREATE TABLE messages (
+        seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
+        status TEXT, created_us INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL DEFAULT 0,
+        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT)",
+    // The program counter of the engine. At most the newest row is unfinished.
+    "CREATE TABLE runs (
+        id INTEGER PRIMARY KEY, phase TEXT NOT NULL, side TEXT NOT NULL, turn_from INTEGER NOT NULL,
+        started_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, reason TEXT, error TEXT,
+        step INTEGER NOT NULL, steps INTEGER NOT NULL, side_steps TEXT NOT NULL, block INTEGER NOT NULL,
+        model INTEGER NOT NULL, attempt INTEGER NOT NULL, stream INTEGER NOT NULL, recoveries INTEGER NOT NULL,
+        resume_us INTEGER, short_below INTEGER NOT NULL)",
+    // Receipts: inserted before a tool starts, which makes them the tool log too. id = seq of the result row.
+    "CREATE TABLE calls (
+        id INTEGER PRIMARY KEY, reply INTEGER NOT NULL, call_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
+        state TEXT NOT NULL, runs INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER, error TEXT)",
+    // One row per model attempt and one per stop, recovery, failure and termination (spec §29).
+    "CREATE TABLE logs (
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, run INTEGER, at_us INTEGER NOT NULL, reply INTEGER,
+        retry_of INTEGER, data TEXT NOT NULL)",
+    // Request and response bodies, only with BOBBIN_LOG_BODIES=1; pruned on the next write after 7 days.
+    "CREATE TABLE bodies (id INTEGER PRIMARY KEY, log INTEGER NOT NULL, at_us INTEGER NOT NULL, kind TEXT NOT NULL,
+        text TEXT NOT NULL)",
+    // What another object must be told at least once; one row per subject, the newest wins.
+    "CREATE TABLE outbox (
+        subject TEXT PRIMARY KEY, target TEXT NOT NULL, body TEXT NOT NULL, version INTEGER NOT NULL,
+        tries INTEGER NOT NULL, due_us INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE idempotency (
+        id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, hash TEXT NOT NULL, seq INTEGER NOT NULL,
+        at_us INTEGER NOT NULL)",
+]];
+
+/// The version that this code writes.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// Brings a database from `version` (0 = empty) to [`VERSION`]. Runs inside the caller's transaction.
+///
+/// # Errors
+/// A database newer than this code is refused: it would be written wrongly.
+pub(super) fn migrate<S: Sql>(sql: &S, version: i64) -> Result<()> {
+    if version > VERSION {
+        return Err(Error::internal(format!(
+            "This thread has schema {version}; this version of Bobbin knows {VERSION}. Deploy the newer version again."
+        )));
+    }
+    for statement in MIGRATIONS.iter().skip(version as usize).copied().flatten() {
+        sql.run(statement, &[])?;
+    }
+    if version > 0 && version < VERSION {
+        sql.run("UPDATE meta SET schema = ? WHERE id = 1", &[Param::Int(VERSION)])?;
+    }
+    Ok(())
+}

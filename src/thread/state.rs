@@ -1,0 +1,288 @@
+//! What a thread remembers between two events: a cache over its tables that may be dropped at any moment, and is
+//! dropped whenever a transaction rolls back.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Map, Value};
+
+use super::context::Window;
+use super::host::{Cell, Param, Sql};
+use super::rows::{self, Inbound, Row, Shared};
+use super::run::Run;
+use super::schema;
+use crate::error::{Code, Error, Result};
+
+/// The row of `meta`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Meta {
+    pub(crate) thread_id: String,
+    pub(crate) agent: String,
+    pub(crate) origin_agent: String,
+    pub(crate) owner: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) properties: Map<String, Value>,
+    pub(crate) created_us: i64,
+    pub(crate) terminated_us: Option<i64>,
+    /// Stopped by a user: queued messages wait for the next send or `continue`.
+    pub(crate) stopped: bool,
+    /// Grows with every change to a stored message, so that a resuming stream knows to start over.
+    pub(crate) edits: i64,
+    /// Seqs up to this one were given out, also if their rows are gone.
+    pub(crate) seq_floor: i64,
+    /// History before this seq is not sent.
+    pub(crate) window_cut: i64,
+    /// How often the history budget was halved because a provider found it too long.
+    pub(crate) window_halvings: u32,
+    /// Grows with every change that the directory must learn.
+    pub(crate) version: i64,
+}
+
+impl Meta {
+    /// Reads it; `None` when the thread was never created.
+    fn load<S: Sql>(sql: &S) -> Result<Option<(Meta, i64)>> {
+        let mut found = None;
+        let read = sql.each(
+            "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
+                stopped, edits, seq_floor, window_cut, window_halvings, version FROM meta",
+            &[],
+            &mut |cells| {
+                found = Some(Meta::read(cells)?);
+                Ok(ControlFlow::Break(()))
+            },
+        );
+        match read {
+            Ok(()) => Ok(found),
+            // An object that nobody created has no tables; asking must not make any.
+            Err(error) if error.message.contains("no such table") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(cells: &[Cell]) -> Result<(Meta, i64)> {
+        let [
+            schema,
+            thread_id,
+            agent,
+            origin,
+            owner,
+            tags,
+            properties,
+            created,
+            terminated,
+            stopped,
+            edits,
+            floor,
+            cut,
+            halvings,
+            version,
+        ] = cells
+        else {
+            return Err(Error::internal("the meta row has the wrong number of columns"));
+        };
+        let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+        let number = |cell: &Cell| cell.int().unwrap_or_default();
+        let damaged = |what: &str| Error::internal(format!("the stored {what} are not JSON"));
+        let meta = Meta {
+            thread_id: text(thread_id),
+            agent: text(agent),
+            origin_agent: text(origin),
+            owner: owner.text().map(str::to_owned),
+            tags: serde_json::from_str(&text(tags)).map_err(|_| damaged("tags"))?,
+            properties: serde_json::from_str(&text(properties)).map_err(|_| damaged("properties"))?,
+            created_us: number(created),
+            terminated_us: terminated.int(),
+            stopped: number(stopped) == 1,
+            edits: number(edits),
+            seq_floor: number(floor),
+            window_cut: number(cut),
+            window_halvings: u32::try_from(number(halvings)).unwrap_or_default(),
+            version: number(version),
+        };
+        Ok((meta, number(schema)))
+    }
+
+    /// Writes the row of a new thread.
+    pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
+        let (tags, properties) = self.json_columns();
+        sql.run(
+            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+            &[
+                Param::Int(schema::VERSION),
+                Param::Text(&self.thread_id),
+                Param::Text(&self.agent),
+                Param::Text(&self.origin_agent),
+                self.owner.as_ref().into(),
+                Param::Text(&tags),
+                Param::Text(&properties),
+                Param::Int(self.created_us),
+            ],
+        )
+    }
+
+    /// Writes what may change.
+    pub(crate) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
+        let (tags, properties) = self.json_columns();
+        sql.run(
+            "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
+                seq_floor = ?, window_cut = ?, window_halvings = ?, version = ? WHERE id = 1",
+            &[
+                Param::Text(&self.agent),
+                Param::Text(&tags),
+                Param::Text(&properties),
+                self.terminated_us.into(),
+                Param::Int(i64::from(self.stopped)),
+                Param::Int(self.edits),
+                Param::Int(self.seq_floor),
+                Param::Int(self.window_cut),
+                Param::Int(i64::from(self.window_halvings)),
+                Param::Int(self.version),
+            ],
+        )
+    }
+
+    fn json_columns(&self) -> (String, String) {
+        let tags: Value = self.tags.iter().map(String::as_str).collect();
+        (tags.to_string(), Value::Object(self.properties.clone()).to_string())
+    }
+}
+
+/// What is known of the thread.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) meta: Meta,
+    /// The newest run; the active one, if any.
+    pub(crate) run: Option<Run>,
+    /// The highest seq of a row.
+    pub(crate) max_seq: i64,
+    /// Rows of the open step's block that are stored: 0 none, 1 the reply, more its results.
+    pub(crate) filled: i64,
+    /// Waking rows that no drain took in yet.
+    pub(crate) queued: u32,
+    /// The oldest row from outside that no drain took in yet.
+    pub(crate) undrained: Option<i64>,
+    /// History, while the object lives.
+    pub(crate) window: Option<Window>,
+    /// Top-level messages that are not silent, once they were counted.
+    pub(crate) visible: Option<i64>,
+}
+
+impl State {
+    /// Reads it; `None` when the thread was never created.
+    pub(crate) fn load<S: Sql>(
+        sql: &S,
+        transaction: impl FnOnce(i64) -> Result<()>,
+    ) -> Result<Option<State>> {
+        let Some((meta, version)) = Meta::load(sql)? else { return Ok(None) };
+        if version != schema::VERSION {
+            transaction(version)?;
+        }
+        let run = Run::last(sql)?;
+        let block = run.as_ref().map_or(0, |run| run.block);
+        let max_seq = rows::integer(sql, "SELECT max(seq) FROM messages", &[])?.unwrap_or(0);
+        let mut state =
+            State { meta, run, max_seq, filled: 0, queued: 0, undrained: None, window: None, visible: None };
+        if max_seq > block {
+            sql.each(
+                "SELECT min(seq), sum(inbound = 2) FROM messages WHERE seq > ? AND inbound > 0",
+                &[Param::Int(block)],
+                &mut |cells| {
+                    if let [first, waking] = cells {
+                        state.undrained = first.int();
+                        state.queued = waking.int().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+                    }
+                    Ok(ControlFlow::Break(()))
+                },
+            )?;
+        }
+        if let Some(run) = state.run.as_ref().filter(|run| run.block_open()) {
+            state.filled = rows::integer(
+                sql,
+                "SELECT max(seq) + 1 - ? FROM messages WHERE seq >= ? AND seq < ?",
+                &[Param::Int(run.block), Param::Int(run.block), Param::Int(run.beyond_block())],
+            )?
+            .unwrap_or(0);
+        }
+        Ok(Some(state))
+    }
+
+    /// The state of a thread that was just created.
+    pub(crate) fn created(meta: Meta) -> State {
+        State {
+            meta,
+            run: None,
+            max_seq: 0,
+            filled: 0,
+            queued: 0,
+            undrained: None,
+            window: None,
+            visible: None,
+        }
+    }
+
+    /// The seq of the next row that is not part of a step.
+    pub(crate) fn next_seq(&self) -> i64 {
+        let beyond = self.run.as_ref().map_or(1, Run::beyond_block);
+        (self.max_seq + 1).max(self.meta.seq_floor + 1).max(beyond)
+    }
+
+    /// The highest seq below which no row can still appear.
+    pub(crate) fn settled(&self) -> i64 {
+        match &self.run {
+            Some(run) if run.block_open() => run.block - 1 + self.filled,
+            _ => self.max_seq,
+        }
+    }
+
+    /// The active run.
+    pub(crate) fn active(&self) -> Option<&Run> {
+        self.run.as_ref().filter(|run| run.end.is_none())
+    }
+
+    /// The active run, or an error: who calls this knows that there is one.
+    pub(crate) fn active_mut(&mut self) -> Result<&mut Run> {
+        self.run
+            .as_mut()
+            .filter(|run| run.end.is_none())
+            .ok_or_else(|| Error::internal("no run is active where one must be"))
+    }
+
+    /// Stores a row and takes it into the window.
+    pub(crate) fn insert<S: Sql>(&mut self, sql: &S, row: Row) -> Result<Shared> {
+        row.insert(sql)?;
+        self.max_seq = self.max_seq.max(row.seq);
+        match row.inbound {
+            Inbound::No => {}
+            Inbound::Quiet => self.undrained = self.undrained.or(Some(row.seq)),
+            Inbound::Wakes => {
+                self.undrained = self.undrained.or(Some(row.seq));
+                self.queued += 1;
+            }
+        }
+        if self.run.as_ref().is_some_and(|run| run.block_open() && row.seq < run.beyond_block()) {
+            self.filled = self.filled.max(row.seq + 1 - self.run.as_ref().map_or(0, |run| run.block));
+        }
+        if let Some(visible) = self.visible.as_mut().filter(|_| row.depth == 0 && !row.silent) {
+            *visible += 1;
+        }
+        let row = Shared::new(row);
+        if let Some(window) = &mut self.window {
+            window.push(row.clone());
+        }
+        Ok(row)
+    }
+
+    /// Refuses work on a terminated thread (spec §30).
+    pub(crate) fn must_live(&self) -> Result<()> {
+        match self.meta.terminated_us {
+            None => Ok(()),
+            Some(_) => Err(Error::new(Code::Terminated, "This thread was terminated.")
+                .hint("It stays readable. Create a new thread to go on.")),
+        }
+    }
+
+    /// Whether a drain has not taken this row in yet.
+    pub(crate) fn is_queued(&self, row: &Row) -> bool {
+        row.inbound == Inbound::Wakes && row.seq > self.run.as_ref().map_or(0, |run| run.block)
+    }
+}

@@ -1,0 +1,261 @@
+//! The step cycle (spec §19). [`Thread::step`] is the specification's list, in order.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::Thread;
+use super::context::recent_rows;
+use super::host::Host;
+use super::log::Attempt;
+use super::model_call::{Answer, Called};
+use super::rows::{Inbound, Row, Shared};
+use super::run::{Phase, Reason};
+use super::state::State;
+use super::stop::{self, Cap};
+use crate::error::Result;
+use crate::limits;
+use crate::models::Reply;
+use crate::spec::message::{Role, ToolCall};
+use crate::spec::{Agent, Model, Prompt, Side};
+
+/// What a step led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another step follows.
+    Step,
+    /// The run is over.
+    Ended,
+}
+
+/// A step that is open: its block of seqs is reserved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// Seq of the reply to come.
+    pub(super) block: i64,
+}
+
+enum Opened {
+    Step(Step),
+    Capped(Cap),
+}
+
+impl<H: Host> Thread<H> {
+    /// One step, from wherever the stored phase says that it stands.
+    pub(super) async fn step(self: &Rc<Self>) -> Result<Next> {
+        let Some(definitions) = self.definitions()? else { return self.definition_missing() };
+        let reply = match self.stored_reply()? {
+            Some(reply) => reply,
+            None => {
+                // 1. Drain the queue.
+                let step = match self.open_step(definitions.side)? {
+                    Opened::Step(step) => step,
+                    Opened::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
+                };
+                let answer = loop {
+                    // 2. Assemble the context.
+                    let request = self.assemble(&definitions, step)?;
+                    // 3. Call the model.
+                    match self.call_model(&definitions, step, request).await? {
+                        Called::Answer(answer) => break answer,
+                        Called::TooLong => self.halve_window()?,
+                        Called::Failed(text) => return self.ended(Reason::ModelError, Some(text)),
+                    }
+                };
+                // 4. Store the reply.
+                self.store_reply(&definitions, step, answer)?
+            }
+        };
+        while let Some(call) = self.next_call(&reply)? {
+            // 5. Run the calls one by one, in the order received.
+            let result = self.run_call(&definitions, &reply, &call).await?;
+            // 6. Store each result before the next call.
+            self.store_result(&reply, &call, result)?;
+        }
+        // 7. Evaluate the stop conditions.
+        match self.evaluate(definitions.side, &reply)? {
+            None => Ok(Next::Step),
+            Some((reason, message)) => self.ended(reason, message),
+        }
+    }
+
+    fn ended(self: &Rc<Self>, reason: Reason, message: Option<String>) -> Result<Next> {
+        self.end_run(reason, message)?;
+        Ok(Next::Ended)
+    }
+
+    fn definition_missing(self: &Rc<Self>) -> Result<Next> {
+        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        let message = format!(
+            "The agent “{agent}”, its prompt or its model is not among the definitions any more, so this run cannot go on."
+        );
+        self.ended(Reason::DefinitionMissing, Some(message))
+    }
+
+    /// The definitions that the active side runs on today; `None` when one is gone.
+    pub(super) fn definitions(&self) -> Result<Option<Definitions<'_>>> {
+        let name = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        Ok(self.definitions_of(&name))
+    }
+
+    pub(super) fn definitions_of(&self, agent: &str) -> Option<Definitions<'_>> {
+        let agent = self.catalog.agents.get(agent)?;
+        let side = &agent.side_a;
+        let prompt = self.catalog.prompts.get(&side.prompt)?;
+        let mut chain = self.catalog.model_chain(&prompt.model);
+        // Models that the deployment gives no key are passed over while another is left (spec §3.3).
+        let deployment = |name: &str| self.deployment(name);
+        if chain.iter().any(|model| model.usable(&deployment)) {
+            chain.retain(|model| model.usable(&deployment));
+        }
+        (!chain.is_empty()).then_some(Definitions { agent, side, prompt, chain })
+    }
+
+    /// The open step's reply, when the model has answered before the process died.
+    fn stored_reply(&self) -> Result<Option<Shared>> {
+        self.read(|state, sql| match state.active() {
+            Some(run) if run.phase == Phase::Tools => Ok(super::rows::find(sql, run.block)?.map(Shared::new)),
+            _ => Ok(None),
+        })
+    }
+
+    /// Takes in everything that is queued by reserving the step's block beyond it, counts the step and its first
+    /// attempt, all before the work. A step that is open already is kept.
+    fn open_step(&self, side: &Side) -> Result<Opened> {
+        let (opened, first_new) = self.transition(|state, sql| {
+            let block = state.next_seq();
+            let run = state.active_mut()?;
+            if run.phase == Phase::Model {
+                return Ok((Opened::Step(Step { block: run.block }), None));
+            }
+            if let Some(cap) = stop::cap(run, side) {
+                return Ok((Opened::Capped(cap), None));
+            }
+            let first_new = (run.step > 0).then_some(run.block);
+            run.phase = Phase::Model;
+            run.step += 1;
+            run.steps += 1;
+            *run.own_steps() += 1;
+            run.block = block;
+            run.model = 0;
+            run.attempt = 1;
+            run.stream = 1;
+            run.recoveries = 0;
+            run.update(sql)?;
+            state.filled = 0;
+            state.queued = 0;
+            state.undrained = None;
+            Ok((Opened::Step(Step { block }), first_new))
+        })?;
+        if let Opened::Step(step) = &opened {
+            self.drained(step.block)?;
+            self.announce_step(first_new, step.block)?;
+        }
+        Ok(opened)
+    }
+
+    /// Clients that wait for a message learn which run took it in.
+    fn drained(&self, block: i64) -> Result<()> {
+        if self.live.waiters.borrow().is_empty() {
+            return Ok(());
+        }
+        let run = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
+        for waiter in self.live.waiters.borrow_mut().iter_mut() {
+            if waiter.run.is_none() && waiter.seq < block {
+                waiter.run = run;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what the model said, and that its calls come next, in one transition.
+    fn store_reply(&self, definitions: &Definitions<'_>, step: Step, answer: Answer) -> Result<Shared> {
+        let now = self.host.now_us();
+        let Answer { reply, attempt } = answer;
+        let row = self.transition(|state, sql| {
+            let row = reply_row(state, definitions, step, reply, now);
+            attempt.insert(sql)?;
+            let row = state.insert(sql, row)?;
+            let run = state.active_mut()?;
+            run.phase = Phase::Tools;
+            run.update(sql)?;
+            Ok(row)
+        })?;
+        self.live.partial.borrow_mut().take();
+        self.log_bodies(&attempt);
+        self.announce_reply(&row, &attempt)?;
+        Ok(row)
+    }
+
+    fn evaluate(&self, side: &Side, reply: &Shared) -> Result<Option<(Reason, Option<String>)>> {
+        let ended = self.read(|state, sql| Ok(stop::evaluate(side, reply, &recent_rows(state, sql)?)))?;
+        self.announce_step_end(ended.is_some())?;
+        Ok(ended)
+    }
+}
+
+/// What the active side runs on.
+pub(super) struct Definitions<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) side: &'a Side,
+    pub(super) prompt: &'a Prompt,
+    /// The model and its fallbacks, usable ones first; never empty.
+    pub(super) chain: Vec<&'a Model>,
+}
+
+/// The reply as a row. Ids that are empty or repeated are replaced by ours (docs/durability.md); the stop tool's
+/// response property becomes the text (spec §20.1).
+fn reply_row(state: &State, definitions: &Definitions<'_>, step: Step, reply: Reply, now: i64) -> Row {
+    let mut calls: Vec<ToolCall> = Vec::with_capacity(reply.tool_calls.len());
+    for (index, mut call) in reply.tool_calls.into_iter().enumerate() {
+        let repeated = calls.iter().any(|other| other.id == call.id)
+            || state.window.as_ref().is_some_and(|window| window.has_call(&call.id));
+        if call.id.is_empty() || repeated {
+            call.id = format!("call_{}_{index}", step.block);
+        }
+        calls.push(call);
+    }
+    let content = stop::response(definitions.side, &calls).unwrap_or(reply.content);
+    let mut metadata = Map::new();
+    metadata.insert("prompt".into(), definitions.prompt.name.clone().into());
+    if !reply.reasoning.is_empty() {
+        let mut end = reply.reasoning.len().min(limits::METADATA_BYTES);
+        while !reply.reasoning.is_char_boundary(end) {
+            end -= 1;
+        }
+        metadata.insert("reasoning".into(), reply.reasoning.get(..end).unwrap_or_default().into());
+    }
+    Row {
+        calls,
+        inbound: Inbound::No,
+        metadata: Some(Value::Object(metadata).to_string()),
+        ..Row::new(step.block, Role::Assistant, content, now)
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// A row that tells people what the runtime did; models never see it.
+    pub(super) fn insert_status(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        kind: &str,
+        text: &str,
+        reason: Reason,
+    ) -> Result<Shared> {
+        let seq = state.next_seq();
+        let metadata = json!({ "status_kind": kind, "reason": reason.as_str() });
+        let row = Row {
+            metadata: Some(metadata.to_string()),
+            ..Row::new(seq, Role::Assistant, text, self.host.now_us())
+        };
+        state.insert(sql, row)
+    }
+
+    pub(super) fn log_bodies(&self, attempt: &Attempt) {
+        if let Err(error) = self.try_log_bodies(attempt) {
+            // The bodies are an aid for debugging; the attempt itself is in the log.
+            self.host.log(&format!("a request body could not be logged: {error}"));
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Tool calls and their receipts. A receipt is stored before a tool starts, so that a call whose outcome is unknown
+//! after a crash is never run again unless the tool says that this is safe (docs/durability.md).
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::Thread;
+use super::host::{Cell, Host, NativeCall, Param, Sql};
+use super::model_call::Watch;
+use super::rows::{Row, Shared};
+use super::step::Definitions;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::spec::message::{Role, ToolCall, ToolResult, ToolStatus};
+use crate::spec::{Run, Tool, ToolEntry, schema};
+
+/// A call of the open step's reply.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// Place in the reply.
+    index: usize,
+    /// Seq of its result, and id of its receipt.
+    seq: i64,
+    call: ToolCall,
+}
+
+/// How far a call came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receipt {
+    /// No row: refused before it started.
+    None,
+    /// A row says that it started.
+    Started,
+}
+
+/// A call's result, still to be stored.
+pub(super) struct Done {
+    result: ToolResult,
+    receipt: Receipt,
+    state: &'static str,
+}
+
+impl Done {
+    fn refused(text: String) -> Done {
+        Done { result: ToolResult::error(text), receipt: Receipt::None, state: "failed" }
+    }
+
+    fn ran(result: ToolResult) -> Done {
+        let state = match result.status {
+            ToolStatus::Success => "succeeded",
+            ToolStatus::Error => "failed",
+        };
+        Done { result, receipt: Receipt::Started, state }
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// The first call of the reply whose result is not stored.
+    pub(super) fn next_call(&self, reply: &Shared) -> Result<Option<Call>> {
+        let index = self.read(|state, _| Ok(usize::try_from(state.filled - 1).unwrap_or(0)))?;
+        Ok(reply.calls.get(index).map(|call| Call {
+            index,
+            seq: reply.seq + 1 + index as i64,
+            call: call.clone(),
+        }))
+    }
+
+    /// Runs a call, or says why not. Only what comes back from here is left to store.
+    pub(super) async fn run_call(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+        call: &Call,
+    ) -> Result<Done> {
+        let name = &call.call.name;
+        let Some((entry, tool)) = definitions
+            .prompt
+            .tool(name)
+            .and_then(|entry| self.catalog.tools.get(name).map(|tool| (entry, tool)))
+        else {
+            return Ok(Done::refused(unknown_tool(name, definitions)));
+        };
+        let args = match arguments(tool, &call.call) {
+            Ok(args) => args,
+            Err(text) => return Ok(Done::refused(text)),
+        };
+        if !self.start_call(tool, reply, call)? {
+            let text = format!(
+                "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
+            );
+            return Ok(Done {
+                result: ToolResult::error(text),
+                receipt: Receipt::Started,
+                state: "indeterminate",
+            });
+        }
+        self.announce_tool_start(name);
+        let result = self.execute(definitions, entry, tool, reply, call, args).await?;
+        self.announce_tool_end(name, result.status);
+        Ok(Done::ran(fitting(name, result)))
+    }
+
+    /// Stores that the call starts. False when it had started before a crash and must not run again.
+    fn start_call(&self, tool: &Tool, reply: &Shared, call: &Call) -> Result<bool> {
+        let now = self.host.now_us();
+        let kind = match tool.run {
+            Run::Native(_) => "native",
+            Run::Http(_) => "http",
+        };
+        self.transition(|state, sql| {
+            // Only a recovered step can have a receipt of an unfinished call.
+            let runs = if state.active_mut()?.recoveries > 0 { started_runs(sql, call.seq)? } else { None };
+            match runs {
+                None => sql.run(
+                    "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us)
+                     VALUES (?, ?, ?, ?, ?, 'started', 1, ?)",
+                    &[
+                        Param::Int(call.seq),
+                        Param::Int(reply.seq),
+                        Param::Text(&call.call.id),
+                        Param::Text(&call.call.name),
+                        Param::Text(kind),
+                        Param::Int(now),
+                    ],
+                )?,
+                Some(runs) if !tool.idempotent || runs >= i64::from(limits::IDEMPOTENT_RUNS) => {
+                    return Ok(false);
+                }
+                Some(_) => {
+                    sql.run("UPDATE calls SET runs = runs + 1 WHERE id = ?", &[Param::Int(call.seq)])?
+                }
+            }
+            Ok(true)
+        })
+    }
+
+    async fn execute(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        entry: &ToolEntry,
+        tool: &Tool,
+        reply: &Shared,
+        call: &Call,
+        args: Value,
+    ) -> Result<ToolResult> {
+        let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let env = |name: &str| self.tool_env(definitions, entry, name);
+        let declared = tool.variables.iter().filter_map(|variable| {
+            env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
+        });
+        let call = NativeCall {
+            name: tool.name.clone(),
+            args,
+            options: entry.options.clone(),
+            idempotency_key: format!("{thread_id}/r{}.{}", reply.seq, call.index),
+            thread_id,
+            agent_id: definitions.agent.name.clone(),
+            call_id: call.call.id.clone(),
+            now_us: self.host.now_us(),
+            random: self.host.random(),
+            env: declared.collect::<Map<_, _>>(),
+            sleep: self.sleep(),
+        };
+        match &tool.run {
+            Run::Native(name) => {
+                let running = self.host.native(NativeCall { name: name.clone(), ..call });
+                let Some(limit_ms) = tool.timeout_ms else { return Ok(running.await) };
+                let deadline = self.host.now_us() + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
+                let finished = Watch::new(&self.host, deadline).within(running).await;
+                Ok(finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms)))
+            }
+            Run::Http(http) => Ok(self.http_tool(http, tool, &env, call).await),
+        }
+    }
+
+    fn sleep(self: &Rc<Self>) -> super::host::Sleep {
+        let thread = self.clone();
+        Rc::new(move |us| {
+            let until = thread.host.now_us() + us.max(0);
+            Box::pin(thread.host.sleep_until(until))
+        })
+    }
+
+    /// Stores a result: receipt and message in one transition.
+    pub(super) fn store_result(&self, reply: &Shared, call: &Call, done: Done) -> Result<()> {
+        let now = self.host.now_us();
+        let text = done.result.text();
+        let content = match done.result.status {
+            ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
+            _ => text,
+        };
+        let error = (done.result.status == ToolStatus::Error).then(|| first_bytes(&content, 1024).to_owned());
+        let row = Row {
+            name: Some(call.call.name.clone()),
+            tool_call_id: Some(call.call.id.clone()),
+            status: Some(done.result.status),
+            ..Row::new(call.seq, Role::Tool, content, now)
+        };
+        let row = self.transition(|state, sql| {
+            match done.receipt {
+                Receipt::Started => sql.run(
+                    "UPDATE calls SET state = ?, ended_us = ?, error = ? WHERE id = ?",
+                    &[Param::Text(done.state), Param::Int(now), error.as_ref().into(), Param::Int(call.seq)],
+                )?,
+                Receipt::None => sql.run(
+                    "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error)
+                     VALUES (?, ?, ?, ?, 'refused', ?, 0, ?, ?, ?)",
+                    &[
+                        Param::Int(call.seq),
+                        Param::Int(reply.seq),
+                        Param::Text(&call.call.id),
+                        Param::Text(&call.call.name),
+                        Param::Text(done.state),
+                        Param::Int(now),
+                        Param::Int(now),
+                        error.as_ref().into(),
+                    ],
+                )?,
+            }
+            state.insert(sql, row)
+        })?;
+        self.broadcast_message(&row)
+    }
+}
+
+/// How often a call without a result was started; `None` when it never was.
+fn started_runs<S: Sql>(sql: &S, id: i64) -> Result<Option<i64>> {
+    let mut runs = None;
+    sql.each("SELECT runs FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
+        runs = cells.first().and_then(Cell::int);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(runs)
+}
+
+/// The call's arguments, or what the model is told about them.
+fn arguments(tool: &Tool, call: &ToolCall) -> std::result::Result<Value, String> {
+    let name = &call.name;
+    // Models that call a tool without arguments often send nothing at all.
+    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+    let args: Value = serde_json::from_str(text)
+        .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))?;
+    let problems = tool.validate(&args);
+    if problems.is_empty() {
+        return Ok(match &tool.args {
+            Some(schema) => schema::with_defaults(schema, args),
+            None => args,
+        });
+    }
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Err(format!("Invalid arguments for \"{name}\": {}", lines.join("\n")))
+}
+
+fn unknown_tool(name: &str, definitions: &Definitions<'_>) -> String {
+    let available: Vec<&str> = definitions.prompt.tools.iter().map(|entry| entry.name.as_str()).collect();
+    let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
+    format!("There is no tool \"{name}\" here. Available: {available}.")
+}
+
+pub(super) fn timed_out(name: &str, limit_ms: u64) -> ToolResult {
+    ToolResult::error(format!("\"{name}\" did not answer within {} s.", limit_ms as f64 / 1000.0))
+}
+
+/// The result, unless it is too large to store.
+fn fitting(name: &str, result: ToolResult) -> ToolResult {
+    let bytes = result.text().len();
+    if bytes <= limits::CONTENT_BYTES {
+        return result;
+    }
+    ToolResult::error(format!(
+        "The result of \"{name}\" has {bytes} bytes; the limit is {}. Ask for less.",
+        limits::CONTENT_BYTES
+    ))
+}
+
+/// At most `max` bytes from the start of a text.
+pub(super) fn first_bytes(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// Closes the receipt of a call that was running when its run was stopped: its outcome is not known.
+pub(super) fn abandon_started<S: Sql>(sql: &S, reply: i64, now: i64) -> Result<Vec<(i64, String, String)>> {
+    let mut open = Vec::new();
+    sql.each(
+        "SELECT id, call_id, name FROM calls WHERE id > ? AND id < ? AND state = 'started'",
+        &[Param::Int(reply), Param::Int(reply + limits::BLOCK)],
+        &mut |cells| {
+            let [id, call_id, name] = cells else {
+                return Err(Error::internal("a receipt has the wrong number of columns"));
+            };
+            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+            open.push((id.int().unwrap_or_default(), text(call_id), text(name)));
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    for (id, ..) in &open {
+        sql.run(
+            "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id = ?",
+            &[Param::Int(now), Param::Int(*id)],
+        )?;
+    }
+    Ok(open)
+}

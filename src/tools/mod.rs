@@ -1,0 +1,67 @@
+//! Native tools and their registry. A definition names one with `{"run": {"native": "name"}}`.
+//!
+//! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own, also in a line:
+//!
+//! ```
+//! use bobbin::spec::message::ToolResult;
+//! bobbin::tools::register("greet", |call| {
+//!     let name = call.args["name"].as_str().unwrap_or("you").to_owned();
+//!     Box::pin(async move { ToolResult::success(format!("Hello, {name}!")) })
+//! });
+//! ```
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use futures_util::future::LocalBoxFuture;
+
+use crate::spec::message::ToolResult;
+use crate::thread::NativeCall;
+
+/// What runs when a model calls a native tool.
+pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
+
+/// The tools of this crate.
+const BUILT_IN: &[(&str, Native)] = &[("wait", wait)];
+
+thread_local! {
+    /// Tools of embedding crates; filled once when the program starts.
+    static ADDED: RefCell<BTreeMap<&'static str, Native>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Adds a native tool, or replaces the one of that name. Call it when the program starts.
+pub fn register(name: &'static str, native: Native) {
+    ADDED.with(|added| added.borrow_mut().insert(name, native));
+}
+
+/// The names that definitions may use.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = ADDED.with(|added| added.borrow().keys().copied().collect());
+    names.extend(BUILT_IN.iter().map(|(name, _)| *name));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Runs a native tool. An unknown name is an error result.
+pub fn run(call: NativeCall) -> LocalBoxFuture<'static, ToolResult> {
+    let added = ADDED.with(|added| added.borrow().get(call.name.as_str()).copied());
+    let built_in = || BUILT_IN.iter().find(|(name, _)| *name == call.name).map(|(_, native)| *native);
+    match added.or_else(built_in) {
+        Some(native) => native(call),
+        None => {
+            let text = format!("The native tool \"{}\" is not part of this deployment.", call.name);
+            Box::pin(std::future::ready(ToolResult::error(text)))
+        }
+    }
+}
+
+/// Waits `seconds` (0 to 600) and says so: for demonstrations of what happens when a process dies in the middle.
+fn wait(call: NativeCall) -> LocalBoxFuture<'static, ToolResult> {
+    let seconds =
+        call.args.get("seconds").and_then(serde_json::Value::as_f64).unwrap_or(1.0).clamp(0.0, 600.0);
+    Box::pin(async move {
+        (call.sleep)((seconds * 1e6) as i64).await;
+        ToolResult::success(format!("Waited {seconds} s."))
+    })
+}
