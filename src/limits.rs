@@ -91,5 +91,7 @@ pub const LOG_BODY_US: i64 = 7 * DAY_US;
 pub const SSE_HEARTBEAT_MS: u32 = 15_000;
 /// An SSE response ends after this; the client resumes. Milliseconds.
 pub const SSE_LIFE_MS: u32 = 600_000;
+/// An SSE response ends when its client has taken nothing for so long. Milliseconds.
+pub const SSE_PATIENCE_MS: u32 = 30_000;
 /// Longest life of a browser token, seconds.
 pub const TOKEN_TTL_S: u64 = 3_600;

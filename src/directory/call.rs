@@ -2,6 +2,7 @@
 //! stub; both as one JSON text, answered with one JSON text (a [`Reply`]).
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::api::{Query, Reply};
 use crate::error::{Code, Error, Result};
@@ -75,6 +76,15 @@ pub enum DirectoryCall {
         /// The request's query.
         query: Query,
     },
+}
+
+impl DirectoryCall {
+    /// A [`DirectoryCall::Claim`] for a request with this body.
+    pub fn claim(key: impl Into<String>, body: &str, thread_id: impl Into<String>) -> DirectoryCall {
+        let digest = Sha256::digest(body.as_bytes());
+        let hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        DirectoryCall::Claim { key: key.into(), hash, thread_id: thread_id.into() }
+    }
 }
 
 /// What a directory keeps of a thread.
