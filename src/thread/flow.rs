@@ -26,12 +26,37 @@ pub(super) enum Entry {
     Found,
 }
 
-/// Whether the run goes on now.
+/// How an unfinished run was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entered {
-    Go,
-    /// Later, by the alarm; or it is over.
-    Not,
+    /// It was to go on now.
+    Scheduled,
+    /// Its process was lost.
+    Recovered,
+    /// Its process was lost again: it goes on after a pause, by the alarm.
+    Later,
+    /// Its process was lost too often.
+    Exhausted,
+}
+
+/// Counts a recovery in the run's row, unless the run was scheduled. The first one of a step goes on at once; later
+/// ones wait 1 s, 2 s, 4 s, … so that a step that kills the process does not do so in a loop.
+fn reenter(run: &mut Run, now: i64) -> Entered {
+    if run.resume_us.take().is_some() {
+        return Entered::Scheduled;
+    }
+    if run.recoveries >= limits::RECOVERIES {
+        return Entered::Exhausted;
+    }
+    run.recoveries += 1;
+    if run.phase == Phase::Model {
+        run.stream += 1;
+    }
+    if run.recoveries == 1 {
+        return Entered::Recovered;
+    }
+    run.resume_us = Some(now + (limits::BACKOFF_US << (run.recoveries - 2)));
+    Entered::Later
 }
 
 impl<H: Host> Thread<H> {
@@ -91,77 +116,65 @@ impl<H: Host> Thread<H> {
     }
 
     async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
-        if self.enter(entry)? == Entered::Go {
-            loop {
-                match self.step().await? {
-                    Next::Step if self.must_yield()? => break,
-                    Next::Step => {}
-                    Next::Ended if self.read(|state, _| Ok(state.active().is_some()))? => {
-                        self.announce_start()?;
+        let mut active = self.enter(entry)?;
+        while active {
+            active = match self.step().await? {
+                Next::Step => !self.must_yield()?,
+                // The next run, if messages were queued.
+                Next::Ended => {
+                    let next = self.read(|state, _| Ok(state.active().is_some()))?;
+                    if next {
+                        self.tell_directory_started()?;
                     }
-                    Next::Ended => break,
+                    next
                 }
-            }
+            };
         }
         Ok(())
     }
 
     /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
-    fn enter(self: &Rc<Self>, entry: Entry) -> Result<Entered> {
+    fn enter(self: &Rc<Self>, entry: Entry) -> Result<bool> {
         if entry == Entry::Started {
-            self.announce_start()?;
-            return Ok(Entered::Go);
+            self.tell_directory_started()?;
+            return Ok(true);
         }
         let now = self.host.now_us();
-        let exhausted = self.transition(|state, sql| {
+        let entered = self.transition(|state, sql| {
             let run = state.active_mut()?;
-            if run.resume_us.take().is_some() {
-                run.update(sql)?;
-                self.arm(Some(now))?;
-                return Ok(None);
-            }
-            run.recoveries += 1;
-            let recoveries = run.recoveries;
-            if recoveries > limits::RECOVERIES {
-                return Ok(Some(true));
-            }
-            if run.phase == Phase::Model {
-                run.stream += 1;
-            }
-            let later = recoveries > 1;
-            if later {
-                // 1 s, 2 s, 4 s, … so that a step that kills the process does not do so in a loop.
-                let wait = limits::BACKOFF_US << (recoveries - 2);
-                run.resume_us = Some(now + wait);
+            let entered = reenter(run, now);
+            if entered == Entered::Exhausted {
+                return Ok(entered);
             }
             run.update(sql)?;
             let resume = run.resume_us.unwrap_or(now);
-            Event::recovery(run).insert(sql, now)?;
+            if entered != Entered::Scheduled {
+                Event::recovery(run).insert(sql, now)?;
+            }
             self.arm(Some(resume))?;
-            Ok(later.then_some(false))
+            Ok(entered)
         })?;
-        match exhausted {
-            None => {
+        match entered {
+            Entered::Scheduled => Ok(true),
+            Entered::Later => Ok(false),
+            Entered::Recovered => {
                 // Whoever listened to the lost attempt drops its text.
-                if let Some((block, stream)) = self.read(|state, _| {
-                    let open = state.active().filter(|run| run.phase == Phase::Model);
-                    Ok(open.map(|run| (run.block, run.stream)))
-                })? {
+                let open = self.read(|state, _| {
+                    let run = state.active().filter(|run| run.phase == Phase::Model);
+                    Ok(run.map(|run| (run.block, run.stream)))
+                })?;
+                if let Some((block, stream)) = open {
                     self.announce_reset(block, stream)?;
                 }
-                Ok(Entered::Go)
+                Ok(true)
             }
-            Some(false) => Ok(Entered::Not),
-            Some(true) => {
+            Entered::Exhausted => {
                 let message = format!(
                     "This run was interrupted {} times at the same step and was given up.",
                     limits::RECOVERIES + 1
                 );
                 self.end_run(Reason::RecoveryExhausted, Some(message))?;
-                match self.read(|state, _| Ok(state.active().is_some()))? {
-                    true => Ok(Entered::Go),
-                    false => Ok(Entered::Not),
-                }
+                self.read(|state, _| Ok(state.active().is_some()))
             }
         }
     }
@@ -233,10 +246,6 @@ impl<H: Host> Thread<H> {
         run.insert(sql)?;
         state.run = Some(run);
         self.arm(Some(now))
-    }
-
-    fn announce_start(self: &Rc<Self>) -> Result<()> {
-        self.tell_directory_started()
     }
 
     /// Tells streams and waiting clients.
