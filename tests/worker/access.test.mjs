@@ -1,0 +1,236 @@
+// Who may do what: keys and their scopes, tokens for browsers, and the guard of a development server.
+
+import assert from "node:assert/strict";
+import { exchange } from "./support/http.mjs";
+import { hang, say } from "./support/model.mjs";
+import { sleep, until } from "./support/poll.mjs";
+import { suite } from "./support/suite.mjs";
+
+/** @typedef {import("./support/client.mjs").Thread} Thread */
+
+const ALICE = "key-of-alice";
+const BOB = "key-of-bob";
+const ADMIN = "key-of-the-admin";
+
+const bobbin = suite({
+  key: ADMIN,
+  vars: {
+    BOBBIN_API_KEYS: `${ADMIN}=admin,${ALICE}=owner:alice,${BOB}=owner:bob`,
+    BOBBIN_TOKEN_SECRET: "secret-of-the-tokens-0123456789abcdef",
+    BOBBIN_ALLOWED_ORIGINS: "https://app.example",
+  },
+});
+const test = bobbin.test.bind(bobbin);
+bobbin.agent("plain", () => say("hello"));
+bobbin.agent("silent", hang);
+
+/** @param {import("./support/http.mjs").Answer} answer @param {number} status @param {string} code */
+function refused(answer, status, code) {
+  assert.deepEqual([answer.status, answer.json?.error?.code], [status, code], answer.text);
+}
+
+/** A token of that scope. @param {string} key @param {object} body */
+async function token(key, body) {
+  const answer = await bobbin.as(key).send("POST", "/tokens", body);
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(typeof answer.json.token, "string");
+  return answer.json.token;
+}
+
+/** Everything that can be asked of a thread, and who may. @type {[string, string, unknown, "thread" | "owner"][]} */
+const actions = [
+  ["GET", "", undefined, "thread"],
+  ["GET", "/messages", undefined, "thread"],
+  ["GET", "/messages/:message", undefined, "thread"],
+  ["GET", "/logs", undefined, "thread"],
+  ["GET", "/diagnostics", undefined, "thread"],
+  ["POST", "/messages", { role: "user", content: "hi" }, "thread"],
+  ["POST", "/stop", undefined, "thread"],
+  ["POST", "/continue", {}, "thread"],
+  ["PATCH", "/messages/:message", { content: "edited" }, "owner"],
+  ["DELETE", "/messages/:message", undefined, "owner"],
+  ["PATCH", "", { tags: ["mine"] }, "owner"],
+  ["POST", "/terminate", undefined, "owner"],
+  ["DELETE", "", undefined, "owner"],
+];
+
+/** A thread of Alice with one turn in it. @returns {Promise<{ thread: Thread, message: string }>} */
+async function alices() {
+  const thread = await bobbin.as(ALICE).thread("plain", { user_id: "alice" });
+  const { message } = await thread.ask("hello");
+  return { thread, message: message.id };
+}
+
+test("without a known key nothing is served but /healthz", async () => {
+  const { thread } = await alices();
+  for (const key of [undefined, "", "wrong", `${ALICE} `, ALICE.slice(0, -1), ALICE.toUpperCase()]) {
+    for (const [method, path, body] of actions) {
+      refused(await bobbin.as(key).send(method, `${thread.path}${path}`, body), 401, "unauthenticated");
+    }
+    refused(await bobbin.as(key).send("GET", "/threads"), 401, "unauthenticated");
+    refused(await bobbin.as(key).send("POST", "/threads", { agent_id: "plain" }), 401, "unauthenticated");
+    refused(await bobbin.as(key).send("GET", "/agents"), 401, "unauthenticated");
+  }
+  await assert.rejects(bobbin.as(undefined).threads(), /401/);
+  assert.equal((await exchange(bobbin.server.base, "GET", "/healthz")).status, 200);
+  const queried = await exchange(bobbin.server.base, "GET", `/api/threads?token=${ALICE}`);
+  refused(queried, 401, "unauthenticated");
+});
+
+test("an owner sees and touches only their own threads", async () => {
+  const { thread, message } = await alices();
+  for (const [method, path, body] of actions) {
+    const where = `${thread.path}${path.replace(":message", message)}`;
+    refused(await bobbin.as(BOB).send(method, where, body), 404, "thread_not_found");
+  }
+  for (const stream of ["/events", "/stream"]) {
+    refused(await bobbin.as(BOB).send("GET", `${thread.path}${stream}`), 404, "thread_not_found");
+  }
+  assert.deepEqual(await thread.lines(), [
+    ["user", "hello"],
+    ["assistant", "hello"],
+  ]);
+});
+
+test("an owner may do everything with their own thread", async () => {
+  for (const [method, path, body] of actions) {
+    const { thread, message } = await alices();
+    const answer = await thread.send(method, path.replace(":message", message), body);
+    assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${answer.text}`);
+  }
+});
+
+test("an owner creates threads only as themselves, and lists only their own", async () => {
+  const { thread } = await alices();
+  refused(await bobbin.as(BOB).send("POST", "/threads", { agent_id: "plain", user_id: "alice" }), 403, "forbidden");
+  refused(await bobbin.as(BOB).send("GET", "/threads?user_id=alice"), 403, "forbidden");
+  const bobs = await bobbin.as(BOB).thread("plain");
+  const info = (await bobs.send("GET")).json.thread;
+  assert.equal(info.user_id, "bob", "the owner is the caller");
+  await until("Alice's list has her thread", async () =>
+    (await bobbin.as(ALICE).threads()).threads.some(({ id }) => id === thread.id),
+  );
+  await until("Bob's list has his", async () => (await bobbin.as(BOB).threads()).total === 1);
+  assert.ok(!(await bobbin.as(BOB).threads()).threads.some(({ id }) => id === thread.id));
+  refused(await bobbin.as(BOB).send("GET", "/threads/owners"), 403, "forbidden");
+});
+
+test("an admin may read every thread; the list without user_id has those without owner", async () => {
+  const { thread } = await alices();
+  assert.equal((await bobbin.client.send("GET", thread.path)).status, 200);
+  const ownerless = await bobbin.client.thread("plain");
+  await until("the list has it", async () =>
+    (await bobbin.client.threads()).threads.some(({ id }) => id === ownerless.id),
+  );
+  assert.ok(!(await bobbin.client.threads({ limit: 100 })).threads.some(({ id }) => id === thread.id));
+  await until("the list of alice has hers", async () =>
+    (await bobbin.client.threads({ user_id: "alice", limit: 100 })).threads.some(({ id }) => id === thread.id),
+  );
+  const owners = await bobbin.client.send("GET", "/threads/owners");
+  assert.equal(owners.status, 200);
+  assert.match(owners.text, /alice/);
+  refused(await bobbin.as(ALICE).send("GET", `/threads/${ownerless.id}`), 404, "thread_not_found");
+});
+
+test("a thread's token reads, streams, sends, stops and continues that thread, nothing else", async () => {
+  const { thread, message } = await alices();
+  const other = await alices();
+  const own = bobbin.as(await token(ALICE, { scope: `thread:${thread.id}`, ttl: 60 }));
+  for (const [method, path, body, who] of actions) {
+    const where = path.replace(":message", message);
+    const answer = await own.send(method, `${thread.path}${where}`, body);
+    if (who === "thread") assert.ok(answer.status < 300, `${method} ${path}: ${answer.text}`);
+    else refused(answer, 403, "forbidden");
+    refused(await own.send(method, `${other.thread.path}${where}`, body), 404, "thread_not_found");
+  }
+  refused(await own.send("POST", "/threads", { agent_id: "plain" }), 403, "forbidden");
+  refused(await own.send("GET", "/threads"), 403, "forbidden");
+  refused(await own.send("GET", "/threads/owners"), 403, "forbidden");
+});
+
+test("a token mints no token, and no scope leaves its minter's", async () => {
+  const { thread } = await alices();
+  const own = await token(ALICE, { scope: `thread:${thread.id}`, ttl: 60 });
+  refused(await bobbin.as(own).send("POST", "/tokens", { scope: `thread:${thread.id}`, ttl: 60 }), 403, "forbidden");
+  const minting = (/** @type {string} */ scope) => bobbin.as(BOB).send("POST", "/tokens", { scope, ttl: 60 });
+  refused(await minting("admin"), 403, "forbidden");
+  refused(await minting("owner:alice"), 403, "forbidden");
+  const foreign = await minting(`thread:${thread.id}`);
+  assert.ok([403, 404].includes(foreign.status), foreign.text);
+  const bobs = await token(BOB, { scope: "owner:bob", ttl: 60 });
+  assert.equal((await bobbin.as(bobs).send("GET", "/threads")).status, 200);
+  for (const body of [{ scope: "owner:bob", ttl: 3601 }, { scope: "owner:bob", ttl: 0 }, { scope: "owner:bob", ttl: "long" }, { scope: "king", ttl: 60 }]) {
+    refused(await bobbin.as(BOB).send("POST", "/tokens", body), 400, "invalid_field");
+  }
+});
+
+test("a changed or expired token is refused", async () => {
+  const { thread } = await alices();
+  const own = await token(ALICE, { scope: `thread:${thread.id}`, ttl: 2 });
+  assert.equal((await bobbin.as(own).send("GET", thread.path)).status, 200);
+  for (let at = 0; at < own.length; at += 7) {
+    const changed = `${own.slice(0, at)}${own[at] === "A" ? "B" : "A"}${own.slice(at + 1)}`;
+    refused(await bobbin.as(changed).send("GET", thread.path), 401, "unauthenticated");
+  }
+  await until("it has expired", async () => (await bobbin.as(own).send("GET", thread.path)).status === 401);
+});
+
+test("?token= opens streams and nothing else; a stream ends with its token", async () => {
+  const { thread } = await alices();
+  const own = await token(ALICE, { scope: `thread:${thread.id}`, ttl: 3 });
+  const nobody = bobbin.as(undefined);
+  const { Thread } = await import("./support/client.mjs");
+  const bare = new Thread(nobody, thread.id);
+  const reader = await bare.events({ query: `?token=${own}` });
+  await reader.next("a snapshot", ({ event }) => event === "snapshot");
+  const socket = await bare.stream(`?token=${own}`);
+  socket.send("ping");
+  await until("pong", () => socket.texts.includes("pong"));
+  refused(await nobody.send("GET", `${thread.path}/messages?token=${own}`), 401, "unauthenticated");
+  refused(await nobody.send("GET", `${thread.path}/events?token=wrong`), 401, "unauthenticated");
+  const start = Date.now();
+  await until("the stream ends with its token", () => reader.ended, { withinMs: 15_000 });
+  assert.ok(Date.now() - start < 15_000);
+  socket.close();
+});
+
+test("keys are in no answer", async () => {
+  const { thread } = await alices();
+  const answers = await Promise.all([
+    bobbin.client.send("GET", "/agents"),
+    bobbin.client.send("GET", "/agents/plain"),
+    thread.send("GET", "/diagnostics"),
+    thread.send("GET", "/logs"),
+    bobbin.as("wrong-key-1234").send("GET", "/threads"),
+  ]);
+  for (const { text } of answers) assert.ok(!/key-of-|model-key|secret-of|wrong-key-1234/.test(text), text);
+});
+
+test("CORS: the allowed origins, no other", async () => {
+  const preflight = (/** @type {string} */ origin) =>
+    exchange(bobbin.server.base, "OPTIONS", "/api/threads", {
+      headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": "authorization, content-type" },
+    });
+  const allowed = await preflight("https://app.example");
+  assert.ok(allowed.status < 300, allowed.text);
+  assert.equal(allowed.headers["access-control-allow-origin"], "https://app.example");
+  assert.match(String(allowed.headers["access-control-allow-methods"]), /POST/);
+  assert.match(String(allowed.headers["access-control-allow-headers"]).toLowerCase(), /authorization/);
+  assert.equal((await preflight("https://evil.example")).headers["access-control-allow-origin"], undefined);
+  const answer = await exchange(bobbin.server.base, "GET", "/api/agents", {
+    headers: { origin: "https://app.example", authorization: `Bearer ${ADMIN}` },
+  });
+  assert.equal(answer.headers["access-control-allow-origin"], "https://app.example");
+  assert.match(String(answer.headers.vary), /origin/i);
+  const failing = await exchange(bobbin.server.base, "GET", "/api/agents", { headers: { origin: "https://app.example" } });
+  assert.equal(failing.status, 401);
+  assert.equal(failing.headers["access-control-allow-origin"], "https://app.example", "errors can be read too");
+});
+
+test("rejected requests leave nothing behind", async () => {
+  const before = (await bobbin.client.threads({ user_id: "alice" })).total;
+  await bobbin.as(BOB).send("POST", "/threads", { agent_id: "plain", user_id: "alice" });
+  await bobbin.as(undefined).send("POST", "/threads", { agent_id: "plain", user_id: "alice" });
+  await sleep(300);
+  assert.equal((await bobbin.client.threads({ user_id: "alice" })).total, before);
+});

@@ -1,0 +1,87 @@
+// One HTTP exchange over kept-alive connections, with nothing hidden: bodies go out as they are given, refused
+// connections are errors, an answer that comes before the whole body was sent counts.
+
+import http from "node:http";
+
+/**
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {http.IncomingHttpHeaders} headers
+ * @property {string} text
+ * @property {any} json  undefined when the body is not JSON
+ */
+
+/**
+ * @typedef {object} Exchange
+ * @property {Record<string, string>} [headers]
+ * @property {string | Buffer} [body]
+ * @property {number} [withinMs]      60 s when absent
+ * @property {AbortSignal} [signal]   a client that leaves
+ */
+
+const agent = new http.Agent({ keepAlive: true, maxSockets: 256, scheduling: "lifo" });
+
+/** @param {string} text @returns {any} */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * @param {string} base      `http://127.0.0.1:8787`
+ * @param {string} method
+ * @param {string} path      with its query
+ * @param {Exchange} [options]
+ * @returns {Promise<Answer>}
+ */
+export function exchange(base, method, path, options = {}) {
+  const { headers = {}, body, withinMs = 60_000, signal } = options;
+  return new Promise((resolve, reject) => {
+    const counted = body !== undefined && headers["transfer-encoding"] === undefined;
+    const length = counted ? { "content-length": String(Buffer.byteLength(body)) } : {};
+    const request = http.request(new URL(path, base), { method, agent, headers: { ...length, ...headers }, signal });
+    const deadline = setTimeout(
+      () => request.destroy(new Error(`${method} ${path}: no answer within ${withinMs} ms`)),
+      withinMs,
+    );
+    request.on("error", (error) => {
+      clearTimeout(deadline);
+      reject(error);
+    });
+    request.on("response", (response) => {
+      /** @type {Buffer[]} */
+      const chunks = [];
+      response.on("data", (chunk) => chunks.push(chunk));
+      response.on("error", (error) => {
+        clearTimeout(deadline);
+        reject(error);
+      });
+      response.on("end", () => {
+        clearTimeout(deadline);
+        const text = Buffer.concat(chunks).toString("utf8");
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: parsed(text) });
+      });
+    });
+    request.end(body);
+  });
+}
+
+/**
+ * The body of a request that a server of ours got; undefined when the client went before it was complete.
+ *
+ * @param {http.IncomingMessage} request
+ * @returns {Promise<string | undefined>}
+ */
+export async function wholeBody(request) {
+  /** @type {Buffer[]} */
+  const chunks = [];
+  try {
+    for await (const chunk of request) chunks.push(chunk);
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

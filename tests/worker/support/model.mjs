@@ -1,0 +1,310 @@
+// A model provider: a real HTTP server that speaks chat completions, follows a script, records every request, and
+// refuses what a strict provider would refuse.
+
+import http from "node:http";
+import { once } from "node:events";
+import { wholeBody } from "./http.mjs";
+import { problems } from "./model-check.mjs";
+import { sleep, until } from "./poll.mjs";
+
+/** The bearer that every request must carry. */
+export const MODEL_KEY = "model-key-of-the-tests";
+
+/**
+ * @typedef {object} Call
+ * @property {string} name
+ * @property {object | string} args  a string is sent as it stands, malformed or not
+ * @property {string} [id]
+ *
+ * @typedef {object} Asked  a request that the model got
+ * @property {number} n                          1 for the first of this script
+ * @property {Record<string, any>} body
+ * @property {Record<string, any>[]} messages    `body.messages`
+ * @property {string} last                       text of the last message that the system did not write
+ * @property {http.IncomingHttpHeaders} headers
+ * @property {number} at                         when it came, ms since 1970
+ * @property {boolean} gone                      the client closed the connection before the answer was complete
+ *
+ * @typedef {(out: Out, asked: Asked) => void | Promise<void>} Reply
+ * @typedef {(asked: Asked) => Reply} Script
+ */
+
+/** One answer, written piece by piece. Writing to a client that has gone does nothing. */
+export class Out {
+  /** @param {http.ServerResponse} response @param {Asked} asked */
+  constructor(response, asked) {
+    this.response = response;
+    this.asked = asked;
+    this.id = `chatcmpl-${asked.n}`;
+    this.calls = 0;
+    /** Resolves when the connection is closed, by whomever. */
+    this.closed = once(response, "close").then(() => {});
+  }
+
+  /** @param {object} delta @param {string | null} [finish] @returns {Promise<void>} */
+  async chunk(delta, finish = null) {
+    await this.line({
+      id: this.id,
+      object: "chat.completion.chunk",
+      created: 1795300000,
+      model: this.asked.body.model,
+      choices: [{ index: 0, delta, finish_reason: finish }],
+    });
+  }
+
+  /** @param {object} data @returns {Promise<void>} */
+  async line(data) {
+    this.open();
+    if (this.response.writable) this.response.write(`data: ${JSON.stringify(data)}\n\n`);
+  }
+
+  /** Sends the head, so that the client knows that an answer has begun. */
+  open() {
+    if (!this.response.headersSent && this.response.writable) {
+      this.response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+      this.response.flushHeaders();
+    }
+  }
+
+  /** A piece of text. @param {string} text */
+  text(text) {
+    return this.chunk({ content: text });
+  }
+
+  /** A whole tool call. @param {Call} call */
+  async call({ name, args, id }) {
+    const index = this.calls++;
+    const text = typeof args === "string" ? args : JSON.stringify(args);
+    const callId = id ?? `call_${this.asked.n}_${index}_${Math.random().toString(36).slice(2, 8)}`;
+    await this.chunk({ tool_calls: [{ index, id: callId, type: "function", function: { name, arguments: "" } }] });
+    // Arguments come in two pieces, as from a real provider.
+    const half = Math.ceil(text.length / 2);
+    for (const piece of [text.slice(0, half), text.slice(half)]) {
+      await this.chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
+    }
+  }
+
+  /** The end of a complete answer. */
+  async end() {
+    await this.chunk({}, this.calls > 0 ? "tool_calls" : "stop");
+    await this.line({
+      id: this.id,
+      object: "chat.completion.chunk",
+      model: this.asked.body.model,
+      choices: [],
+      usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 },
+    });
+    if (this.response.writable) this.response.end("data: [DONE]\n\n");
+  }
+
+  /** An answer that is no stream. @param {number} status @param {object} body @param {Record<string, string>} [headers] */
+  refuse(status, body, headers = {}) {
+    if (!this.response.writable) return;
+    this.response.writeHead(status, { "content-type": "application/json", ...headers });
+    this.response.end(JSON.stringify(body));
+  }
+
+  /** Cuts the connection. */
+  cut() {
+    this.response.destroy();
+  }
+}
+
+/**
+ * Text, in `chunks` pieces, the first after `beforeMs`, the others `everyMs` apart.
+ *
+ * @param {string} text
+ * @param {{ chunks?: number, everyMs?: number, beforeMs?: number }} [how]
+ * @returns {Reply}
+ */
+export const say = (text, { chunks = 1, everyMs = 0, beforeMs = 0 } = {}) => async (out) => {
+  if (beforeMs > 0) await sleep(beforeMs);
+  for (const [at, piece] of pieces(text, chunks).entries()) {
+    if (at > 0 && everyMs > 0) await sleep(everyMs);
+    await out.text(piece);
+  }
+  await out.end();
+};
+
+/** Cuts a text into pieces of about the same length, between characters. @param {string} text @param {number} count */
+export function pieces(text, count) {
+  const characters = [...text];
+  const size = Math.max(1, Math.ceil(characters.length / count));
+  const all = [];
+  for (let at = 0; at < characters.length; at += size) all.push(characters.slice(at, at + size).join(""));
+  return all;
+}
+
+/** Tool calls. @param {...Call} calls @returns {Reply} */
+export const use = (...calls) => async (out) => {
+  for (const call of calls) await out.call(call);
+  await out.end();
+};
+
+/** An error. @param {number} status @param {Record<string, string>} [headers] @returns {Reply} */
+export const refuse = (status, headers) => (out) =>
+  out.refuse(status, { error: { message: `scripted ${status}`, type: "scripted", code: null } }, headers);
+
+/** Says nothing at all, until the client goes. @returns {Reply} */
+export const hang = () => (out) => out.closed;
+
+/** Streams some text, then cuts the connection. @param {string} text @param {number} [chunks] @returns {Reply} */
+export const breakOff = (text, chunks = 4) => async (out) => {
+  for (const piece of pieces(text, chunks)) {
+    await out.text(piece);
+    await sleep(5);
+  }
+  out.cut();
+};
+
+/** Streams some text, then falls silent until the client goes. @param {string} text @param {number} [chunks] @returns {Reply} */
+export const stallAfter = (text, chunks = 4) => async (out) => {
+  for (const piece of pieces(text, chunks)) {
+    await out.text(piece);
+    await sleep(2);
+  }
+  await out.closed;
+};
+
+/** Waits for a promise (or for the client to go), then answers. @param {Promise<unknown>} first @param {Reply} then @returns {Reply} */
+export const after = (first, then) => async (out, asked) => {
+  await Promise.race([first, out.closed]);
+  await then(out, asked);
+};
+
+/** Answers by the request's number; the last one answers all that follow. @param {...Reply} replies @returns {Script} */
+export const inTurn = (...replies) => (asked) => {
+  const reply = replies[Math.min(asked.n, replies.length) - 1];
+  if (!reply) throw new Error("a script needs at least one reply");
+  return reply;
+};
+
+/** One model of the server: its own address, its own script, its own record. */
+export class Model {
+  /** @param {string} name @param {Script} script */
+  constructor(name, script) {
+    this.name = name;
+    this.script = script;
+    /** Every request, in the order of arrival. @type {Asked[]} */
+    this.asked = [];
+  }
+
+  /** Waits until the model was asked `count` times, and returns that request. @param {number} count @param {number} [withinMs] */
+  async request(count, withinMs) {
+    await until(`model ${this.name} is asked ${count} times`, () => this.asked.length >= count, {
+      withinMs,
+      describe: () => this.asked.map(({ n, last }) => ({ n, last: last.slice(0, 80) })),
+    });
+    return /** @type {Asked} */ (this.asked[count - 1]);
+  }
+}
+
+export class ModelServer {
+  constructor() {
+    /** @type {Map<string, Model>} */
+    this.models = new Map();
+    /** What a strict provider refused; a test that leaves some here has failed. @type {string[]} */
+    this.refused = [];
+    this.server = http.createServer((request, response) => {
+      this.serve(request, response).catch((error) => {
+        this.refused.push(`the script failed: ${error.stack}`);
+        response.destroy();
+      });
+    });
+    this.server.keepAliveTimeout = 60_000;
+  }
+
+  async listen() {
+    this.server.listen(0, "127.0.0.1");
+    await once(this.server, "listening");
+  }
+
+  /** Address without path. */
+  get base() {
+    return `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (this.server.address()).port}`;
+  }
+
+  /**
+   * A model with its script. It is reached at `<base>/<name>/v1`.
+   *
+   * @param {string} name
+   * @param {Script} script
+   */
+  model(name, script) {
+    const model = new Model(name, script);
+    this.models.set(name, model);
+    return model;
+  }
+
+  /** The definition file of a model of this server. @param {string} name */
+  definition(name) {
+    return {
+      provider: "openai",
+      model: name,
+      baseUrl: `${this.base}/${name}/v1`,
+      apiKeyEnv: "MODEL_KEY",
+      inputPrice: 1,
+      outputPrice: 2,
+    };
+  }
+
+  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  async serve(request, response) {
+    response.on("error", () => {}); // a client that was killed; `closed` tells the script
+    const at = Date.now();
+    const text = await wholeBody(request);
+    if (text === undefined) return;
+    const name = /^\/([^/]+)\/v1\/chat\/completions$/.exec(request.url ?? "")?.[1] ?? "";
+    const model = this.models.get(name);
+    const wrong = [];
+    if (request.method !== "POST" || !model) wrong.push(`${request.method} ${request.url} is no model's address`);
+    if (request.headers.authorization !== `Bearer ${MODEL_KEY}`) {
+      wrong.push(`authorization is ${JSON.stringify(request.headers.authorization ?? null)}`);
+    }
+    if (!request.headers["content-type"]?.startsWith("application/json")) wrong.push("the content type is not JSON");
+    /** @type {Record<string, any>} */
+    let body = {};
+    try {
+      body = JSON.parse(text);
+      wrong.push(...problems(body));
+    } catch (error) {
+      wrong.push(`the body is not JSON: ${error}`);
+    }
+    if (!model || wrong.length > 0) {
+      const sent = JSON.stringify(body.messages ?? null, null, 1).slice(0, 4000);
+      this.refused.push(`model ${name}: ${wrong.join("; ")}\n${sent}`);
+      response.writeHead(400, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: wrong.join("; "), type: "invalid_request_error", code: null } }));
+      return;
+    }
+    /** @type {Asked} */
+    const asked = {
+      n: model.asked.length + 1,
+      body,
+      messages: body.messages,
+      last: textOf(body.messages.at(-1)),
+      headers: request.headers,
+      at,
+      gone: false,
+    };
+    model.asked.push(asked);
+    response.on("close", () => {
+      asked.gone = !response.writableFinished;
+    });
+    await model.script(asked)(new Out(response, asked), asked);
+  }
+
+  async close() {
+    this.server.close();
+    this.server.closeAllConnections();
+    await once(this.server, "close");
+  }
+}
+
+/** The text of a message as it was sent to a model. @param {Record<string, any> | undefined} message @returns {string} */
+export function textOf(message) {
+  const content = message?.content;
+  if (typeof content === "string") return content;
+  if (Array.isArray(content)) return content.map((part) => part.text ?? "").join("");
+  return "";
+}

@@ -1,0 +1,88 @@
+// Waiting without depending on timing: a condition is asked again and again until a deadline that is far longer
+// than it should take. And chance that can be repeated.
+
+import { setTimeout as sleep } from "node:timers/promises";
+
+export { sleep };
+
+/**
+ * The first truthy value of `probe`, asked every 20 ms.
+ *
+ * @template T
+ * @param {string} what                                      for the error: "the model was asked twice"
+ * @param {() => T | Promise<T>} probe
+ * @param {{ withinMs?: number | undefined, describe?: (() => unknown) | undefined }} [options]  10 s when absent; `describe` adds the last state to the error
+ * @returns {Promise<NonNullable<T>>}
+ */
+export async function until(what, probe, options = {}) {
+  const { withinMs = 10_000, describe } = options;
+  const start = Date.now();
+  for (;;) {
+    const value = await probe();
+    if (value) return value;
+    if (Date.now() - start > withinMs) {
+      const state = describe ? `; last seen: ${JSON.stringify(describe())}` : "";
+      throw new Error(`not within ${withinMs} ms: ${what}${state}`);
+    }
+    await sleep(20);
+  }
+}
+
+/**
+ * Rejects when `work` takes longer.
+ *
+ * @template T
+ * @param {string} what
+ * @param {number} withinMs
+ * @param {Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function within(what, withinMs, work) {
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${withinMs} ms: ${what}`)), withinMs);
+  });
+  try {
+    return await /** @type {Promise<T>} */ (Promise.race([work, late]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The seed of this run: `BOBBIN_SEED`, or another one every time. Printed with every failure. */
+export const seed = Number(process.env.BOBBIN_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+/**
+ * Numbers from a seed (mulberry32).
+ *
+ * @param {string} purpose  so that two tests of one seed do not use the same numbers
+ * @param {number} [from]
+ */
+export function chance(purpose, from = seed) {
+  let state = from >>> 0;
+  for (const char of purpose) state = Math.imul(state ^ char.charCodeAt(0), 0x01000193) >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return {
+    /** A whole number, both ends included. @param {number} low @param {number} high */
+    between: (low, high) => low + Math.floor(next() * (high - low + 1)),
+    /** One of them. @template T @param {readonly T[]} items @returns {T} */
+    pick: (items) => /** @type {T} */ (items[Math.floor(next() * items.length)]),
+  };
+}
+
+/** A door that a test opens: whoever awaits `passed` waits until then. */
+export function gate() {
+  /** @type {() => void} */
+  let open = () => {};
+  /** @type {Promise<void>} */
+  const passed = new Promise((resolve) => {
+    open = resolve;
+  });
+  return { open, passed };
+}

@@ -1,0 +1,144 @@
+// The built product as a child process: `npm start` on a free port with folders of its own.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { exchange } from "./http.mjs";
+import { killAll, running, tree } from "./processes.mjs";
+import { until } from "./poll.mjs";
+
+/** The checkout. */
+export const checkout = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))));
+
+/** A start may have to build first; a start that only serves takes seconds. */
+const START_MS = Number(process.env.BOBBIN_START_SECONDS ?? 600) * 1000;
+
+/**
+ * @typedef {object} Options
+ * @property {string} agents                     folder of definitions
+ * @property {Record<string, string>} [vars]     `--var` each
+ * @property {string[]} [flags]                  further flags of `npm start`
+ * @property {boolean} [serves]                  false: do not wait until it answers
+ */
+
+/**
+ * Storage lies in memory where the machine has a file system for that: it survives the kill of every process just as
+ * a disk does, and the slowness of a disk hides nothing and delays nobody.
+ */
+export const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+
+/** @returns {Promise<number>} a port that was free a moment ago */
+export async function freePort() {
+  const probe = createServer();
+  probe.listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (probe.address());
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
+/** @param {string} purpose @param {string} [where] @returns {string} a new folder for temporary files */
+export const scratch = (purpose, where = tmpdir()) => mkdtempSync(join(where, `bobbin-${purpose}-`));
+
+/** Whatever still runs when this process ends, goes with it. @type {Set<Server>} */
+const live = new Set();
+for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
+  process.once(signal, () => process.exit(1));
+}
+process.on("exit", () => {
+  for (const server of live) server.kill();
+});
+
+export class Server {
+  /** @param {Options} options @param {number} port */
+  constructor(options, port) {
+    this.options = options;
+    this.port = port;
+    /** Where requests go. */
+    this.base = `http://127.0.0.1:${port}`;
+    /** The objects' storage: kept over restarts. */
+    this.persist = scratch("persist", memory);
+    /** Everything that was printed, by every start. @type {string[]} */
+    this.printed = [];
+    /** @type {import("node:child_process").ChildProcess | undefined} */
+    this.child = undefined;
+  }
+
+  /** @param {Options} options @returns {Promise<Server>} */
+  static async start(options) {
+    const server = new Server(options, await freePort());
+    await server.up();
+    return server;
+  }
+
+  /** Starts the process, and waits until it answers unless `serves` is false. */
+  async up() {
+    const { agents, vars = {}, flags = [], serves = true } = this.options;
+    const set = Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}=${value}`]);
+    const args = ["--port", String(this.port), "--agents", agents, "--persist", this.persist, ...set, ...flags];
+    const child = spawn(process.execPath, [join(checkout, "scripts/start.mjs"), ...args], {
+      cwd: checkout,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1" },
+    });
+    this.child = child;
+    live.add(this);
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (/** @type {string} */ text) => this.printed.push(text));
+    }
+    if (serves) await this.answers();
+  }
+
+  /** Waits until it answers. It is asked /healthz only, so that no thread is woken. */
+  async answers() {
+    await until(
+      `${this.base} answers`,
+      async () => {
+        if (this.child?.exitCode !== null) {
+          throw new Error(`npm start ended with ${this.child?.exitCode}:\n${this.output()}`);
+        }
+        const answer = await exchange(this.base, "GET", "/healthz", { withinMs: 2000 }).catch(() => undefined);
+        return answer?.status === 200;
+      },
+      { withinMs: START_MS, describe: () => this.output() },
+    );
+  }
+
+  /** What it printed, its newest part. */
+  output(bytes = 20_000) {
+    return this.printed.join("").slice(-bytes);
+  }
+
+  /** SIGKILL to all of it: the command, wrangler, and every workerd. Nothing gets to clean up. */
+  kill() {
+    const pid = this.child?.pid;
+    live.delete(this);
+    if (pid === undefined || !running(pid)) return;
+    killAll(tree(pid));
+  }
+
+  /** Kills it and waits until the port is free. */
+  async down() {
+    const child = this.child;
+    const pids = child?.pid === undefined ? [] : tree(child.pid);
+    this.kill();
+    await until("all processes are gone", () => !pids.some(running));
+  }
+
+  /** Kill -9 and start again on the same storage and port. */
+  async crash() {
+    await this.down();
+    await this.up();
+  }
+
+  /** Ends it and removes its storage. */
+  async remove() {
+    await this.down();
+    rmSync(this.persist, { recursive: true, force: true });
+  }
+}

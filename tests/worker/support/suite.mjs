@@ -1,0 +1,172 @@
+// What every file of tests starts with: one product, one model server, one tool server, and agents that each have a
+// model of their own, so that tests of one file do not meet.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { AgentsFolder } from "./agents.mjs";
+import { Client } from "./client.mjs";
+import { MODEL_KEY, ModelServer } from "./model.mjs";
+import { seed, sleep } from "./poll.mjs";
+import { Server } from "./server.mjs";
+import { SIGNING_SECRET, ToolServer } from "./tool.mjs";
+
+/** @typedef {import("./client.mjs").Thread} Thread */
+/** @typedef {import("./model.mjs").Model} Model */
+/** @typedef {import("./model.mjs").Script} Script */
+
+/** How long a thread is watched that must stay quiet: short here, a minute and more in the soak. */
+const QUIET_MS = Number(process.env.BOBBIN_QUIET_SECONDS ?? 2) * 1000;
+
+/**
+ * @typedef {object} Settings
+ * @property {Record<string, string>} [vars]
+ * @property {string} [key]                   bearer of the suite's client
+ *
+ * @typedef {object} AgentSettings
+ * @property {(string | object)[]} [tools]    entries of the prompt's `tools`
+ * @property {string} [system]                the system prompt
+ * @property {object} [prompt]                further fields of the prompt
+ * @property {object} [side]                  further fields of side A
+ * @property {object} [model]                 further fields of the model
+ * @property {object} [agent]                 further fields of the agent
+ *
+ * @typedef {object} Agent
+ * @property {string} name
+ * @property {Model} model   with the record of what it was asked
+ */
+
+export class Suite {
+  /** @param {Settings} settings */
+  constructor(settings) {
+    this.settings = settings;
+    this.models = new ModelServer();
+    this.tools = new ToolServer();
+    this.folder = new AgentsFolder();
+    /** Writes the definitions, once the servers have addresses. @type {(() => void)[]} */
+    this.definitions = [];
+    /** @type {Server | undefined} */
+    this.running = undefined;
+  }
+
+  /** The product. */
+  get server() {
+    assert.ok(this.running, "the suite is up");
+    return this.running;
+  }
+
+  get client() {
+    return this.as(this.settings.key);
+  }
+
+  /** A client with another bearer, or none. @param {string | undefined} key */
+  as(key) {
+    return new Client(this.server.base, key === undefined ? {} : { key });
+  }
+
+  /**
+   * An agent of its own prompt and model.
+   *
+   * @param {string} name
+   * @param {Script} script  of its model
+   * @param {AgentSettings} [settings]
+   * @returns {Agent}
+   */
+  agent(name, script, settings = {}) {
+    const { tools = [], system = `You are ${name}.` } = settings;
+    const model = this.models.model(name, script);
+    this.definitions.push(() => {
+      this.folder.write({
+        models: { [`${name}_model`]: { ...this.models.definition(name), ...settings.model } },
+        prompts: {
+          [`${name}_prompt`]: {
+            toolDescription: `The prompt of ${name}.`,
+            model: `${name}_model`,
+            includeChat: true,
+            includePastTools: true,
+            tools,
+            ...settings.prompt,
+            prompt: system,
+          },
+        },
+        agents: { [name]: { type: "ai_human", sideA: { prompt: `${name}_prompt`, ...settings.side }, ...settings.agent } },
+      });
+    });
+    return { name, model };
+  }
+
+  /** An http tool. @param {string} name @param {import("./tool.mjs").Answering} answer @param {object} [more]  further fields */
+  tool(name, answer, more = {}) {
+    const tool = this.tools.tool(name, answer);
+    this.definitions.push(() => this.folder.write({ tools: { [name]: this.tools.definition(name, more) } }));
+    return tool;
+  }
+
+  /** A native tool, under a name of its own. @param {string} name @param {string} native @param {object} args  its schema @param {object} [more] */
+  native(name, native, args, more = {}) {
+    const definition = { description: `The native tool ${native}.`, args, run: { native }, ...more };
+    this.definitions.push(() => this.folder.write({ tools: { [name]: definition } }));
+  }
+
+  async up() {
+    await this.models.listen();
+    await this.tools.listen();
+    for (const write of this.definitions) write();
+    const vars = { MODEL_KEY, BOBBIN_SIGNING_SECRET: SIGNING_SECRET, ...this.settings.vars };
+    this.running = await Server.start({ agents: this.folder.path, vars });
+  }
+
+  async down() {
+    await this.running?.remove();
+    await this.models.close();
+    await this.tools.close();
+    this.folder.remove();
+  }
+
+  /**
+   * A test of this suite: it fails too when the model or a tool had to refuse a request, and shows what the server
+   * printed when it fails.
+   *
+   * @param {string} name
+   * @param {() => Promise<void>} body
+   * @param {number} [withinMs]
+   */
+  test(name, body, withinMs = 120_000) {
+    test(name, { timeout: withinMs }, async () => {
+      try {
+        await body();
+        assert.deepEqual([...this.models.refused, ...this.tools.refused], [], "every request was in order");
+      } catch (error) {
+        console.error(`--- the server printed (seed ${seed}):\n${this.running?.output(6000)}\n---`);
+        throw error;
+      } finally {
+        this.models.refused.length = 0;
+        this.tools.refused.length = 0;
+      }
+    });
+  }
+
+  /**
+   * Asserts that threads do nothing more: no alarm, nothing due, no further request to their models.
+   *
+   * @param {{ thread: Thread, model: Model }[]} threads
+   */
+  async quiet(threads) {
+    const asked = threads.map(({ model }) => model.asked.length);
+    await Promise.all(threads.map(({ thread }) => thread.idle()));
+    await sleep(QUIET_MS);
+    for (const [at, { thread, model }] of threads.entries()) {
+      assert.equal(model.asked.length, asked[at], `${model.name} was not asked again`);
+      const state = await thread.diagnostics();
+      assert.deepEqual([state.alarm.at, state.alarm.handlerRunning], [null, false], `no alarm: ${JSON.stringify(state)}`);
+      assert.deepEqual(state.due, [], `nothing is due: ${JSON.stringify(state)}`);
+    }
+  }
+}
+
+/** A suite that is up while the tests of this file run. @param {Settings} [settings] */
+export function suite(settings = {}) {
+  const made = new Suite(settings);
+  before(() => made.up());
+  after(() => made.down());
+  return made;
+}
