@@ -1,0 +1,92 @@
+// The benchmark's model: answers at once, and the same for everybody.
+//
+// The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
+// (the default), after `steps=N` tool calls, one per reply.
+
+import http from "node:http";
+import { once } from "node:events";
+import { wholeBody } from "../tests/worker/support/http.mjs";
+
+const WORD = "A bobbin holds the thread, and the thread runs on. ";
+
+/** One event of the stream. @param {object} delta @param {string | null} finish */
+const event = (delta, finish) =>
+  `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1795300000, model: "bench", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+
+const USAGE = `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", model: "bench", choices: [], usage: { prompt_tokens: 100, completion_tokens: 20, total_tokens: 120 } })}\n\ndata: [DONE]\n\n`;
+
+/** What each answer is made of: computed once. @type {Map<string, string[]>} */
+const answers = new Map();
+
+/** @param {number} chunks */
+function text(chunks) {
+  const key = `text ${chunks}`;
+  const made = answers.get(key) ?? [
+    ...Array.from({ length: chunks }, () => event({ content: WORD }, null)),
+    event({}, "stop") + USAGE,
+  ];
+  answers.set(key, made);
+  return made;
+}
+
+let callNumber = 0;
+
+/** A tool call. */
+function call() {
+  const id = `call_${++callNumber}`;
+  const made = { name: "work", arguments: '{"expression":"20+22"}' };
+  return [event({ tool_calls: [{ index: 0, id, type: "function", function: made }] }, null), event({}, "tool_calls") + USAGE];
+}
+
+export class BenchModel {
+  constructor() {
+    /** Bytes and messages of the newest request, and how many there were. */
+    this.last = { bytes: 0, messages: 0 };
+    this.requests = 0;
+    this.server = http.createServer((request, response) => void this.serve(request, response));
+    this.server.keepAliveTimeout = 600_000;
+  }
+
+  async listen() {
+    this.server.listen(0, "127.0.0.1");
+    await once(this.server, "listening");
+  }
+
+  get url() {
+    return `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (this.server.address()).port}/v1`;
+  }
+
+  /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
+  async serve(request, response) {
+    response.on("error", () => {});
+    const body = await wholeBody(request);
+    if (body === undefined) return;
+    /** @type {{ messages: { role: string, content: string }[] }} */
+    const { messages } = JSON.parse(body);
+    this.last = { bytes: body.length, messages: messages.length };
+    this.requests++;
+    const asked = messages.findLastIndex(({ role }) => role === "user");
+    const wish = messages[asked]?.content.slice(0, 80) ?? "";
+    const number = (/** @type {string} */ name, /** @type {number} */ otherwise) =>
+      Number(new RegExp(`\\b${name}=(\\d+)`).exec(wish)?.[1] ?? otherwise);
+    const done = messages.slice(asked).filter(({ role }) => role === "tool").length;
+    const parts = done < number("steps", 0) ? call() : text(number("chunks", 20));
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    // Many chunks are given to the network one by one, as a model's are; a few go out together.
+    const apart = parts.length > 100;
+    for (const part of parts) {
+      if (apart) await new Promise((resolve) => setImmediate(resolve));
+      response.write(part);
+    }
+    response.end();
+  }
+
+  async close() {
+    this.server.close();
+    this.server.closeAllConnections();
+    await once(this.server, "close");
+  }
+}
+
+/** A user message of 1 KB with its wishes. @param {string} wishes */
+export const message = (wishes) => `${wishes} ${"x".repeat(1024)}`.slice(0, 1024);

@@ -1,0 +1,279 @@
+// The rows of the benchmark: what is measured, and how. Budgets are ratios to the floor of the same run, or counts.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { checkout } from "../tests/worker/support/server.mjs";
+import { interleaved, median, progress, timed } from "./measure.mjs";
+
+/**
+ * @typedef {import("./sides.mjs").Side} Side
+ * @typedef {import("../tests/worker/support/socket.mjs").Socket} Socket
+ *
+ * @typedef {object} Bench
+ * @property {Side} product
+ * @property {Side} floor
+ * @property {import("./model.mjs").BenchModel} model
+ * @property {(samples: number) => number} times   fewer in a quick run
+ * @property {() => Promise<void>} restartProduct  all objects leave memory
+ *
+ * @typedef {object} Result  one line of the table
+ * @property {string} what
+ * @property {number} value
+ * @property {string} unit
+ * @property {number} [floor]      what `value` is compared with, in the same unit
+ * @property {string} [against]    what that is, when it is not the floor
+ * @property {number} budget       for the ratio when there is a floor, else for the value
+ *
+ * @typedef {object} Counters
+ * @property {number} statements
+ * @property {number} rowsRead
+ * @property {number} rowsWritten
+ */
+
+/** One result of a comparison. @param {string} what @param {string} unit @param {{ product: number, floor: number }} values @param {number} budget @returns {Result} */
+const ratio = (what, unit, { product, floor }, budget) => ({ what, unit, value: product, floor, budget });
+
+/** A thread of each side and a socket on it. @param {Bench} bench */
+async function pair({ product, floor }) {
+  const open = async (/** @type {Side} */ side) => {
+    const thread = await side.thread();
+    return { side, thread, socket: await side.socket(thread) };
+  };
+  return { product: await open(product), floor: await open(floor) };
+}
+
+/** @typedef {Awaited<ReturnType<typeof pair>>["product"]} Open */
+
+/** The whole answer of a run as a socket shows it: an assistant message without calls. @param {any} frame */
+const isAnswer = (frame) =>
+  frame.type === "message_data" && frame.data.role === "assistant" && frame.data.content && !frame.data.tool_calls;
+
+/** Posts without waiting, and waits for the answer on the socket. @param {Open} open @param {string} wishes */
+async function turn({ side, thread, socket }, wishes) {
+  const start = performance.now();
+  const first = { at: 0 };
+  const done = new Promise((resolve) => {
+    socket.onFrame = (frame) => {
+      if (frame.type === "message_chunk" && first.at === 0) first.at = performance.now();
+      if (isAnswer(frame)) resolve(undefined);
+    };
+  });
+  await side.post(thread, wishes, false);
+  const accepted = performance.now();
+  await done;
+  const end = performance.now();
+  socket.frames.length = 0;
+  socket.times.length = 0;
+  // The run's own end comes after its answer; the next message must not join it.
+  await new Promise((resolve) => setTimeout(resolve, 4));
+  return { accepted: accepted - start, first: first.at - start, whole: end - start, text: end - first.at };
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function accept(bench) {
+  const { product, floor } = await pair(bench);
+  const sample = (/** @type {Open} */ open) => async () => (await turn(open, "")).accepted;
+  const values = await interleaved("accept", bench.times(150), { product: sample(product), floor: sample(floor) });
+  return [ratio("accept a message (POST to 202)", "ms", values, 1.15)];
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function plainTurn(bench) {
+  const { product, floor } = await pair(bench);
+  const waiting = (/** @type {Open} */ { side, thread }) => () => timed(() => side.post(thread, "", true));
+  const threads = await Promise.all([bench.product, bench.floor].map(async (side) => ({ side, thread: await side.thread() })));
+  const [a, b] = threads;
+  const waited = await interleaved("plain turn, wait=true", bench.times(100), {
+    product: waiting({ ...product, ...a }),
+    floor: waiting({ ...floor, ...b }),
+  });
+  const socket = (/** @type {Open} */ open) => async () => (await turn(open, "")).whole;
+  const seen = await interleaved("plain turn, socket", bench.times(100), { product: socket(product), floor: socket(floor) });
+  return [ratio("plain turn, wait=true", "ms", waited, 1.3), ratio("plain turn, over the socket", "ms", seen, 1.3)];
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function toolStep(bench) {
+  const STEPS = 10;
+  const threads = { product: await bench.product.thread(), floor: await bench.floor.thread() };
+  const sample = (/** @type {"product" | "floor"} */ side, /** @type {number} */ steps) => () =>
+    timed(() => bench[side].post(threads[side], `steps=${steps}`, true));
+  const values = await interleaved("one tool step more", bench.times(40), {
+    product: sample("product", STEPS),
+    floor: sample("floor", STEPS),
+    productPlain: sample("product", 0),
+    floorPlain: sample("floor", 0),
+  });
+  const more = {
+    product: (values.product - values.productPlain) / STEPS,
+    floor: (values.floor - values.floorPlain) / STEPS,
+  };
+  return [ratio("one tool step more", "ms", more, 1.3)];
+}
+
+/** What a thread's object has done with SQL so far. @param {Side} product @param {string} thread @returns {Promise<Counters>} */
+async function counters(product, thread) {
+  const { json } = await product.get(`/api/threads/${thread}/diagnostics`);
+  const { statements, rows_read: rowsRead, rows_written: rowsWritten } = json.sql ?? {};
+  if (statements === undefined) throw new Error(`diagnostics hold no SQL counters: ${JSON.stringify(json)}`);
+  return { statements, rowsRead, rowsWritten };
+}
+
+/** What `work` costs in SQL, the reading of the counters taken off. @param {Side} product @param {string} thread @param {() => Promise<unknown>} work @returns {Promise<Counters>} */
+async function cost(product, thread, work) {
+  const [a, b] = [await counters(product, thread), await counters(product, thread)];
+  await work();
+  const c = await counters(product, thread);
+  const of = (/** @type {keyof Counters} */ name) => c[name] - b[name] - (b[name] - a[name]);
+  return { statements: of("statements"), rowsRead: of("rowsRead"), rowsWritten: of("rowsWritten") };
+}
+
+/** @param {string} what @param {Counters} counted @param {[number, number, number]} budgets @returns {Result[]} */
+const sqlResults = (what, { statements, rowsRead, rowsWritten }, [s, r, w]) => [
+  { what: `${what}: statements`, unit: "", value: statements, budget: s },
+  { what: `${what}: rows read`, unit: "", value: rowsRead, budget: r },
+  { what: `${what}: rows written`, unit: "", value: rowsWritten, budget: w },
+];
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function sql(bench) {
+  const TURNS = 10;
+  const STEPS = 10;
+  progress("SQL per turn and per tool step");
+  const { product } = bench;
+  const thread = await product.thread();
+  const turns = (/** @type {string} */ wishes) => async () => {
+    for (let n = 0; n < TURNS; n++) await product.post(thread, wishes, true);
+    // What a run leaves to be done after its answer is part of its cost.
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  };
+  await turns("")();
+  const plain = await cost(product, thread, turns(""));
+  const tools = await cost(product, thread, turns(`steps=${STEPS}`));
+  const perTurn = (/** @type {keyof Counters} */ name) => plain[name] / TURNS;
+  const perStep = (/** @type {keyof Counters} */ name) => (tools[name] - plain[name]) / (TURNS * STEPS);
+  const each = (/** @type {(name: keyof Counters) => number} */ of) => ({
+    statements: of("statements"),
+    rowsRead: of("rowsRead"),
+    rowsWritten: of("rowsWritten"),
+  });
+  return [
+    ...sqlResults("SQL per plain turn", each(perTurn), [8, 10, 8]),
+    ...sqlResults("SQL per step with one tool call", each(perStep), [8, 10, 8]),
+  ];
+}
+
+/** Stores messages of 1 KB that start nothing. @param {Side} product @param {string} thread @param {number} count */
+async function fill(product, thread, count) {
+  for (let stored = 0; stored < count; stored += 50) {
+    progress(`a thread of ${count} messages: ${stored}`);
+    await Promise.all(Array.from({ length: Math.min(50, count - stored) }, () => product.note(thread)));
+  }
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function longThread(bench) {
+  const { product, model } = bench;
+  const threads = { product: await product.thread(), floor: await product.thread() };
+  await fill(product, threads.product, 2000);
+  await fill(product, threads.floor, 120);
+  const sample = (/** @type {"product" | "floor"} */ which) => () => timed(() => product.post(threads[which], "", true));
+  const values = await interleaved("turn on a thread of 2,000 messages", bench.times(60), {
+    product: sample("product"),
+    floor: sample("floor"),
+  });
+  const TURNS = 5;
+  const warm = await cost(product, threads.product, async () => {
+    for (let n = 0; n < TURNS; n++) await product.post(threads.product, "", true);
+  });
+  progress("turn on a thread of 2,000 messages, cold");
+  await bench.restartProduct();
+  await product.post(threads.product, "", true);
+  const cold = await counters(product, threads.product);
+  return [
+    { ...ratio("turn on a thread of 2,000 messages", "ms", values, 1.1), against: "thread at its budget" },
+    { what: "… warm: rows read", unit: "", value: warm.rowsRead / TURNS, budget: 10 },
+    // The window and what every start reads.
+    { what: "… cold: rows read", unit: "", value: cold.rowsRead, budget: model.last.messages + 20 },
+  ];
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function streaming(bench) {
+  const CHUNKS = 2000;
+  const { product, floor } = await pair(bench);
+  const first = (/** @type {Open} */ open) => async () => (await turn(open, "")).first;
+  const tokens = await interleaved("first streamed token", bench.times(100), { product: first(product), floor: first(floor) });
+  const chunk = (/** @type {Open} */ open) => async () => ((await turn(open, `chunks=${CHUNKS}`)).text * 1000) / CHUNKS;
+  const chunks = await interleaved("streamed chunk", bench.times(15), { product: chunk(product), floor: chunk(floor) });
+
+  const thread = product.thread;
+  const few = await cost(bench.product, thread, () => turn(product, "chunks=1"));
+  const many = await cost(bench.product, thread, () => turn(product, `chunks=${CHUNKS}`));
+  return [
+    ratio("first streamed token", "ms", tokens, 1.3),
+    ratio("streamed chunk", "µs", chunks, 1.2),
+    { what: `… SQL statements of ${CHUNKS} chunks`, unit: "", value: many.statements - few.statements, budget: 0 },
+  ];
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function manyThreads(bench) {
+  const THREADS = 50;
+  const TURNS = 10;
+  const round = async (/** @type {Side} */ side) => {
+    const threads = await Promise.all(Array.from({ length: THREADS }, () => side.thread()));
+    const before = side.processorMs();
+    await Promise.all(
+      threads.map(async (thread) => {
+        for (let n = 0; n < TURNS; n++) await side.post(thread, "", true);
+      }),
+    );
+    return (side.processorMs() - before) / (THREADS * TURNS);
+  };
+  const values = await interleaved("50 threads × 10 turns", bench.times(5), {
+    product: () => round(bench.product),
+    floor: () => round(bench.floor),
+  });
+  return [ratio("50 threads × 10 turns: processor time per turn", "ms", values, 1.5)];
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function newThread(bench) {
+  const sample = (/** @type {Side} */ side) => () => timed(async () => side.post(await side.thread(), "", true));
+  const values = await interleaved("new thread to first answer", bench.times(60), {
+    product: sample(bench.product),
+    floor: sample(bench.floor),
+  });
+  const statements = [];
+  for (let n = 0; n < 5; n++) {
+    const thread = await bench.product.thread();
+    await bench.product.post(thread, "", true);
+    const [a, b] = [await counters(bench.product, thread), await counters(bench.product, thread)];
+    statements.push(a.statements - (b.statements - a.statements));
+  }
+  return [
+    ratio("new thread to first answer", "ms", values, 1.5),
+    { what: "… statements", unit: "", value: median(statements), budget: 30 },
+  ];
+}
+
+/** @returns {Promise<Result[]>} */
+export async function size() {
+  const wasm = readFileSync(join(checkout, "dist/index_bg.wasm"));
+  return [{ what: "wasm of the Worker, gzipped", unit: "KB", value: gzipSync(wasm, { level: 9 }).length / 1000, budget: 900 }];
+}
+
+/** Every row by the name that `--rows` takes. @type {Record<string, (bench: Bench) => Promise<Result[]>>} */
+export const rows = {
+  accept,
+  turn: plainTurn,
+  tool: toolStep,
+  sql,
+  long: longThread,
+  stream: streaming,
+  many: manyThreads,
+  new: newThread,
+  size,
+};

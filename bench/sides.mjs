@@ -1,0 +1,151 @@
+// What is compared: the product and the floor, both served by the same wrangler and workerd on this machine, both
+// reached by the same client.
+
+import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { setUp } from "../scripts/setup.mjs";
+import { AgentsFolder } from "../tests/worker/support/agents.mjs";
+import { exchange } from "../tests/worker/support/http.mjs";
+import { until } from "../tests/worker/support/poll.mjs";
+import { killAll, processorMs, running, tree, workerdOf } from "../tests/worker/support/processes.mjs";
+import { Server, checkout, freePort, memory, scratch } from "../tests/worker/support/server.mjs";
+import { Socket } from "../tests/worker/support/socket.mjs";
+import { message } from "./model.mjs";
+
+const KEY = "bench-key";
+const JSON_BODY = { "content-type": "application/json" };
+
+/** A server of either kind. */
+export class Side {
+  /** @param {string} name @param {string} base @param {string} persist @param {() => number} pid  of the process that serves */
+  constructor(name, base, persist, pid) {
+    this.name = name;
+    this.base = base;
+    this.persist = persist;
+    this.pid = pid;
+  }
+
+  /** A new thread's id. */
+  async thread() {
+    const body = JSON.stringify({ agent_id: "bench" });
+    const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
+    if (answer.status !== 200) throw new Error(`${this.name}: ${answer.text}`);
+    return /** @type {string} */ (answer.json.threadId);
+  }
+
+  /** Posts a message of 1 KB. @param {string} thread @param {string} wishes @param {boolean} wait for the run's answer */
+  async post(thread, wishes, wait) {
+    const path = `/api/threads/${thread}/messages${wait ? "?wait=true" : ""}`;
+    const body = JSON.stringify({ role: "user", content: message(wishes) });
+    const answer = await exchange(this.base, "POST", path, { headers: JSON_BODY, body, withinMs: 120_000 });
+    const right = wait ? answer.status === 200 && answer.json.outcome === "completed" : answer.status === 202;
+    if (!right) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
+    return answer.json;
+  }
+
+  /** Stores a message of 1 KB that starts nothing. @param {string} thread */
+  async note(thread) {
+    const body = JSON.stringify({ role: "system", content: message("a note") });
+    const answer = await exchange(this.base, "POST", `/api/threads/${thread}/messages`, { headers: JSON_BODY, body });
+    if (answer.status !== 202) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
+  }
+
+  /** @param {string} path */
+  async get(path) {
+    const answer = await exchange(this.base, "GET", path);
+    if (answer.status !== 200) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
+    return answer;
+  }
+
+  /** @param {string} thread */
+  socket(thread) {
+    return Socket.open(this.base, `/api/threads/${thread}/stream`);
+  }
+
+  /** Processor time of the workerd that runs the objects, in milliseconds. */
+  processorMs() {
+    const pid = workerdOf(this.pid(), this.persist);
+    if (pid === undefined) throw new Error(`${this.name}: its workerd is not found`);
+    return processorMs(pid);
+  }
+}
+
+/** @param {string} modelUrl */
+export async function startProduct(modelUrl) {
+  const folder = new AgentsFolder({
+    models: { bench: { provider: "openai", model: "bench", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" } },
+    prompts: {
+      bench: {
+        toolDescription: "The benchmark's prompt.",
+        model: "bench",
+        includeChat: true,
+        includePastTools: true,
+        tools: ["work"],
+        prompt: "You are a careful assistant. Keep answers short.",
+      },
+    },
+    tools: {
+      work: {
+        description: "Adds two numbers.",
+        args: { type: "object", properties: { expression: { type: "string" } }, required: ["expression"] },
+        run: { native: "calculate" },
+      },
+    },
+    agents: { bench: { type: "ai_human", sideA: { prompt: "bench", maxSteps: 250 } } },
+  });
+  const server = await Server.start({ agents: folder.path, vars: { MODEL_KEY: KEY } });
+  const end = async () => {
+    await server.remove();
+    folder.remove();
+  };
+  const side = new Side("bobbin", server.base, server.persist, () => server.child?.pid ?? 0);
+  return { side, end, restart: () => server.crash() };
+}
+
+/** @param {string} modelUrl */
+export async function startFloor(modelUrl) {
+  const { node } = await setUp();
+  const port = await freePort();
+  const persist = scratch("floor", memory);
+  const printed = /** @type {string[]} */ ([]);
+  const child = spawn(
+    node,
+    [
+      "--no-warnings",
+      join(checkout, "node_modules/wrangler/wrangler-dist/cli.js"),
+      ...["dev", "--config", join(checkout, "bench/floor/wrangler.toml"), "--ip", "127.0.0.1", "--port", String(port)],
+      ...["--persist-to", persist, "--show-interactive-dev-session=false"],
+      ...["--var", `MODEL_URL:${modelUrl}`, "--var", `MODEL_KEY:${KEY}`],
+    ],
+    {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: {
+        ...process.env,
+        WRANGLER_SEND_METRICS: "false",
+        WRANGLER_SEND_ERROR_REPORTS: "false",
+        CLOUDFLARE_CF_FETCH_ENABLED: "false",
+      },
+    },
+  );
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => printed.push(text));
+  const base = `http://127.0.0.1:${port}`;
+  const kill = () => killAll(tree(child.pid ?? 0).filter(running));
+  process.on("exit", kill);
+  await until(
+    "the floor answers",
+    async () => {
+      if (child.exitCode !== null) throw new Error(`the floor ended:\n${printed.join("")}`);
+      const answer = await exchange(base, "GET", "/healthz", { withinMs: 2000 }).catch(() => undefined);
+      return answer?.status === 200;
+    },
+    { withinMs: 60_000, describe: () => printed.join("").slice(-2000) },
+  );
+  const end = async () => {
+    kill();
+    process.off("exit", kill);
+    await until("the floor is gone", () => child.exitCode !== null || child.signalCode !== null);
+    rmSync(persist, { recursive: true, force: true });
+  };
+  return { side: new Side("floor", base, persist, () => child.pid ?? 0), end };
+}
