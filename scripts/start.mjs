@@ -6,6 +6,7 @@ import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { buildWorker } from "./build.mjs";
 import { inCheckout, readIfThere } from "./files.mjs";
+import { startLocalModel } from "./local-model.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 import { startServer } from "./server.mjs";
 import { setUp } from "./setup.mjs";
@@ -15,6 +16,7 @@ const HELP = `npm start -- [flags]
   --port N            where to listen on 127.0.0.1 (default 8787; 0 picks a free port)
   --agents DIR        the folder with the definitions (default agents)
   --persist DIR       where threads are kept (default .bobbin/state)
+  --local-model       answers come from a small real model on this machine
   --var NAME=VALUE    a variable of the Worker; may be given several times
   --help              this text
 
@@ -29,15 +31,20 @@ await main(async () => {
   }
   /** @type {import("./server.mjs").Server | undefined} */
   let server;
+  /** @type {import("./local-model.mjs").LocalModel | undefined} */
+  let model;
   const stop = async () => {
     await server?.stop();
+    await model?.stop();
     process.exit(0);
   };
   endWithNpm(stop);
   const tools = await setUp();
   const dist = await buildWorker(tools);
+  if (flags.localModel) model = await startLocalModel((line) => console.error(line));
   server = await startServer({
     ...flags,
+    vars: { ...flags.vars, ...(model && modelVars(model)) },
     tools,
     dist,
     log: (line) => console.log(line),
@@ -77,8 +84,16 @@ function readFlags(args) {
     agents: resolve(inCheckout("."), values.agents),
     persist: resolve(inCheckout("."), values.persist),
     vars,
+    localModel: values["local-model"],
   };
 }
+
+/**
+ * What leads the provider `openai` to the local model; the key of another provider must not reach it.
+ *
+ * @param {import("./local-model.mjs").LocalModel} model
+ */
+const modelVars = (model) => ({ OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "local" });
 
 /** @param {string[]} args */
 function parse(args) {
@@ -90,6 +105,7 @@ function parse(args) {
       port: { type: "string", default: "8787" },
       agents: { type: "string", default: "agents" },
       persist: { type: "string", default: ".bobbin/state" },
+      "local-model": { type: "boolean", default: false },
       var: { type: "string", multiple: true, default: [] },
       help: { type: "boolean", default: false },
     },

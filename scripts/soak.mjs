@@ -1,0 +1,77 @@
+// `npm run soak`: the crash sweeps of the engine, then the kill tests of the Worker, for as long as wanted and
+// from another seed each time. A failure names its seed; --seed starts there.
+
+import { randomInt } from "node:crypto";
+import { performance } from "node:perf_hooks";
+import { parseArgs } from "node:util";
+import { buildWorker } from "./build.mjs";
+import { Complaint, main, print, seconds, step } from "./run.mjs";
+import { setUp } from "./setup.mjs";
+import { cargoTest, nodeTest, workerTests } from "./suites.mjs";
+
+const HELP = `npm run soak -- [flags]
+
+  --minutes N    how long, half of it for the engine and half for the Worker (default 60)
+  --seed N       where chance starts (default: somewhere else each time)
+  --help         this text`;
+
+/** How long a thread is watched that must stay quiet. */
+const QUIET_SECONDS = "60";
+
+await main(async () => {
+  const flags = readFlags(process.argv.slice(2));
+  if (!flags) return console.log(HELP);
+  const { minutes, seed } = flags;
+  const started = performance.now();
+  print(`seed ${seed}; again: npm run soak -- --seed ${seed} --minutes ${minutes}`);
+  const tools = await setUp();
+  await buildWorker(tools);
+  const half = String(Math.round(minutes * 30));
+  // What runs beside the soaking itself: builds, the ordinary cases, the quiet minutes.
+  const limit = minutes / 2 + 45;
+
+  const engine = await step("engine: failures at every point", (note) =>
+    cargoTest(["--package", "bobbin", "--test", "engine"], {
+      note,
+      env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SOAK_SEED: String(seed) },
+      minutes: limit,
+    }),
+  );
+  const files = workerTests(["kill", "endings"]);
+  if (files.length === 0) throw new Complaint("There are no kill tests in tests/worker.");
+  const worker = await step("Worker: kills at every moment", (note) =>
+    nodeTest(tools.node, files, {
+      note,
+      env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SEED: String(seed), BOBBIN_QUIET_SECONDS: QUIET_SECONDS },
+      minutes: limit,
+    }),
+  );
+
+  const failed = engine.failed + worker.failed;
+  print(`\nseed ${seed}, ${seconds(started)} s`);
+  print(`${engine.passed + worker.passed} passed, ${failed} failed`);
+  if (failed > 0) process.exitCode = 1;
+});
+
+/** @param {string[]} args */
+function readFlags(args) {
+  const options = /** @type {const} */ ({
+    minutes: { type: "string", default: "60" },
+    seed: { type: "string" },
+    help: { type: "boolean", default: false },
+  });
+  /** @type {{ minutes: string, seed?: string, help: boolean }} */
+  let values;
+  try {
+    ({ values } = parseArgs({ args, strict: true, allowPositionals: false, options }));
+  } catch (error) {
+    throw new Complaint(`${/** @type {Error} */ (error).message}\n${HELP}`);
+  }
+  if (values.help) return undefined;
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) throw new Complaint(`--minutes is a number above 0, not “${values.minutes}”.`);
+  if (values.seed !== undefined && !/^\d{1,9}$/.test(values.seed)) {
+    throw new Complaint(`--seed is a number of up to 9 digits, not “${values.seed}”.`);
+  }
+  return { minutes, seed: Number(values.seed ?? randomInt(1e9)) };
+}
