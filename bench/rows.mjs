@@ -112,21 +112,19 @@ export async function toolStep(bench) {
   return [ratio("one tool step more", "ms", more, 1.3)];
 }
 
-/** What a thread's object has done with SQL so far. @param {Side} product @param {string} thread @returns {Promise<Counters>} */
-async function counters(product, thread) {
-  const { json } = await product.get(`/api/threads/${thread}/diagnostics`);
-  const { statements, rows_read: rowsRead, rows_written: rowsWritten } = json.sql ?? {};
-  if (statements === undefined) throw new Error(`diagnostics hold no SQL counters: ${JSON.stringify(json)}`);
-  return { statements, rowsRead, rowsWritten };
-}
+/** What a thread's object has done with SQL so far; asking adds nothing. @param {Side} product @param {string} thread @returns {Promise<Counters>} */
+const counters = async (product, thread) => (await product.get(`/api/threads/${thread}/diagnostics?counters`)).json;
 
-/** What `work` costs in SQL, the reading of the counters taken off. @param {Side} product @param {string} thread @param {() => Promise<unknown>} work @returns {Promise<Counters>} */
+/** What `work` costs in SQL. @param {Side} product @param {string} thread @param {() => Promise<unknown>} work @returns {Promise<Counters>} */
 async function cost(product, thread, work) {
-  const [a, b] = [await counters(product, thread), await counters(product, thread)];
+  const before = await counters(product, thread);
   await work();
-  const c = await counters(product, thread);
-  const of = (/** @type {keyof Counters} */ name) => c[name] - b[name] - (b[name] - a[name]);
-  return { statements: of("statements"), rowsRead: of("rowsRead"), rowsWritten: of("rowsWritten") };
+  const after = await counters(product, thread);
+  return {
+    statements: after.statements - before.statements,
+    rowsRead: after.rowsRead - before.rowsRead,
+    rowsWritten: after.rowsWritten - before.rowsWritten,
+  };
 }
 
 /** @param {string} what @param {Counters} counted @param {[number, number, number]} budgets @returns {Result[]} */
@@ -250,8 +248,7 @@ export async function newThread(bench) {
   for (let n = 0; n < 5; n++) {
     const thread = await bench.product.thread();
     await bench.product.post(thread, "", true);
-    const [a, b] = [await counters(bench.product, thread), await counters(bench.product, thread)];
-    statements.push(a.statements - (b.statements - a.statements));
+    statements.push((await counters(bench.product, thread)).statements);
   }
   return [
     ratio("new thread to first answer", "ms", values, 1.5),
