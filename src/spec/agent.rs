@@ -108,8 +108,8 @@ pub struct SessionTool {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(rename = "SessionTool", rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct SessionToolObject {
     /// The tool.
     name: String,

@@ -168,8 +168,8 @@ pub struct ToolEntry {
 }
 
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(rename = "ToolEntry", rename_all = "camelCase", deny_unknown_fields)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct ToolEntryObject {
     /// The tool.
     name: String,

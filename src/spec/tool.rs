@@ -18,8 +18,8 @@ pub struct Tool {
     pub name: String,
     /// What it does, when to use it, and what it returns. The model reads this.
     pub description: String,
-    /// JSON Schema of its arguments, an object at the top; without it there are none. The keywords that
-    /// [`schema`](super::schema) knows.
+    /// JSON Schema of its arguments, an object at the top; without it there are none. The keywords are a closed list:
+    /// the catalog says so where another is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub args: Option<Value>,

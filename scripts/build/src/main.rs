@@ -1,20 +1,26 @@
 //! Bobbin's build tool, run by the scripts in the folder above: one subcommand, one module.
 
 mod bindgen;
+mod catalog;
+mod schemas;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: bobbin-build <command>
   bindgen <input.wasm> <out folder>    generate the JavaScript side of the Worker's wasm
-  catalog <agents folder> <out file>   compile the definitions of a folder";
+  catalog [--strict] <agents folder> <out file>
+                                       compile the definitions of a folder; --strict: warnings count as errors
+  schemas [--check]                    write the JSON Schemas of definition files, or tell whether they are fresh";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args.as_slice() {
         ["bindgen", input, out] => bindgen::run(input.as_ref(), out.as_ref()),
-        // Replaced by the catalog compiler.
-        ["catalog", _agents, out] => std::fs::write(out, "{}").map_err(Into::into),
+        ["catalog", "--strict", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), true),
+        ["catalog", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), false),
+        ["schemas"] => schemas::run(false),
+        ["schemas", "--check"] => schemas::run(true),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -21,8 +21,11 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's: insertions, deletions and replacements.
+/// Insertions, deletions and replacements that lead from one to the other; two neighbours swapped count as one.
 fn distance(a: &str, b: &str) -> usize {
+    if are_swapped(a, b) {
+        return 1;
+    }
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, ca) in a.chars().enumerate() {
         let mut diagonal = i;
@@ -38,6 +41,15 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row.last().copied().unwrap_or_default()
+}
+
+fn are_swapped(a: &str, b: &str) -> bool {
+    let same_length = a.chars().count() == b.chars().count();
+    let differing: Vec<_> = a.chars().zip(b.chars()).enumerate().filter(|(_, (a, b))| a != b).collect();
+    match differing.as_slice() {
+        [(i, (a1, b1)), (j, (a2, b2))] => same_length && i + 1 == *j && a1 == b2 && a2 == b1,
+        _ => false,
+    }
 }
 
 /// What is wrong with the name of something that models may call: providers take these characters alone.

@@ -1,0 +1,174 @@
+//! `catalog`: compiles a folder of definitions into the one file that the Worker loads.
+//!
+//! Reads the files (`folder`), turns each into a definition (`text`, `shape`), validates them together
+//! (`bobbin::spec::validate`), and says everything that is wrong at once. With an error in it nothing is written.
+
+mod folder;
+mod settings;
+mod shape;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use bobbin::spec::Catalog;
+use bobbin::spec::validate::{Complaint, Kind, Severity, Sources, validate};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use settings::Diagnostics;
+
+/// Compiles `agents` into the file `out`. Complaints go to stderr; an error among them, or a warning where `strict`
+/// or the folder's settings make them count, is an error and leaves `out` as it was.
+pub(crate) fn run(agents: &Path, out: &Path, strict: bool) -> Result<()> {
+    let compiled = compile(agents, &bobbin::tools::names())?;
+    eprint!("{}", report(agents, &compiled.complaints));
+    let count =
+        |severity| compiled.complaints.iter().filter(|complaint| complaint.severity == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let strict = strict || compiled.diagnostics == Diagnostics::Strict;
+    let counts = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
+    if errors > 0 {
+        bail!("{counts}: the definitions were not compiled");
+    }
+    if strict && warnings > 0 {
+        bail!("{counts}: the definitions were not compiled, as warnings count here");
+    }
+    write(out, &compiled.catalog)
+}
+
+/// What a folder holds, and what is wrong with it.
+struct Compiled {
+    catalog: Catalog,
+    complaints: Vec<Complaint>,
+    diagnostics: Diagnostics,
+}
+
+fn compile(agents: &Path, natives: &[&str]) -> Result<Compiled> {
+    let mut reading = Reading::default();
+    let folder = folder::read(agents)?;
+    reading.complaints.extend(folder.complaints);
+    let diagnostics = match &folder.settings {
+        Some(text) => settings::read(text, &mut reading.complaints),
+        None => Diagnostics::default(),
+    };
+    for file in &folder.files {
+        reading.file(file);
+    }
+    let Reading { catalog, sources, partial, mut complaints } = reading;
+    let whole = |complaint: &Complaint| match partial.get(&complaint.file) {
+        Some(fields) => {
+            complaint.severity == Severity::Error && !fields.iter().any(|f| f == top(&complaint.field))
+        }
+        None => true,
+    };
+    complaints.extend(validate(&catalog, &sources, natives).into_iter().filter(whole));
+    complaints.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(Compiled { catalog, complaints, diagnostics })
+}
+
+/// The first step of a field's path: `tools` of `tools[0].name`.
+fn top(field: &str) -> &str {
+    field.split(['.', '[']).next().unwrap_or_default()
+}
+
+/// The definitions read so far.
+#[derive(Default)]
+struct Reading {
+    catalog: Catalog,
+    sources: Sources,
+    /// Files that were read without the fields that are wrong in them: what follows from that is not to be said.
+    partial: BTreeMap<String, Vec<String>>,
+    complaints: Vec<Complaint>,
+}
+
+impl Reading {
+    fn file(&mut self, file: &folder::File) {
+        let value = match text::read(&file.path, &file.text) {
+            Ok(value) => value,
+            Err(wrong) => {
+                self.sources.insert(file.kind, &file.name, &file.path);
+                self.complaints.push(wrong);
+                return;
+            }
+        };
+        match file.kind {
+            Kind::Model => {
+                self.definition(file, value, |catalog| &mut catalog.models, |model, name| model.name = name)
+            }
+            Kind::Prompt => {
+                self.definition(
+                    file,
+                    value,
+                    |catalog| &mut catalog.prompts,
+                    |prompt, name| prompt.name = name,
+                );
+            }
+            Kind::Tool => {
+                self.definition(file, value, |catalog| &mut catalog.tools, |tool, name| tool.name = name)
+            }
+            Kind::Agent => {
+                self.definition(file, value, |catalog| &mut catalog.agents, |agent, name| agent.name = name)
+            }
+        }
+    }
+
+    fn definition<T: DeserializeOwned + JsonSchema>(
+        &mut self,
+        file: &folder::File,
+        value: Value,
+        definitions: impl Fn(&mut Catalog) -> &mut BTreeMap<String, T>,
+        rename: impl Fn(&mut T, String),
+    ) {
+        let named = value.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        let name = named.unwrap_or(&file.name).to_owned();
+        if let Some(first) = self.sources.insert(file.kind, &name, &file.path) {
+            let message = format!("{first} is the {} \"{name}\" already", file.kind.noun());
+            return self.complain(file, "name", message);
+        }
+        let (definition, wrong) = shape::read::<T>(value);
+        if !wrong.is_empty() {
+            let fields = wrong.iter().map(|wrong| top(&wrong.field).to_owned()).collect();
+            self.partial.insert(file.path.clone(), fields);
+        }
+        for wrong in wrong {
+            self.complain(file, &wrong.field, wrong.message);
+        }
+        if let Some(mut definition) = definition {
+            rename(&mut definition, name.clone());
+            definitions(&mut self.catalog).insert(name, definition);
+        }
+    }
+
+    fn complain(&mut self, file: &folder::File, field: &str, message: String) {
+        let (file, field) = (file.path.clone(), field.to_owned());
+        self.complaints.push(Complaint { file, field, message, severity: Severity::Error });
+    }
+}
+
+/// All complaints, a line each, by file.
+fn report(agents: &Path, complaints: &[Complaint]) -> String {
+    let line = |complaint: &Complaint| format!("{}\n", agents.join(complaint.to_string()).display());
+    complaints.iter().map(line).collect()
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Renamed into place, so that a server that watches the file never reads half of it.
+fn write(out: &Path, catalog: &Catalog) -> Result<()> {
+    let json = serde_json::to_string(catalog)? + "\n";
+    if let Some(folder) = out.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let draft = out.with_extension(format!("{}.tmp", std::process::id()));
+    let written = fs::write(&draft, json).and_then(|()| fs::rename(&draft, out));
+    written.with_context(|| format!("cannot write {}", out.display()))
+}

@@ -1,0 +1,141 @@
+//! Which files a folder of definitions holds.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use bobbin::spec::validate::{Complaint, Kind, Severity};
+
+/// Settings of the folder as a whole.
+pub(super) const SETTINGS: &str = "bobbin.json";
+
+/// Folders of definitions that come with a later version.
+const LATER: [&str; 5] = ["hooks", "effects", "api", "providers", "handlers"];
+
+/// A file that holds a definition.
+pub(super) struct File {
+    /// What it defines.
+    pub(super) kind: Kind,
+    /// Its name without the extension.
+    pub(super) name: String,
+    /// Its path below the folder, with `/`.
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+/// A folder's contents.
+#[derive(Default)]
+pub(super) struct Folder {
+    pub(super) files: Vec<File>,
+    /// Text of `bobbin.json`.
+    pub(super) settings: Option<String>,
+    pub(super) complaints: Vec<Complaint>,
+}
+
+/// Reads a folder; what does not belong in it is complained about. Fails only when the folder itself cannot be read.
+pub(super) fn read(agents: &Path) -> Result<Folder> {
+    let mut folder = Folder::default();
+    let entries = entries(agents).with_context(|| format!("cannot read the folder {}", agents.display()))?;
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_folder = entry.path().is_dir();
+        match Kind::ALL.into_iter().find(|kind| kind.folder() == name) {
+            Some(kind) if is_folder => folder.definitions(kind, &entry.path()),
+            _ if is_folder && LATER.contains(&name.as_str()) => folder.later(&name, &entry.path()),
+            _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS, &entry.path()),
+            _ if is_readme(&name) => {}
+            _ => folder.stray(&name),
+        }
+    }
+    Ok(folder)
+}
+
+impl Folder {
+    fn definitions(&mut self, kind: Kind, path: &Path) {
+        let entries = match entries(path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                return self.complain(kind.folder(), format!("cannot be read: {error}"), Severity::Error);
+            }
+        };
+        for entry in entries {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            let path = format!("{}/{file}", kind.folder());
+            match name(kind, &entry) {
+                Some(name) => {
+                    if let Some(text) = self.text(&path, &entry.path()) {
+                        self.files.push(File { kind, name, path, text });
+                    }
+                }
+                None if is_readme(&file) => {}
+                None => self.stray(&path),
+            }
+        }
+    }
+
+    fn later(&mut self, name: &str, path: &Path) {
+        let holds = |entry: &DirEntry| !is_readme(&entry.file_name().to_string_lossy());
+        if entries(path).is_ok_and(|entries| entries.iter().any(holds)) {
+            self.complain(
+                name,
+                format!("definitions of {name} arrive with a later version"),
+                Severity::Error,
+            );
+        }
+    }
+
+    fn text(&mut self, path: &str, file: &Path) -> Option<String> {
+        let read = fs::read(file).map_err(|error| format!("cannot be read: {error}"));
+        let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()));
+        match text {
+            Ok(text) => Some(text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n")),
+            Err(message) => {
+                self.complain(path, message, Severity::Error);
+                None
+            }
+        }
+    }
+
+    fn stray(&mut self, path: &str) {
+        let (folder, file) = path.split_once('/').unwrap_or(("", path));
+        let message = match folder {
+            "prompts" => "not read: prompts are .md or .json files".to_owned(),
+            "" => {
+                let known = Kind::ALL.map(Kind::folder).join(", ");
+                format!("not read: definitions are in the folders {known}; settings in {SETTINGS}")
+            }
+            folder if file.ends_with(".md") => {
+                format!("not read: {folder} are .json files; only prompts may be .md")
+            }
+            folder => format!("not read: {folder} are .json files"),
+        };
+        self.complain(path, message, Severity::Warning);
+    }
+
+    fn complain(&mut self, path: &str, message: String, severity: Severity) {
+        self.complaints.push(Complaint { file: path.to_owned(), field: String::new(), message, severity });
+    }
+}
+
+/// The name of the definition in a file, if it can hold one of this kind.
+fn name(kind: Kind, entry: &DirEntry) -> Option<String> {
+    let path = entry.path();
+    let extension = path.extension().and_then(OsStr::to_str)?;
+    let fits = extension == "json" || (extension == "md" && kind == Kind::Prompt);
+    let name = path.file_stem().and_then(OsStr::to_str)?;
+    (fits && path.is_file() && !is_readme(&entry.file_name().to_string_lossy())).then(|| name.to_owned())
+}
+
+fn is_readme(file: &str) -> bool {
+    file.eq_ignore_ascii_case("readme.md")
+}
+
+/// What is in a folder, by name. Hidden files are left to their owners.
+fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.retain(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    entries.sort_by_key(DirEntry::file_name);
+    Ok(entries)
+}

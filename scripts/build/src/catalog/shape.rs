@@ -1,0 +1,229 @@
+//! Values as definitions, with everything that is wrong with their shape.
+//!
+//! serde stops at the first mistake. So what is wrong is taken out and the rest is read again, until nothing is wrong
+//! or nothing more can be taken out.
+
+use bobbin::spec::validate::nearest;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::Segment;
+
+const MISSING: &str = "required but missing";
+
+/// Something wrong in one field.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) field: String,
+    pub(super) message: String,
+}
+
+/// The definition, as far as it can be read, and what is wrong with it.
+pub(super) fn read<T: DeserializeOwned + JsonSchema>(mut value: Value) -> (Option<T>, Vec<Wrong>) {
+    let mut wrong = Vec::new();
+    let mut removed = Removed::default();
+    loop {
+        let error = match serde_path_to_error::deserialize::<_, T>(&value) {
+            Ok(definition) => return (Some(definition), wrong),
+            Err(error) => error,
+        };
+        let message = error.inner().to_string();
+        let mut path = steps(error.path().iter());
+        let missing = quoted(&message, "missing field `");
+        let unknown = quoted(&message, "unknown field `");
+        if let Some(name) = unknown
+            && path.last() != Some(&Step::Name(name.to_owned()))
+        {
+            path.push(Step::Name(name.to_owned()));
+        }
+        let mut reported = path.clone();
+        reported.extend(missing.map(|name| Step::Name(name.to_owned())));
+        // What is missing because it was taken out has been complained about.
+        if !(missing.is_some() && removed.has(&reported)) {
+            let field = removed.original(&reported);
+            wrong.push(Wrong {
+                message: friendly(&message, field.rsplit('.').next().unwrap_or_default()),
+                field,
+            });
+        }
+        if !removed.take(&mut value, path) {
+            wrong.extend(absent::<T>(&value, &wrong));
+            return (None, wrong);
+        }
+    }
+}
+
+/// The required fields of the whole that are not there and were not complained about.
+fn absent<T: JsonSchema>(value: &Value, wrong: &[Wrong]) -> Vec<Wrong> {
+    let schema = schemars::schema_for!(T);
+    let required =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let told = |name: &str| wrong.iter().any(|wrong| wrong.field.split(['.', '[']).next() == Some(name));
+    let absent = required.filter(|name| value.get(name).is_none() && !told(name));
+    absent.map(|name| Wrong { field: name.to_owned(), message: MISSING.to_owned() }).collect()
+}
+
+/// A step of a path into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Name(String),
+    Index(usize),
+}
+
+fn steps<'a>(segments: impl Iterator<Item = &'a Segment>) -> Vec<Step> {
+    let step = |segment: &Segment| match segment {
+        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Map { key } => Some(Step::Name(key.clone())),
+        Segment::Enum { variant } => Some(Step::Name(variant.clone())),
+        Segment::Unknown => None,
+    };
+    segments.map_while(step).collect()
+}
+
+fn words(path: &[Step]) -> String {
+    let mut out = String::new();
+    for step in path {
+        match step {
+            Step::Index(index) => out.push_str(&format!("[{index}]")),
+            Step::Name(name) if out.is_empty() => out.push_str(name),
+            Step::Name(name) => out.push_str(&format!(".{name}")),
+        }
+    }
+    out
+}
+
+/// What was taken out, by its path at the time.
+#[derive(Default)]
+struct Removed(Vec<Vec<Step>>);
+
+impl Removed {
+    /// Takes out what the path leads to, or the nearest thing around it that is there. Not the whole.
+    fn take(&mut self, value: &mut Value, mut path: Vec<Step>) -> bool {
+        while let Some(last) = path.last().cloned() {
+            let parent = path.get(..path.len() - 1).unwrap_or_default();
+            let holder = parent.iter().try_fold(&mut *value, |value, step| match step {
+                Step::Name(name) => value.get_mut(name),
+                Step::Index(index) => value.get_mut(index),
+            });
+            let taken = match (holder, last) {
+                (Some(Value::Object(object)), Step::Name(name)) => object.shift_remove(&name).is_some(),
+                (Some(Value::Array(items)), Step::Index(index)) if index < items.len() => {
+                    items.remove(index);
+                    true
+                }
+                _ => false,
+            };
+            if taken {
+                self.0.push(path);
+                return true;
+            }
+            path.pop();
+        }
+        false
+    }
+
+    fn has(&self, path: &[Step]) -> bool {
+        self.0.iter().any(|removed| removed == path)
+    }
+
+    /// A path in words, with indices as they are in the file: before anything was taken out.
+    fn original(&self, path: &[Step]) -> String {
+        let mut path = path.to_vec();
+        for removed in self.0.iter().rev() {
+            let Some((Step::Index(gone), parent)) = removed.split_last() else { continue };
+            if path.get(..parent.len()) == Some(parent)
+                && let Some(Step::Index(index)) = path.get_mut(parent.len())
+                && *index >= *gone
+            {
+                *index += 1;
+            }
+        }
+        words(&path)
+    }
+}
+
+fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
+    message.strip_prefix(before)?.split('`').next()
+}
+
+/// The names in backquotes after "expected".
+fn expected(message: &str) -> Vec<&str> {
+    let list = message.split_once("expected ").map(|(_, list)| list).unwrap_or_default();
+    list.split('`').skip(1).step_by(2).collect()
+}
+
+/// serde's message in words for the author of a file.
+fn friendly(message: &str, field: &str) -> String {
+    let known = expected(message);
+    if quoted(message, "missing field `").is_some() {
+        return MISSING.to_owned();
+    }
+    if let Some(name) = quoted(message, "unknown field `") {
+        let hint = match (known_elsewhere(name), nearest(name, &known)) {
+            (Some(hint), _) => hint.to_owned(),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => format!("there are {}", known.join(", ")),
+        };
+        return format!("unknown field; {hint}");
+    }
+    if let Some(name) = quoted(message, "unknown variant `") {
+        let hint = match (variant_elsewhere(field, name), nearest(name, &known)) {
+            (Some(hint), _) => format!("{hint}; there are {}", known.join(", ")),
+            (None, Some(near)) => format!("did you mean \"{near}\"?"),
+            (None, None) => format!("there are {}", known.join(", ")),
+        };
+        return format!("\"{name}\" is not known here; {hint}");
+    }
+    match message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected ")) {
+        Some((got, expected)) => format!("expected {expected}, got {got}"),
+        None => message.to_owned(),
+    }
+}
+
+/// Fields that people will try: those of the specification that come later, and those of other runtimes.
+fn known_elsewhere(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "temperature" | "topP" | "top_p" | "topK" | "maxTokens" | "max_tokens" | "stop" | "seed" => {
+            "settings of the provider's request go into `providerOptions`"
+        }
+        "apiKey" | "api_key" | "key" => {
+            "keys are never in files: name the variable that holds it in `apiKeyEnv`"
+        }
+        "baseURL" | "base_url" | "url" | "endpoint" => "the provider's address is `baseUrl`",
+        "parameters" | "inputSchema" | "input_schema" | "schema" => {
+            "the JSON Schema of a tool's arguments is `args`"
+        }
+        "system" | "systemPrompt" | "system_prompt" | "instructions" => "the system prompt is `prompt`",
+        "execute" | "handler" => "what runs is named in `run`",
+        "tenvs" => "use `variables` and `env`",
+        "endSessionTool" => "use `sessionStop`",
+        "failSessionTool" => "use `sessionFail`",
+        "statusTool" => "use `sessionStatus`",
+        "includedProviders" | "providerTools" | "uses" | "executionMode" | "executionProvider"
+        | "progressArgument" | "packageName" | "version" | "author" | "license" => {
+            "it arrives with a later version"
+        }
+        "includeTextResponse"
+        | "includeToolCalls"
+        | "includeErrors"
+        | "initUserMessageProperty"
+        | "initAttachmentsProperty" => "prompts as tools arrive with a later version",
+        "blocking" | "resumable" | "immediate" | "optional" | "receives_messages" | "maxInstances"
+        | "scopedEnv" => "subagents arrive with a later version",
+        _ => return None,
+    })
+}
+
+/// Values that people will try, in a field.
+fn variant_elsewhere(field: &str, name: &str) -> Option<&'static str> {
+    Some(match (field, name) {
+        ("provider", "test") => "the built-in model is `demo`",
+        ("provider", "anthropic" | "workers-ai" | "google") => "it arrives with a later version",
+        (
+            "provider",
+            "openrouter" | "groq" | "ollama" | "deepseek" | "mistral" | "azure" | "llama.cpp" | "vllm",
+        ) => "its API is that of `openai`, at a `baseUrl`",
+        (_, "code") => "code of your own arrives with a later version",
+        _ => return None,
+    })
+}

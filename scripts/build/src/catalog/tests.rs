@@ -1,0 +1,287 @@
+//! A folder of files in, complaints or a catalog out.
+
+use std::fs;
+
+use bobbin::spec::PromptText;
+use tempfile::TempDir;
+
+use super::*;
+
+const MODEL: (&str, &str) = ("models/fast.json", r#"{ "provider": "demo", "model": "demo" }"#);
+const PROMPT: (&str, &str) =
+    ("prompts/helper.md", "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\n---\n\nYou help.\n");
+const AGENT: (&str, &str) = ("agents/helper.json", r#"{ "sideA": { "prompt": "helper" } }"#);
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn compiled(files: &[(&str, &str)]) -> Compiled {
+    compile(folder(files).path(), &["clock"]).unwrap()
+}
+
+fn told(files: &[(&str, &str)]) -> Vec<String> {
+    compiled(files).complaints.iter().map(ToString::to_string).collect()
+}
+
+/// Complaints about one file beside a catalog with nothing wrong.
+fn told_of(path: &str, text: &str) -> Vec<String> {
+    told(&[MODEL, PROMPT, AGENT, (path, text)])
+}
+
+#[test]
+fn a_folder_becomes_a_catalog() {
+    let compiled = compiled(&[
+        MODEL,
+        PROMPT,
+        AGENT,
+        (
+            "prompts/tone.json",
+            r#"{ "$schema": "x", "name": "voice", "toolDescription": "d", "model": "fast", "prompt": "t" }"#,
+        ),
+        ("README.md", "about"),
+        ("prompts/README.md", "about"),
+        (".DS_Store", ""),
+    ]);
+    assert_eq!(compiled.complaints, []);
+    assert_eq!(compiled.catalog.prompts["helper"].prompt, PromptText::Text("You help.".into()));
+    assert_eq!(compiled.catalog.prompts["helper"].name, "helper");
+    assert!(compiled.catalog.prompts.contains_key("voice"), "a name in the file counts more than the file's");
+}
+
+#[test]
+fn front_matter_is_yaml_1_2_and_windows_line_ends_do_not_matter() {
+    let text = "\u{feff}---\r\n# a comment\r\ntoolDescription: >-\r\n  two\r\n  lines\r\nmodel: fast\r\nenv: { SAY: no, ON: \"1\" }\r\ntools: []\r\n---\r\nA\r\n---\r\nB\r\n";
+    let compiled = compiled(&[MODEL, ("prompts/p.md", text)]);
+    assert_eq!(compiled.complaints, []);
+    let prompt = &compiled.catalog.prompts["p"];
+    assert_eq!(prompt.tool_description, "two lines");
+    assert_eq!(prompt.env["SAY"], "no");
+    assert_eq!(prompt.prompt, PromptText::Text("A\n---\nB".into()));
+}
+
+#[test]
+fn text_that_is_no_json_or_yaml_is_reported_with_line_and_column() {
+    let cases = [
+        ("models/a.json", "{\n  \"provider\": \"demo\",\n}", "models/a.json:3:1: error: trailing comma"),
+        ("models/a.json", "", "models/a.json:1:1: error: EOF while parsing a value"),
+        ("models/a.json", "[]", "models/a.json: error: must hold an object"),
+        (
+            "models/a.json",
+            "{ \"model\": \"a\",\n  \"model\": \"b\" }",
+            "models/a.json:2:9: error: `model` is there twice",
+        ),
+        (
+            "prompts/a.md",
+            "no front matter",
+            "prompts/a.md:1:1: error: must begin with front matter: a line `---`, YAML, and another line `---`",
+        ),
+        (
+            "prompts/a.md",
+            "---\nmodel: fast\n",
+            "prompts/a.md:1:1: error: the front matter has no closing line `---`",
+        ),
+        ("prompts/a.md", "---\n- a\n---\n", "prompts/a.md: error: must hold an object"),
+    ];
+    for (path, text, expected) in cases {
+        assert_eq!(told_of(path, text), [expected]);
+    }
+    let wrong_yaml = [
+        ("---\nmodel: fast\n model: fast\n---\n", "prompts/a.md:3:"),
+        ("---\nmodel: fast\nmodel: slow\n---\n", "prompts/a.md:3:"),
+        ("---\nmodel: [fast\n---\n", "prompts/a.md:"),
+        ("---\nmodel: !!python/object fast\n---\n", "prompts/a.md:2:"),
+        ("---\na: &a [x]\nb: *c\n---\n", "prompts/a.md:3:"),
+    ];
+    for (text, expected) in wrong_yaml {
+        let told = told_of("prompts/a.md", text);
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{text:?}: {told:?}");
+    }
+}
+
+#[test]
+fn every_mistake_in_the_shape_of_a_file_is_reported() {
+    let file = r#"{ "toolDescription": 5, "modle": "fast", "prompt": [{ "type": "text" }, { "type": "text", "content": "x" }, { "type": "txt" }],
+        "includeChat": "yes", "tools": [{ "name": "clock" }, 7, { "name": "clock", "evn": {} }, 8],
+        "variables": [{ "name": "A", "type": "text" }, { "name": "B" }, { "name": "C", "type": "number" }] }"#;
+    assert_eq!(
+        told_of("prompts/a.json", file),
+        [
+            "prompts/a.json: error in toolDescription: expected a string, got integer `5`",
+            "prompts/a.json: error in modle: unknown field; did you mean `model`?",
+            "prompts/a.json: error in prompt[0].content: required but missing",
+            "prompts/a.json: error in prompt[2].type: \"txt\" is not known here; did you mean \"text\"?",
+            "prompts/a.json: error in includeChat: expected a boolean, got string \"yes\"",
+            "prompts/a.json: error in tools[1]: expected a name or an object, got integer `7`",
+            "prompts/a.json: error in tools[2].evn: unknown field; did you mean `env`?",
+            "prompts/a.json: error in tools[3]: expected a name or an object, got integer `8`",
+            "prompts/a.json: error in variables[1].type: required but missing",
+            "prompts/a.json: error in variables[2].type: \"number\" is not known here; there are text, secret",
+            "prompts/a.json: error in model: required but missing",
+        ]
+    );
+}
+
+#[test]
+fn what_people_will_try_is_answered() {
+    let cases = [
+        (
+            "models/a.json",
+            r#"{ "provider": "anthropic", "model": "x" }"#,
+            "provider: \"anthropic\" is not known here; it arrives with a later version; there are openai, demo",
+        ),
+        (
+            "models/a.json",
+            r#"{ "provider": "opnai", "model": "x" }"#,
+            "provider: \"opnai\" is not known here; did you mean \"openai\"?",
+        ),
+        (
+            "models/a.json",
+            r#"{ "provider": "demo", "model": "demo", "temperature": 1 }"#,
+            "temperature: unknown field; settings of the provider's request go into `providerOptions`",
+        ),
+        (
+            "models/a.json",
+            r#"{ "provider": "demo", "model": "demo", "apiKey": "sk" }"#,
+            "apiKey: unknown field; keys are never in files: name the variable that holds it in `apiKeyEnv`",
+        ),
+        (
+            "tools/a.json",
+            r#"{ "description": "d", "run": { "code": "a.ts" } }"#,
+            "run: \"code\" is not known here; code of your own arrives with a later version; there are native, http",
+        ),
+        (
+            "tools/a.json",
+            r#"{ "description": "d", "run": { "http": { "url": "https://a.example", "header": {} } } }"#,
+            "run.http.header: unknown field; did you mean `headers`?",
+        ),
+        (
+            "tools/a.json",
+            r#"{ "description": "d", "run": "clock" }"#,
+            "run: \"clock\" is not known here; there are native, http",
+        ),
+        (
+            "tools/a.json",
+            r#"{ "description": "d", "run": { "native": "clock" }, "timeoutMs": -1 }"#,
+            "timeoutMs: invalid value: integer `-1`, expected u64",
+        ),
+        (
+            "agents/a.json",
+            r#"{ "sideA": { "prompt": "helper", "maxstep": 3 } }"#,
+            "sideA.maxstep: unknown field; did you mean `maxSteps`?",
+        ),
+        ("agents/a.json", r#"{ "sideA": {} }"#, "sideA.prompt: required but missing"),
+    ];
+    for (path, text, expected) in cases {
+        assert_eq!(told_of(path, text), [format!("{path}: error in {expected}")]);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_causes_no_complaints_about_others() {
+    let told = told(&[MODEL, ("prompts/helper.md", "---\nx: [\n---\n"), AGENT]);
+    assert!(told.len() == 1 && told[0].starts_with("prompts/helper.md:"), "{told:?}");
+    // Nor does a field that is wrong cause one about what follows from its absence.
+    let prompt = (
+        "prompts/helper.json",
+        r#"{ "toolDescription": "d", "prompt": "x", "model": "fast", "includeChat": 1 }"#,
+    );
+    assert_eq!(self::told(&[MODEL, prompt]).len(), 1);
+}
+
+#[test]
+fn one_name_is_one_definition() {
+    let second = (
+        "prompts/helper.json",
+        r#"{ "toolDescription": "d", "prompt": "x", "model": "fast", "includeChat": true }"#,
+    );
+    assert_eq!(
+        told(&[MODEL, PROMPT, AGENT, second]),
+        ["prompts/helper.md: error in name: prompts/helper.json is the prompt \"helper\" already"]
+    );
+}
+
+#[test]
+fn what_does_not_belong_in_the_folder_is_reported() {
+    assert_eq!(
+        told_of("models/notes.txt", ""),
+        ["models/notes.txt: warning: not read: models are .json files"]
+    );
+    assert_eq!(
+        told_of("tools/a.md", ""),
+        ["tools/a.md: warning: not read: tools are .json files; only prompts may be .md"]
+    );
+    assert_eq!(
+        told_of("prompts/deep/a.md", ""),
+        ["prompts/deep: warning: not read: prompts are .md or .json files"]
+    );
+    assert_eq!(
+        told_of("promts/a.md", ""),
+        [
+            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents; settings in bobbin.json"
+        ]
+    );
+    assert_eq!(
+        told_of("hooks/a.json", "{}"),
+        ["hooks: error: definitions of hooks arrive with a later version"]
+    );
+    assert_eq!(told_of("hooks/.gitkeep", ""), [""; 0]);
+}
+
+#[test]
+fn nothing_is_written_while_there_is_an_error_and_the_output_is_the_same_each_time() {
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("new/catalog.json");
+    let fine = folder(&[MODEL, PROMPT, AGENT]);
+    run(fine.path(), &out, true).unwrap();
+    let first = fs::read(&out).unwrap();
+    assert_eq!(Catalog::from_json(std::str::from_utf8(&first).unwrap()).unwrap().agents.len(), 1);
+    run(fine.path(), &out, true).unwrap();
+    assert_eq!(fs::read(&out).unwrap(), first);
+
+    let wrong = folder(&[MODEL, PROMPT, ("agents/helper.json", "{}")]);
+    let error = run(wrong.path(), &out, false).unwrap_err().to_string();
+    assert_eq!(error, "1 error, 0 warnings: the definitions were not compiled");
+    assert_eq!(fs::read(&out).unwrap(), first);
+    assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+}
+
+#[test]
+fn warnings_count_where_the_folder_or_the_caller_says_so() {
+    let out = tempfile::tempdir().unwrap();
+    let out = out.path().join("catalog.json");
+    let stray = ("models/notes.txt", "");
+    let lax = folder(&[MODEL, PROMPT, AGENT, stray]);
+    run(lax.path(), &out, false).unwrap();
+    assert!(run(lax.path(), &out, true).is_err());
+    let strict = folder(&[MODEL, PROMPT, AGENT, stray, ("bobbin.json", r#"{ "diagnostics": "strict" }"#)]);
+    assert!(run(strict.path(), &out, false).is_err());
+    assert_eq!(
+        told_of("bobbin.json", r#"{ "diagnostic": "strict" }"#),
+        ["bobbin.json: error in diagnostic: unknown field; did you mean `diagnostics`?"]
+    );
+}
+
+#[test]
+fn complaints_are_printed_a_line_each() {
+    let compiled = compiled(&[MODEL, PROMPT, ("agents/helper.json", "{}"), ("models/notes.txt", "")]);
+    assert_eq!(
+        report(Path::new("agents"), &compiled.complaints),
+        "agents/agents/helper.json: error in sideA: required but missing\n\
+         agents/models/notes.txt: warning: not read: models are .json files\n"
+    );
+}
+
+#[test]
+fn the_sample_application_has_nothing_wrong_with_it() {
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents");
+    let compiled = compile(&agents, &bobbin::tools::names()).unwrap();
+    assert_eq!(compiled.complaints, []);
+    assert!(compiled.catalog.agents.contains_key("helper"));
+}

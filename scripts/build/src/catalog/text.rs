@@ -1,0 +1,156 @@
+//! Files as values: JSON, and Markdown with YAML front matter.
+
+use std::fmt;
+
+use bobbin::spec::validate::{Complaint, Severity};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// The value of a file. A Markdown file's body is the field `prompt`. `$schema`, which editors read, is left out.
+/// What is wrong comes with line and column, in the form that editors and terminals can jump to.
+pub(super) fn read(path: &str, text: &str) -> Result<Value, Complaint> {
+    let wrong = |wrong: Wrong| {
+        let file = match wrong.at {
+            Some((line, column)) => format!("{path}:{line}:{column}"),
+            None => path.to_owned(),
+        };
+        Complaint { file, field: String::new(), message: wrong.message, severity: Severity::Error }
+    };
+    let value = if path.ends_with(".md") { markdown(text) } else { json(text) };
+    match value.map_err(wrong)? {
+        Value::Object(mut object) => {
+            object.remove("$schema");
+            Ok(Value::Object(object))
+        }
+        _ => Err(wrong(Wrong { at: None, message: "must hold an object".to_owned() })),
+    }
+}
+
+struct Wrong {
+    at: Option<(u64, u64)>,
+    message: String,
+}
+
+fn json(text: &str) -> Result<Value, Wrong> {
+    serde_json::from_str(text).map(|Unique(value)| value).map_err(|error| {
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let message = error.to_string();
+        let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
+        // Lines are as editors count them; an error at the very end of a line has the column before it.
+        Wrong { at: Some((error.line() as u64, error.column().max(1) as u64)), message }
+    })
+}
+
+fn markdown(text: &str) -> Result<Value, Wrong> {
+    let missing = "must begin with front matter: a line `---`, YAML, and another line `---`";
+    let rest =
+        text.strip_prefix("---\n").ok_or_else(|| Wrong { at: Some((1, 1)), message: missing.to_owned() })?;
+    let (yaml, body) = split_at_fence(rest).ok_or_else(|| Wrong {
+        at: Some((1, 1)),
+        message: "the front matter has no closing line `---`".to_owned(),
+    })?;
+    let mut value = front_matter(yaml)?;
+    let body = body.trim();
+    if let Value::Object(fields) = &mut value {
+        match (fields.contains_key("prompt"), body.is_empty()) {
+            (true, true) => {}
+            (true, false) => {
+                let message = "`prompt` is both in the front matter and below it; keep one".to_owned();
+                return Err(Wrong { at: None, message });
+            }
+            (false, _) => drop(fields.insert("prompt".to_owned(), Value::String(body.to_owned()))),
+        }
+    }
+    Ok(value)
+}
+
+/// What is before and after the first line that is `---`.
+fn split_at_fence(text: &str) -> Option<(&str, &str)> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.len();
+        if line.trim_end() == "---" {
+            return Some((text.get(..start)?, text.get(end..)?));
+        }
+        start = end;
+    }
+    None
+}
+
+fn front_matter(yaml: &str) -> Result<Value, Wrong> {
+    if yaml.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    let options =
+        serde_saphyr::options! { strict_booleans: true, with_snippet: false, reject_unsupported_tags: true };
+    serde_saphyr::from_str_with_options(yaml, options).map(|Unique(value)| value).map_err(|error| {
+        // The front matter begins on the second line.
+        let at = error.location().filter(|at| at.line() > 0).map(|at| (at.line() + 1, at.column().max(1)));
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        let message = message
+            .split_once(": ")
+            .filter(|(place, _)| place.starts_with("line "))
+            .map_or(message, |(_, m)| m);
+        Wrong { at, message: message.to_owned() }
+    })
+}
+
+/// A value in which no object has the same property twice: the second would silently replace the first.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Unique, D::Error> {
+        struct AnyValue;
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a value")
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+                Ok(Value::Bool(value))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+                Ok(value.into())
+            }
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+            fn visit_none<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+                Unique::deserialize(deserializer).map(|Unique(value)| value)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(Unique(item)) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Value::Array(items))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+                let mut object = Map::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if object.contains_key(&name) {
+                        return Err(A::Error::custom(format_args!("`{name}` is there twice")));
+                    }
+                    let Unique(value) = map.next_value()?;
+                    object.insert(name, value);
+                }
+                Ok(Value::Object(object))
+            }
+        }
+        deserializer.deserialize_any(AnyValue).map(Unique)
+    }
+}
