@@ -10,6 +10,12 @@
 //! });
 //! ```
 
+mod arithmetic;
+mod dice;
+mod text;
+mod time;
+mod units;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -22,7 +28,19 @@ use crate::thread::NativeCall;
 pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
 
 /// The tools of this crate.
-const BUILT_IN: &[(&str, Native)] = &[("wait", wait)];
+const BUILT_IN: &[(&str, Native)] = &[
+    ("calculate", |call| now(arithmetic::calculate(&call.args))),
+    ("convert_units", |call| now(units::convert_units(&call.args))),
+    ("current_time", |call| now(time::current_time(&call.args, call.now_us))),
+    ("roll_dice", |call| now(dice::roll_dice(&call.args, call.random))),
+    ("text_statistics", |call| now(text::text_statistics(&call.args))),
+    ("wait", wait),
+];
+
+/// A result that needs no waiting.
+fn now(result: ToolResult) -> LocalBoxFuture<'static, ToolResult> {
+    Box::pin(std::future::ready(result))
+}
 
 thread_local! {
     /// Tools of embedding crates; filled once when the program starts.
