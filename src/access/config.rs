@@ -1,0 +1,297 @@
+//! The deployment's credentials, and who a request is from.
+
+use super::keys::Keys;
+use super::token::{self, Minted, PREFIX};
+use super::{Action, Caller, Scope, ThreadRef, Via};
+use crate::error::{Code, Error, Result};
+use crate::limits::{SECOND_US, TOKEN_TTL_S};
+
+/// A `BOBBIN_TOKEN_SECRET` shorter than this can be guessed.
+pub const MINIMUM_SECRET_BYTES: usize = 16;
+
+/// Who may use this deployment.
+#[derive(Clone, Debug)]
+pub struct Access {
+    keys: Keys,
+    token_secret: Option<Vec<u8>>,
+    open: bool,
+}
+
+/// What a request shows. A router passes the query's token only on `/stream` and `/events`, where a browser cannot set
+/// a header; there too an API key is not accepted, since addresses end up in logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential<'a> {
+    /// Nothing.
+    None,
+    /// The `authorization` header.
+    Header(&'a str),
+    /// The `token` of the query.
+    Query(&'a str),
+}
+
+impl Access {
+    /// Reads `BOBBIN_API_KEYS`, `BOBBIN_TOKEN_SECRET` and `BOBBIN_DEV`. With `BOBBIN_DEV=1` and no keys every request
+    /// is an admin's (behind [`dev_guard`](super::dev_guard)); with keys they are asked for, there too.
+    ///
+    /// # Errors
+    /// `internal` when a variable makes no sense: nothing is served then. The message names the entry, not the key.
+    pub fn from_vars(var: impl Fn(&str) -> Option<String>) -> Result<Access> {
+        let keys = Keys::parse(&var("BOBBIN_API_KEYS").unwrap_or_default())
+            .map_err(|error| Error::internal(format!("BOBBIN_API_KEYS: {error}.")))?;
+        let token_secret =
+            var("BOBBIN_TOKEN_SECRET").filter(|secret| !secret.is_empty()).map(String::into_bytes);
+        if token_secret.as_ref().is_some_and(|secret| secret.len() < MINIMUM_SECRET_BYTES) {
+            return Err(Error::internal(format!(
+                "BOBBIN_TOKEN_SECRET: it must have at least {MINIMUM_SECRET_BYTES} characters."
+            )));
+        }
+        let open = keys.is_empty() && var("BOBBIN_DEV").as_deref() == Some("1");
+        Ok(Access { keys, token_secret, open })
+    }
+
+    /// Who a request is from, at `now_us` (microseconds since 1970).
+    ///
+    /// # Errors
+    /// `unauthenticated`; the message never repeats what was shown.
+    pub fn authenticate(&self, credential: Credential<'_>, now_us: i64) -> Result<Caller> {
+        let development = || Caller { scope: Scope::Admin, via: Via::Development };
+        match credential {
+            Credential::None if self.open => Ok(development()),
+            Credential::None if self.keys.is_empty() => {
+                Err(unauthenticated("This deployment has no API keys.")
+                    .hint("Set the secret BOBBIN_API_KEYS, such as `<a long random key>=admin`."))
+            }
+            Credential::None => {
+                Err(unauthenticated("No credentials.").hint("Send `authorization: Bearer <key>`."))
+            }
+            Credential::Query(token) => self.token(token, now_us),
+            Credential::Header(header) => {
+                let given =
+                    header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+                let known = given.and_then(|(_, key)| self.keys.scope(key));
+                match (given, known) {
+                    (_, Some(scope)) => Ok(Caller { scope: scope.clone(), via: Via::Key }),
+                    (Some((_, token)), None) if token.starts_with(PREFIX) => self.token(token, now_us),
+                    // Clients send some key because they must have one.
+                    _ if self.open => Ok(development()),
+                    (Some(_), None) => Err(unauthenticated("The API key is not known.")),
+                    (None, None) => Err(unauthenticated("The authorization header is not `Bearer <key>`.")),
+                }
+            }
+        }
+    }
+
+    fn token(&self, token: &str, now_us: i64) -> Result<Caller> {
+        let secret =
+            self.token_secret.as_deref().ok_or_else(|| unauthenticated("The token is not valid."))?;
+        let (scope, expires_us) =
+            token::verify(secret, token, now_us).map_err(|error| unauthenticated(&error.to_string()))?;
+        Ok(Caller { scope, via: Via::Token { expires_us } })
+    }
+
+    /// Mints a token with a scope inside the caller's: an admin's for anything, an owner's for itself and its threads.
+    /// For the scope of a thread `thread_owner` is that thread's owner, looked up by the caller of this function (an
+    /// admin's need not be). `ttl_s` is its life in seconds, at most [`TOKEN_TTL_S`]; `now_us` the time in
+    /// microseconds since 1970.
+    ///
+    /// # Errors
+    /// `forbidden` for a token's bearer and a scope outside the caller's, `thread_not_found` for a thread that is not
+    /// the caller's, `invalid_field` for a wrong life.
+    pub fn mint(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        thread_owner: Option<&str>,
+        ttl_s: u64,
+        now_us: i64,
+    ) -> Result<Minted> {
+        caller.may(&Action::MintToken, None)?;
+        match (&caller.scope, scope) {
+            (Scope::Admin, _) => {}
+            (Scope::Owner(_), Scope::Thread(id)) => {
+                caller.may(&Action::ReadThread, Some(ThreadRef { id, owner: thread_owner }))?;
+            }
+            (own, asked) if own == asked => {}
+            (own, _) => {
+                return Err(Error::new(Code::Forbidden, "A token's scope lies inside its minter's.")
+                    .hint(format!("The key's scope is `{own}`.")));
+            }
+        }
+        let ttl_s = i64::try_from(ttl_s)
+            .ok()
+            .filter(|ttl| *ttl > 0 && ttl.unsigned_abs() <= TOKEN_TTL_S)
+            .ok_or_else(|| {
+                Error::field("ttl", format!("`ttl` is a whole number of seconds from 1 to {TOKEN_TTL_S}."))
+            })?;
+        let secret = self.token_secret.as_deref().ok_or_else(|| {
+            Error::new(Code::Forbidden, "This deployment mints no tokens.")
+                .hint("Set the secret BOBBIN_TOKEN_SECRET to a long random text.")
+        })?;
+        Ok(token::mint(secret, scope, now_us.div_euclid(SECOND_US) + ttl_s))
+    }
+}
+
+fn unauthenticated(message: &str) -> Error {
+    Error::new(Code::Unauthenticated, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_US: i64 = 1_795_300_000_500_000;
+    const SECRET: &str = "a secret of the tests";
+
+    fn access(vars: &[(&str, &str)]) -> Result<Access> {
+        Access::from_vars(|name| vars.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    fn served() -> Access {
+        access(&[
+            ("BOBBIN_API_KEYS", "root-key=admin,alices-key=owner:alice,threads-key=thread:t1"),
+            ("BOBBIN_TOKEN_SECRET", SECRET),
+        ])
+        .unwrap()
+    }
+
+    fn by(access: &Access, key: &str) -> Caller {
+        access.authenticate(Credential::Header(&format!("Bearer {key}")), NOW_US).unwrap()
+    }
+
+    #[test]
+    fn a_key_is_who_it_says() {
+        let access = served();
+        for (header, scope) in [
+            ("Bearer root-key", "admin"),
+            ("bearer alices-key", "owner:alice"),
+            ("BEARER threads-key", "thread:t1"),
+        ] {
+            let caller = access.authenticate(Credential::Header(header), NOW_US).unwrap();
+            assert_eq!(
+                (caller.scope.to_string().as_str(), caller.via, caller.expires_us()),
+                (scope, Via::Key, None)
+            );
+        }
+        for header in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer  root-key",
+            "Bearer root-key ",
+            "root-key",
+            "Basic root-key",
+            "Bearer root-ke",
+            "Bearer wrong",
+        ] {
+            let error = access.authenticate(Credential::Header(header), NOW_US).unwrap_err();
+            assert_eq!(error.code, Code::Unauthenticated, "{header:?}");
+            assert!(!format!("{error:?}").contains("root-ke"), "{error:?}");
+        }
+        assert_eq!(access.authenticate(Credential::None, NOW_US).unwrap_err().message, "No credentials.");
+        assert!(access.authenticate(Credential::Query("root-key"), NOW_US).is_err(), "no key in an address");
+    }
+
+    #[test]
+    fn without_keys_nothing_is_served_but_in_development() {
+        for vars in
+            [&[][..], &[("BOBBIN_API_KEYS", " , ")], &[("BOBBIN_DEV", "0")], &[("BOBBIN_DEV", "true")]]
+        {
+            let access = access(vars).unwrap();
+            for credential in [Credential::None, Credential::Header("Bearer x"), Credential::Query("x")] {
+                let error = access.authenticate(credential, NOW_US).unwrap_err();
+                assert_eq!(error.code, Code::Unauthenticated, "{vars:?} {credential:?}");
+            }
+        }
+        let open = access(&[("BOBBIN_DEV", "1")]).unwrap();
+        for credential in [Credential::None, Credential::Header("Bearer x"), Credential::Header("x")] {
+            let caller = open.authenticate(credential, NOW_US).unwrap();
+            assert_eq!((caller.scope, caller.via), (Scope::Admin, Via::Development));
+        }
+        assert!(
+            open.authenticate(Credential::Query("x"), NOW_US).is_err(),
+            "a wrong token is wrong everywhere"
+        );
+        assert!(open.authenticate(Credential::Header("Bearer bbt_x.y"), NOW_US).is_err());
+        let closed = access(&[("BOBBIN_DEV", "1"), ("BOBBIN_API_KEYS", "k=admin")]).unwrap();
+        assert!(closed.authenticate(Credential::None, NOW_US).is_err(), "keys that are set are asked for");
+    }
+
+    #[test]
+    fn variables_that_make_no_sense_serve_nothing() {
+        for (vars, message) in [
+            (
+                ("BOBBIN_API_KEYS", "k1=admin,hush"),
+                "BOBBIN_API_KEYS: entry 2 has no scope: write `key=scope`.",
+            ),
+            (("BOBBIN_TOKEN_SECRET", "hush"), "BOBBIN_TOKEN_SECRET: it must have at least 16 characters."),
+        ] {
+            let error = access(&[vars, ("BOBBIN_DEV", "1")]).unwrap_err();
+            assert_eq!((error.code, error.message.as_str()), (Code::Internal, message));
+        }
+    }
+
+    #[test]
+    fn a_token_is_good_for_its_scope_and_its_time() {
+        let access = served();
+        let scope = Scope::Thread("t1".into());
+        let minted = access.mint(&by(&access, "alices-key"), &scope, Some("alice"), 60, NOW_US).unwrap();
+        assert_eq!(minted.expires_at, 1_795_300_060);
+        let end_us = 1_795_300_060_000_000;
+        let bearer = format!("Bearer {}", minted.token);
+        for credential in [Credential::Header(&bearer), Credential::Query(&minted.token)] {
+            let caller = access.authenticate(credential, NOW_US).unwrap();
+            assert_eq!(caller, Caller { scope: scope.clone(), via: Via::Token { expires_us: end_us } });
+            assert_eq!(caller.expires_us(), Some(end_us));
+            let error = access.authenticate(credential, end_us).unwrap_err();
+            assert_eq!(
+                (error.code, error.message.as_str()),
+                (Code::Unauthenticated, "The token has expired.")
+            );
+        }
+        let other = self::access(&[("BOBBIN_TOKEN_SECRET", "another secret of the tests")]).unwrap();
+        assert_eq!(
+            other.authenticate(Credential::Query(&minted.token), NOW_US).unwrap_err().message,
+            "The token is not valid."
+        );
+        let json = serde_json::to_value(&minted).unwrap();
+        assert_eq!((&json["scope"], &json["expires_at"]), (&"thread:t1".into(), &1_795_300_060_i64.into()));
+    }
+
+    #[test]
+    fn a_tokens_scope_lies_inside_its_minters() {
+        let access = served();
+        let ok = None;
+        let (forbidden, hidden) = (Some(Code::Forbidden), Some(Code::ThreadNotFound));
+        for (key, scope, owner, expected) in [
+            ("root-key", "admin", None, ok),
+            ("root-key", "owner:bob", None, ok),
+            ("root-key", "thread:t9", None, ok),
+            ("alices-key", "owner:alice", None, ok),
+            ("alices-key", "thread:t1", Some("alice"), ok),
+            ("alices-key", "thread:t1", Some("bob"), hidden),
+            ("alices-key", "thread:t1", None, hidden),
+            ("alices-key", "owner:bob", None, forbidden),
+            ("alices-key", "admin", None, forbidden),
+            ("threads-key", "thread:t1", Some("alice"), forbidden),
+        ] {
+            let minted = access.mint(&by(&access, key), &scope.parse().unwrap(), owner, 60, NOW_US);
+            assert_eq!(minted.err().map(|error| error.code), expected, "{key} {scope} {owner:?}");
+        }
+    }
+
+    #[test]
+    fn no_token_without_a_secret_beyond_an_hour_or_from_a_token() {
+        let access = served();
+        let admin = by(&access, "root-key");
+        for ttl_s in [0, 3_601, u64::MAX] {
+            let error = access.mint(&admin, &Scope::Admin, None, ttl_s, NOW_US).unwrap_err();
+            assert_eq!((error.code, error.field.as_deref()), (Code::InvalidField, Some("ttl")), "{ttl_s}");
+        }
+        let minted = access.mint(&admin, &Scope::Admin, None, 3_600, NOW_US).unwrap();
+        let bearer = by(&access, &minted.token);
+        let error = access.mint(&bearer, &Scope::Admin, None, 60, NOW_US).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (Code::Forbidden, "A token mints no token."));
+        let without = self::access(&[("BOBBIN_API_KEYS", "root-key=admin")]).unwrap();
+        assert_eq!(without.mint(&admin, &Scope::Admin, None, 60, NOW_US).unwrap_err().code, Code::Forbidden);
+    }
+}

@@ -1,0 +1,272 @@
+//! Who may do what (design §7): API keys with a scope, tokens for browsers that are minted from them, and what each
+//! scope allows. Pure: values in, decisions out; the Worker reads the variables and the request, an object compares
+//! the caller's scope with its own owner.
+
+mod config;
+mod guard;
+mod keys;
+mod scope;
+mod token;
+
+pub use config::{Access, Credential, MINIMUM_SECRET_BYTES};
+pub use guard::{Body, DevRequest, dev_guard};
+pub use scope::Scope;
+pub use token::Minted;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Error, Result};
+
+/// Who sent a request. It crosses to an object as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// What the credentials are good for.
+    pub scope: Scope,
+    /// What the credentials were.
+    pub via: Via,
+}
+
+/// What a caller's credentials were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// An entry of `BOBBIN_API_KEYS`.
+    Key,
+    /// A browser token.
+    Token {
+        /// When it ends, microseconds since 1970; a stream that it opened ends with it.
+        expires_us: i64,
+    },
+    /// None: a development server without keys.
+    Development,
+}
+
+/// What somebody wants to do. The first five concern one thread and are decided with its [`ThreadRef`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Read the thread, its messages and logs.
+    ReadThread,
+    /// Follow it as it happens.
+    Stream,
+    /// Send it a message.
+    Send,
+    /// Stop its run, or have it go on.
+    StopContinue,
+    /// Change, terminate or delete it; edit or delete its messages.
+    Manage,
+    /// Create a thread that will have this owner.
+    CreateThread {
+        /// The owner; `None` for a thread without one.
+        user_id: Option<&'a str>,
+    },
+    /// List the threads of this owner.
+    ListThreads {
+        /// The owner; `None` for the threads without one.
+        user_id: Option<&'a str>,
+    },
+    /// List the owners of all threads.
+    ListOwners,
+    /// Mint a browser token.
+    MintToken,
+    /// See which agents there are.
+    Catalog,
+}
+
+/// A thread, as far as permission goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadRef<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its owner (`user_id`), if it has one.
+    pub owner: Option<&'a str>,
+}
+
+impl Caller {
+    /// A caller who may do everything.
+    pub fn admin() -> Caller {
+        Caller { scope: Scope::Admin, via: Via::Key }
+    }
+
+    /// The owner that the caller is: who creates and lists without naming an owner means this one. `None` for an admin,
+    /// who is nobody in particular, and for a thread's credentials.
+    pub fn owner(&self) -> Option<&str> {
+        match &self.scope {
+            Scope::Owner(id) => Some(id),
+            Scope::Admin | Scope::Thread(_) => None,
+        }
+    }
+
+    /// When the credentials end, microseconds since 1970; `None` when they do not.
+    pub fn expires_us(&self) -> Option<i64> {
+        match self.via {
+            Via::Token { expires_us } => Some(expires_us),
+            Via::Key | Via::Development => None,
+        }
+    }
+
+    /// Whether the caller may do this. An action on a thread needs the thread.
+    ///
+    /// # Errors
+    /// `thread_not_found` for a thread that is not the caller's: nobody learns that it exists. `forbidden` for
+    /// everything else that the scope does not allow.
+    pub fn may(&self, action: &Action<'_>, thread: Option<ThreadRef<'_>>) -> Result<()> {
+        let allowed = match action {
+            Action::ReadThread | Action::Stream | Action::Send | Action::StopContinue | Action::Manage => {
+                if !thread.is_some_and(|thread| self.reaches(thread)) {
+                    return Err(not_found(thread));
+                }
+                *action != Action::Manage || !matches!(self.scope, Scope::Thread(_))
+            }
+            Action::CreateThread { user_id } | Action::ListThreads { user_id } => match &self.scope {
+                Scope::Admin => true,
+                Scope::Owner(own) => *user_id == Some(own.as_str()),
+                Scope::Thread(_) => false,
+            },
+            Action::ListOwners => self.scope == Scope::Admin,
+            Action::MintToken => {
+                !matches!(self.scope, Scope::Thread(_)) && !matches!(self.via, Via::Token { .. })
+            }
+            Action::Catalog => !matches!(self.scope, Scope::Thread(_)),
+        };
+        if allowed { Ok(()) } else { Err(self.forbidden(action)) }
+    }
+
+    fn reaches(&self, thread: ThreadRef<'_>) -> bool {
+        match &self.scope {
+            Scope::Admin => true,
+            Scope::Owner(own) => thread.owner == Some(own),
+            Scope::Thread(own) => thread.id == own,
+        }
+    }
+
+    fn forbidden(&self, action: &Action<'_>) -> Error {
+        let (scope, via) = (&self.scope, self.via);
+        let error = match action {
+            Action::MintToken if matches!(via, Via::Token { .. }) => {
+                return Error::new(Code::Forbidden, "A token mints no token.").hint("Use an API key.");
+            }
+            Action::CreateThread { .. } if self.owner().is_some() => {
+                "These credentials create threads only for their own owner."
+            }
+            Action::ListThreads { .. } if self.owner().is_some() => {
+                "These credentials list only the threads of their own owner."
+            }
+            _ => "These credentials do not allow this.",
+        };
+        let error = Error::new(Code::Forbidden, error).hint(format!("Their scope is `{scope}`."));
+        match action {
+            Action::CreateThread { user_id: Some(_) } | Action::ListThreads { user_id: Some(_) } => {
+                Error { field: Some("user_id".to_owned()), ..error }
+            }
+            _ => error,
+        }
+    }
+}
+
+fn not_found(thread: Option<ThreadRef<'_>>) -> Error {
+    let message = match thread {
+        Some(thread) => format!("There is no thread {}.", thread.id),
+        None => "There is no such thread.".to_owned(),
+    };
+    Error::new(Code::ThreadNotFound, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(scope: &str) -> Caller {
+        Caller { scope: scope.parse().unwrap(), via: Via::Key }
+    }
+
+    const MINE: ThreadRef<'_> = ThreadRef { id: "t1", owner: Some("alice") };
+    const OTHERS: ThreadRef<'_> = ThreadRef { id: "t2", owner: Some("bob") };
+    const NOBODYS: ThreadRef<'_> = ThreadRef { id: "t3", owner: None };
+
+    #[test]
+    fn what_each_scope_may_do_with_a_thread() {
+        let ok = None;
+        let (hidden, forbidden) = (Some(Code::ThreadNotFound), Some(Code::Forbidden));
+        let everyday = [Action::ReadThread, Action::Stream, Action::Send, Action::StopContinue];
+        // (scope, thread, everyday actions, managing)
+        for (scope, thread, using, managing) in [
+            ("admin", MINE, ok, ok),
+            ("admin", NOBODYS, ok, ok),
+            ("owner:alice", MINE, ok, ok),
+            ("owner:alice", OTHERS, hidden, hidden),
+            ("owner:alice", NOBODYS, hidden, hidden),
+            ("thread:t1", MINE, ok, forbidden),
+            ("thread:t1", OTHERS, hidden, hidden),
+            ("thread:t3", NOBODYS, ok, forbidden),
+        ] {
+            let outcome = |action| caller(scope).may(action, Some(thread)).err().map(|error| error.code);
+            for action in &everyday {
+                assert_eq!(outcome(action), using, "{scope} {thread:?} {action:?}");
+            }
+            assert_eq!(outcome(&Action::Manage), managing, "{scope} {thread:?}");
+        }
+        for scope in ["admin", "owner:alice", "thread:t1"] {
+            let error = caller(scope).may(&Action::ReadThread, None).unwrap_err();
+            assert_eq!(error.code, Code::ThreadNotFound, "an action on a thread needs the thread");
+        }
+    }
+
+    #[test]
+    fn what_each_scope_may_do_without_a_thread() {
+        let own = Some("alice");
+        for (action, allowed) in [
+            (Action::CreateThread { user_id: own }, ["admin", "owner:alice"].as_slice()),
+            (Action::CreateThread { user_id: Some("bob") }, &["admin", "owner:bob"]),
+            (Action::CreateThread { user_id: None }, &["admin"]),
+            (Action::ListThreads { user_id: own }, &["admin", "owner:alice"]),
+            (Action::ListThreads { user_id: None }, &["admin"]),
+            (Action::ListOwners, &["admin"]),
+            (Action::MintToken, &["admin", "owner:alice", "owner:bob"]),
+            (Action::Catalog, &["admin", "owner:alice", "owner:bob"]),
+        ] {
+            for scope in ["admin", "owner:alice", "owner:bob", "thread:t1"] {
+                let outcome = caller(scope).may(&action, None);
+                assert_eq!(outcome.is_ok(), allowed.contains(&scope), "{scope} {action:?}");
+                if let Err(error) = outcome {
+                    assert_eq!(error.code, Code::Forbidden, "{scope} {action:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_mints_no_token() {
+        for scope in ["admin", "owner:alice"] {
+            let caller = Caller { via: Via::Token { expires_us: 1 }, ..caller(scope) };
+            assert_eq!(caller.may(&Action::MintToken, None).unwrap_err().message, "A token mints no token.");
+            assert!(caller.may(&Action::Catalog, None).is_ok());
+        }
+        assert!(Caller { via: Via::Development, ..Caller::admin() }.may(&Action::MintToken, None).is_ok());
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_wrong_and_no_more() {
+        let error =
+            caller("owner:alice").may(&Action::CreateThread { user_id: Some("bob") }, None).unwrap_err();
+        assert_eq!(error.message, "These credentials create threads only for their own owner.");
+        assert_eq!(
+            (error.field.as_deref(), error.hint.as_deref()),
+            (Some("user_id"), Some("Their scope is `owner:alice`."))
+        );
+        let error = caller("owner:alice").may(&Action::Manage, Some(OTHERS)).unwrap_err();
+        assert_eq!((error.message.as_str(), error.hint), ("There is no thread t2.", None));
+    }
+
+    #[test]
+    fn a_caller_survives_the_way_to_an_object() {
+        for via in [Via::Key, Via::Token { expires_us: 1_795_300_000_000_000 }, Via::Development] {
+            for scope in ["admin", "owner:a:b c", "thread:t1"] {
+                let caller = Caller { via, ..caller(scope) };
+                let json = serde_json::to_string(&caller).unwrap();
+                assert_eq!(serde_json::from_str::<Caller>(&json).unwrap(), caller, "{json}");
+            }
+        }
+        assert_eq!(caller("owner:alice").owner(), Some("alice"));
+        assert_eq!((caller("admin").owner(), caller("thread:t1").owner()), (None, None));
+    }
+}

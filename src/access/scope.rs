@@ -1,0 +1,95 @@
+//! What credentials are good for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// `admin`, `owner:<id>` or `thread:<id>`; written so in keys, tokens and JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Scope {
+    /// Everything.
+    Admin,
+    /// One owner's threads: theirs, and those they create.
+    Owner(String),
+    /// One thread: reading, streaming, sending, stopping and continuing it.
+    Thread(String),
+}
+
+/// A text that is no scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a scope is `admin`, `owner:<id>` or `thread:<id>`")]
+pub struct NoScope;
+
+impl FromStr for Scope {
+    type Err = NoScope;
+
+    fn from_str(text: &str) -> Result<Scope, NoScope> {
+        // An id is any text that can be typed into a variable and found in a log.
+        let valid = |id: &str| !id.is_empty() && id.trim() == id && !id.contains(char::is_control);
+        match text.split_once(':') {
+            None if text == "admin" => Ok(Scope::Admin),
+            Some(("owner", id)) if valid(id) => Ok(Scope::Owner(id.to_owned())),
+            Some(("thread", id)) if valid(id) => Ok(Scope::Thread(id.to_owned())),
+            _ => Err(NoScope),
+        }
+    }
+}
+
+impl TryFrom<String> for Scope {
+    type Error = NoScope;
+
+    fn try_from(text: String) -> Result<Scope, NoScope> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::Admin => f.write_str("admin"),
+            Scope::Owner(id) => write!(f, "owner:{id}"),
+            Scope::Thread(id) => write!(f, "thread:{id}"),
+        }
+    }
+}
+
+impl From<Scope> for String {
+    fn from(scope: Scope) -> String {
+        scope.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_read_as_they_are_written() {
+        for (text, scope) in [
+            ("admin", Scope::Admin),
+            ("owner:alice", Scope::Owner("alice".into())),
+            ("owner:o:1=2", Scope::Owner("o:1=2".into())),
+            ("thread:6f0c", Scope::Thread("6f0c".into())),
+        ] {
+            assert_eq!(text.parse(), Ok(scope.clone()));
+            assert_eq!(scope.to_string(), text);
+        }
+        for text in [
+            "",
+            "Admin",
+            "admin:",
+            "admin:x",
+            "owner",
+            "owner:",
+            "owner: a",
+            "owner:a\n",
+            "thread:",
+            "user:a",
+            " admin",
+        ] {
+            assert_eq!(text.parse::<Scope>(), Err(NoScope), "{text:?}");
+        }
+    }
+}
