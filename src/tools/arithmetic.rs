@@ -10,7 +10,7 @@ const LENGTH: usize = 1_000;
 const DEPTH: usize = 50;
 
 /// The value of `expression`: `+ - * / % ^`, brackets, the constants `pi` and `e`, and a few functions of school.
-pub fn calculate(args: &Value) -> ToolResult {
+pub(super) fn calculate(args: &Value) -> ToolResult {
     let Some(expression) = args.get("expression").and_then(Value::as_str) else {
         return ToolResult::error("expression: required but missing.");
     };

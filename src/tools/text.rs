@@ -8,7 +8,7 @@ use crate::spec::message::ToolResult;
 const READING_SPEED: usize = 240;
 
 /// Characters, words, sentences, lines and the time to read `text`; with `find`, also how often that occurs in it.
-pub fn text_statistics(args: &Value) -> ToolResult {
+pub(super) fn text_statistics(args: &Value) -> ToolResult {
     let Some(text) = args.get("text").and_then(Value::as_str) else {
         return ToolResult::error("text: required but missing.");
     };

@@ -12,6 +12,7 @@ mod random;
 mod render;
 mod rng;
 mod schema;
+mod schemas;
 mod suite;
 mod template;
 mod validate;

@@ -96,7 +96,7 @@ fn nested(rng: &mut Rng, depth: usize, into: &mut Map<String, Value>) {
 fn agrees_with_a_full_implementation_on_generated_cases() {
     let mut rng = Rng(20_261_121);
     let (mut valid, mut invalid) = (0, 0);
-    for case in 0..6_000 {
+    for case in 0..2_500 {
         let schema = schema(&mut rng, 3);
         let reference = jsonschema::draft202012::new(&schema).unwrap();
         for _ in 0..12 {
@@ -108,7 +108,7 @@ fn agrees_with_a_full_implementation_on_generated_cases() {
         }
     }
     // Neither answer may be so rare that the comparison says nothing about it.
-    assert!(valid > 10_000 && invalid > 10_000, "{valid} valid, {invalid} invalid");
+    assert!(valid > 5_000 && invalid > 5_000, "{valid} valid, {invalid} invalid");
 }
 
 #[test]
