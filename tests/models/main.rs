@@ -29,7 +29,8 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Reply, Provi
     Ok(builder.finish())
 }
 
-/// Decodes an answer whole, byte by byte, and cut in two at every byte, with every kind of line end.
+/// Decodes an answer whole, byte by byte, and cut in two at every byte, with every kind of line end (the longer ones
+/// are cut in two with one kind only: the time grows with the square of their length).
 fn decode_in_every_way((name, text): Fixture) -> Result<Reply, ProviderError> {
     let expected = decode([text.as_bytes()]);
     for line_end in ["\n", "\r\n", "\r"] {
@@ -37,6 +38,9 @@ fn decode_in_every_way((name, text): Fixture) -> Result<Reply, ProviderError> {
         let bytes = text.as_bytes();
         assert_eq!(decode(bytes.chunks(1)), expected, "{name} byte by byte, line end {line_end:?}");
         assert_eq!(decode(bytes.chunks(7)), expected, "{name} in sevens, line end {line_end:?}");
+        if bytes.len() > 1000 && line_end != "\r\n" {
+            continue;
+        }
         for at in 0..=bytes.len() {
             let (left, right) = bytes.split_at(at);
             assert_eq!(decode([left, right]), expected, "{name} cut at {at}, line end {line_end:?}");
