@@ -230,7 +230,7 @@ export async function manyThreads(bench) {
     );
     return (side.processorMs() - before) / (THREADS * TURNS);
   };
-  const values = await interleaved("50 threads × 10 turns", bench.times(5), {
+  const values = await interleaved("50 threads × 10 turns", bench.times(3), {
     product: () => round(bench.product),
     floor: () => round(bench.floor),
   });

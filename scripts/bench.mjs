@@ -34,7 +34,7 @@ await main(async () => {
     product: product.side,
     floor: floor.side,
     model,
-    times: (/** @type {number} */ samples) => (flags.quick ? Math.max(3, Math.ceil(samples / 8)) : samples),
+    times: (/** @type {number} */ samples) => (flags.quick ? Math.max(2, Math.ceil(samples / 8)) : samples),
     restartProduct: product.restart,
   };
   /** @type {import("../bench/rows.mjs").Result[]} */

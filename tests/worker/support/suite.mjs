@@ -130,7 +130,7 @@ export class Suite {
    * @param {() => Promise<void>} body
    * @param {number} [withinMs]
    */
-  test(name, body, withinMs = 120_000) {
+  test(name, body, withinMs = 120_000 + QUIET_MS) {
     test(name, { timeout: withinMs }, async () => {
       try {
         await body();
