@@ -187,8 +187,16 @@ impl<H: Host> Thread<H> {
         Ok(row)
     }
 
+    /// Whether the run is over. If not, the step is closed: in memory only, for a process that dies here evaluates it
+    /// again from what is stored.
     fn evaluate(&self, side: &Side, reply: &Shared) -> Result<Option<(Reason, Option<String>)>> {
-        let ended = self.read(|state, sql| Ok(stop::evaluate(side, reply, &recent_rows(state, sql)?)))?;
+        let ended = self.read_mut(|state, sql| {
+            let ended = stop::evaluate(side, reply, &recent_rows(state, sql)?);
+            if ended.is_none() {
+                state.active_mut()?.phase = Phase::Start;
+            }
+            Ok(ended)
+        })?;
         self.announce_step_end(ended.is_some())?;
         Ok(ended)
     }
