@@ -46,11 +46,37 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(mut value: Value) -> (Optio
                 field,
             });
         }
+        // A slip of the pen is read as what was meant, so that nothing is said about what follows from it.
+        if let Some(meant) = meant(&message)
+            && rename(&mut value, &path, meant)
+        {
+            continue;
+        }
         if !removed.take(&mut value, path) {
             wrong.extend(absent::<T>(&value, &wrong));
             return (None, wrong);
         }
     }
+}
+
+/// Gives the field at a path another name, unless one has it already.
+fn rename(value: &mut Value, path: &[Step], meant: &str) -> bool {
+    let Some((Step::Name(name), parent)) = path.split_last() else { return false };
+    match at(value, parent) {
+        Some(Value::Object(object)) if !object.contains_key(meant) => match object.shift_remove(name) {
+            Some(field) => object.insert(meant.to_owned(), field).is_none(),
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+/// What a path leads to.
+fn at<'a>(value: &'a mut Value, path: &[Step]) -> Option<&'a mut Value> {
+    path.iter().try_fold(value, |value, step| match step {
+        Step::Name(name) => value.get_mut(name),
+        Step::Index(index) => value.get_mut(index),
+    })
 }
 
 /// The required fields of the whole that are not there and were not complained about.
@@ -101,10 +127,7 @@ impl Removed {
     fn take(&mut self, value: &mut Value, mut path: Vec<Step>) -> bool {
         while let Some(last) = path.last().cloned() {
             let parent = path.get(..path.len() - 1).unwrap_or_default();
-            let holder = parent.iter().try_fold(&mut *value, |value, step| match step {
-                Step::Name(name) => value.get_mut(name),
-                Step::Index(index) => value.get_mut(index),
-            });
+            let holder = at(value, parent);
             let taken = match (holder, last) {
                 (Some(Value::Object(object)), Step::Name(name)) => object.shift_remove(&name).is_some(),
                 (Some(Value::Array(items)), Step::Index(index)) if index < items.len() => {
@@ -152,6 +175,12 @@ fn expected(message: &str) -> Vec<&str> {
     list.split('`').skip(1).step_by(2).collect()
 }
 
+/// The field that was probably meant by one that is not known.
+fn meant(message: &str) -> Option<&str> {
+    let name = quoted(message, "unknown field `")?;
+    if known_elsewhere(name).is_some() { None } else { nearest(name, &expected(message)) }
+}
+
 /// serde's message in words for the author of a file.
 fn friendly(message: &str, field: &str) -> String {
     let known = expected(message);
@@ -159,7 +188,7 @@ fn friendly(message: &str, field: &str) -> String {
         return MISSING.to_owned();
     }
     if let Some(name) = quoted(message, "unknown field `") {
-        let hint = match (known_elsewhere(name), nearest(name, &known)) {
+        let hint = match (known_elsewhere(name), meant(message)) {
             (Some(hint), _) => hint.to_owned(),
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => format!("there are {}", known.join(", ")),

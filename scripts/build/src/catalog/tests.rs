@@ -123,7 +123,30 @@ fn every_mistake_in_the_shape_of_a_file_is_reported() {
             "prompts/a.json: error in tools[3]: expected a name or an object, got integer `8`",
             "prompts/a.json: error in variables[1].type: required but missing",
             "prompts/a.json: error in variables[2].type: \"number\" is not known here; there are text, secret",
-            "prompts/a.json: error in model: required but missing",
+        ]
+    );
+}
+
+#[test]
+fn everything_that_is_missing_is_reported() {
+    let missing = |field: &str| format!("prompts/a.json: error in {field}: required but missing");
+    assert_eq!(
+        told_of("prompts/a.json", "{}"),
+        [missing("toolDescription"), missing("prompt"), missing("model")]
+    );
+    let rest = r#"{ "toolDescription": 5, "includeChat": 5 }"#;
+    assert_eq!(told_of("prompts/a.json", rest)[2..], [missing("prompt"), missing("model")]);
+}
+
+#[test]
+fn a_misspelt_field_is_read_as_what_was_meant() {
+    let file = r#"{ "toolDescription": "d", "prompt": "x", "modle": "fast", "tolos": ["clok"] }"#;
+    assert_eq!(
+        told_of("prompts/a.json", file),
+        [
+            "prompts/a.json: error in modle: unknown field; did you mean `model`?",
+            "prompts/a.json: error in tolos: unknown field; did you mean `tools`?",
+            "prompts/a.json: error in tools[0]: no tool named \"clok\"; there are none",
         ]
     );
 }
