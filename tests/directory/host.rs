@@ -192,6 +192,12 @@ impl Host for TinyHost {
         Ok(())
     }
 
+    fn alarm(&self) -> impl Future<Output = Result<Option<i64>>> + 'static {
+        std::future::ready(Ok(self.0.alarm_us.get()))
+    }
+
+    fn close_listeners(&self, _: &str) {}
+
     fn has_listeners(&self) -> bool {
         false
     }

@@ -1,0 +1,177 @@
+// What the Worker does on the JavaScript side, because it would cross into wasm many times there for nothing, or
+// because it must go on when the wasm instance is lost: reading request bodies, making responses, and the bridge
+// from an object's socket to a stream of server-sent events.
+
+/** Counts the wasm instances; each adds itself. */
+export const instances = { instanceId: 0 };
+
+const SAFE = { "cache-control": "no-store", "x-content-type-options": "nosniff" };
+const JSON_TYPE = { ...SAFE, "content-type": "application/json; charset=utf-8" };
+const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+
+/** @param {Record<string, string>} headers @param {string | undefined} origin one that may read the answer */
+function forOrigin(headers, origin) {
+  if (origin === undefined) return headers;
+  return { ...headers, "access-control-allow-origin": origin, "access-control-expose-headers": "retry-after", vary: "origin" };
+}
+
+/**
+ * An answer of the API.
+ *
+ * @param {number} status
+ * @param {string | undefined} body     JSON
+ * @param {string | undefined} origin   a page's, when it may read the answer
+ * @param {string | undefined} extra    one more header, `name: value`
+ */
+export function answer(status, body, origin, extra) {
+  let headers = forOrigin(body === undefined ? SAFE : JSON_TYPE, origin);
+  if (extra !== undefined) {
+    const at = extra.indexOf(": ");
+    headers = { ...headers, [extra.slice(0, at)]: extra.slice(at + 2) };
+  }
+  return new Response(body ?? null, { status, headers });
+}
+
+/** @param {WebSocket} client */
+export function upgraded(client) {
+  return new Response(null, { status: 101, webSocket: client });
+}
+
+/**
+ * The answer to a preflight of an allowed origin.
+ *
+ * @param {string} origin
+ * @param {string} methods
+ * @param {string} headers
+ * @param {number} seconds   how long it may be remembered
+ */
+export function preflight(origin, methods, headers, seconds) {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      ...forOrigin(SAFE, origin),
+      "access-control-allow-methods": methods,
+      "access-control-allow-headers": headers,
+      "access-control-max-age": String(seconds),
+    },
+  });
+}
+
+/**
+ * The body as text; undefined when it is longer than `limit` bytes, and then no more than that is read.
+ *
+ * @param {Request} request
+ * @param {number} limit
+ * @param {boolean} known   the length was declared and is within the limit
+ * @returns {Promise<string | undefined>}
+ */
+export async function bodyText(request, limit, known) {
+  if (known) return request.text();
+  if (!request.body) return "";
+  const reader = request.body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  let length = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    length += value.byteLength;
+    if (length > limit) {
+      reader.cancel().catch(() => {});
+      return undefined;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+/** @param {Response} response */
+export function headersOf(response) {
+  return JSON.stringify([...response.headers]);
+}
+
+/** Bytes that may wait for a client that does not read. */
+const WAITING_BYTES = 8 << 20;
+
+/**
+ * Copies what an object sends on a socket, which is server-sent-events text already, into a response. The socket
+ * hibernates, so that an open page keeps no object awake; this side holds the stream and its heartbeat.
+ *
+ * The response ends when the socket does, when the object's side leaves a ping unanswered, after `lifeMs`, or when
+ * the client has taken nothing for `patienceMs`; the client then comes back with Last-Event-ID. That somebody
+ * is gone is never reported by the platform: only what is not taken tells.
+ *
+ * @param {WebSocket} socket
+ * @param {{ waitUntil(promise: Promise<unknown>): void }} ctx
+ * @param {number} lifeMs
+ * @param {number} heartbeatMs
+ * @param {number} patienceMs
+ * @param {string | undefined} origin
+ */
+export function bridge(socket, ctx, lifeMs, heartbeatMs, patienceMs, origin) {
+  const { readable, writable } = new IdentityTransformStream();
+  const writer = writable.getWriter();
+  const encoder = new TextEncoder();
+  let waiting = 0;
+  let takenAt = Date.now();
+  let pinged = false;
+  let over = false;
+
+  /** @type {() => void} */
+  let ended;
+  ctx.waitUntil(new Promise((resolve) => (ended = () => resolve(undefined))));
+
+  /** @param {boolean} gone the client does not read any more */
+  const end = (gone) => {
+    if (over) return;
+    over = true;
+    clearInterval(beat);
+    clearTimeout(life);
+    try {
+      socket.close(1000, "the stream ended");
+    } catch {
+      // It is closed already.
+    }
+    (gone ? writer.abort("nobody reads") : writer.close()).catch(() => {}).then(ended);
+  };
+
+  /** @param {string} text */
+  const write = (text) => {
+    const bytes = encoder.encode(text);
+    if (waiting === 0) takenAt = Date.now();
+    waiting += bytes.byteLength;
+    writer.write(bytes).then(
+      () => {
+        waiting -= bytes.byteLength;
+        takenAt = Date.now();
+      },
+      () => end(true),
+    );
+    if (waiting > WAITING_BYTES) end(true);
+  };
+
+  const beat = setInterval(() => {
+    if (waiting > 0 && Date.now() - takenAt > patienceMs) return end(true);
+    if (pinged) return end(false);
+    write(": \n\n");
+    pinged = true;
+    try {
+      // The platform answers for the object, without waking it.
+      socket.send("ping");
+    } catch {
+      end(false);
+    }
+  }, heartbeatMs);
+  const life = setTimeout(() => end(false), lifeMs);
+
+  socket.addEventListener("message", ({ data }) => {
+    if (over) return;
+    if (data === "pong") pinged = false;
+    else if (typeof data === "string") write(data);
+  });
+  socket.addEventListener("close", () => end(false));
+  socket.addEventListener("error", () => end(false));
+  // A client waits so long before it comes back; written at once, so that it sees the response begin.
+  write("retry: 1000\n\n");
+  socket.accept();
+  return new Response(readable, { headers: forOrigin(EVENTS_TYPE, origin) });
+}

@@ -1,0 +1,68 @@
+//! Answers to clients: always JSON, never a stack, never in a cache.
+
+use bobbin::api::Reply;
+use bobbin::{Code, Error};
+use serde_json::Value;
+use wasm_bindgen::prelude::*;
+
+use crate::bindings::{Socket, log, random};
+use crate::remote::Answer;
+
+#[wasm_bindgen(module = "/platform.js")]
+extern "C" {
+    /// A `Response`.
+    pub type Response;
+
+    #[wasm_bindgen(catch, js_name = answer)]
+    fn make(
+        status: u16,
+        body: &JsValue,
+        origin: Option<&str>,
+        extra: Option<&str>,
+    ) -> Result<Response, JsValue>;
+
+    /// The answer to an accepted upgrade; the client gets this end.
+    #[wasm_bindgen(catch)]
+    pub(crate) fn upgraded(client: &Socket) -> Result<Response, JsValue>;
+}
+
+/// The answer of an object. `origin` may read it.
+pub(crate) fn of_answer(answer: &Answer, origin: Option<&str>) -> Result<Response, JsValue> {
+    let extra = answer.retry_after.map(|seconds| format!("retry-after: {seconds}"));
+    make(answer.status, &answer.body, origin, extra.as_deref())
+}
+
+/// A JSON value with status 200.
+pub(crate) fn of_value(value: &Value, origin: Option<&str>) -> Result<Response, JsValue> {
+    make(200, &JsValue::from_str(&value.to_string()), origin, None)
+}
+
+/// An error found here. `allow` are the methods of a route that has others.
+pub(crate) fn of_error(
+    error: Error,
+    origin: Option<&str>,
+    allow: Option<&str>,
+    dev: bool,
+) -> Result<Response, JsValue> {
+    let extra = match error.code {
+        Code::MethodNotAllowed => allow.map(|methods| format!("allow: {methods}")),
+        Code::Unauthenticated => Some("www-authenticate: Bearer".to_owned()),
+        _ => error.retry_after_s.map(|seconds| format!("retry-after: {seconds}")),
+    };
+    let reply = Reply::from(error);
+    let reply = if reply.status == 500 { without_details(reply, dev) } else { reply };
+    let body = reply.body.map_or(JsValue::UNDEFINED, |body| JsValue::from_str(body.get()));
+    make(reply.status, &body, origin, extra.as_deref())
+}
+
+/// An internal error as a client may see it: an id, under which the log has the rest. A developer's own machine shows
+/// the message too.
+pub(crate) fn without_details(reply: Reply, dev: bool) -> Reply {
+    let id: String = random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let told = reply.body.as_ref().and_then(|body| serde_json::from_str::<Value>(body.get()).ok());
+    let told = told.as_ref().and_then(|body| body.pointer("/error/message")).and_then(Value::as_str);
+    let told = told.unwrap_or("no message");
+    log(&format!("internal error {id}: {told}"));
+    let shown = if dev { format!("Internal error {id}: {told}") } else { format!("Internal error {id}.") };
+    Error::internal(shown).hint("The id is in the log of the deployment, with what happened.").into()
+}

@@ -1,0 +1,145 @@
+//! Who sent a request, and browser tokens: the deployment's variables and the request's headers, handed to
+//! [`bobbin::access`], which decides.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
+use bobbin::api::{Query, Route, ThreadRequest, ThreadRoute};
+use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
+use bobbin::{Code, Error, Result};
+use serde::Deserialize;
+use wasm_bindgen::prelude::*;
+
+use crate::bindings::{Env, IncomingRequest, date_now};
+use crate::router::call_thread;
+
+/// Microseconds in a millisecond.
+const MS_US: f64 = 1_000.0;
+
+thread_local! {
+    // The variables of an isolate never change.
+    static CONFIG: OnceCell<Rc<Config>> = const { OnceCell::new() };
+}
+
+/// What the deployment's variables say about who may do what.
+pub(crate) struct Config {
+    /// `BOBBIN_DEV=1`: a developer's own machine.
+    pub(crate) dev: bool,
+    /// `BOBBIN_ALLOWED_ORIGINS`.
+    pub(crate) allowed_origins: String,
+    access: Result<Access>,
+}
+
+impl Config {
+    /// Reads the variables, once per isolate.
+    pub(crate) fn of(env: &Env) -> Rc<Config> {
+        let read = || {
+            let dev = is_dev(env);
+            // The guard of a development server lets no page from elsewhere in, so none is told that it may.
+            let listed = if dev { None } else { env.var("BOBBIN_ALLOWED_ORIGINS") };
+            Rc::new(Config {
+                dev,
+                allowed_origins: listed.unwrap_or_default(),
+                access: Access::from_vars(|name| env.var(name)),
+            })
+        };
+        CONFIG.with(|config| config.get_or_init(read).clone())
+    }
+}
+
+/// Whether this is a developer's own machine: `BOBBIN_DEV=1`, which only `npm start` passes.
+pub(crate) fn is_dev(env: &Env) -> bool {
+    env.var("BOBBIN_DEV").as_deref() == Some("1")
+}
+
+/// Refuses what a development server must not serve.
+pub(crate) fn guard(config: &Config, request: &IncomingRequest) -> Result<()> {
+    if !config.dev {
+        return Ok(());
+    }
+    let empty = request.body().is_null() || request.header("content-length").as_deref() == Some("0");
+    dev_guard(&DevRequest {
+        host: request.header("host").as_deref(),
+        origin: request.header("origin").as_deref(),
+        content_type: request.header("content-type").as_deref(),
+        body: if empty { Body::None } else { Body::Json },
+    })
+}
+
+/// Who sent the request.
+pub(crate) fn authenticate(
+    config: &Config,
+    request: &IncomingRequest,
+    query: &Query,
+    route: &Route,
+) -> Result<Caller> {
+    let access = config.access.as_ref().map_err(Clone::clone)?;
+    let header = request.header("authorization");
+    // Only where a browser cannot set a header: addresses end up in logs.
+    let in_query = matches!(route, Route::Thread(_, ThreadRoute::Stream | ThreadRoute::Events));
+    let credential = match (&header, query.get("token").filter(|_| in_query)) {
+        (Some(header), _) => Credential::Header(header),
+        (None, Some(token)) => Credential::Query(token),
+        (None, None) => Credential::None,
+    };
+    access.authenticate(credential, now_us())
+}
+
+/// When the caller's credentials end, milliseconds since 1970.
+pub(crate) fn expires_ms(caller: &Caller) -> Option<f64> {
+    caller.expires_us().map(|us| us as f64 / MS_US)
+}
+
+/// `POST /tokens` with `{"scope": "thread:…", "ttl": seconds}`; `ttl` is [`TOKEN_TTL_S`] unless given.
+pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str) -> Result<Minted> {
+    #[derive(Deserialize)]
+    struct Wanted {
+        scope: Option<serde_json::Value>,
+        ttl: Option<serde_json::Value>,
+    }
+    let wanted: Wanted = serde_json::from_str(body)
+        .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
+    let scope = wanted.scope.ok_or_else(|| Error::missing("scope"))?;
+    let scope: Scope = scope
+        .as_str()
+        .and_then(|scope| scope.parse().ok())
+        .ok_or_else(|| Error::field("scope", "`scope` is `admin`, `owner:<id>` or `thread:<id>`."))?;
+    let ttl_s = match wanted.ttl {
+        None => TOKEN_TTL_S,
+        // What is no such number is out of bounds too, and `Access::mint` says which they are.
+        Some(ttl) => ttl.as_u64().unwrap_or(0),
+    };
+    let access = config.access.as_ref().map_err(Clone::clone)?;
+    let thread_owner = match (&caller.scope, &scope) {
+        (Scope::Owner(owner), Scope::Thread(id)) if is_theirs(env, caller, id).await? => Some(owner.as_str()),
+        _ => None,
+    };
+    access.mint(caller, &scope, thread_owner, ttl_s, now_us())
+}
+
+/// Whether the caller may read the thread: the thread itself knows.
+async fn is_theirs(env: &Env, caller: &Caller, id: &str) -> Result<bool> {
+    if !bobbin::api::thread_id::is_valid(id) {
+        return Ok(false);
+    }
+    let request = ThreadRequest {
+        thread_id: id.to_owned(),
+        caller: caller.clone(),
+        route: ThreadRoute::Get,
+        query: Query::default(),
+        idempotency_key: None,
+        body: String::new(),
+    };
+    let answer = call_thread(env, id, &request, &JsValue::from_str("")).await?;
+    match answer.status {
+        200 => Ok(true),
+        404 => Ok(false),
+        status => Err(Error::internal(format!("a thread answered {status} when it was asked for its owner"))),
+    }
+}
+
+fn now_us() -> i64 {
+    // Milliseconds are whole; the product is exact far beyond the year 10,000.
+    date_now() as i64 * (SECOND_US / 1_000)
+}

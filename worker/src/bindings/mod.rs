@@ -1,0 +1,27 @@
+//! The platform as the Worker uses it: thin externs over its JavaScript objects, without wrappers between.
+//!
+//! Each is marked `catch`: what JavaScript throws comes back as an `Err`. Without it the exception would pass through
+//! Rust frames and skip their drops.
+
+mod objects;
+mod outside;
+mod sockets;
+mod storage;
+
+pub(crate) use objects::{Env, Namespace, ObjectState, Stub};
+pub(crate) use outside::{
+    AbortController, BodyReader, FetchInit, FetchResponse, IncomingRequest, Timer, date_now, fetch,
+    headers_of, log, random,
+};
+pub(crate) use sockets::{Socket, SocketPair, auto_response};
+pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};
+
+use wasm_bindgen::prelude::*;
+
+/// What was thrown, in words.
+pub(crate) fn thrown(error: &JsValue) -> String {
+    match error.dyn_ref::<js_sys::Error>() {
+        Some(error) => String::from(error.message()),
+        None => error.as_string().unwrap_or_else(|| format!("{error:?}")),
+    }
+}

@@ -1,0 +1,80 @@
+//! Objects: this one's context, others by name, and the variables of the deployment.
+
+use wasm_bindgen::prelude::*;
+
+use super::{FetchInit, FetchResponse, Socket, Storage};
+
+#[wasm_bindgen]
+extern "C" {
+    /// `DurableObjectState`.
+    #[derive(Clone)]
+    pub(crate) type ObjectState;
+
+    #[wasm_bindgen(method, getter, catch)]
+    pub(crate) fn storage(this: &ObjectState) -> Result<Storage, JsValue>;
+
+    /// Keeps the object for this promise; a rejection is logged by the platform.
+    #[wasm_bindgen(method, catch, js_name = waitUntil)]
+    pub(crate) fn wait_until(this: &ObjectState, promise: &js_sys::Promise) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = acceptWebSocket)]
+    pub(crate) fn accept_web_socket(this: &ObjectState, socket: &Socket) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = getWebSockets)]
+    pub(crate) fn get_web_sockets(this: &ObjectState) -> Result<Vec<Socket>, JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = setWebSocketAutoResponse)]
+    pub(crate) fn set_web_socket_auto_response(this: &ObjectState, pair: &JsValue) -> Result<(), JsValue>;
+
+    /// `DurableObjectNamespace`.
+    #[derive(Clone)]
+    pub(crate) type Namespace;
+
+    #[wasm_bindgen(method, catch, js_name = getByName)]
+    pub(crate) fn get_by_name(this: &Namespace, name: &str) -> Result<Stub, JsValue>;
+
+    /// A stub of one of our objects.
+    pub(crate) type Stub;
+
+    /// The one remote call: `text` is the call's JSON, for a thread followed by a line break and the request's body.
+    /// Resolves with `[status, retryAfter, body]`: a number, a number or undefined, a JSON text or undefined.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) async fn call(this: &Stub, text: &JsValue) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    pub(crate) async fn fetch(this: &Stub, url: &str, init: &FetchInit) -> Result<FetchResponse, JsValue>;
+}
+
+/// The deployment's variables and bindings.
+#[derive(Clone)]
+pub(crate) struct Env(JsValue);
+
+impl Env {
+    pub(crate) fn new(env: JsValue) -> Env {
+        Env(env)
+    }
+
+    /// A variable; bindings that are not strings are none.
+    pub(crate) fn var(&self, name: &str) -> Option<String> {
+        js_sys::Reflect::get(&self.0, &JsValue::from_str(name)).ok()?.as_string()
+    }
+
+    /// The namespace of the threads' objects.
+    pub(crate) fn threads(&self) -> Result<Namespace, JsValue> {
+        self.namespace("THREADS")
+    }
+
+    /// The namespace of the directories.
+    pub(crate) fn directories(&self) -> Result<Namespace, JsValue> {
+        self.namespace("DIRECTORY")
+    }
+
+    fn namespace(&self, binding: &str) -> Result<Namespace, JsValue> {
+        let found = js_sys::Reflect::get(&self.0, &JsValue::from_str(binding))?;
+        if found.is_object() {
+            Ok(found.unchecked_into())
+        } else {
+            Err(js_sys::Error::new(&format!("The binding {binding} is missing in wrangler.toml.")).into())
+        }
+    }
+}

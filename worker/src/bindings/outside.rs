@@ -1,0 +1,178 @@
+//! The world outside: requests, time, chance, the log.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+#[wasm_bindgen]
+extern "C" {
+    /// The `Request` that came in.
+    pub(crate) type IncomingRequest;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn method(this: &IncomingRequest) -> String;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn url(this: &IncomingRequest) -> String;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn body(this: &IncomingRequest) -> JsValue;
+    #[wasm_bindgen(method, getter)]
+    fn headers(this: &IncomingRequest) -> Headers;
+
+    type Headers;
+    #[wasm_bindgen(method, catch)]
+    fn get(this: &Headers, name: &str) -> Result<Option<String>, JsValue>;
+
+    /// `RequestInit`.
+    #[wasm_bindgen(extends = js_sys::Object)]
+    pub(crate) type FetchInit;
+
+    #[wasm_bindgen(method, setter)]
+    pub(crate) fn set_method(this: &FetchInit, method: &str);
+    #[wasm_bindgen(method, setter)]
+    pub(crate) fn set_headers(this: &FetchInit, pairs: &js_sys::Array);
+    #[wasm_bindgen(method, setter)]
+    pub(crate) fn set_body(this: &FetchInit, body: &js_sys::Uint8Array);
+    #[wasm_bindgen(method, setter)]
+    pub(crate) fn set_redirect(this: &FetchInit, how: &str);
+    #[wasm_bindgen(method, setter)]
+    pub(crate) fn set_signal(this: &FetchInit, signal: &JsValue);
+
+    /// `Response`.
+    pub(crate) type FetchResponse;
+
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn status(this: &FetchResponse) -> u16;
+    /// The socket of an accepted upgrade; null otherwise.
+    #[wasm_bindgen(method, getter, js_name = webSocket)]
+    pub(crate) fn web_socket(this: &FetchResponse) -> JsValue;
+    #[wasm_bindgen(method, getter, js_name = body)]
+    fn stream(this: &FetchResponse) -> Option<ReadableStream>;
+    #[wasm_bindgen(method, catch)]
+    pub(crate) async fn text(this: &FetchResponse) -> Result<JsValue, JsValue>;
+
+    type ReadableStream;
+    #[wasm_bindgen(method, catch, js_name = getReader)]
+    fn get_reader(this: &ReadableStream) -> Result<BodyReader, JsValue>;
+
+    /// `ReadableStreamDefaultReader`.
+    pub(crate) type BodyReader;
+    #[wasm_bindgen(method, catch)]
+    pub(crate) async fn read(this: &BodyReader) -> Result<Chunk, JsValue>;
+
+    /// What a read resolves with.
+    pub(crate) type Chunk;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn done(this: &Chunk) -> bool;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn value(this: &Chunk) -> js_sys::Uint8Array;
+
+    /// `AbortController`.
+    pub(crate) type AbortController;
+    #[wasm_bindgen(constructor, catch)]
+    pub(crate) fn new() -> Result<AbortController, JsValue>;
+    #[wasm_bindgen(method, getter)]
+    pub(crate) fn signal(this: &AbortController) -> JsValue;
+    #[wasm_bindgen(method, catch)]
+    pub(crate) fn abort(this: &AbortController) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(catch)]
+    pub(crate) async fn fetch(url: &str, init: &FetchInit) -> Result<FetchResponse, JsValue>;
+
+    /// Milliseconds since 1970.
+    #[wasm_bindgen(js_namespace = Date, js_name = now)]
+    pub(crate) fn date_now() -> f64;
+
+    /// One line for the operator.
+    #[wasm_bindgen(js_namespace = console)]
+    pub(crate) fn log(line: &str);
+
+    #[wasm_bindgen(js_namespace = crypto, catch, js_name = getRandomValues)]
+    fn get_random_values(bytes: &mut [u8]) -> Result<JsValue, JsValue>;
+
+    /// What `Promise.withResolvers` returns.
+    type Resolvers;
+    #[wasm_bindgen(js_namespace = Promise, js_name = withResolvers)]
+    fn with_resolvers() -> Resolvers;
+    #[wasm_bindgen(method, getter)]
+    fn promise(this: &Resolvers) -> js_sys::Promise;
+    #[wasm_bindgen(method, getter)]
+    fn resolve(this: &Resolvers) -> js_sys::Function;
+
+    #[wasm_bindgen(catch, js_name = setTimeout)]
+    fn set_timeout(callback: &js_sys::Function, ms: f64) -> Result<JsValue, JsValue>;
+    #[wasm_bindgen(catch, js_name = clearTimeout)]
+    fn clear_timeout(id: &JsValue) -> Result<(), JsValue>;
+}
+
+#[wasm_bindgen(module = "/platform.js")]
+extern "C" {
+    /// All headers as one JSON text, an array of pairs with names in lower case: one crossing instead of one each.
+    #[wasm_bindgen(catch, js_name = headersOf)]
+    pub(crate) fn headers_of(response: &FetchResponse) -> Result<String, JsValue>;
+}
+
+impl IncomingRequest {
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        self.headers().get(name).ok().flatten()
+    }
+}
+
+impl FetchInit {
+    /// An empty one.
+    pub(crate) fn new() -> FetchInit {
+        js_sys::Object::new().unchecked_into()
+    }
+}
+
+impl FetchResponse {
+    /// A reader of the body; `None` when there is no body.
+    pub(crate) fn reader(&self) -> Result<Option<BodyReader>, JsValue> {
+        self.stream().map(|stream| stream.get_reader()).transpose()
+    }
+}
+
+/// Random bytes of the platform.
+pub(crate) fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    if let Err(error) = get_random_values(&mut bytes) {
+        // Refused only outside of an event, where nothing of ours runs. Ids of zeros would be worse than a panic.
+        std::panic::resume_unwind(Box::new(format!("no random bytes: {}", super::thrown(&error))));
+    }
+    bytes
+}
+
+/// A timer, cleared when it is dropped.
+pub(crate) struct Timer {
+    id: JsValue,
+    fired: JsFuture,
+}
+
+impl Timer {
+    /// The longest wait that the platform's timers know.
+    const MAX_MS: f64 = 2_147_483_647.0;
+
+    /// Fires in so many milliseconds, at most 24 days.
+    pub(crate) fn after(ms: f64) -> Result<Timer, JsValue> {
+        let resolvers = with_resolvers();
+        let id = set_timeout(&resolvers.resolve(), ms.clamp(0.0, Timer::MAX_MS))?;
+        Ok(Timer { id, fired: JsFuture::from(resolvers.promise()) })
+    }
+}
+
+impl Future for Timer {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.fired).poll(context).map(|_| ())
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // Clearing one that has fired does nothing, and nothing else can fail.
+        let _ = clear_timeout(&self.id);
+    }
+}

@@ -1,0 +1,244 @@
+//! The two classes of objects, as the shim's JavaScript classes forward to them.
+
+use std::cell::{Cell, OnceCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use bobbin::api::{Reply, ThreadRequest};
+use bobbin::directory::Directory;
+use bobbin::spec::Catalog;
+use bobbin::thread::Thread;
+use bobbin::{Code, Error};
+use futures_util::FutureExt;
+use js_sys::Promise;
+use wasm_bindgen::prelude::*;
+
+use crate::answer::{self, Response};
+use crate::bindings::{Env, IncomingRequest, ObjectState, Storage, date_now, log, thrown};
+use crate::host::ObjectHost;
+use crate::lifecycle::{promise, told};
+use crate::remote;
+use crate::sockets::Sockets;
+use crate::sql::Counters;
+use crate::upgrade::{HEADER, Listen};
+
+/// A call that asks what an object did to its storage; answered only in development.
+pub(crate) const COUNTERS: &str = "{\"counters\":true}";
+
+thread_local! {
+    // Shared by all objects and requests of the isolate; it never changes.
+    static CATALOG: OnceCell<Result<Rc<Catalog>, Error>> = const { OnceCell::new() };
+}
+
+/// The catalog, read once per isolate.
+///
+/// # Errors
+/// `catalog_invalid`: the file is not what this version of the build tool writes.
+pub(crate) fn catalog(text: &JsValue) -> Result<Rc<Catalog>, Error> {
+    let read = || {
+        let text = text.as_string().unwrap_or_default();
+        Catalog::from_json(&text).map(Rc::new).map_err(|error| {
+            log(&format!("catalog.json: {error}"));
+            Error::new(Code::CatalogInvalid, format!("The definitions cannot be read: {error}."))
+                .hint("Build and deploy again: npm run build names every problem with its file and field.")
+        })
+    };
+    CATALOG.with(|catalog| catalog.get_or_init(read).clone())
+}
+
+/// What both classes have around the core that does the work.
+struct Shell<T> {
+    /// The core, or why there is none.
+    core: Result<T, Error>,
+    storage: Storage,
+    counters: Option<Rc<Counters>>,
+    dev: bool,
+    /// Panics of the alarm since its last good end.
+    alarm_panics: Cell<u32>,
+}
+
+impl<T> Shell<T> {
+    fn new(
+        ctx: &ObjectState,
+        env: &Env,
+        sockets: &Rc<Sockets>,
+        catalog_text: &JsValue,
+        make: impl FnOnce(ObjectHost, Rc<Catalog>) -> T,
+    ) -> Result<Shell<T>, JsValue> {
+        let dev = crate::auth::is_dev(env);
+        let counters = dev.then(Rc::<Counters>::default);
+        let host = ObjectHost::new(ctx.clone(), env.clone(), sockets.clone(), counters.clone())?;
+        let core = catalog(catalog_text).map(|catalog| make(host, catalog));
+        Ok(Shell { core, storage: ctx.storage()?, counters, dev, alarm_panics: Cell::new(0) })
+    }
+
+    /// Answers a call. A panic is an answer too: 500, with an id that the log has.
+    async fn answer(&self, text: &str, answer: impl AsyncFnOnce(&T) -> Reply) -> JsValue {
+        if let Some(counters) = &self.counters
+            && text == COUNTERS
+        {
+            return remote::pack(Reply::json(200, &counters.to_json()));
+        }
+        let reply = match &self.core {
+            Err(error) => error.clone().into(),
+            Ok(core) => match AssertUnwindSafe(answer(core)).catch_unwind().await {
+                Ok(reply) if reply.status == 500 => answer::without_details(reply, self.dev),
+                Ok(reply) => reply,
+                Err(panic) => answer::without_details(Error::internal(told(&*panic)).into(), self.dev),
+            },
+        };
+        remote::pack(reply)
+    }
+
+    /// Runs the alarm. Never throws: the platform gives up on an alarm after six times, and then it is gone. After a
+    /// panic it is set again, later each time.
+    async fn alarm(&self, run: impl AsyncFnOnce(&T)) {
+        let Ok(core) = &self.core else {
+            // Definitions that cannot be read: the work waits for the next deployment.
+            return self.alarm_again(60_000.0);
+        };
+        match AssertUnwindSafe(run(core)).catch_unwind().await {
+            Ok(()) => self.alarm_panics.set(0),
+            Err(panic) => {
+                let panics = self.alarm_panics.get().saturating_add(1);
+                self.alarm_panics.set(panics);
+                log(&format!("an alarm panicked ({panics}): {}", told(&*panic)));
+                self.alarm_again(f64::from(2_u32.saturating_pow(panics.min(12))) * 1_000.0);
+            }
+        }
+    }
+
+    fn alarm_again(&self, in_ms: f64) {
+        if let Err(error) = self.storage.set_alarm(date_now() + in_ms) {
+            log(&format!("no alarm: {}", thrown(&error)));
+        }
+    }
+}
+
+/// One conversation.
+#[wasm_bindgen]
+pub struct ThreadObject {
+    shell: Rc<Shell<Rc<Thread<ObjectHost>>>>,
+    sockets: Rc<Sockets>,
+}
+
+impl std::panic::RefUnwindSafe for ThreadObject {}
+impl std::panic::UnwindSafe for ThreadObject {}
+
+#[wasm_bindgen]
+impl ThreadObject {
+    /// `ctx` and `env` as the platform gives them, and the text of catalog.json.
+    #[wasm_bindgen(constructor)]
+    pub fn new(ctx: JsValue, env: JsValue, catalog: &JsValue) -> Result<ThreadObject, JsValue> {
+        let (ctx, env) = (ctx.unchecked_into::<ObjectState>(), Env::new(env));
+        let sockets = Rc::new(Sockets::new(ctx.clone()));
+        let shell = Shell::new(&ctx, &env, &sockets, catalog, Thread::new)?;
+        Ok(ThreadObject { shell: Rc::new(shell), sockets })
+    }
+
+    /// A request to the thread: a [`ThreadRequest`] as JSON, a line break, the request's body. Resolves with
+    /// `[status, retryAfter, body]`.
+    pub fn call(&self, text: String) -> Promise {
+        let shell = self.shell.clone();
+        promise(async move {
+            let handle = async |thread: &Rc<Thread<ObjectHost>>| match parse(&text) {
+                Ok(request) => thread.clone().handle(request).await,
+                Err(error) => error.into(),
+            };
+            Ok(shell.answer(&text, handle).await)
+        })
+    }
+
+    /// The alarm.
+    pub fn alarm(&self, _info: JsValue) -> Promise {
+        let shell = self.shell.clone();
+        promise(async move {
+            shell.alarm(async |thread| thread.clone().alarm().await).await;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// A WebSocket upgrade from the Worker; what is wanted is in one header.
+    pub fn fetch(&self, request: JsValue) -> Result<Response, JsValue> {
+        let request = request.unchecked_into::<IncomingRequest>();
+        let error = match catch_unwind(AssertUnwindSafe(|| self.open(&request))) {
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(error)) => error,
+            Err(panic) => Error::internal(told(&*panic)),
+        };
+        answer::of_error(error, None, None, self.shell.dev)
+    }
+
+    /// What clients say on a socket is nothing; `ping` is answered by the platform.
+    #[wasm_bindgen(js_name = webSocketMessage)]
+    pub fn web_socket_message(&self, _socket: JsValue, _message: JsValue) {}
+
+    /// A socket was closed by its client.
+    #[wasm_bindgen(js_name = webSocketClose)]
+    pub fn web_socket_close(&self, socket: JsValue, code: u16, _reason: JsValue, _clean: JsValue) {
+        self.sockets.closed(socket, code);
+    }
+
+    /// A socket broke.
+    #[wasm_bindgen(js_name = webSocketError)]
+    pub fn web_socket_error(&self, _socket: JsValue, _error: JsValue) {
+        self.sockets.forget();
+    }
+}
+
+impl ThreadObject {
+    /// Everything between the snapshot and the socket's place among the listeners is one synchronous stretch: no frame
+    /// is missed and none comes twice.
+    fn open(&self, request: &IncomingRequest) -> Result<Response, Error> {
+        let thread = self.shell.core.as_ref().map_err(Clone::clone)?;
+        let listen = Listen::parse(&request.header(HEADER).unwrap_or_default())?;
+        let first =
+            thread.listen(&listen.caller, &listen.subscription.filter, listen.last_event_id.as_deref())?;
+        let failed = |error: JsValue| Error::internal(thrown(&error));
+        let client = self.sockets.open(listen.subscription, &first).map_err(failed)?;
+        answer::upgraded(&client).map_err(failed)
+    }
+}
+
+fn parse(text: &str) -> Result<ThreadRequest, Error> {
+    let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+    let request: ThreadRequest = serde_json::from_str(head)
+        .map_err(|error| Error::internal(format!("not a call of a thread: {error}")))?;
+    Ok(ThreadRequest { body: body.to_owned(), ..request })
+}
+
+/// The threads of one owner, or the owners.
+#[wasm_bindgen]
+pub struct DirectoryObject {
+    shell: Rc<Shell<Rc<Directory<ObjectHost>>>>,
+}
+
+impl std::panic::RefUnwindSafe for DirectoryObject {}
+impl std::panic::UnwindSafe for DirectoryObject {}
+
+#[wasm_bindgen]
+impl DirectoryObject {
+    /// `ctx` and `env` as the platform gives them, and the text of catalog.json.
+    #[wasm_bindgen(constructor)]
+    pub fn new(ctx: JsValue, env: JsValue, catalog: &JsValue) -> Result<DirectoryObject, JsValue> {
+        let (ctx, env) = (ctx.unchecked_into::<ObjectState>(), Env::new(env));
+        let sockets = Rc::new(Sockets::new(ctx.clone()));
+        let shell = Shell::new(&ctx, &env, &sockets, catalog, Directory::new)?;
+        Ok(DirectoryObject { shell: Rc::new(shell) })
+    }
+
+    /// A `DirectoryCall` as JSON. Resolves with `[status, retryAfter, body]`.
+    pub fn call(&self, text: String) -> Promise {
+        let shell = self.shell.clone();
+        promise(async move { Ok(shell.answer(&text, async |directory| directory.call(&text)).await) })
+    }
+
+    /// The alarm.
+    pub fn alarm(&self, _info: JsValue) -> Promise {
+        let shell = self.shell.clone();
+        promise(async move {
+            shell.alarm(async |directory| directory.clone().alarm().await).await;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! Calls between the Worker and its objects: one remote call each, text in, `[status, retryAfter, body]` out. A body
+//! passes as a JavaScript string and is read only where it is used.
+
+use bobbin::api::Reply;
+use bobbin::{Code, Error, Result};
+use wasm_bindgen::prelude::*;
+
+use crate::bindings::{Stub, log, thrown};
+
+/// An object's answer.
+pub(crate) struct Answer {
+    /// HTTP status.
+    pub(crate) status: u16,
+    /// Seconds.
+    pub(crate) retry_after: Option<u32>,
+    /// A JSON text, or undefined.
+    pub(crate) body: JsValue,
+}
+
+/// Calls an object.
+///
+/// # Errors
+/// `overloaded` when the platform could not finish the call: the object was restarted or moved, or has too much to
+/// do. Whether the call took effect is not known then.
+pub(crate) async fn call(stub: &Stub, text: &JsValue) -> Result<Answer> {
+    let answer = stub.call(text).await.map_err(|error| lost(&error))?;
+    let answer: js_sys::Array = answer.dyn_into().map_err(|_| unreadable())?;
+    let number = |at| answer.get(at).as_f64();
+    Ok(Answer {
+        status: number(0).ok_or_else(unreadable)? as u16,
+        retry_after: number(1).map(|seconds| seconds as u32),
+        body: answer.get(2),
+    })
+}
+
+/// The answer as it travels.
+pub(crate) fn pack(reply: Reply) -> JsValue {
+    let body = reply.body.map_or(JsValue::UNDEFINED, |body| JsValue::from_str(body.get()));
+    let retry_after = reply.retry_after.map_or(JsValue::UNDEFINED, JsValue::from);
+    js_sys::Array::of3(&reply.status.into(), &retry_after, &body).into()
+}
+
+/// The object was lost in the middle of a call.
+pub(crate) fn lost(error: &JsValue) -> Error {
+    log(&format!("a call to an object was lost: {}", thrown(error)));
+    Error {
+        retry_after_s: Some(1),
+        ..Error::new(
+            Code::Overloaded,
+            "The thread was restarted or is overloaded; the request may or may not have been taken.",
+        )
+        .hint("Send it again, a POST with the same Idempotency-Key.")
+    }
+}
+
+fn unreadable() -> Error {
+    Error::internal("an object answered in another form than this version of the Worker knows")
+}

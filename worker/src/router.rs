@@ -1,0 +1,234 @@
+//! The stateless part: every request comes in here, is authenticated and matched, and is answered here or by the one
+//! object that it concerns, in one remote call.
+
+use bobbin::access::{Action, Caller};
+use bobbin::api::{BodyRule, Route, Target, ThreadRequest, ThreadRoute, agents, cors, thread_id};
+use bobbin::directory::DirectoryCall;
+use bobbin::directory::call::{ROOT, name_of};
+use bobbin::{Code, Error, Result};
+use serde_json::json;
+use wasm_bindgen::prelude::*;
+
+use crate::answer::{self, Response};
+use crate::auth::{self, Config};
+use crate::bindings::{Env, IncomingRequest, thrown};
+use crate::create;
+use crate::events::{self, Wanted};
+use crate::objects::{COUNTERS, catalog};
+use crate::remote::{self, Answer};
+
+#[wasm_bindgen(module = "/platform.js")]
+extern "C" {
+    #[wasm_bindgen(catch)]
+    fn preflight(origin: &str, methods: &str, headers: &str, seconds: u32) -> Result<Response, JsValue>;
+
+    #[wasm_bindgen(catch, js_name = bodyText)]
+    async fn body_text(request: &IncomingRequest, limit: usize, known: bool) -> Result<JsValue, JsValue>;
+}
+
+/// One request on its way.
+struct Incoming<'a> {
+    request: IncomingRequest,
+    env: Env,
+    ctx: JsValue,
+    catalog: JsValue,
+    config: &'a Config,
+    target: Target,
+    /// A page's origin that may read the answer.
+    origin: Option<String>,
+}
+
+/// Answers a request to the Worker.
+pub(crate) async fn answer(
+    request: JsValue,
+    env: JsValue,
+    ctx: JsValue,
+    catalog: JsValue,
+) -> Result<Response, JsValue> {
+    let request = request.unchecked_into::<IncomingRequest>();
+    let env = Env::new(env);
+    let config = Config::of(&env);
+    let (method, target) = (request.method(), Target::of(&request.url()));
+    let origin = request.header("origin").filter(|origin| cors::allows(&config.allowed_origins, origin));
+    if method == "OPTIONS"
+        && let Some(origin) = &origin
+    {
+        return preflight(origin, cors::METHODS, cors::HEADERS, cors::PREFLIGHT_S);
+    }
+    let incoming = Incoming { request, env, ctx, catalog, config: &config, target, origin };
+    match incoming.route(&method).await {
+        Ok(response) => Ok(response),
+        Err(error) => {
+            let allow = (error.code == Code::MethodNotAllowed).then(|| allowed(&incoming.target.path));
+            answer::of_error(error, incoming.origin.as_deref(), allow.as_deref(), config.dev)
+        }
+    }
+}
+
+/// The methods that a path has.
+fn allowed(path: &str) -> String {
+    let methods = ["GET", "POST", "PATCH", "DELETE"];
+    methods.into_iter().filter(|method| Route::of(method, path).is_ok()).collect::<Vec<_>>().join(", ")
+}
+
+impl Incoming<'_> {
+    async fn route(&self, method: &str) -> Result<Response> {
+        auth::guard(self.config, &self.request)?;
+        let route = Route::of(method, &self.target.path)?;
+        if route == Route::Health {
+            return self.health();
+        }
+        let caller = auth::authenticate(self.config, &self.request, &self.target.query, &route)?;
+        let rule = BodyRule::of(&route);
+        match route {
+            Route::Health => self.health(),
+            Route::Agents => {
+                caller.may(&Action::Catalog, None)?;
+                self.value(&agents::list(&*catalog(&self.catalog)?))
+            }
+            Route::Agent(name) => {
+                caller.may(&Action::Catalog, None)?;
+                self.value(&agents::detail(&*catalog(&self.catalog)?, &name)?)
+            }
+            Route::MintToken => self.mint(&caller, rule).await,
+            Route::CreateThread => {
+                let body = self.body(rule).await?.as_string().unwrap_or_default();
+                let key = self.request.header("idempotency-key");
+                self.answer(&create::create(&self.env, caller, key, body).await?)
+            }
+            Route::ListThreads => self.list(&caller).await,
+            Route::ListOwners => {
+                caller.may(&Action::ListOwners, None)?;
+                let call = DirectoryCall::Owners { query: self.target.query.clone() };
+                self.answer(&call_directory(&self.env, ROOT, &call).await?)
+            }
+            Route::Thread(id, route) => {
+                if !thread_id::is_valid(&id) {
+                    return Err(Error::new(Code::ThreadNotFound, format!("There is no thread {id}.")));
+                }
+                self.thread(caller, id, route, rule).await
+            }
+        }
+    }
+
+    fn health(&self) -> Result<Response> {
+        let agents = catalog(&self.catalog)?.agents.len();
+        self.value(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "agents": agents }))
+    }
+
+    async fn thread(
+        &self,
+        caller: Caller,
+        id: String,
+        route: ThreadRoute,
+        rule: BodyRule,
+    ) -> Result<Response> {
+        let query = self.target.query.clone();
+        if matches!(route, ThreadRoute::Stream | ThreadRoute::Events) {
+            let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+            let wanted = Wanted { thread: &id, caller, query: &query, origin: self.origin.as_deref() };
+            return match route {
+                ThreadRoute::Stream => events::stream(&threads, &self.request, wanted).await,
+                _ => events::events(&threads, &self.request, &self.ctx, wanted).await,
+            };
+        }
+        if self.config.dev && route == ThreadRoute::Diagnostics && query.get("counters").is_some() {
+            return self.answer(&self.counters(&id).await?);
+        }
+        let body = self.body(rule).await?;
+        let reads = matches!(
+            route,
+            ThreadRoute::Get
+                | ThreadRoute::ListMessages
+                | ThreadRoute::GetMessage(_)
+                | ThreadRoute::ListLogs
+                | ThreadRoute::GetLog(_)
+                | ThreadRoute::Diagnostics
+        );
+        let idempotency_key = if reads { None } else { self.request.header("idempotency-key") };
+        let request = ThreadRequest {
+            thread_id: id.clone(),
+            caller,
+            route,
+            query,
+            idempotency_key,
+            body: String::new(),
+        };
+        let answer = match call_thread(&self.env, &id, &request, &body).await {
+            // An object that was just restarted answers at once; what only reads may be asked again.
+            Err(error) if reads && error.code == Code::Overloaded => {
+                call_thread(&self.env, &id, &request, &body).await
+            }
+            other => other,
+        };
+        self.answer(&answer?)
+    }
+
+    async fn list(&self, caller: &Caller) -> Result<Response> {
+        let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
+        let owner = asked.or(caller.owner());
+        caller.may(&Action::ListThreads { user_id: owner }, None)?;
+        let call = DirectoryCall::List { query: self.target.query.clone() };
+        self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
+    }
+
+    async fn mint(&self, caller: &Caller, rule: BodyRule) -> Result<Response> {
+        let body = self.body(rule).await?.as_string().unwrap_or_default();
+        let minted = auth::mint(self.config, &self.env, caller, &body).await?;
+        self.value(&serde_json::to_value(minted).map_err(Error::internal)?)
+    }
+
+    async fn counters(&self, id: &str) -> Result<Answer> {
+        let failed = |error: JsValue| Error::internal(thrown(&error));
+        let stub = self.env.threads().and_then(|threads| threads.get_by_name(id)).map_err(failed)?;
+        remote::call(&stub, &JsValue::from_str(COUNTERS)).await
+    }
+
+    /// The body as a JavaScript string; it does not cross into wasm here. Empty for routes that read none.
+    async fn body(&self, rule: BodyRule) -> Result<JsValue> {
+        let BodyRule::Json { limit, .. } = rule else { return Ok(JsValue::from_str("")) };
+        let empty = self.request.body().is_null();
+        let length = self.request.header("content-length").and_then(|length| length.parse().ok());
+        let length = if empty { Some(0) } else { length };
+        rule.check(self.request.header("content-type").as_deref(), length)?;
+        if empty {
+            return Ok(JsValue::from_str(""));
+        }
+        let text = body_text(&self.request, limit, length.is_some()).await.map_err(|error| {
+            Error::new(Code::BadJson, format!("The body could not be read: {}.", thrown(&error)))
+        })?;
+        if text.is_undefined() { Err(rule.too_large()) } else { Ok(text) }
+    }
+
+    fn answer(&self, answer: &Answer) -> Result<Response> {
+        answer::of_answer(answer, self.origin.as_deref()).map_err(|error| Error::internal(thrown(&error)))
+    }
+
+    fn value(&self, value: &serde_json::Value) -> Result<Response> {
+        answer::of_value(value, self.origin.as_deref()).map_err(|error| Error::internal(thrown(&error)))
+    }
+}
+
+/// Sends a request with its body to a thread's object.
+pub(crate) async fn call_thread(
+    env: &Env,
+    id: &str,
+    request: &ThreadRequest,
+    body: &JsValue,
+) -> Result<Answer> {
+    let failed = |error: JsValue| Error::internal(thrown(&error));
+    let stub = env.threads().and_then(|threads| threads.get_by_name(id)).map_err(failed)?;
+    let mut head = serde_json::to_string(request).map_err(Error::internal)?;
+    head.push('\n');
+    // Joined on the JavaScript side, where the body already is.
+    let text = js_sys::JsString::from(head).concat(body);
+    remote::call(&stub, &text).await
+}
+
+/// Sends a call to a directory.
+pub(crate) async fn call_directory(env: &Env, name: &str, call: &DirectoryCall) -> Result<Answer> {
+    let failed = |error: JsValue| Error::internal(thrown(&error));
+    let stub = env.directories().and_then(|directories| directories.get_by_name(name)).map_err(failed)?;
+    let text = serde_json::to_string(call).map_err(Error::internal)?;
+    remote::call(&stub, &JsValue::from_str(&text)).await
+}

@@ -1,0 +1,165 @@
+//! The object's SQLite as the engine sees it.
+
+use std::cell::{Cell as Counter, RefCell};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use bobbin::thread::host::{Cell, Param, Sql};
+use bobbin::{Error, Result};
+use serde_json::{Value, json};
+use wasm_bindgen::prelude::*;
+
+use crate::bindings::{Cursor, Iteration, SqlStorage, thrown};
+
+/// What an object did to its storage since it woke; kept only in development.
+#[derive(Default)]
+pub(crate) struct Counters {
+    statements: Counter<u64>,
+    rows_read: Counter<u64>,
+    rows_written: Counter<u64>,
+    transactions: Counter<u64>,
+    alarms: Counter<u64>,
+}
+
+impl Counters {
+    /// The counts, by name.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "statements": self.statements.get(),
+            "rowsRead": self.rows_read.get(),
+            "rowsWritten": self.rows_written.get(),
+            "transactions": self.transactions.get(),
+            "alarms": self.alarms.get(),
+        })
+    }
+
+    /// A transaction was begun.
+    pub(crate) fn transaction(&self) {
+        self.transactions.set(self.transactions.get() + 1);
+    }
+
+    /// The alarm was set or removed.
+    pub(crate) fn alarm(&self) {
+        self.alarms.set(self.alarms.get() + 1);
+    }
+
+    fn statement(&self, cursor: &Cursor) {
+        let add = |counter: &Counter<u64>, rows: Result<f64, JsValue>| {
+            counter.set(counter.get() + rows.unwrap_or(0.0) as u64);
+        };
+        add(&self.statements, Ok(1.0));
+        add(&self.rows_read, cursor.rows_read());
+        add(&self.rows_written, cursor.rows_written());
+    }
+}
+
+/// `ctx.storage.sql`.
+pub(crate) struct ObjectSql {
+    sql: SqlStorage,
+    counters: Option<Rc<Counters>>,
+}
+
+impl ObjectSql {
+    pub(crate) fn new(sql: SqlStorage, counters: Option<Rc<Counters>>) -> ObjectSql {
+        ObjectSql { sql, counters }
+    }
+
+    fn exec(&self, statement: &'static str, params: &[Param<'_>]) -> Result<Cursor> {
+        let params = params.iter().map(to_js).collect();
+        self.sql.exec(&text_of(statement), params).map_err(|error| failed(statement, &error))
+    }
+
+    fn count(&self, cursor: &Cursor) {
+        if let Some(counters) = &self.counters {
+            counters.statement(cursor);
+        }
+    }
+}
+
+impl Sql for ObjectSql {
+    fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()> {
+        let cursor = self.exec(statement, params)?;
+        self.count(&cursor);
+        Ok(())
+    }
+
+    fn each(
+        &self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let cursor = self.exec(statement, params)?;
+        let rows = cursor.raw().map_err(|error| failed(statement, &error))?;
+        let mut cells = Vec::new();
+        loop {
+            let next = rows.next().map_err(|error| failed(statement, &error))?;
+            let next = JsValue::from(next).unchecked_into::<Iteration>();
+            if next.done() {
+                break;
+            }
+            cells.clear();
+            for value in next.value().iter() {
+                cells.push(from_js(&value).ok_or_else(|| {
+                    Error::internal(format!("a column of an unknown kind in the answer to: {statement}"))
+                })?);
+            }
+            if row(&cells)?.is_break() {
+                break;
+            }
+        }
+        self.count(&cursor);
+        Ok(())
+    }
+
+    fn size(&self) -> i64 {
+        // Only a closed database has no size, and then nothing else works either.
+        self.sql.database_size().map_or(0, |bytes| bytes as i64)
+    }
+}
+
+thread_local! {
+    // A statement's text crosses into JavaScript once; `static` text is known by its address.
+    static TEXTS: RefCell<HashMap<(usize, usize), JsValue>> = RefCell::default();
+}
+
+fn text_of(statement: &'static str) -> JsValue {
+    let key = (statement.as_ptr() as usize, statement.len());
+    TEXTS.with(|texts| match texts.try_borrow_mut() {
+        Ok(mut texts) => texts.entry(key).or_insert_with(|| JsValue::from_str(statement)).clone(),
+        // An event that the platform killed in the middle of this has left it borrowed: go without.
+        Err(_) => JsValue::from_str(statement),
+    })
+}
+
+fn to_js(param: &Param<'_>) -> JsValue {
+    match *param {
+        Param::Null => JsValue::NULL,
+        Param::Int(value) => JsValue::from_f64(value as f64),
+        Param::Real(value) => JsValue::from_f64(value),
+        Param::Text(value) => JsValue::from_str(value),
+        Param::Blob(value) => js_sys::Uint8Array::from(value).into(),
+    }
+}
+
+/// Numbers of both kinds arrive as one; whole ones are taken for integers.
+fn from_js(value: &JsValue) -> Option<Cell> {
+    if let Some(number) = value.as_f64() {
+        let whole = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_991.0;
+        return Some(if whole { Cell::Int(number as i64) } else { Cell::Real(number) });
+    }
+    if value.is_null() {
+        return Some(Cell::Null);
+    }
+    if let Some(text) = value.as_string() {
+        return Some(Cell::Text(text));
+    }
+    let buffer = value.dyn_ref::<js_sys::ArrayBuffer>()?;
+    Some(Cell::Blob(js_sys::Uint8Array::new(buffer).to_vec()))
+}
+
+fn failed(statement: &str, error: &JsValue) -> Error {
+    let head: String = statement.chars().take(80).collect();
+    Error::internal(format!("{} (in: {head})", thrown(error)))
+}

@@ -1,0 +1,45 @@
+//! What the Worker tells a thread's object when it asks for a socket.
+
+use bobbin::access::Caller;
+use bobbin::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::sockets::Subscription;
+
+/// The header that carries a [`Listen`]. Only the Worker can reach an object, so only it can set this.
+pub(crate) const HEADER: &str = "x-bobbin-listen";
+
+/// Somebody wants to listen.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Listen {
+    /// Who.
+    pub(crate) caller: Caller,
+    /// To what, and for how long.
+    pub(crate) subscription: Subscription,
+    /// Where to go on.
+    pub(crate) last_event_id: Option<String>,
+}
+
+impl Listen {
+    /// As a header's value: JSON in ASCII, because headers carry nothing else.
+    pub(crate) fn to_header(&self) -> Result<String> {
+        let json = serde_json::to_string(self).map_err(Error::internal)?;
+        let mut ascii = String::with_capacity(json.len());
+        for c in json.chars() {
+            if c.is_ascii() {
+                ascii.push(c);
+            } else {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    ascii.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+        Ok(ascii)
+    }
+
+    /// From the header's value.
+    pub(crate) fn parse(header: &str) -> Result<Listen> {
+        serde_json::from_str(header).map_err(|error| Error::internal(format!("{HEADER}: {error}")))
+    }
+}
