@@ -2,11 +2,12 @@
 // several processes write to them at the same time.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { step } from "./run.mjs";
 
 /** The checkout. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -31,6 +32,30 @@ function alive(pid) {
   }
 }
 
+/** Takes a lock that nobody holds. @param {string} path */
+function claim(path) {
+  try {
+    writeFileSync(path, String(process.pid), { flag: "wx" });
+    return true;
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
+    return false;
+  }
+}
+
+/** Removes a dead holder's lock, and none that somebody has taken meanwhile. @param {string} path @param {number} holder */
+function bury(path, holder) {
+  const grave = `${path}.${process.pid}`;
+  try {
+    renameSync(path, grave);
+    if (Number(readIfThere(grave)) !== holder) linkSync(grave, path);
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+    if (code !== "ENOENT" && code !== "EEXIST") throw error;
+  }
+  rmSync(grave, { force: true });
+}
+
 /**
  * Runs `work` while no other process runs work under the same lock. A lock whose holder has died is taken over.
  *
@@ -41,21 +66,16 @@ function alive(pid) {
  */
 export async function locked(path, work) {
   mkdirSync(dirname(path), { recursive: true });
-  for (let waited = 0; ; waited++) {
-    try {
-      writeFileSync(path, String(process.pid), { flag: "wx" });
-      break;
-    } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
-    }
-    const holder = Number(readIfThere(path));
-    // An empty file is one whose writer is between creating and writing it; it gets a second to finish.
-    if (holder > 0 ? !alive(holder) : waited > 10) {
-      rmSync(path, { force: true });
-      continue;
-    }
-    if (waited === 20) console.log(`  waiting for process ${holder}, which holds ${path}`);
-    await sleep(100);
+  if (!claim(path)) {
+    await step("waiting for another process that does the same", async (note) => {
+      for (let waited = 0; !claim(path); waited++) {
+        const holder = Number(readIfThere(path));
+        note(`${holder} holds ${path}`);
+        // An empty file is one whose writer is between creating and writing it; it gets a second to finish.
+        if (holder > 0 ? !alive(holder) : waited > 10) bury(path, holder);
+        else await sleep(100);
+      }
+    });
   }
   const release = () => rmSync(path, { force: true });
   process.once("exit", release);

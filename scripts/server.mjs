@@ -6,6 +6,7 @@ import { chmodSync, copyFileSync, linkSync, mkdirSync, renameSync, rmSync, symli
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { compileCatalog } from "./build.mjs";
 import { inCheckout, readIfThere } from "./files.mjs";
 import { Complaint, signalGroup } from "./run.mjs";
@@ -59,6 +60,8 @@ export async function startServer(options) {
       ...["--no-warnings", "--import", inCheckout("scripts/end-with-parent.mjs")],
       inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
       ...["dev", "--config", join(home, "wrangler.toml"), "--ip", HOST, "--port", String(port)],
+      // Two servers that start at the same moment would both choose the usual one.
+      ...["--inspector-port", "0"],
       ...["--persist-to", options.persist, "--show-interactive-dev-session=false"],
       ...vars.flatMap(([name, value]) => ["--var", `${name}:${value}`]),
     ],
@@ -151,23 +154,40 @@ function workerdThatEndsWithParent(home) {
   return { MINIFLARE_WORKERD_PATH: wrapper };
 }
 
-/** @param {number} port @returns {Promise<number>} the port, when it is free */
-function claimPort(port) {
+/**
+ * @param {number} port  0 for any
+ * @returns {Promise<number>} a port that is free
+ */
+async function claimPort(port) {
+  if (port === 0) return freePort();
+  // A server that was killed a moment ago is still letting go of it.
+  for (let waited = 0; await isTaken(port); waited += 100) {
+    if (waited > 3000) throw new Complaint(`Port ${port} is taken: choose another with \`npm start -- --port N\`.`);
+    await sleep(100);
+  }
+  return port;
+}
+
+/** @returns {Promise<number>} */
+function freePort() {
   return new Promise((resolve, reject) => {
-    const free = () => {
-      const server = createServer();
-      server.once("error", reject);
-      server.listen(port, HOST, () => {
-        const address = server.address();
-        server.close(() => resolve(typeof address === "object" && address ? address.port : port));
-      });
-    };
-    if (port === 0) return free();
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, HOST, () => {
+      const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function isTaken(port) {
+  return new Promise((resolve) => {
     const probe = connect(port, HOST);
-    probe.once("error", () => resolve(port));
+    probe.once("error", () => resolve(false));
     probe.once("connect", () => {
       probe.destroy();
-      reject(new Complaint(`Port ${port} is taken: choose another with \`npm start -- --port N\`.`));
+      resolve(true);
     });
   });
 }
