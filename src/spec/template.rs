@@ -108,14 +108,22 @@ pub fn render_url(
 pub fn check_url(template: &str) -> Result<(), Error> {
     let pieces = parse(template)?;
     authority(&pieces)?;
-    if matches!(pieces.first(), Some(Piece::Text(_))) {
-        let text = |piece: &Piece<'_>| match *piece {
-            Piece::Text(text) => text.to_owned(),
-            Piece::Env(_) => "x".to_owned(),
-        };
-        check_authority(&pieces.iter().map(text).collect::<String>())?;
+    // With a stand-in for every value; a value at the very start brings the scheme along.
+    let text = |piece: &Piece<'_>| match *piece {
+        Piece::Text(text) => text.to_owned(),
+        Piece::Env(_) => "x".to_owned(),
+    };
+    let url: String = pieces.iter().map(text).collect();
+    match (pieces.first(), split_scheme(&url)) {
+        (Some(Piece::Env(_)), Some((_, rest))) => check_authority(&format!("https://{rest}")),
+        (Some(Piece::Env(_)), None) => check_authority(&format!("https://{url}")),
+        _ => check_authority(&url),
     }
-    Ok(())
+}
+
+/// What is before and after `://`, where that ends the scheme.
+fn split_scheme(url: &str) -> Option<(&str, &str)> {
+    url.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '#', '\\']))
 }
 
 fn value(name: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, Error> {
@@ -132,9 +140,9 @@ fn authority(pieces: &[Piece<'_>]) -> Result<usize, Error> {
             Piece::Env(_) => NAME.to_string(),
         })
         .collect();
-    let (scheme, rest) = match outline.split_once("://") {
-        Some((scheme, rest)) if !scheme.contains(['/', '?', '#', '\\']) => (scheme, rest),
-        _ if outline.starts_with(NAME) => ("", outline.as_str()),
+    let (scheme, rest) = match split_scheme(&outline) {
+        Some(parts) => parts,
+        None if outline.starts_with(NAME) => ("", outline.as_str()),
         _ => {
             return Err(Error::Malformed(format!(
                 "`{}` should start with `https://`",

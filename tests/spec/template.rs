@@ -86,6 +86,8 @@ fn the_template_of_a_url_is_checked_before_anything_is_set() {
         "HTTP://a.example/x",
         "{{env BASE}}",
         "{{env BASE}}/x",
+        "{{env BASE}}/x?u=http://u@b.example",
+        "{{env SCHEME}}://{{env HOST}}/x@y",
         "https://{{env HOST}}:8080/{{env X}}",
     ] {
         assert_eq!(check_url(fine), Ok(()), "{fine}");
@@ -104,6 +106,10 @@ fn the_template_of_a_url_is_checked_before_anything_is_set() {
         "file://{{env HOST}}",
         "a/{{env X}}",
         "ftp://{{env HOST}}/x",
+        "http://{{env HOST}}@a.example/",
+        "{{env BASE}}@a.example/",
+        "{{env SCHEME}}://{{env USER}}@a.example/",
+        "{{env SCHEME}}://",
     ] {
         assert!(matches!(check_url(wrong), Err(Error::Malformed(_))), "{wrong}");
     }
