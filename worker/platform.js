@@ -58,7 +58,7 @@ export function preflight(origin, methods, headers, seconds) {
 }
 
 /**
- * The body as text; undefined when it is longer than `limit` bytes, and then no more than that is read.
+ * The body as text; undefined when it is longer than `limit` bytes.
  *
  * @param {Request} request
  * @param {number} limit
@@ -77,11 +77,37 @@ export async function bodyText(request, limit, known) {
     if (done) return text + decoder.decode();
     length += value.byteLength;
     if (length > limit) {
-      reader.cancel().catch(() => {});
+      await discard(reader);
       return undefined;
     }
     text += decoder.decode(value, { stream: true });
   }
+}
+
+/** How much of a refused body is read after all. */
+const DISCARD_BYTES = 64 << 20;
+const DISCARD_MS = 10_000;
+
+/**
+ * Reads a refused body to its end, within bounds: many clients see an answer only when they are done sending, and
+ * a connection that is closed before loses it.
+ *
+ * @param {Request} request
+ */
+export async function discardBody(request) {
+  if (request.body) await discard(request.body.getReader());
+}
+
+/** @param {ReadableStreamDefaultReader<Uint8Array>} reader */
+async function discard(reader) {
+  const until = Date.now() + DISCARD_MS;
+  for (let length = 0; length < DISCARD_BYTES && Date.now() < until; ) {
+    // A client that has gone is not told anything any more.
+    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+    if (done || !value) return;
+    length += value.byteLength;
+  }
+  reader.cancel().catch(() => {});
 }
 
 /** @param {Response} response */

@@ -2,12 +2,13 @@
 
 declare module "bobbin-wasm" {
   interface Entries {
-    fetch(request: Request): Promise<Response>;
+    fetch(request: Request): Response;
     alarm(info: unknown): Promise<void>;
-    call(json: string): Promise<string>;
-    webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void>;
-    webSocketClose(socket: WebSocket, code: number, reason: string, clean: boolean): Promise<void>;
-    webSocketError(socket: WebSocket, error: unknown): Promise<void>;
+    /** Resolves with `[status, retryAfter, body]`. */
+    call(text: string): Promise<unknown>;
+    webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void;
+    webSocketClose(socket: WebSocket, code: number, reason: string, clean: boolean): void;
+    webSocketError(socket: WebSocket, error: unknown): void;
   }
   type Constructor = new (ctx: DurableObjectState, env: unknown, catalog: string) => Entries;
   export const ThreadObject: Constructor;

@@ -8,7 +8,7 @@ use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope
 use bobbin::api::{Query, Route, ThreadRequest, ThreadRoute};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::{Code, Error, Result};
-use serde::Deserialize;
+use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Env, IncomingRequest, date_now};
@@ -93,19 +93,14 @@ pub(crate) fn expires_ms(caller: &Caller) -> Option<f64> {
 
 /// `POST /tokens` with `{"scope": "thread:…", "ttl": seconds}`; `ttl` is [`TOKEN_TTL_S`] unless given.
 pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str) -> Result<Minted> {
-    #[derive(Deserialize)]
-    struct Wanted {
-        scope: Option<serde_json::Value>,
-        ttl: Option<serde_json::Value>,
-    }
-    let wanted: Wanted = serde_json::from_str(body)
+    let wanted: Map<String, Value> = serde_json::from_str(body)
         .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
-    let scope = wanted.scope.ok_or_else(|| Error::missing("scope"))?;
+    let scope = wanted.get("scope").ok_or_else(|| Error::missing("scope"))?;
     let scope: Scope = scope
         .as_str()
         .and_then(|scope| scope.parse().ok())
         .ok_or_else(|| Error::field("scope", "`scope` is `admin`, `owner:<id>` or `thread:<id>`."))?;
-    let ttl_s = match wanted.ttl {
+    let ttl_s = match wanted.get("ttl") {
         None => TOKEN_TTL_S,
         // What is no such number is out of bounds too, and `Access::mint` says which they are.
         Some(ttl) => ttl.as_u64().unwrap_or(0),

@@ -6,8 +6,7 @@ use bobbin::api::{Query, ThreadRequest, ThreadRoute, thread_id};
 use bobbin::directory::DirectoryCall;
 use bobbin::directory::call::name_of;
 use bobbin::{Code, Error, Result};
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Env, random};
@@ -39,25 +38,16 @@ pub(crate) async fn create(env: &Env, caller: Caller, key: Option<String>, body:
 
 /// The owner that the body names, and the body. A caller that is itself an owner need not name itself.
 fn owner_of(caller: &Caller, body: String) -> Result<(Option<String>, String)> {
-    #[derive(Deserialize)]
-    struct Named {
-        #[serde(default)]
-        user_id: Option<Value>,
-    }
-    let named: Named = serde_json::from_str(&body)
+    let mut fields: Map<String, Value> = serde_json::from_str(&body)
         .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
-    match named.user_id {
-        Some(Value::String(id)) => Ok((Some(id), body)),
-        None | Some(Value::Null) => match caller.owner() {
-            None => Ok((None, body)),
-            Some(owner) => {
-                let mut fields: serde_json::Map<String, Value> =
-                    serde_json::from_str(&body).map_err(Error::internal)?;
-                fields.insert("user_id".into(), owner.into());
-                Ok((Some(owner.to_owned()), Value::Object(fields).to_string()))
-            }
-        },
-        Some(_) => Err(Error::field("user_id", "`user_id` must be text.")),
+    match (fields.get("user_id"), caller.owner()) {
+        (Some(Value::String(id)), _) => Ok((Some(id.clone()), body)),
+        (None | Some(Value::Null), None) => Ok((None, body)),
+        (None | Some(Value::Null), Some(owner)) => {
+            fields.insert("user_id".into(), owner.into());
+            Ok((Some(owner.to_owned()), Value::Object(fields).to_string()))
+        }
+        (Some(_), _) => Err(Error::field("user_id", "`user_id` must be text.")),
     }
 }
 

@@ -122,23 +122,7 @@ impl Host for ObjectHost {
     }
 
     fn sleep_until(&self, us: i64) -> impl Future<Output = ()> + 'static {
-        async move {
-            loop {
-                let left = us - bindings::date_now() as i64 * MS_US;
-                if left <= 0 {
-                    return;
-                }
-                // Rounded up: a timer that fires early would only start another one.
-                match Timer::after((left as f64 / MS_US as f64).ceil()) {
-                    Ok(timer) => timer.await,
-                    Err(error) => {
-                        // Returning would turn a wait into none; the platform refuses timers only to dying objects.
-                        bindings::log(&format!("timer: {}", thrown(&error)));
-                        std::future::pending::<()>().await;
-                    }
-                }
-            }
-        }
+        sleep_until(us)
     }
 
     fn set_alarm(&self, due_us: Option<i64>) -> Result<()> {
@@ -189,6 +173,24 @@ impl Host for ObjectHost {
 
     fn log(&self, line: &str) {
         bindings::log(line);
+    }
+}
+
+async fn sleep_until(us: i64) {
+    loop {
+        let left = us - bindings::date_now() as i64 * MS_US;
+        if left <= 0 {
+            return;
+        }
+        // Rounded up: a timer that fires early would only start another one.
+        match Timer::after((left as f64 / MS_US as f64).ceil()) {
+            Ok(timer) => timer.await,
+            Err(error) => {
+                // Returning would turn a wait into none; the platform refuses timers only to dying objects.
+                bindings::log(&format!("timer: {}", thrown(&error)));
+                std::future::pending::<()>().await;
+            }
+        }
     }
 }
 

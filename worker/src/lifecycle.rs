@@ -24,8 +24,8 @@ extern "C" {
 }
 
 /// Runs once in each instance.
-#[wasm_bindgen(start)]
-fn start() {
+#[wasm_bindgen(start, private)]
+fn instance_started() {
     std::panic::set_hook(Box::new(|info| log(&format!("panic: {info}"))));
     INSTANCES.with(|instances| instances.set_instance_id(instances.instance_id() + 1));
     wasm_bindgen::handler::set_on_abort(wasm_bindgen::handler::schedule_reinit);

@@ -24,7 +24,13 @@ extern "C" {
 
     #[wasm_bindgen(catch, js_name = bodyText)]
     async fn body_text(request: &IncomingRequest, limit: usize, known: bool) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(catch, js_name = discardBody)]
+    async fn discard_body(request: &IncomingRequest) -> Result<JsValue, JsValue>;
 }
+
+/// A refused body that is declared longer than this is not read to its end.
+const DISCARD_BYTES: usize = 64 << 20;
 
 /// One request on its way.
 struct Incoming<'a> {
@@ -190,7 +196,13 @@ impl Incoming<'_> {
         let empty = self.request.body().is_null();
         let length = self.request.header("content-length").and_then(|length| length.parse().ok());
         let length = if empty { Some(0) } else { length };
-        rule.check(self.request.header("content-type").as_deref(), length)?;
+        if let Err(error) = rule.check(self.request.header("content-type").as_deref(), length) {
+            if error.code == Code::TooLarge && length.is_some_and(|length| length < DISCARD_BYTES) {
+                // Whether or not the client could send all of it, it is told the same.
+                let _ = discard_body(&self.request).await;
+            }
+            return Err(error);
+        }
         if empty {
             return Ok(JsValue::from_str(""));
         }
