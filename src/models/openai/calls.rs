@@ -252,6 +252,14 @@ mod tests {
                 &[one],
             ),
             (
+                "the name repeated where a bracket in a string looks like the end",
+                &[
+                    r#"[{"index":0,"function":{"name":"f","arguments":"{\"x\":\"\\\"}"}}]"#,
+                    r#"[{"index":0,"function":{"name":"f","arguments":"\"}"}}]"#,
+                ],
+                &[("", "f", r#"{"x":"\"}"}"#)],
+            ),
+            (
                 "no index, told apart by id",
                 &[
                     r#"[{"id":"a","function":{"name":"f","arguments":"{\"x\""}}]"#,
