@@ -52,7 +52,16 @@ impl Decoder {
         }
     }
 
-    /// The body has ended; what was still open is appended to `out`.
+    /// Whether the provider has said that nothing follows: some keep the connection open, and its end need not be
+    /// waited for.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Decoder::Openai(decoder) => decoder.is_done(),
+        }
+    }
+
+    /// The body has ended; what was still open is appended to `out`. May be called as well when it broke off or fell
+    /// silent: after the finish reason the answer is complete, only what tells the cost may be missing.
     ///
     /// # Errors
     /// As for [`push`](Decoder::push), and `server_error` when the answer is not complete.

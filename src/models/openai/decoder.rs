@@ -78,7 +78,12 @@ impl Decoder {
         }
     }
 
-    /// The body has ended.
+    /// Whether `[DONE]` has come: what follows is not read, and the end of the body need not be waited for.
+    pub fn is_done(&self) -> bool {
+        self.state.end == End::Done
+    }
+
+    /// The body has ended, broken off or fallen silent.
     ///
     /// # Errors
     /// As for [`push`](Decoder::push); and `server_error` when the answer is not complete: neither a finish reason nor
@@ -263,6 +268,20 @@ mod tests {
         let body =
             "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\ndata: nonsense\n\n";
         assert_eq!(text(&decode(body).unwrap()), "a");
+    }
+
+    #[test]
+    fn the_end_is_known_before_the_connection_closes() {
+        let (mut decoder, mut out) = (Decoder::new(None), Vec::new());
+        let mut push = |bytes: &[u8]| {
+            decoder.push(bytes, &mut out).unwrap();
+            decoder.is_done()
+        };
+        assert!(!push(
+            b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n"
+        ));
+        assert!(!push(b"data: [DONE]\n"));
+        assert!(push(b"\n"));
     }
 
     #[test]
