@@ -289,11 +289,6 @@ fn each_mistake_is_named_with_file_and_field() {
             "agents/helper: warning in sideA.stopOnResponse: without a stopTool nothing but its caps ends a turn",
         ),
         (
-            "/prompts/helper/model",
-            json!("mute"),
-            "prompts/helper: error in model: no model named \"mute\"; there are fast, slow",
-        ),
-        (
             "/models/fast/capabilities",
             json!({ "supportsToolCalls": false }),
             "prompts/helper: warning in tools: the model \"fast\" cannot call tools; none are sent",
