@@ -9,7 +9,7 @@ use futures_util::future::{Either, select};
 use futures_util::pin_mut;
 
 use super::host::{Host, Param, Sql};
-use super::live::Alarm;
+use super::live::{Alarm, Armed};
 use super::state::State;
 use super::{Thread, rows};
 use crate::error::{Code, Result};
@@ -18,7 +18,7 @@ use crate::limits;
 impl<H: Host> Thread<H> {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
     pub async fn alarm(self: Rc<Self>) {
-        self.live.alarm.set(Alarm::Held);
+        let holding = Holding::begin(&self.live.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
         if let Err(error) = self.wake() {
             // An object that was deleted may still be woken once.
@@ -29,7 +29,7 @@ impl<H: Host> Thread<H> {
         self.hold(deadline).await;
         self.deliver_outbox().await;
         // From here to the return nothing awaits, so no transition can slip in between the look and the alarm.
-        self.live.alarm.set(Alarm::None);
+        holding.end();
         let now = self.host.now_us();
         let due = match self.read(|state, sql| due(state, sql, now)) {
             Ok(due) => due,
@@ -70,6 +70,28 @@ impl<H: Host> Thread<H> {
         self.host.set_alarm(due)?;
         self.live.alarm.set(due.map_or(Alarm::None, Alarm::At));
         Ok(())
+    }
+}
+
+/// The time in which the alarm's handler runs; a handler that panics leaves the slot unknown, not held.
+struct Holding<'a>(&'a Armed);
+
+impl<'a> Holding<'a> {
+    fn begin(alarm: &'a Armed) -> Holding<'a> {
+        alarm.set(Alarm::Held);
+        Holding(alarm)
+    }
+
+    fn end(self) {
+        self.0.set(Alarm::None);
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        if self.0.get() == Alarm::Held {
+            self.0.set(Alarm::Unknown);
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::models::{
 use crate::spec::Model;
 
 /// What came of it.
+#[expect(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
 pub(super) enum Called {
     Answer(Answer),
     /// The provider found the request too long; the caller shortens it and calls again.
@@ -232,15 +233,16 @@ impl<H: Host> Streaming<'_, H> {
                     Silence::Stall
                 }
             };
-            let chunk = match watch.within(response.body.next()).await {
-                None => return Ok(Err(ProviderError::timeout(silence))),
-                Some(Some(Err(error))) => return Ok(Err(ProviderError::network(&error, &secrets))),
-                Some(Some(Ok(chunk))) => Some(chunk),
-                Some(None) => None,
+            let (chunk, lost) = match watch.within(response.body.next()).await {
+                Some(Some(Ok(chunk))) => (Some(chunk), None),
+                Some(None) => (None, None),
+                Some(Some(Err(error))) => (None, Some(ProviderError::network(&error, &secrets))),
+                None => (None, Some(ProviderError::timeout(silence))),
             };
             let decoded = match &chunk {
                 Some(bytes) => decoder.push(bytes, &mut deltas),
-                None => decoder.finish(&mut deltas),
+                // A connection that was lost after the answer was complete has lost nothing.
+                None => decoder.finish(&mut deltas).map_err(|error| lost.unwrap_or(error)),
             };
             if let Err(error) = self.take(&deltas)? {
                 return Ok(Err(error));
@@ -249,10 +251,23 @@ impl<H: Host> Streaming<'_, H> {
             if let Err(error) = decoded {
                 return Ok(Err(error));
             }
-            if chunk.is_none() {
-                return Ok(Ok(self.builder.finish()));
+            if chunk.is_some() && decoder.is_done() {
+                self.drain(response.body);
+            } else if chunk.is_some() {
+                continue;
             }
+            return Ok(Ok(self.builder.finish()));
         }
+    }
+
+    /// Reads what follows the end of an answer, so that the connection can be used again; not for long, as some
+    /// servers keep it open.
+    fn drain(&self, mut body: H::Body) {
+        let thread = self.thread.clone();
+        self.thread.host.spawn(async move {
+            let mut watch = Watch::new(&thread.host, thread.host.now_us() + limits::SECOND_US);
+            while let Some(Some(Ok(_))) = watch.within(body.next()).await {}
+        });
     }
 
     /// Folds deltas into the reply and sends their text to whoever listens, as one frame.
