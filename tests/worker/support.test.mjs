@@ -64,7 +64,7 @@ for (const [name, body, complaint] of wrong) {
 }
 
 test("events are the same wherever the stream is cut", () => {
-  const text = 'id: 1.2\nevent: a\ndata: {"x":"naïve 🧵"}\n\n: heartbeat\n\nevent: b\ndata: {"y":\ndata: 1}\n\n';
+  const text = 'retry: 1000\n\nid: 1.2\nevent: a\ndata: {"x":"naïve 🧵"}\n\n: heartbeat\n\nevent: b\ndata: {"y":\ndata: 1}\n\n';
   const bytes = Buffer.from(text);
   const expected = [
     { event: "a", id: "1.2", data: { x: "naïve 🧵" } },
@@ -74,7 +74,7 @@ test("events are the same wherever the stream is cut", () => {
     const parser = new EventParser();
     const events = [...parser.push(bytes.subarray(0, cut)), ...parser.push(bytes.subarray(cut))];
     assert.deepEqual(events, expected, `cut at ${cut}`);
-    assert.deepEqual(parser.comments, ["heartbeat"]);
+    assert.deepEqual([parser.comments, parser.retry], [["heartbeat"], 1000]);
   }
   assert.deepEqual(new EventParser().push(bytes.subarray(0, bytes.length - 1)).length, 1, "half an event is none");
 });

@@ -18,6 +18,8 @@ export class EventParser {
     this.rest = Buffer.alloc(0);
     /** Comment lines, in order: heartbeats. @type {string[]} */
     this.comments = [];
+    /** How long to wait before connecting again, in milliseconds, when the stream has said so. @type {number | undefined} */
+    this.retry = undefined;
   }
 
   /** @param {Buffer} bytes @returns {Event[]} */
@@ -47,6 +49,7 @@ export class EventParser {
       else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
       else if (line.startsWith("event:")) event = line.slice(6).trim();
       else if (line.startsWith("id:")) id = line.slice(3).trim();
+      else if (line.startsWith("retry:")) this.retry = Number(line.slice(6));
       else if (line !== "") throw new Error(`unexpected line in an event stream: ${JSON.stringify(line)}`);
     }
     return data.length === 0 ? undefined : { event, id, data: JSON.parse(data.join("\n")) };

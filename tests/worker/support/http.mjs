@@ -15,7 +15,7 @@ import http from "node:http";
  * @typedef {object} Exchange
  * @property {Record<string, string>} [headers]
  * @property {string | Buffer} [body]
- * @property {number} [withinMs]      60 s when absent
+ * @property {number} [withinMs]      30 s when absent
  * @property {AbortSignal} [signal]   a client that leaves
  */
 
@@ -38,7 +38,7 @@ function parsed(text) {
  * @returns {Promise<Answer>}
  */
 export function exchange(base, method, path, options = {}) {
-  const { headers = {}, body, withinMs = 60_000, signal } = options;
+  const { headers = {}, body, withinMs = 30_000, signal } = options;
   return new Promise((resolve, reject) => {
     const counted = body !== undefined && headers["transfer-encoding"] === undefined;
     const length = counted ? { "content-length": String(Buffer.byteLength(body)) } : {};
