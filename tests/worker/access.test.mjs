@@ -1,12 +1,14 @@
 // Who may do what: keys and their scopes, tokens for browsers, and the guard of a development server.
 
 import assert from "node:assert/strict";
+import { test as plainTest } from "node:test";
+import { AgentsFolder } from "./support/agents.mjs";
+import { Client, Thread } from "./support/client.mjs";
 import { exchange } from "./support/http.mjs";
 import { hang, say } from "./support/model.mjs";
 import { sleep, until } from "./support/poll.mjs";
+import { Server } from "./support/server.mjs";
 import { suite } from "./support/suite.mjs";
-
-/** @typedef {import("./support/client.mjs").Thread} Thread */
 
 const ALICE = "key-of-alice";
 const BOB = "key-of-bob";
@@ -15,6 +17,8 @@ const ADMIN = "key-of-the-admin";
 const bobbin = suite({
   key: ADMIN,
   vars: {
+    // As deployed: keys and allowed origins decide, not the guard of a development server.
+    BOBBIN_DEV: "0",
     BOBBIN_API_KEYS: `${ADMIN}=admin,${ALICE}=owner:alice,${BOB}=owner:bob`,
     BOBBIN_TOKEN_SECRET: "secret-of-the-tokens-0123456789abcdef",
     BOBBIN_ALLOWED_ORIGINS: "https://app.example",
@@ -63,7 +67,7 @@ async function alices() {
 
 test("without a known key nothing is served but /healthz", async () => {
   const { thread } = await alices();
-  for (const key of [undefined, "", "wrong", `${ALICE} `, ALICE.slice(0, -1), ALICE.toUpperCase()]) {
+  for (const key of [undefined, "", "wrong", `${ALICE}x`, ALICE.slice(0, -1), ALICE.toUpperCase()]) {
     for (const [method, path, body] of actions) {
       refused(await bobbin.as(key).send(method, `${thread.path}${path}`, body), 401, "unauthenticated");
     }
@@ -83,9 +87,9 @@ test("an owner sees and touches only their own threads", async () => {
     const where = `${thread.path}${path.replace(":message", message)}`;
     refused(await bobbin.as(BOB).send(method, where, body), 404, "thread_not_found");
   }
-  for (const stream of ["/events", "/stream"]) {
-    refused(await bobbin.as(BOB).send("GET", `${thread.path}${stream}`), 404, "thread_not_found");
-  }
+  const bobs = new Thread(bobbin.as(BOB), thread.id);
+  refused(await bobs.send("GET", "/events"), 404, "thread_not_found");
+  await assert.rejects(bobs.stream(), /404/);
   assert.deepEqual(await thread.lines(), [
     ["user", "hello"],
     ["assistant", "hello"],
@@ -179,7 +183,6 @@ test("?token= opens streams and nothing else; a stream ends with its token", asy
   const { thread } = await alices();
   const own = await token(ALICE, { scope: `thread:${thread.id}`, ttl: 3 });
   const nobody = bobbin.as(undefined);
-  const { Thread } = await import("./support/client.mjs");
   const bare = new Thread(nobody, thread.id);
   const reader = await bare.events({ query: `?token=${own}` });
   await reader.next("a snapshot", ({ event }) => event === "snapshot");
@@ -233,4 +236,24 @@ test("rejected requests leave nothing behind", async () => {
   await bobbin.as(undefined).send("POST", "/threads", { agent_id: "plain", user_id: "alice" });
   await sleep(300);
   assert.equal((await bobbin.client.threads({ user_id: "alice" })).total, before);
+});
+
+plainTest("a deployment without keys serves nothing but /healthz", { timeout: 120_000 }, async () => {
+  const folder = new AgentsFolder({
+    models: { demo: { provider: "demo", model: "demo" } },
+    prompts: { plain: { prompt: "Hello.", toolDescription: "x", model: "demo", includeChat: true } },
+    agents: { plain: { type: "ai_human", sideA: { prompt: "plain" } } },
+  });
+  const server = await Server.start({ agents: folder.path, vars: { BOBBIN_DEV: "0" } });
+  try {
+    for (const key of [undefined, "", "undefined", "null"]) {
+      const client = new Client(server.base, key === undefined ? {} : { key });
+      refused(await client.send("GET", "/agents"), 401, "unauthenticated");
+      refused(await client.send("POST", "/threads", { agent_id: "plain" }), 401, "unauthenticated");
+      refused(await client.send("POST", "/tokens", { scope: "admin", ttl: 60 }), 401, "unauthenticated");
+    }
+  } finally {
+    await server.remove();
+    folder.remove();
+  }
 });

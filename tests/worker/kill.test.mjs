@@ -49,7 +49,7 @@ const phases = {
   inNative: bobbin.agent("pausing", usesOnce("pause", { seconds: 30 }), { tools: ["pause"] }),
   inHttp: bobbin.agent("charging", usesOnce("charge"), { tools: ["charge"] }),
   inIdempotentHttp: bobbin.agent("storing", usesOnce("store"), { tools: ["store"] }),
-  withQueue: bobbin.agent("joined", inTurn(hang(), say("to all of you"))),
+  withQueue: bobbin.agent("joined", inTurn(hang(), say("to the first"), say("to all of you"))),
   afterTool: bobbin.agent(
     "between",
     (asked) => (asked.n === 1 ? use({ name: "step", args: { word: "it" } }) : asked.n === 2 ? hang() : say("after the tool")),
@@ -160,14 +160,15 @@ test("killed during an idempotent http tool: called again with the same key", as
   ]);
 });
 
-test("messages that waited in the queue are kept in order", async () => {
+test("messages that waited in the queue come after the step that was repeated, in order", async () => {
   assert.deepEqual(await threads.withQueue.lines(), [
     ["user", "hello"],
+    ["assistant", "to the first"],
     ["user", "two"],
     ["user", "three"],
     ["assistant", "to all of you"],
   ]);
-  const { messages } = await phases.withQueue.model.request(2);
+  const { messages } = await phases.withQueue.model.request(3);
   assert.deepEqual(messages.filter(({ role }) => role === "user").map(textOf), ["hello", "two", "three"]);
 });
 

@@ -173,7 +173,7 @@ test("whoever comes in the middle of a text gets it from its start", async () =>
   const thread = await bobbin.client.thread("halves");
   await thread.accepted("go");
   const early = await thread.events();
-  await early.next("the first chunk", ({ event }) => event === "message_chunk");
+  await early.next("the first half", ({ event, data }) => event === "message_chunk" || data.partial);
   const late = await thread.events();
   const transcript = new Transcript();
   follow(late, transcript);
@@ -376,6 +376,7 @@ test("a message that comes in the middle of a text spoils no resumption", async 
   const reader = await thread.events();
   const transcript = new Transcript();
   follow(reader, transcript);
+  await reader.next("a snapshot", () => true);
   await thread.accepted("go");
   await until("the first half", () => transcript.seen.chunk > 0);
   await thread.accepted("by the way");
