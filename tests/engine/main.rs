@@ -8,4 +8,9 @@
     reason = "a test crate: nothing is exported, and a failed assertion is its way to speak"
 )]
 
+mod contract;
 mod host;
+mod scenarios;
+mod sim;
+mod sweep;
+mod watcher;

@@ -176,6 +176,15 @@ impl Executor {
         }
     }
 
+    /// Drops every task.
+    pub fn clear(&self) {
+        self.drop_process();
+        let clients = std::mem::take(&mut *self.tasks.borrow_mut());
+        drop(clients);
+        let timers = std::mem::take(&mut *self.timers.borrow_mut());
+        drop(timers);
+    }
+
     /// Names of the tasks that are not done, for diagnosis: those of the process, or the clients'.
     pub fn waiting(&self, clients: bool) -> Vec<&'static str> {
         let tasks = self.tasks.borrow();

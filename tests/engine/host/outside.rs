@@ -129,6 +129,14 @@ impl Outside {
         *self.sibling.borrow_mut() = Some(Rc::new(script));
     }
 
+    /// Forgets every script.
+    pub(super) fn clear(&self) {
+        self.model.borrow_mut().take();
+        self.sibling.borrow_mut().take();
+        self.natives.borrow_mut().clear();
+        self.servers.borrow_mut().clear();
+    }
+
     /// A request arrives. The complaints are about the request itself.
     pub(super) fn receive(&self, request: &Request, now_us: i64) -> (Answer, Option<usize>, Vec<String>) {
         let body: Value =
@@ -197,6 +205,6 @@ impl Outside {
     pub(super) fn call_sibling(&self, to: Sibling, call: &str) -> Result<String, bobbin::Error> {
         self.siblings.borrow_mut().push((to, serde_json::from_str(call).unwrap_or(Value::Null)));
         let script = self.sibling.borrow().clone();
-        script.map_or_else(|| Ok("null".into()), |script| script(call))
+        script.map_or_else(|| Ok(r#"{"status":204}"#.into()), |script| script(call))
     }
 }

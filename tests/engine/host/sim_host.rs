@@ -232,6 +232,14 @@ impl Host for SimHost {
         Ok(())
     }
 
+    fn alarm(&self) -> impl Future<Output = Result<Option<i64>>> + 'static {
+        let host = self.clone();
+        async move {
+            gate().await;
+            Ok(host.world().alarm.get().next_us())
+        }
+    }
+
     fn has_listeners(&self) -> bool {
         self.alive() && self.world().has_listeners()
     }
@@ -240,6 +248,15 @@ impl Host for SimHost {
         if self.alive() {
             self.world().point(At::Broadcast, frame.kind);
             self.world().send(frame.clone());
+        }
+    }
+
+    fn close_listeners(&self, _reason: &str) {
+        if self.alive() {
+            let world = self.world().clone();
+            self.world().when_durable(move || {
+                world.listeners.borrow().iter().for_each(|listener| listener.open.set(false));
+            });
         }
     }
 
@@ -261,6 +278,7 @@ struct Open(Rc<World>);
 impl Open {
     fn new(world: &Rc<World>) -> Open {
         world.open_requests.set(world.open_requests.get() + 1);
+        world.most_open.set(world.most_open.get().max(world.open_requests.get()));
         Open(world.clone())
     }
 }

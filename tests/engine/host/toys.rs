@@ -495,7 +495,7 @@ fn siblings_are_recorded() {
             host.sibling(Sibling::Directory("null".into()), r#"{"a":1}"#.into()).await
         }))
         .unwrap();
-    assert_eq!(reply, Ok("null".into()));
+    assert_eq!(reply, Ok(r#"{"status":204}"#.into()));
     assert_eq!(*world.outside.siblings.borrow(), [(Sibling::Directory("null".into()), json!({ "a": 1 }))]);
 }
 

@@ -21,7 +21,7 @@ use super::sim_host::SimHost;
 /// 2026-11-21, microseconds.
 pub const START_US: i64 = 1_795_300_000_000_000;
 /// Polls after which a simulation that does not come to rest is given up.
-const POLLS: u64 = 3_000_000;
+const POLLS: u64 = 600_000;
 /// Outgoing requests that one event may make on the platform's free plan.
 const REQUESTS_PER_EVENT: u32 = 50;
 
@@ -81,6 +81,8 @@ pub struct World {
     pub vars: RefCell<BTreeMap<String, String>>,
     /// Requests and bodies that are open.
     pub open_requests: Cell<u32>,
+    /// Most of them at once.
+    pub most_open: Cell<u32>,
     /// How often the alarm's handler was started.
     pub alarms_fired: Cell<u32>,
     random: RefCell<Rng>,
@@ -93,6 +95,7 @@ pub struct World {
     /// Leaves the process when the poll ends: replies and frames wait for durability.
     outbound: RefCell<Vec<Box<dyn FnOnce()>>>,
     on_disk: Cell<Alarm>,
+    watch: Cell<fn(&World)>,
 }
 
 impl World {
@@ -111,6 +114,7 @@ impl World {
             listeners: RefCell::default(),
             vars: RefCell::default(),
             open_requests: Cell::default(),
+            most_open: Cell::default(),
             alarms_fired: Cell::default(),
             random: RefCell::new(Rng::new(seed ^ 0xabcd)),
             life: Cell::new(1),
@@ -121,7 +125,22 @@ impl World {
             open: Box::new(open),
             outbound: RefCell::default(),
             on_disk: Cell::default(),
+            watch: Cell::new(|_| {}),
         })
+    }
+
+    /// What must hold after every poll of the process.
+    pub fn watch(&self, watch: fn(&World)) {
+        self.watch.set(watch);
+    }
+
+    /// Drops everything, so that the cycles of a finished simulation do not stay in memory.
+    pub fn dispose(&self) {
+        self.evict();
+        self.executor.clear();
+        self.outside.clear();
+        self.outbound.borrow_mut().clear();
+        self.listeners.borrow_mut().clear();
     }
 
     /// Microseconds since 1970.
@@ -206,7 +225,7 @@ impl World {
     }
 
     /// What happens once earlier writes are durable; never, if the process dies before.
-    pub(super) fn when_durable(&self, action: impl FnOnce() + 'static) {
+    pub fn when_durable(&self, action: impl FnOnce() + 'static) {
         self.outbound.borrow_mut().push(Box::new(action));
     }
 
@@ -372,6 +391,9 @@ impl World {
         self.database.close_stretch(true);
         let outbound = std::mem::take(&mut *self.outbound.borrow_mut());
         outbound.into_iter().for_each(|action| action());
+        if owner != Owner::Client {
+            (self.watch.get())(self);
+        }
         if let Polled::Panicked(payload) = polled {
             if payload.is::<Injected>() {
                 return;

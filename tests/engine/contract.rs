@@ -1,0 +1,274 @@
+//! The durability contract (design §3), as it can be checked from outside after any history of failures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bobbin::api::ThreadRoute;
+use serde_json::Value;
+
+use crate::host::{DAY_US, TOOL_URL};
+use crate::sim::Sim;
+
+/// What a scenario expects of the contract's open numbers.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Outcomes that a message may get.
+    pub outcomes: Vec<&'static str>,
+    /// Requests to models beyond the undisturbed run, besides one per failure.
+    pub more_requests: usize,
+    /// Whether each completed run has exactly one reply without calls.
+    pub one_answer: bool,
+    /// Whether requests may be open at the same time (a stopped flow lets go of its request a moment later).
+    pub overlap: bool,
+    /// Whether the alarm may stay set at the end.
+    pub alarm_may_stay: bool,
+    /// Whether calls and results pair in storage.
+    pub pairs: bool,
+    /// Whether texts repeat on purpose.
+    pub texts_repeat: bool,
+    /// Times an idempotent tool may run with one key.
+    pub idempotent_runs: usize,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms {
+            outcomes: vec!["completed"],
+            more_requests: 0,
+            one_answer: true,
+            overlap: false,
+            alarm_may_stay: false,
+            pairs: true,
+            texts_repeat: false,
+            idempotent_runs: bobbin::limits::IDEMPOTENT_RUNS as usize,
+        }
+    }
+}
+
+/// What is seen of a thread at its end.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Every message, oldest first.
+    pub messages: Vec<Value>,
+    /// The outcome of each accepted message, by its id.
+    pub outcomes: BTreeMap<String, Value>,
+    /// Failures that befell the process.
+    pub faults: usize,
+}
+
+impl History {
+    /// Texts of the messages with this role, status rows left out.
+    pub fn texts<'a>(&'a self, role: &'a str) -> Vec<&'a str> {
+        self.of(role).filter_map(|message| message["content"].as_str()).collect()
+    }
+
+    /// Messages with this role, status rows left out.
+    pub fn of<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.messages.iter().filter(move |m| m["role"] == role && m["metadata"]["status_kind"].is_null())
+    }
+
+    /// Status rows of a kind.
+    pub fn statuses(&self, kind: &str) -> Vec<&Value> {
+        self.messages.iter().filter(|m| m["metadata"]["status_kind"] == kind).collect()
+    }
+
+    /// Calls of a message: id and name.
+    pub fn calls(message: &Value) -> Vec<(String, String)> {
+        let parsed: Value = match &message["tool_calls"] {
+            Value::String(text) => serde_json::from_str(text).unwrap(),
+            other => other.clone(),
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        parsed
+            .as_array()
+            .map(|calls| calls.iter().map(|c| (text(&c["id"]), text(&c["function"]["name"]))).collect())
+            .unwrap_or_default()
+    }
+
+    /// Replies without calls: what a person reads.
+    pub fn answers(&self) -> Vec<&str> {
+        self.of("assistant")
+            .filter(|m| History::calls(m).is_empty())
+            .filter_map(|m| m["content"].as_str())
+            .filter(|text| !text.trim().is_empty())
+            .collect()
+    }
+}
+
+/// Looks at a thread that has come to rest and says everything that breaks the contract.
+pub fn check(sim: &Sim, terms: &Terms, calm_requests: Option<usize>) -> (History, Vec<String>) {
+    let mut broken = Vec::new();
+    let world = &sim.world;
+    let faults = world.faults.borrow().fired.len();
+    world.faults.borrow_mut().plan(Box::new(|_| None));
+    let requests = world.outside.requests.borrow().len();
+    if let Some(calm) = calm_requests
+        && requests > calm + terms.more_requests + faults
+    {
+        broken.push(format!("{requests} model requests, {calm} without the {faults} failures"));
+    }
+    if world.most_open.get() > 1 && !terms.overlap {
+        broken.push(format!("{} requests were open at once: two flows?", world.most_open.get()));
+    }
+    if world.open_requests.get() > 0 {
+        broken.push(format!("{} requests are still open", world.open_requests.get()));
+    }
+    let looking = sim.clone();
+    let accepted = sim.accepted.borrow().clone();
+    let known = accepted.clone();
+    let (messages, outcomes, diagnostics) = world.drive(async move {
+        let mut outcomes = BTreeMap::new();
+        for message in &known {
+            outcomes.insert(message.id.clone(), looking.outcome(message).await);
+        }
+        (looking.history().await, outcomes, looking.get(ThreadRoute::Diagnostics, &[]).await)
+    });
+    let history = History { messages, outcomes, faults };
+    delivery(&history, &accepted, terms, &mut broken);
+    if terms.pairs {
+        pairing(&history, &mut broken);
+    }
+    executions(sim, &history, terms, &mut broken);
+    if terms.one_answer {
+        let completed: BTreeSet<&str> = history
+            .outcomes
+            .values()
+            .filter(|outcome| outcome["outcome"] == "completed")
+            .filter_map(|outcome| outcome["run"].as_str())
+            .collect();
+        let answers = history.answers();
+        if answers.len() != completed.len() {
+            broken.push(format!("{} completed runs, answers: {answers:?}", completed.len()));
+        }
+    }
+    quiet(sim, terms, requests, &diagnostics, &mut broken);
+    broken.extend(world.failures.borrow_mut().drain(..));
+    (history, broken)
+}
+
+/// Every accepted message is there once, in order, with one outcome.
+fn delivery(history: &History, accepted: &[crate::sim::Accepted], terms: &Terms, broken: &mut Vec<String>) {
+    let place = |id: &str| history.messages.iter().position(|message| message["id"] == id);
+    for message in accepted {
+        let times = history.messages.iter().filter(|m| m["id"] == message.id.as_str()).count();
+        let same = history
+            .messages
+            .iter()
+            .filter(|m| m["role"] == message.body["role"] && m["content"] == message.body["content"])
+            .count();
+        let posted = accepted.iter().filter(|other| other.body == message.body).count();
+        if times != 1 || (same != posted && !terms.texts_repeat) {
+            broken.push(format!("{}: {times} times by its id, {same} times by its text", message.body));
+        }
+        let outcome = &history.outcomes[&message.id]["outcome"];
+        if !terms.outcomes.iter().any(|allowed| outcome == allowed) {
+            broken.push(format!("{}: its outcome is {}", message.body, history.outcomes[&message.id]));
+        }
+        for later in accepted {
+            if message.span_us.1 < later.span_us.0 && place(&message.id) > place(&later.id) {
+                broken.push(format!("{} comes after {}", message.body, later.body));
+            }
+        }
+        if history.messages.iter().any(|m| m["id"] == message.id.as_str() && m["status"] == "pending")
+            && !terms.outcomes.contains(&"stopped")
+        {
+            broken.push(format!("{} is still queued", message.body));
+        }
+    }
+}
+
+/// Calls and results pair in the stored history.
+fn pairing(history: &History, broken: &mut Vec<String>) {
+    let mut open: Vec<String> = Vec::new();
+    for message in &history.messages {
+        if message["depth"] != 0 {
+            continue;
+        }
+        match message["role"].as_str() {
+            Some("tool") => {
+                let id = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
+                if open.first() == Some(&id) {
+                    open.remove(0);
+                } else {
+                    broken.push(format!("the result of {id} is not where it belongs"));
+                }
+            }
+            Some("assistant") => {
+                if !open.is_empty() {
+                    broken.push(format!("calls without results: {}", open.join(", ")));
+                }
+                open = History::calls(message).into_iter().map(|(id, _)| id).collect();
+            }
+            _ => {}
+        }
+    }
+    if !open.is_empty() {
+        broken.push(format!("calls without results at the end: {}", open.join(", ")));
+    }
+}
+
+/// A call is one execution, unless its tool may be repeated.
+fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<String>) {
+    let catalog = sim.catalog.borrow().clone();
+    let definitions = serde_json::to_value(&catalog.tools).unwrap();
+    let idempotent = |name: &str| {
+        definitions.as_object().into_iter().flat_map(|tools| tools.values()).any(|tool| {
+            let run = &tool["run"];
+            let runs = run["native"] == name || run["http"]["url"] == name;
+            runs && tool["idempotent"] == true
+        })
+    };
+    let mut by_key: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for execution in sim.world.outside.executions.borrow().iter() {
+        *by_key.entry((execution.key.clone(), execution.name.clone())).or_default() += 1;
+        if !execution.key.starts_with(crate::sim::THREAD) {
+            broken.push(format!("the idempotency key “{}” does not name the thread", execution.key));
+        }
+    }
+    for ((key, name), times) in &by_key {
+        let most = if idempotent(name) { terms.idempotent_runs } else { 1 };
+        if *times > most {
+            broken.push(format!("{} ran {times} times with key {key}", name.trim_start_matches(TOOL_URL)));
+        }
+    }
+    let calls: usize = history.messages.iter().map(|message| History::calls(message).len()).sum();
+    if by_key.len() > calls {
+        broken.push(format!("{} executions by key for {calls} stored calls", by_key.len()));
+    }
+}
+
+/// After the end nothing happens any more, also when the object is woken.
+fn quiet(sim: &Sim, terms: &Terms, requests: usize, diagnostics: &Value, broken: &mut Vec<String>) {
+    let world = &sim.world;
+    if !terms.alarm_may_stay && world.alarm.get().next_us().is_some() {
+        broken.push(format!("the alarm stays set: {:?}", world.alarm.get()));
+    }
+    let queue = diagnostics["queue"].as_u64().or_else(|| diagnostics["queued"].as_u64());
+    if queue.is_some_and(|queue| queue > 0) && !terms.outcomes.contains(&"stopped") {
+        broken.push(format!("the queue is not empty: {diagnostics}"));
+    }
+    let newest = world
+        .outside
+        .siblings
+        .borrow()
+        .iter()
+        .filter(|(_, call)| call["call"] == "activity")
+        .max_by_key(|(_, call)| call["version"].as_i64())
+        .map(|(_, call)| call["executing"].clone());
+    if newest.is_some_and(|executing| executing != false) {
+        broken.push("the directory believes that a run is active".into());
+    }
+    world.evict();
+    let waking = sim.clone();
+    world.drive(async move { waking.get(ThreadRoute::Get, &[]).await });
+    if !world.rest(DAY_US) && !terms.alarm_may_stay {
+        broken.push("it does not come to rest after it was woken".into());
+    }
+    let now = world.outside.requests.borrow().len();
+    if now != requests {
+        broken.push(format!("{} model requests after the end", now - requests));
+    }
+    let (bytes, table) = world.database.largest_row();
+    if bytes > crate::host::database::ROW_BYTES {
+        broken.push(format!("a row of {bytes} bytes in {table}"));
+    }
+}

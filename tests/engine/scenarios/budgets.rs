@@ -1,0 +1,104 @@
+//! What a turn may cost in SQL (design §9): warm, from the second turn on, the thread's own tables.
+
+use super::story;
+use crate::host::{Counters, Say};
+use crate::sim::Sim;
+
+/// Messages that wait for their answer are not counted as accepted, so that no second post adds to the cost.
+fn bare(name: &'static str) -> crate::sweep::Scenario {
+    story(name).terms(|terms| terms.one_answer = false)
+}
+
+fn within(what: &str, spent: Counters, statements: u64, read: u64, written: u64) {
+    assert!(
+        spent.statements <= statements && spent.read <= read && spent.written <= written,
+        "{what}: {spent:?}, at most {statements} / {read} / {written} (BOBBIN_SQL=1 shows the statements)"
+    );
+}
+
+/// A turn with everything that it leaves behind.
+async fn turn(sim: &Sim, text: &str) -> Counters {
+    let body = serde_json::json!({ "role": "user", "content": text });
+    let (_, spent) = sim
+        .spent(async {
+            let seen = sim
+                .insist(bobbin::api::ThreadRoute::PostMessage, &[("wait", "true")], None, body.to_string())
+                .await;
+            assert_eq!(seen.body["outcome"], "completed", "{}", seen.body);
+            sim.until("idle", |sim| sim.world.executor.waiting(false).is_empty()).await;
+        })
+        .await;
+    spent
+}
+
+#[test]
+fn a_plain_turn_and_a_tool_step_cost_what_they_may() {
+    bare("budget of a turn")
+        .answers(|request| super::clerk(request).stream(request.index))
+        .drive(|sim| async move {
+            turn(&sim, "hello").await;
+            turn(&sim, "loop 1").await;
+            let plain = turn(&sim, "again").await;
+            within("a plain turn", plain, 8, 10, 8);
+            let one = turn(&sim, "loop 1").await;
+            let two = turn(&sim, "loop 2").await;
+            within("a tool step", two - one, 8, 10, 8);
+            let eleven = turn(&sim, "loop 11").await;
+            within("ten tool steps", eleven - one, 80, 100, 80);
+        })
+        .calm();
+}
+
+#[test]
+fn a_streamed_chunk_costs_no_sql() {
+    let cost = |chunks: usize| {
+        let spent = std::rc::Rc::new(std::cell::Cell::new(Counters::default()));
+        let place = spent.clone();
+        bare("chunks")
+            .answers(move |request| Say::text("x".repeat(400)).chunks(chunks).stream(request.index))
+            .drive(move |sim| {
+                let place = place.clone();
+                async move {
+                    sim.listen(bobbin::thread::Filter { events: true, ..Default::default() }, None)
+                        .await
+                        .unwrap();
+                    turn(&sim, "one").await;
+                    place.set(turn(&sim, "two").await);
+                }
+            })
+            .once();
+        spent.get().statements
+    };
+    assert_eq!(cost(2), cost(400));
+}
+
+#[test]
+fn a_new_thread_costs_thirty_statements_at_most() {
+    bare("new thread")
+        .setup(Sim::meter)
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+            sim.until("idle", |sim| sim.world.executor.waiting(false).is_empty()).await;
+            within("a new thread and its first turn", sim.metered(), 30, 30, 30);
+        })
+        .calm();
+}
+
+#[test]
+fn a_turn_on_a_long_thread_costs_no_more() {
+    bare("2,000 messages")
+        .drive(|sim| async move {
+            for n in 0..1_000 {
+                turn(&sim, &format!("m{n}")).await;
+            }
+            let warm = turn(&sim, "warm").await;
+            within("a warm turn", warm, 8, 10, 8);
+            sim.evict().await;
+            let cold = turn(&sim, "cold").await;
+            within("a cold turn", cold, 20, 450, 8);
+            let listing =
+                sim.spent(sim.get(bobbin::api::ThreadRoute::ListMessages, &[("limit", "20")])).await.1;
+            assert!(listing.read <= 60, "a page of 20: {listing:?}");
+        })
+        .once();
+}

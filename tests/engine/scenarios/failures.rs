@@ -1,0 +1,122 @@
+//! Processes that die again and again, and what keeps that from going on for ever.
+
+use super::{INDETERMINATE, story};
+use crate::host::fault::{Fault, whenever};
+use crate::host::{At, SECOND_US};
+
+#[test]
+fn a_step_that_kills_the_process_every_time_is_given_up_after_seven() {
+    for fault in Fault::ALL {
+        story("recovery exhausted")
+            .suffers(move || whenever(100, fault, |point| point.at == At::Sent))
+            .drive(|sim| async move {
+                let outcome = sim.ask("hello").await;
+                assert_eq!(outcome["reason"], "recovery_exhausted", "{outcome}");
+            })
+            .check(|sim, history| {
+                let requests = sim.world.outside.requests.borrow();
+                assert_eq!(requests.len(), 7, "the first and six recoveries");
+                assert_eq!(history.statuses("run_failed").len(), 1);
+                // The first recovery comes at once, each later one after twice the time of the one before.
+                let gaps: Vec<i64> =
+                    requests.windows(2).map(|p| (p[1].at_us - p[0].at_us) / SECOND_US).collect();
+                assert!(gaps[0] <= 1, "{gaps:?}");
+                for (n, gap) in gaps.iter().enumerate().skip(1) {
+                    let wait = 1 << (n - 1);
+                    assert!((wait..=wait + 2).contains(gap), "{gaps:?}");
+                }
+            })
+            .terms(|terms| {
+                terms.outcomes = vec!["failed"];
+                terms.one_answer = false;
+            })
+            .calm();
+    }
+}
+
+#[test]
+fn recoveries_start_anew_with_each_step() {
+    // Every step of ten loses its process twice.
+    story("two crashes a step")
+        .suffers(|| {
+            let mut requests = 0;
+            Box::new(move |point| {
+                requests += usize::from(point.at == At::Sent);
+                (point.at == At::Sent && requests % 3 != 0).then_some(Fault::CrashKept)
+            })
+        })
+        .drive(|sim| async move {
+            let outcome = sim.ask("loop 10").await;
+            assert_eq!(outcome["message"]["content"], "done 10", "{outcome}");
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("tool").len(), 10);
+            assert_eq!(sim.world.outside.requests.borrow().len(), 33);
+        })
+        .calm();
+}
+
+#[test]
+fn a_killed_process_restarts_its_run_without_any_request() {
+    for (name, wait_for_tool) in [("kill in a model call", false), ("kill in a tool", true)] {
+        story(name)
+            .answers(|request| super::clerk(request).stream(request.index).pace(SECOND_US))
+            .drive(move |sim| async move {
+                sim.send("use work").await;
+                match wait_for_tool {
+                    true => sim.until_executions(1).await,
+                    false => {
+                        sim.until_requests(1).await;
+                        sim.world.pause(SECOND_US).await;
+                    }
+                }
+                let killed = sim.world.now_us();
+                let before = sim.world.outside.requests.borrow().len();
+                sim.world.kill();
+                // Nobody asks for anything.
+                sim.until_requests(before + 1).await;
+                assert!(sim.world.now_us() - killed < 2 * SECOND_US, "it took too long");
+            })
+            .check(move |_, history| {
+                assert_eq!(history.answers().len(), 1);
+                if wait_for_tool {
+                    assert_eq!(history.texts("tool"), [INDETERMINATE]);
+                }
+            })
+            .calm();
+    }
+}
+
+#[test]
+fn a_crash_between_two_steps_repeats_neither() {
+    story("between steps")
+        .suffers(|| {
+            // The third commit after each result.
+            whenever(3, Fault::CrashKept, |point| point.at == At::AfterCommit && point.index % 7 == 0)
+        })
+        .drive(|sim| async move {
+            sim.ask("loop 6").await;
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("tool").len(), 6);
+            assert!(sim.world.outside.requests.borrow().len() <= 10);
+        })
+        .calm();
+}
+
+#[test]
+fn evicting_an_idle_object_loses_nothing() {
+    story("eviction")
+        .drive(|sim| async move {
+            for n in 0..5 {
+                sim.ask(&format!("m{n}")).await;
+                sim.evict().await;
+            }
+        })
+        .check(|sim, history| {
+            assert_eq!(history.answers().len(), 5);
+            let requests = sim.world.outside.requests.borrow();
+            assert_eq!(requests[4].texts("user").len(), 5, "the history is read again");
+        })
+        .calm();
+}

@@ -1,0 +1,74 @@
+//! What happens to threads: stories with every way to fail at every point.
+
+mod budgets;
+mod edits;
+mod failures;
+mod limits;
+mod models;
+mod queue;
+mod soak;
+mod stops;
+mod streams;
+mod tools;
+mod turns;
+mod window;
+
+use serde_json::{Value, json};
+
+use crate::host::outside::ModelRequest;
+use crate::host::{Native, SECOND_US, Say};
+use crate::sim::{Sim, native};
+use crate::sweep::Scenario;
+
+pub const INDETERMINATE: &str = "The runtime restarted while \"work\" was running. It may or may not have taken \
+     effect. Check before trying again.";
+
+/// A model that does as it is told by the last user message: `use a,b` calls these tools in one reply and says
+/// `done: <results>`; `loop n` calls `work` in n steps and says `done n`; anything else is repeated.
+pub fn clerk(request: &ModelRequest) -> Say {
+    let user = request.last_user();
+    let results = request.results();
+    if let Some(tools) = user.strip_prefix("use ") {
+        if results.is_empty() {
+            return tools.split(',').fold(Say::default(), |say, tool| say.and_call(tool, "{}"));
+        }
+        return Say::text(format!("done: {}", results.join("|"))).chunks(2);
+    }
+    if let Some(n) = user.strip_prefix("loop ") {
+        let n: usize = n.parse().unwrap();
+        if results.len() < n {
+            return Say::call("work", &json!({ "n": results.len() }));
+        }
+        return Say::text(format!("done {n}"));
+    }
+    Say::text(format!("re: {user}")).chunks(3)
+}
+
+/// A native tool `work` that takes a second and says how often it ran before.
+pub fn work(sim: &Sim) {
+    sim.world.outside.native("work", |_, before| {
+        Native::Gives(SECOND_US, bobbin::spec::message::ToolResult::success(format!("w{before}")))
+    });
+}
+
+/// The tool `work` in a catalog.
+pub fn with_work() -> Value {
+    json!({ "work": native(false) })
+}
+
+/// A scenario with the clerk and the tool `work`.
+pub fn story(name: &'static str) -> Scenario {
+    Scenario::new(name, &with_work()).says(clerk).setup(work)
+}
+
+/// Stories that the soak shakes.
+pub fn all() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    all.extend(turns::all());
+    all.extend(tools::all());
+    all.extend(queue::all());
+    all.extend(stops::all());
+    all.extend(models::all());
+    all.extend(streams::all());
+    all
+}

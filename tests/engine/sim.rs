@@ -1,0 +1,360 @@
+//! A thread in a simulated world, and the clients that talk to it. Clients behave as the documents tell them to: they
+//! repeat a request whose answer was lost, with the same idempotency key, and reconnect streams where they stood.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use bobbin::access::Caller;
+use bobbin::api::{Query, ThreadRequest, ThreadRoute};
+use bobbin::spec::Catalog;
+use bobbin::thread::{Filter, Thread};
+use futures_util::future::LocalBoxFuture;
+use serde_json::{Value, json};
+
+use crate::host::{Counters, Listener, Lost, Object, SECOND_US, SimHost, World};
+
+/// The id of the thread in every simulation.
+pub const THREAD: &str = "6f0c0000-0000-4000-8000-000000000001";
+/// How often a client repeats a request before it gives up.
+const TRIES: usize = 40;
+
+struct Opened(Rc<Thread<SimHost>>);
+
+impl Object for Opened {
+    fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
+        Box::pin(self.0.clone().alarm())
+    }
+    fn any(self: Rc<Self>) -> Rc<dyn Any> {
+        self
+    }
+}
+
+/// A message that was accepted with a 2xx.
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    /// Its public id.
+    pub id: String,
+    /// What was posted.
+    pub body: Value,
+    /// Its idempotency key.
+    pub key: String,
+    /// When it was first sent and when its answer came.
+    pub span_us: (i64, i64),
+}
+
+/// What a client saw of a request.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// HTTP status.
+    pub status: u16,
+    /// The body, `null` when there is none.
+    pub body: Value,
+    /// `Retry-After`, seconds.
+    pub retry_after: Option<u32>,
+}
+
+/// A thread in its world. A clone is the same thread.
+#[derive(Clone)]
+pub struct Sim {
+    /// The world.
+    pub world: Rc<World>,
+    /// Messages that were accepted, in the order of their answers.
+    pub accepted: Rc<RefCell<Vec<Accepted>>>,
+    /// What the next life of the object is opened with.
+    pub catalog: Rc<RefCell<Rc<Catalog>>>,
+    keys: Rc<Cell<u32>>,
+}
+
+impl Sim {
+    /// A thread that does not exist yet, with these definitions.
+    pub fn new(seed: u64, catalog: &Value) -> Sim {
+        let catalog = Rc::new(Catalog::from_json(&catalog.to_string()).expect("the test's catalog is valid"));
+        let catalog = Rc::new(RefCell::new(catalog));
+        let current = catalog.clone();
+        let world = World::new(seed, move |host| {
+            Rc::new(Opened(Thread::new(host, current.borrow().clone()))) as Rc<dyn Object>
+        });
+        world.watch(watch);
+        Sim { world, accepted: Rc::default(), catalog, keys: Rc::default() }
+    }
+
+    /// Replaces the definitions: a deployment. The object is opened anew.
+    pub fn deploy(&self, catalog: &Value) {
+        let catalog = Catalog::from_json(&catalog.to_string()).expect("the test's catalog is valid");
+        *self.catalog.borrow_mut() = Rc::new(catalog);
+        self.world.kill();
+    }
+
+    /// One request, once.
+    pub async fn once(
+        &self,
+        route: ThreadRoute,
+        query: &[(&str, &str)],
+        key: Option<&str>,
+        body: String,
+    ) -> Result<Seen, Lost> {
+        let request = ThreadRequest {
+            thread_id: THREAD.into(),
+            caller: admin(),
+            route,
+            query: Query(query.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect()),
+            idempotency_key: key.map(str::to_owned),
+            body,
+        };
+        let reply = self
+            .world
+            .enter(move |object| async move {
+                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
+                thread.handle(request).await
+            })
+            .await?;
+        let body = reply.body.map_or(Value::Null, |body| serde_json::from_str(body.get()).unwrap());
+        Ok(Seen { status: reply.status, body, retry_after: reply.retry_after })
+    }
+
+    /// One request, repeated until it is answered: a lost connection, 500 and 503 are tried again.
+    pub async fn insist(
+        &self,
+        route: ThreadRoute,
+        query: &[(&str, &str)],
+        key: Option<&str>,
+        body: String,
+    ) -> Seen {
+        let mut last = None;
+        for _ in 0..TRIES {
+            match self.once(route.clone(), query, key, body.clone()).await {
+                Ok(seen) if seen.status < 500 => return seen,
+                other => last = Some(other),
+            }
+            let pause = 50_000 + self.world.below(SECOND_US as usize) as i64;
+            self.world.pause(pause).await;
+        }
+        self.world.fail(format!("{route:?} was not answered in {TRIES} tries: {last:?}"));
+        Seen { status: 599, body: Value::Null, retry_after: None }
+    }
+
+    /// Creates the thread.
+    pub async fn create(&self) {
+        let body = json!({ "agent_id": "helper", "tags": ["t"] }).to_string();
+        let seen = self.insist(ThreadRoute::Create, &[], None, body).await;
+        assert!(seen.status / 100 == 2, "the thread could not be created: {seen:?}");
+    }
+
+    /// A key that no other message has.
+    pub fn key(&self) -> String {
+        self.keys.set(self.keys.get() + 1);
+        format!("key-{}", self.keys.get())
+    }
+
+    /// Posts a message until it is answered; its answer.
+    pub async fn post(&self, body: Value) -> Seen {
+        let key = self.key();
+        self.post_with(&key, body, &[]).await
+    }
+
+    /// Posts with a key and a query.
+    pub async fn post_with(&self, key: &str, body: Value, query: &[(&str, &str)]) -> Seen {
+        let start = self.world.now_us();
+        let seen = self.insist(ThreadRoute::PostMessage, query, Some(key), body.to_string()).await;
+        if seen.status == 202 {
+            let id = seen.body["messageId"].as_str().unwrap_or_default().to_owned();
+            let span_us = (start, self.world.now_us());
+            let known = self.accepted.borrow().iter().any(|a| a.key == key);
+            if !known {
+                self.accepted.borrow_mut().push(Accepted { id, body, key: key.into(), span_us });
+            }
+        }
+        seen
+    }
+
+    /// A user's message; it must be accepted.
+    pub async fn send(&self, text: &str) -> Accepted {
+        let seen = self.post(json!({ "role": "user", "content": text })).await;
+        assert_eq!(seen.status, 202, "“{text}” was not accepted: {}", seen.body);
+        self.accepted.borrow().last().cloned().expect("it was just accepted")
+    }
+
+    /// Waits for the outcome of an accepted message.
+    pub async fn outcome(&self, message: &Accepted) -> Value {
+        let seen = self
+            .insist(
+                ThreadRoute::PostMessage,
+                &[("wait", "true")],
+                Some(&message.key),
+                message.body.to_string(),
+            )
+            .await;
+        assert_eq!(seen.status, 200, "no outcome for {}: {}", message.body, seen.body);
+        seen.body
+    }
+
+    /// A user's message and the outcome of its run.
+    pub async fn ask(&self, text: &str) -> Value {
+        let message = self.send(text).await;
+        self.outcome(&message).await
+    }
+
+    /// `POST …/stop`.
+    pub async fn stop(&self) -> Seen {
+        self.insist(ThreadRoute::Stop, &[], None, String::new()).await
+    }
+
+    /// `POST …/continue`.
+    pub async fn go_on(&self) -> Seen {
+        self.insist(ThreadRoute::Continue, &[], None, "{}".into()).await
+    }
+
+    /// `POST …/terminate`.
+    pub async fn terminate(&self) -> Seen {
+        self.insist(ThreadRoute::Terminate, &[], None, String::new()).await
+    }
+
+    /// Waits until something holds, looking every 5 ms.
+    pub async fn until(&self, what: &str, holds: impl Fn(&Sim) -> bool) {
+        for _ in 0..200_000 {
+            if holds(self) {
+                return;
+            }
+            self.world.pause(5_000).await;
+        }
+        panic!("never: {what}");
+    }
+
+    /// Waits until so many requests reached a model.
+    pub async fn until_requests(&self, n: usize) {
+        self.until("model requests", |sim| sim.world.outside.requests.borrow().len() >= n).await;
+    }
+
+    /// Waits until so many tool executions began.
+    pub async fn until_executions(&self, n: usize) {
+        self.until("executions", |sim| sim.world.outside.executions.borrow().len() >= n).await;
+    }
+
+    /// Waits until the object is idle, and lets the platform drop it from memory.
+    pub async fn evict(&self) {
+        self.until("idle", |sim| sim.world.executor.waiting(false).is_empty()).await;
+        self.world.evict();
+    }
+
+    /// Opens a stream.
+    pub async fn listen(&self, filter: Filter, last: Option<&str>) -> Result<Rc<Listener>, Lost> {
+        let world = self.world.clone();
+        let last = last.map(str::to_owned);
+        self.world
+            .enter(move |object| async move {
+                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
+                let frames = thread.listen(&admin(), &filter, last.as_deref());
+                let frames = frames.expect("the stream opens");
+                let listener =
+                    Rc::new(Listener { filter, frames: RefCell::new(frames), open: Cell::new(true) });
+                let joined = listener.clone();
+                let inner = world.clone();
+                // The socket joins in the same stretch of code: no frame falls between the two.
+                world.when_durable(move || inner.listeners.borrow_mut().push(joined));
+                listener
+            })
+            .await
+    }
+
+    /// Any `GET`.
+    pub async fn get(&self, route: ThreadRoute, query: &[(&str, &str)]) -> Value {
+        let seen = self.insist(route.clone(), query, None, String::new()).await;
+        assert_eq!(seen.status, 200, "{route:?}: {}", seen.body);
+        seen.body
+    }
+
+    /// The whole history, oldest first, silent rows included.
+    pub async fn history(&self) -> Vec<Value> {
+        let mut all: Vec<Value> = Vec::new();
+        loop {
+            let offset = all.len().to_string();
+            let query =
+                [("limit", "500"), ("offset", offset.as_str()), ("order", "asc"), ("includeSilent", "true")];
+            let page = self.get(ThreadRoute::ListMessages, &query).await;
+            let rows = page["messages"].as_array().cloned().unwrap_or_default();
+            let none = rows.is_empty();
+            all.extend(rows);
+            if none || page["hasMore"] != true {
+                return all;
+            }
+        }
+    }
+
+    /// What the database spent while `work` ran. Statements on the outbox are apart (design §9).
+    pub async fn spent<T>(&self, work: impl Future<Output = T>) -> (T, Counters) {
+        self.meter();
+        let value = work.await;
+        (value, self.metered())
+    }
+
+    /// Starts to count.
+    pub fn meter(&self) {
+        *self.world.database.log.borrow_mut() = Some(Vec::new());
+    }
+
+    /// What was spent since [`Sim::meter`]; statements on the outbox are apart.
+    pub fn metered(&self) -> Counters {
+        let log = self.world.database.log.borrow_mut().take().unwrap_or_default();
+        let mut spent = Counters::default();
+        for (_, read, written) in log.iter().filter(|(statement, _, _)| !statement.contains(" outbox ")) {
+            spent.statements += 1;
+            spent.read += read;
+            spent.written += written;
+        }
+        if std::env::var_os("BOBBIN_SQL").is_some() {
+            for (statement, read, written) in &log {
+                let start: String = statement.chars().take(150).collect();
+                eprintln!("{read:4} read {written:4} written  {start}");
+            }
+            eprintln!("{spent:?}");
+        }
+        spent
+    }
+}
+
+/// Holds after every await of the process (design §3.7): runnable work has an alarm that is due, or its handler runs.
+fn watch(world: &World) {
+    let tables: Vec<i64> = world.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'");
+    if tables != [1] {
+        return;
+    }
+    let runnable: Vec<Option<i64>> = world.database.ask(
+        "SELECT coalesce(resume_us, 0) FROM runs WHERE id = (SELECT max(id) FROM runs) \
+         AND phase NOT IN ('ended', 'parked')",
+    );
+    let Some(resume_us) = runnable.first().copied().flatten() else { return };
+    let alarm = world.alarm.get();
+    let in_time = |due: i64| due <= resume_us.max(world.now_us());
+    if !alarm.running && !alarm.due_us.is_some_and(in_time) {
+        world.fail(format!("a run is unfinished, and the alarm is {alarm:?} at {}", world.now_us()));
+    }
+}
+
+/// A caller who may do everything.
+fn admin() -> Caller {
+    Caller::admin()
+}
+
+/// A chat-completions model, as the catalog names it.
+pub fn model(id: &str) -> Value {
+    json!({ "provider": "openai", "model": id, "baseUrl": crate::host::MODEL_URL })
+}
+
+/// A native tool without arguments that matter.
+pub fn native(idempotent: bool) -> Value {
+    json!({ "description": "Works.", "args": { "type": "object", "properties": { "n": { "type": "integer" } } },
+        "run": { "native": "work" }, "idempotent": idempotent })
+}
+
+/// The definitions most tests run on: agent `helper`, prompt `p`, model `m`, and these tools.
+pub fn catalog(tools: &Value) -> Value {
+    let names: Vec<&String> = tools.as_object().map(|tools| tools.keys().collect()).unwrap_or_default();
+    json!({
+        "models": { "m": model("m") },
+        "prompts": { "p": { "toolDescription": "Helps.", "prompt": "You help.", "model": "m",
+            "includeChat": true, "includePastTools": true, "tools": names } },
+        "tools": tools,
+        "agents": { "helper": { "sideA": { "prompt": "p" } } },
+    })
+}

@@ -1,0 +1,292 @@
+//! A scenario, and what is done to it: undisturbed under several schedules, then with each way to fail at each point,
+//! then (`npm run soak`) with several failures at random points for as long as wanted.
+//!
+//! A failure prints how to replay it: `BOBBIN_SEED`, `BOBBIN_POINT` and `BOBBIN_FAULT` run exactly one simulation.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
+
+use crate::contract::{self, History, Terms};
+use crate::host::fault::{Fault, Plan, once};
+use crate::host::outside::ModelRequest;
+use crate::host::rng::Rng;
+use crate::host::{Answer, DAY_US, Say};
+use crate::sim::{Sim, catalog};
+
+/// The seed of a sweep when none is asked for.
+const SEED: u64 = 1;
+/// Schedules that an undisturbed scenario is run under.
+const SCHEDULES: u64 = 6;
+
+type Setup = Rc<dyn Fn(&Sim)>;
+type Drive = Rc<dyn Fn(Sim) -> LocalBoxFuture<'static, ()>>;
+type Check = Rc<dyn Fn(&Sim, &History)>;
+
+/// A story with an end: what the outside answers, what clients do, and what must have come of it.
+#[derive(Clone)]
+pub struct Scenario {
+    /// Its name, for messages.
+    pub name: &'static str,
+    catalog: Value,
+    setup: Vec<Setup>,
+    drive: Drive,
+    check: Check,
+    terms: Terms,
+    sampled: Option<usize>,
+    plan: Option<Rc<dyn Fn() -> Plan>>,
+}
+
+impl Scenario {
+    /// A scenario with these tools, in which nothing happens yet.
+    pub fn new(name: &'static str, tools: &Value) -> Scenario {
+        Scenario {
+            name,
+            catalog: catalog(tools),
+            setup: Vec::new(),
+            drive: Rc::new(|_| Box::pin(async {})),
+            check: Rc::new(|_, _| {}),
+            terms: Terms::default(),
+            sampled: None,
+            plan: None,
+        }
+    }
+
+    /// Fails as part of the story.
+    pub fn suffers(mut self, plan: impl Fn() -> Plan + 'static) -> Scenario {
+        self.plan = Some(Rc::new(plan));
+        self
+    }
+
+    /// Changes the definitions.
+    pub fn define(mut self, edit: impl FnOnce(&mut Value)) -> Scenario {
+        edit(&mut self.catalog);
+        self
+    }
+
+    /// Prepares the outside.
+    pub fn setup(mut self, setup: impl Fn(&Sim) + 'static) -> Scenario {
+        self.setup.push(Rc::new(setup));
+        self
+    }
+
+    /// What the model says, as a function of the request.
+    pub fn says(self, say: impl Fn(&ModelRequest) -> Say + Clone + 'static) -> Scenario {
+        self.answers(move |request| say(request).stream(request.index))
+    }
+
+    /// What the model's server answers.
+    pub fn answers(self, answer: impl Fn(&ModelRequest) -> Answer + Clone + 'static) -> Scenario {
+        self.setup(move |sim| sim.world.outside.model(answer.clone()))
+    }
+
+    /// What clients do once the thread exists.
+    pub fn drive<F>(mut self, drive: impl Fn(Sim) -> F + 'static) -> Scenario
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        self.drive = Rc::new(move |sim| Box::pin(drive(sim)));
+        self
+    }
+
+    /// What must have come of it, besides the contract, whatever failed.
+    pub fn check(mut self, check: impl Fn(&Sim, &History) + 'static) -> Scenario {
+        self.check = Rc::new(check);
+        self
+    }
+
+    /// The open numbers of the contract.
+    pub fn terms(mut self, edit: impl FnOnce(&mut Terms)) -> Scenario {
+        edit(&mut self.terms);
+        self
+    }
+
+    /// Fails at so many points, chosen by the seed, instead of at every one.
+    pub fn sampled(mut self, points: usize) -> Scenario {
+        self.sampled = Some(points);
+        self
+    }
+
+    /// Runs it once.
+    fn run(&self, seed: u64, plan: Option<Plan>, calm: Option<usize>) -> Run {
+        let sim = Sim::new(seed, &self.catalog);
+        for setup in &self.setup {
+            setup(&sim);
+        }
+        if let Some(plan) = plan.or_else(|| self.plan.as_ref().map(|plan| plan())) {
+            sim.world.faults.borrow_mut().plan(plan);
+        }
+        let (client, drive) = (sim.clone(), self.drive.clone());
+        sim.world.client(async move {
+            client.create().await;
+            drive(client).await;
+        });
+        let rested = sim.world.rest(7 * DAY_US);
+        let mut broken = Vec::new();
+        if !rested && !self.terms.alarm_may_stay {
+            broken.push(format!(
+                "it does not come to rest: clients {:?}, process {:?}, alarm {:?}",
+                sim.world.executor.waiting(true),
+                sim.world.executor.waiting(false),
+                sim.world.alarm.get()
+            ));
+        }
+        let points = sim.world.faults.borrow().count;
+        let requests = sim.world.outside.requests.borrow().len();
+        let fired: Vec<String> = {
+            let faults = sim.world.faults.borrow();
+            faults.fired.iter().map(|(point, fault)| format!("{} at {point}", fault.name())).collect()
+        };
+        let panics = if sim.world.executor.waiting(true).is_empty() {
+            let (history, violations) = contract::check(&sim, &self.terms, calm);
+            broken.extend(violations);
+            let checked = catch_unwind(AssertUnwindSafe(|| (self.check)(&sim, &history)));
+            if checked.is_err() || !broken.is_empty() {
+                print_history(&sim, &history);
+            }
+            checked.err()
+        } else {
+            broken.append(&mut sim.world.failures.borrow_mut());
+            None
+        };
+        if panics.is_some() || !broken.is_empty() {
+            for line in sim.world.log.borrow().iter() {
+                eprintln!("  log: {line}");
+            }
+        }
+        sim.world.dispose();
+        Run { points, requests, fired, broken, panics }
+    }
+
+    /// Runs it and gives up with everything that is known when it fails.
+    fn must(&self, seed: u64, plan: Option<Plan>, calm: Option<usize>, replay: &str) -> Run {
+        let run = catch_unwind(AssertUnwindSafe(|| self.run(seed, plan, calm)));
+        let tell = |fired: &[String]| {
+            eprintln!("\n“{}” failed. Replay: BOBBIN_SEED={seed} {replay}", self.name);
+            fired.iter().for_each(|fault| eprintln!("  {fault}"));
+        };
+        match run {
+            Err(payload) => {
+                tell(&[]);
+                resume_unwind(payload)
+            }
+            Ok(mut run) => {
+                if run.panics.is_some() || !run.broken.is_empty() {
+                    tell(&run.fired);
+                    run.broken.iter().for_each(|broken| eprintln!("  {broken}"));
+                }
+                if let Some(payload) = run.panics.take() {
+                    resume_unwind(payload);
+                }
+                assert!(run.broken.is_empty(), "{}: the contract is broken (above)", self.name);
+                run
+            }
+        }
+    }
+
+    /// Undisturbed under several schedules, then with every way to fail at every point (or at those sampled).
+    pub fn sweep(&self) {
+        if self.replay() {
+            return;
+        }
+        for seed in SEED..SEED + SCHEDULES {
+            self.must(seed, None, None, "");
+        }
+        let calm = self.must(SEED, None, None, "");
+        let every: Vec<(u64, Fault)> =
+            (0..calm.points).flat_map(|point| Fault::ALL.map(|fault| (point, fault))).collect();
+        let chosen: Vec<(u64, Fault)> = match self.sampled {
+            None => every,
+            Some(n) => {
+                let mut rng = Rng::new(SEED);
+                (0..n).map(|_| every[rng.below(every.len())]).collect()
+            }
+        };
+        for (point, fault) in chosen {
+            let replay = format!("BOBBIN_POINT={point} BOBBIN_FAULT={}", fault.name());
+            self.must(SEED, Some(once(point, fault)), Some(calm.requests), &replay);
+        }
+    }
+
+    /// Only the undisturbed runs: for stories whose failures are part of the script.
+    pub fn calm(&self) {
+        if self.replay() {
+            return;
+        }
+        for seed in SEED..SEED + SCHEDULES {
+            self.must(seed, None, None, "");
+        }
+    }
+
+    /// One undisturbed run: for stories that take long.
+    pub fn once(&self) {
+        if !self.replay() {
+            self.must(SEED, None, None, "");
+        }
+    }
+
+    /// Several failures at random points; everything follows from the seed.
+    pub fn shake(&self, seed: u64) {
+        let calm = self.must(seed, None, None, "BOBBIN_SHAKE=1");
+        let mut rng = Rng::new(seed ^ 0x50a4);
+        let mut left = 1 + rng.below(3);
+        let spread = (calm.points as usize).max(2);
+        let plan: Plan = Box::new(move |_| {
+            if left == 0 || !rng.one_in(spread) {
+                return None;
+            }
+            left -= 1;
+            Some(Fault::ALL[rng.below(3)])
+        });
+        self.must(seed, Some(plan), Some(calm.requests), "BOBBIN_SHAKE=1");
+    }
+
+    /// One simulation, when the environment names it.
+    fn replay(&self) -> bool {
+        let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        let Some(seed) = number("BOBBIN_SEED") else { return false };
+        if std::env::var_os("BOBBIN_SHAKE").is_some() {
+            self.shake(seed);
+            return true;
+        }
+        let calm = self.must(seed, None, None, "");
+        if let Some(point) = number("BOBBIN_POINT") {
+            let fault = std::env::var("BOBBIN_FAULT").ok().and_then(|name| Fault::parse(&name));
+            let fault = fault.unwrap_or(Fault::CrashLost);
+            self.must(seed, Some(once(point, fault)), Some(calm.requests), &format!("BOBBIN_POINT={point}"));
+        }
+        true
+    }
+}
+
+/// What one simulation came to.
+struct Run {
+    points: u64,
+    requests: usize,
+    fired: Vec<String>,
+    broken: Vec<String>,
+    panics: Option<Box<dyn std::any::Any + Send>>,
+}
+
+fn print_history(sim: &Sim, history: &History) {
+    eprintln!("\n  history:");
+    for message in &history.messages {
+        eprintln!(
+            "    {} {} {} {} {}",
+            message["id"],
+            message["role"],
+            message["content"].to_string().chars().take(200).collect::<String>(),
+            message["tool_calls"],
+            message["metadata"]["status_kind"]
+        );
+    }
+    for (id, outcome) in &history.outcomes {
+        eprintln!("    outcome of {id}: {} {} {}", outcome["outcome"], outcome["reason"], outcome["run"]);
+    }
+    for execution in sim.world.outside.executions.borrow().iter() {
+        eprintln!("    {} ran with key {} {}", execution.name, execution.key, execution.args);
+    }
+    eprintln!("    {} model requests", sim.world.outside.requests.borrow().len());
+}

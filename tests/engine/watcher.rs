@@ -1,0 +1,164 @@
+//! A client of the stream that checks what it is told: chunks are gapless, a lost attempt is reset, and what it holds
+//! at the end is what is stored.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bobbin::thread::{Filter, Frame};
+use serde_json::Value;
+
+use crate::sim::Sim;
+
+/// What the client holds.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    /// Messages by id.
+    pub messages: BTreeMap<String, Value>,
+    /// The reply that is being streamed: message, attempt, text.
+    pub partial: Option<(String, i64, String)>,
+    /// Where it resumes.
+    pub last_id: Option<String>,
+    /// Frames it got.
+    pub seen: usize,
+    /// Everything that was wrong.
+    pub wrong: Vec<String>,
+    /// Kinds of frames, in order.
+    pub kinds: Vec<&'static str>,
+}
+
+impl Watcher {
+    /// Takes one frame in.
+    pub fn apply(&mut self, frame: &Frame) {
+        self.seen += 1;
+        self.kinds.push(frame.kind);
+        let data = &frame.data;
+        let id = data["message_id"].as_str().unwrap_or_default().to_owned();
+        let attempt = data["attempt"].as_i64().unwrap_or(0);
+        match frame.kind {
+            "snapshot" => {
+                self.messages.clear();
+                for message in data["messages"].as_array().into_iter().flatten() {
+                    self.store(message);
+                }
+                let partial = &data["partial"];
+                self.partial = partial["message_id"].as_str().map(|id| {
+                    let text = partial["text"].as_str().or(partial["chunk"].as_str()).unwrap_or_default();
+                    (id.to_owned(), partial["attempt"].as_i64().unwrap_or(0), text.to_owned())
+                });
+            }
+            "message_chunk" => self.chunk(id, attempt, data),
+            "message_reset" => {
+                if let Some((old, known, _)) = &self.partial
+                    && (*old == id && *known >= attempt)
+                {
+                    self.wrong.push(format!("a reset to attempt {attempt} after attempt {known}"));
+                }
+                self.partial = Some((id, attempt, String::new()));
+            }
+            "message_data" => {
+                let message = &data["data"];
+                if let Some((streamed, _, text)) = &self.partial
+                    && *streamed == id
+                {
+                    let whole = message["content"].as_str().unwrap_or_default();
+                    if whole != text {
+                        self.wrong.push(format!("streamed “{text}”, stored “{whole}”"));
+                    }
+                    self.partial = None;
+                }
+                self.store(message);
+            }
+            _ => {
+                if frame.id.is_some() {
+                    self.wrong.push(format!("{} has an id", frame.kind));
+                }
+            }
+        }
+        if let Some(id) = &frame.id {
+            self.last_id = Some(id.clone());
+        }
+    }
+
+    fn chunk(&mut self, id: String, attempt: i64, data: &Value) {
+        let offset = data["offset"].as_u64().unwrap_or(u64::MAX) as usize;
+        let chunk = data["chunk"].as_str().unwrap_or_default();
+        match &mut self.partial {
+            Some((known, number, text)) if *known == id && *number == attempt => {
+                if offset != text.len() {
+                    self.wrong.push(format!("a chunk at {offset} of {id}, {} are known", text.len()));
+                }
+                text.push_str(chunk);
+            }
+            other => {
+                if offset != 0 {
+                    self.wrong
+                        .push(format!("the first chunk of {id}/{attempt} is at {offset} after {other:?}"));
+                }
+                *other = Some((id, attempt, chunk.to_owned()));
+            }
+        }
+    }
+
+    fn store(&mut self, message: &Value) {
+        let id = message["id"].as_str().unwrap_or_default().to_owned();
+        self.messages.insert(id, message.clone());
+    }
+
+    /// Compares what it holds with what is stored.
+    pub fn compare(&self, history: &[Value]) -> Vec<String> {
+        let mut wrong = self.wrong.clone();
+        let visible = history.iter().filter(|m| m["silent"] != true && m["depth"] == 0);
+        let mut known = self.messages.clone();
+        for message in visible {
+            match known.remove(message["id"].as_str().unwrap_or_default()) {
+                None => wrong.push(format!("the stream never told {message}")),
+                Some(told) if told["content"] != message["content"] => {
+                    wrong.push(format!("the stream told {told}, stored is {message}"));
+                }
+                Some(_) => {}
+            }
+        }
+        wrong.extend(known.values().map(|message| format!("the stream told {message}, which is not there")));
+        if let Some(partial) = &self.partial {
+            wrong.push(format!("a partial text stays: {partial:?}"));
+        }
+        wrong
+    }
+}
+
+/// Follows the stream until `done` holds and a second more. `cut` says after how many frames the connection breaks.
+pub async fn follow(sim: Sim, mut cut: impl FnMut(usize) -> bool, done: impl Fn() -> bool) -> Watcher {
+    let mut watcher = Watcher::default();
+    let filter = Filter { events: true, ..Filter::default() };
+    let mut idle = 0;
+    'connect: loop {
+        let Ok(listener) = sim.listen(filter, watcher.last_id.as_deref()).await else {
+            sim.world.pause(20_000).await;
+            continue;
+        };
+        let listener = Rc::clone(&listener);
+        let mut taken = 0;
+        loop {
+            let next = listener.frames.borrow().get(taken).cloned();
+            if let Some(frame) = next {
+                taken += 1;
+                idle = 0;
+                watcher.apply(&frame);
+                if cut(watcher.seen) {
+                    listener.open.set(false);
+                    continue 'connect;
+                }
+                continue;
+            }
+            if !listener.open.get() {
+                continue 'connect;
+            }
+            idle += 1;
+            if done() && idle > 500 {
+                listener.open.set(false);
+                return watcher;
+            }
+            sim.world.pause(2_000).await;
+        }
+    }
+}
