@@ -182,26 +182,28 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// Waits for the outcome of the run that takes the message in.
+    /// Waits for the outcome of the run that takes the message in, or took it in before this request came.
     async fn await_outcome(self: &Rc<Self>, accepted: &Accepted) -> Result<Reply> {
         let seq = accepted.row.seq;
-        let known = self.read(|state, sql| {
+        let (known, run) = self.read(|state, sql| {
             if accepted.started.is_some() {
-                return Ok(None);
+                return Ok((None, accepted.started));
             }
-            if let Some(run) = Run::of_message(sql, seq)?.filter(|run| run.end.is_some()) {
+            let run = Run::of_message(sql, seq)?;
+            if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
                 let answer = rows::find(sql, run.block)?.map(Shared::new);
-                return Ok(Some(Verdict::Ended(run, answer)));
+                return Ok((Some(Verdict::Ended(run.clone(), answer)), None));
             }
-            Ok(match state.active() {
-                Some(run) if run.phase == Phase::Parked => Some(Verdict::Parked(Some(run.clone()))),
+            let known = match state.active() {
+                Some(active) if active.phase == Phase::Parked => Some(Verdict::Parked(Some(active.clone()))),
                 None if state.meta.stopped => Some(Verdict::Stopped),
                 _ => None,
-            })
+            };
+            Ok((known, run.map(|run| run.id)))
         })?;
         let verdict = match known {
             Some(verdict) => verdict,
-            None => self.wait_for(seq, accepted.started).await.map_err(|_| {
+            None => self.wait_for(seq, run).await.map_err(|_| {
                 Error::new(Code::Overloaded, "The thread was restarted while this request waited.")
                     .hint("Send it again with the same Idempotency-Key to wait for the same run.")
             })?,
