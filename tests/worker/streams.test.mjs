@@ -99,32 +99,44 @@ test("the events of a turn: snapshot first, then steps, chunks and whole message
   reader.close();
 });
 
+/**
+ * Follows a turn over a stream that is cut at random places.
+ *
+ * @param {string} agent
+ * @param {ReturnType<typeof chance>} random
+ */
+async function cutAgainAndAgain(agent, random) {
+  const thread = await bobbin.client.thread(agent);
+  const transcript = new Transcript();
+  await thread.accepted("talk");
+  const complete = () => [...transcript.messages.values()].some(finished);
+  /** @type {string | undefined} */
+  let lastEventId;
+  let cuts = 0;
+  for (;;) {
+    const reader = await thread.events({ lastEventId, cutAfter: random.between(1, 4000) });
+    follow(reader, transcript);
+    await until("the stream is cut or complete", () => reader.ended || complete(), {
+      describe: () => ({ resumedAt: lastEventId, events: reader.events.slice(-3) }),
+    });
+    lastEventId = reader.lastId ?? lastEventId;
+    reader.close();
+    if (complete()) break;
+    cuts++;
+    if (random.between(0, 3) === 0) await sleep(random.between(0, 60));
+  }
+  await thread.idle();
+  assert.equal(transcript.seen.snapshot, 1, "every resumption went on where the last one ended");
+  assert.equal(transcript.seen.reset, 0);
+  await matches(thread, transcript);
+  return cuts;
+}
+
 for (const agent of ["talker", "worker"]) {
   test(`a stream that is cut again and again gives the same text (${agent})`, async () => {
-    const random = chance(`cuts ${agent}`);
-    const thread = await bobbin.client.thread(agent);
-    const transcript = new Transcript();
-    await thread.accepted("talk");
-    /** @type {string | undefined} */
-    let lastEventId;
-    let cuts = 0;
-    for (;;) {
-      const reader = await thread.events({ lastEventId, cutAfter: random.between(1, 4000) });
-      follow(reader, transcript);
-      await until("the stream is cut or complete", () => reader.ended || [...transcript.messages.values()].some(finished));
-      lastEventId = reader.lastId ?? lastEventId;
-      if (!reader.ended) {
-        reader.close();
-        break;
-      }
-      cuts++;
-      if (random.between(0, 3) === 0) await sleep(random.between(0, 60));
-    }
-    await thread.idle();
-    assert.ok(cuts >= 3, `it was cut ${cuts} times`);
-    assert.equal(transcript.seen.snapshot, 1, "every resumption went on where the last one ended");
-    assert.equal(transcript.seen.reset, 0);
-    await matches(thread, transcript);
+    const rounds = Array.from({ length: 8 }, (_, round) => cutAgainAndAgain(agent, chance(`${agent} ${round}`)));
+    const cuts = await Promise.all(rounds);
+    assert.ok(cuts.reduce((sum, count) => sum + count) >= 16, `cut ${cuts} times`);
   });
 }
 
@@ -265,6 +277,34 @@ test("rows that were missed come one by one after a resumption", async () => {
   assert.equal(transcript.seen.snapshot, 1);
   await matches(thread, transcript);
   again.close();
+});
+
+test("missed rows are all there when their resumption is cut again and again", async () => {
+  const random = chance("rows");
+  const thread = await bobbin.client.thread("plain");
+  const reader = await thread.events();
+  const transcript = new Transcript();
+  follow(reader, transcript);
+  await reader.next("a snapshot", () => true);
+  let lastEventId = reader.lastId;
+  reader.close();
+  const notes = Array.from({ length: 25 }, (_, at) => `note ${at}`);
+  for (const note of notes) await thread.accepted(note, { role: "system" });
+  await thread.ask("hello");
+  const { total } = await thread.page({ limit: 1 });
+  for (let resumed = 0; transcript.messages.size < total; resumed++) {
+    assert.ok(resumed < 200, `still at ${lastEventId} with ${transcript.messages.size} of ${total}`);
+    const again = await thread.events({ lastEventId, cutAfter: random.between(300, 3000) });
+    follow(again, transcript);
+    await until("the stream is cut or complete", () => again.ended || transcript.messages.size === total, {
+      describe: () => ({ resumedAt: lastEventId, bytes: again.bytes, shown: transcript.messages.size, total }),
+    });
+    lastEventId = again.lastId ?? lastEventId;
+    again.close();
+  }
+  assert.equal(transcript.seen.snapshot, 1);
+  assert.deepEqual(transcript.lines().slice(0, notes.length), notes.map((note) => ["system", note]));
+  await matches(thread, transcript);
 });
 
 test("the stream of a thread that does not exist is an error, not a stream", async () => {
