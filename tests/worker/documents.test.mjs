@@ -1,0 +1,188 @@
+// The documents: commands work as pasted, links lead somewhere, and every promise names a test that exists.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { after, test } from "node:test";
+import { until } from "./support/poll.mjs";
+import { Server, checkout, freePort, scratch } from "./support/server.mjs";
+
+const read = (/** @type {string} */ file) => readFileSync(join(checkout, file), "utf8");
+
+/** The blocks of a language below a heading, up to the next heading of its level. @param {string} file @param {string} heading @param {string} language */
+function blocks(file, heading, language) {
+  const text = read(file);
+  const start = text.indexOf(`\n${heading}\n`);
+  assert.ok(start >= 0, `${file} has no heading “${heading}”`);
+  const level = /^#+/.exec(heading)?.[0];
+  const end = text.indexOf(`\n${level} `, start + heading.length);
+  const section = text.slice(start, end < 0 ? undefined : end);
+  return [...section.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, "gms"))].map(([, code = ""]) => code);
+}
+
+/** A terminal: what is pasted into it runs, one block after another, in one shell. */
+class Terminal {
+  #shell;
+  #output = "";
+
+  /** @param {string} [cwd] */
+  constructor(cwd = checkout) {
+    this.#shell = spawn("bash", { cwd, stdio: ["pipe", "pipe", "inherit"] });
+    this.#shell.stdout.setEncoding("utf8").on("data", (text) => (this.#output += text));
+    terminals.push(this);
+  }
+
+  /** What was printed so far. */
+  get output() {
+    return this.#output;
+  }
+
+  /** Pastes without waiting. @param {string} code */
+  start(code) {
+    this.#shell.stdin.write(`${code}\n`);
+  }
+
+  /** Pastes, and returns what was printed. @param {string} code */
+  async paste(code) {
+    const from = this.#output.length;
+    this.start(`${code}\necho "[done $?]"`);
+    await until(`the shell has done ${code}`, () => /\[done \d+\]\n$/.test(this.#output.slice(from)), { withinMs: 30_000 });
+    const [, printed = "", status] = /^(.*)\[done (\d+)\]\n$/s.exec(this.#output.slice(from)) ?? [];
+    assert.equal(status, "0", `${code}\n${printed}`);
+    return printed;
+  }
+
+  end() {
+    this.#shell.kill("SIGKILL");
+  }
+}
+
+/** @type {Terminal[]} */
+const terminals = [];
+/** @type {(() => unknown)[]} */
+const cleaning = [];
+after(async () => {
+  for (const terminal of terminals) terminal.end();
+  for (const clean of cleaning.reverse()) await clean();
+});
+
+/** A server, with no key of the machine it runs on. @param {string} agents @param {Record<string, string>} [vars] */
+async function serve(agents, vars = {}) {
+  const server = await Server.start({ agents, vars: { OPENAI_API_KEY: "", OPENAI_BASE_URL: "", ...vars } });
+  cleaning.push(() => server.remove());
+  return server;
+}
+
+const session = blocks("README.md", "## A session", "sh");
+const readme = read("README.md");
+/** @type {Server} */
+let server;
+const terminal = new Terminal();
+const second = new Terminal();
+
+/** The message of the history that ends it, once it is there. @param {string} list @param {RegExp} last */
+const answered = (list, last) =>
+  until(
+    `an answer like ${last}`,
+    async () => {
+      const { messages } = JSON.parse(await terminal.paste(list));
+      return last.test(messages.at(-1).content) ? messages : undefined;
+    },
+    { withinMs: 40_000 },
+  );
+
+test("the session of the README works as pasted", async () => {
+  server = await serve(join(checkout, "agents"));
+  const [create, ask, call, list] = session;
+  const printed = await terminal.paste(create?.replace("http://127.0.0.1:8787", server.base) ?? "");
+  assert.match(printed, /^curl -sN http\S+\/events\n$/);
+  second.start(printed);
+  await until("the stream shows the thread", () => second.output.includes("event: snapshot"));
+
+  assert.equal(JSON.parse(await terminal.paste(ask ?? "")).outcome, "completed");
+  const { message } = JSON.parse(await terminal.paste(call ?? ""));
+  assert.ok(readme.includes(`\`${message.content}\``), `the README says what comes: ${message.content}`);
+  for (const event of ["message_chunk", "tool_started", "tool_completed", "message_data"]) {
+    await until(`the stream shows ${event}`, () => second.output.includes(`event: ${event}`));
+  }
+  const { messages } = JSON.parse(await terminal.paste(list ?? ""));
+  assert.deepEqual(
+    messages.map((/** @type {{ role: string }} */ { role }) => role),
+    ["user", "assistant", "user", "assistant", "tool", "assistant"],
+  );
+});
+
+test("the README's run that is killed in the middle finishes, once", async () => {
+  const [, , , , post, list] = session;
+  await terminal.paste(post ?? "");
+  const thread = await terminal.paste('echo "$URL/api/threads/$THREAD"');
+  second.end();
+  const stream = new Terminal();
+  stream.start(`curl -sN ${thread.trim()}/events`);
+  await until("the text has begun", () => stream.output.includes("event: message_chunk"));
+  await server.crash();
+  const messages = await answered(list ?? "", /^1 2 3 .* 99 100$/);
+  assert.equal(messages.length, 2);
+});
+
+test("the README's tool that is killed in the middle is not run again, and the model is told", async () => {
+  const [, , , , , list, call] = session;
+  await terminal.paste(call ?? "");
+  await until("the tool was called", async () => {
+    const { messages } = JSON.parse(await terminal.paste(list ?? ""));
+    return messages.at(-1).tool_calls;
+  });
+  await server.crash();
+  const messages = await answered(list ?? "", /^wait said: /);
+  assert.ok(readme.includes(`\`${messages.at(-1).content}\``), messages.at(-1).content);
+});
+
+test("the README's own application and the tool server of the documents work as pasted", async () => {
+  const folder = scratch("documents");
+  cleaning.push(() => rmSync(folder, { recursive: true, force: true }));
+  const port = String(await freePort());
+  const [make = ""] = blocks("README.md", "## Your own agent", "sh");
+  const own = new Terminal(folder);
+  assert.match(make, /^npm start -- --agents my-agents$/m);
+  await own.paste(make.replace(/^npm start.*$/m, "").replaceAll("9000", port));
+
+  const [code = ""] = blocks("docs/tools.md", "### The signature", "js");
+  const tool = join(folder, "lookup.mjs");
+  writeFileSync(tool, code.replaceAll("9000", port));
+  new Terminal(folder).start(`SECRET=a-secret-of-the-tests exec '${process.execPath}' lookup.mjs`);
+
+  const clerk = await serve(join(folder, "my-agents"), { BOBBIN_SIGNING_SECRET: "a-secret-of-the-tests" });
+  const ask = `URL=${clerk.base} JSON='content-type: application/json'
+THREAD=$(curl -s $URL/api/threads -H "$JSON" -d '{"agent_id":"clerk"}' | sed 's/.*"threadId":"\\([^"]*\\)".*/\\1/')
+curl -s "$URL/api/threads/$THREAD/messages?wait=true" -H "$JSON" -d '{"role":"user","content":"call lookup {\\"word\\": \\"bobbin\\"}"}'`;
+  const { message } = JSON.parse(await own.paste(ask));
+  assert.equal(message.content, "lookup said: bobbin: a spool that thread is wound on");
+  const unsigned = await own.paste(`curl -s -d '{"args":{}}' http://127.0.0.1:${port}/lookup`);
+  assert.equal(unsigned, "bad signature");
+});
+
+test("every link of the documents leads somewhere, and every promise to a test that exists", () => {
+  const files = ["README.md", "CHANGELOG.md", ...globSync("docs/**/*.md", { cwd: checkout })];
+  const anchor = (/** @type {string} */ heading) =>
+    heading.toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").trim().replaceAll(" ", "-");
+  const wrong = [];
+  for (const file of files) {
+    const text = read(file).replace(/^```.*?^```/gms, "");
+    for (const [, words = "", link = ""] of text.matchAll(/\[([^\]]+)\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(link)) continue;
+      const [path = "", fragment] = link.split("#");
+      const target = path === "" ? file : relative(checkout, join(checkout, dirname(file), path));
+      const name = words.replaceAll("`", "");
+      if (!existsSync(join(checkout, target))) wrong.push(`${file}: ${link} does not exist`);
+      else if (fragment !== undefined && ![...read(target).matchAll(/^#+ (.*)$/gm)].some(([, heading = ""]) => anchor(heading) === fragment)) {
+        wrong.push(`${file}: ${target} has no heading for #${fragment}`);
+      } else if (/^tests\/engine\/scenarios\//.test(target) && !new RegExp(`fn ${name}\\(`).test(read(target)) && /^\w+$/.test(name)) {
+        wrong.push(`${file}: ${target} has no test ${name}`);
+      } else if (target.endsWith(".test.mjs") && !read(target).includes(name)) {
+        wrong.push(`${file}: ${target} has no test “${name}”`);
+      }
+    }
+  }
+  assert.deepEqual(wrong, []);
+});
