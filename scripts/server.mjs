@@ -57,7 +57,7 @@ export async function startServer(options) {
   const child = spawn(
     tools.node,
     [
-      ...["--no-warnings", "--import", inCheckout("scripts/end-with-parent.mjs")],
+      ...["--no-warnings", "--import", inCheckout("scripts/end-together.mjs")],
       inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
       ...["dev", "--config", join(home, "wrangler.toml"), "--ip", HOST, "--port", String(port)],
       // Two servers that start at the same moment would both choose the usual one.

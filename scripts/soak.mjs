@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { buildWorker } from "./build.mjs";
 import { Complaint, main, print, seconds, step } from "./run.mjs";
 import { setUp } from "./setup.mjs";
-import { cargoTest, nodeTest, workerTests } from "./suites.mjs";
+import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
 
 const HELP = `npm run soak -- [flags]
 
@@ -37,7 +37,7 @@ await main(async () => {
       minutes: limit,
     }),
   );
-  const files = workerTests(["kill", "endings"]);
+  const files = testFiles("tests/worker", ["kill", "endings"]);
   if (files.length === 0) throw new Complaint("There are no kill tests in tests/worker.");
   const worker = await step("Worker: kills at every moment", (note) =>
     nodeTest(tools.node, files, {

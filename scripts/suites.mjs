@@ -84,14 +84,19 @@ export async function cargoTest(args, { note, env, minutes = 30 }) {
   return counts;
 }
 
-/** The files of tests/worker, all or those whose name holds one of `names`. @param {string[]} [names] */
-export function workerTests(names = [""]) {
-  const folder = inCheckout("tests/worker");
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
+/**
+ * The files of tests in a folder, all or those whose name holds one of `names`.
+ *
+ * @param {string} folder
+ * @param {string[]} [names]
+ */
+export function testFiles(folder, names = [""]) {
+  const path = inCheckout(folder);
+  if (!existsSync(path)) return [];
+  return readdirSync(path)
     .filter((name) => name.endsWith(".test.mjs") && names.some((part) => name.includes(part)))
     .sort()
-    .map((name) => join(folder, name));
+    .map((name) => join(path, name));
 }
 
 /**

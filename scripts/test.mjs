@@ -9,7 +9,7 @@ import { clippy, formatted, NATIVE, portable, schemas, types, workerClippy } fro
 import { inCheckout } from "./files.mjs";
 import { Complaint, main, print, seconds, step } from "./run.mjs";
 import { setUp, setUpRustComponents } from "./setup.mjs";
-import { cargoTest, nodeTest, workerTests } from "./suites.mjs";
+import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
 
 /** @typedef {import("./suites.mjs").Counts} Counts */
 /** @typedef {(text: string) => void} Note */
@@ -104,9 +104,9 @@ function sections(tools) {
     },
     {
       group: "worker",
-      title: "tests of the Worker",
+      title: "tests of the Worker and of npm start",
       run: async (note) => {
-        const files = workerTests();
+        const files = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
         return files.length > 0 ? nodeTest(node, files, { note }) : { passed: 0, failed: 0, skipped: 0 };
       },
     },
