@@ -4,7 +4,11 @@
 
 import childProcess from "node:child_process";
 import { writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { basename } from "node:path";
+
+// Not left to the end, which may come as SIGKILL.
+setTimeout(flushCompileCache, 5000).unref();
 
 const endAll = () => process.kill(-process.pid, "SIGKILL");
 
