@@ -184,60 +184,60 @@ impl<H: Host> Thread<H> {
 
     /// Waits for the outcome of the run that takes the message in, or took it in before this request came.
     async fn await_outcome(self: &Rc<Self>, accepted: &Accepted) -> Result<Reply> {
-        let seq = accepted.row.seq;
-        let (known, run) = self.read(|state, sql| {
-            if accepted.started.is_some() {
-                return Ok((None, accepted.started));
-            }
-            let run = Run::of_message(sql, seq)?;
-            if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
-                let answer = rows::find(sql, run.block)?.map(Shared::new);
-                return Ok((Some(Verdict::Ended(run.clone(), answer)), None));
-            }
-            let known = match state.active() {
-                Some(active) if active.phase == Phase::Parked => Some(Verdict::Parked(Some(active.clone()))),
-                None if state.meta.stopped => Some(Verdict::Stopped),
-                _ => None,
-            };
-            Ok((known, run.map(|run| run.id)))
-        })?;
+        let (known, run) = match accepted.started {
+            Some(run) => (None, Some(run)),
+            None => self.read(|state, sql| verdict_of(state, sql, accepted.row.seq))?,
+        };
         let verdict = match known {
             Some(verdict) => verdict,
-            None => self.wait_for(seq, run).await.map_err(|_| {
+            None => self.wait_for(accepted.row.seq, run).await.map_err(|_| {
                 Error::new(Code::Overloaded, "The thread was restarted while this request waited.")
                     .hint("Send it again with the same Idempotency-Key to wait for the same run.")
             })?,
         };
-        self.read(|state, sql| Ok(Reply::json(200, &self.outcome(state, sql, verdict)?)))
+        self.read(|state, _| Ok(Reply::json(200, &outcome(&state.meta.thread_id, verdict))))
     }
+}
 
-    fn outcome(&self, state: &State, sql: &H::Sql, verdict: Verdict) -> Result<Value> {
-        let thread = &state.meta.thread_id;
-        Ok(match verdict {
-            Verdict::Stopped => json!({ "message": null, "outcome": "stopped", "run": null }),
-            Verdict::Parked(run) => {
-                json!({ "message": null, "outcome": "parked", "run": run.map(|run| run.public_id()) })
-            }
-            Verdict::Ended(run, answer) => {
-                // An edit may have changed the row since.
-                let row = answer.map(|row| rows::find(sql, row.seq)).transpose()?.flatten();
-                let row = row.filter(|row| row.role == Role::Assistant);
-                let reason = run.end.as_ref().map(|end| end.reason);
-                let mut body = json!({
-                    "message": row.map(|row| row.to_json(thread, false)),
-                    "outcome": reason.map(|reason| reason.outcome().as_str()),
-                    "reason": reason.map(super::run::Reason::as_str),
-                    "run": run.public_id(),
-                });
-                if let Some(text) = run.end.as_ref().and_then(|end| end.message.as_deref()) {
-                    let error = json!({ "code": reason.map(super::run::Reason::as_str), "message": text });
-                    if let Some(fields) = body.as_object_mut() {
-                        fields.insert("error".into(), error);
-                    }
+/// What can be said now about the run of a message, and the run that took the message in.
+pub(super) fn verdict_of<S: Sql>(state: &State, sql: &S, seq: i64) -> Result<(Option<Verdict>, Option<i64>)> {
+    let run = Run::of_message(sql, seq)?;
+    if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
+        let answer = rows::find(sql, run.block)?.map(Shared::new);
+        return Ok((Some(Verdict::Ended(run.clone(), answer)), None));
+    }
+    let known = match state.active() {
+        Some(active) if active.phase == Phase::Parked => Some(Verdict::Parked(Some(active.clone()))),
+        None if state.meta.stopped => Some(Verdict::Stopped),
+        _ => None,
+    };
+    Ok((known, run.map(|run| run.id)))
+}
+
+/// What a waiting client is answered (wire form of spec §21's reasons).
+fn outcome(thread: &str, verdict: Verdict) -> Value {
+    match verdict {
+        Verdict::Stopped => json!({ "message": null, "outcome": "stopped", "run": null }),
+        Verdict::Parked(run) => {
+            json!({ "message": null, "outcome": "parked", "run": run.map(|run| run.public_id()) })
+        }
+        Verdict::Ended(run, answer) => {
+            let row = answer.filter(|row| row.role == Role::Assistant);
+            let reason = run.end.as_ref().map(|end| end.reason);
+            let mut body = json!({
+                "message": row.map(|row| row.to_json(thread, false)),
+                "outcome": reason.map(|reason| reason.outcome().as_str()),
+                "reason": reason.map(super::run::Reason::as_str),
+                "run": run.public_id(),
+            });
+            if let Some(text) = run.end.as_ref().and_then(|end| end.message.as_deref()) {
+                let error = json!({ "code": reason.map(super::run::Reason::as_str), "message": text });
+                if let Some(fields) = body.as_object_mut() {
+                    fields.insert("error".into(), error);
                 }
-                body
             }
-        })
+            body
+        }
     }
 }
 

@@ -27,7 +27,12 @@ impl<H: Host> Thread<H> {
             }
         }
         self.hold(deadline).await;
-        self.deliver_outbox().await;
+        self.deliver_outbox(self.host.now_us()).await;
+        if let Err(error) = self.settle_stored()
+            && error.code != Code::ThreadNotFound
+        {
+            self.host.log(&format!("waiting clients could not be answered: {error}"));
+        }
         // From here to the return nothing awaits, so no transition can slip in between the look and the alarm.
         holding.end();
         let now = self.host.now_us();

@@ -58,6 +58,11 @@ impl Window {
         self.rows.get(at).filter(|row| row.seq == seq)
     }
 
+    /// Bytes of all of it.
+    fn bytes(&self) -> usize {
+        self.rows.iter().map(|row| row.bytes()).sum()
+    }
+
     /// Whether a reply in it has a call of that id.
     pub(crate) fn has_call(&self, id: &str) -> bool {
         self.rows.iter().any(|row| row.calls.iter().any(|call| call.id == id))
@@ -164,11 +169,11 @@ fn share(budget: usize) -> usize {
 }
 
 /// Bytes of history that a request to this model may hold.
-fn budget(model: &Model, halvings: u32) -> usize {
+fn budget(model: &Model, at_most: Option<usize>) -> usize {
     let bytes = model.capabilities.max_context_tokens.map_or(limits::WINDOW_BYTES, |tokens| {
         (tokens as f64 * limits::BYTES_PER_TOKEN * limits::WINDOW_SHARE) as usize
     });
-    bytes >> halvings.min(16)
+    bytes.min(at_most.unwrap_or(usize::MAX))
 }
 
 /// A tool result with at most `max` bytes of text, and a note where it was cut. Other rows as they are.
@@ -196,7 +201,7 @@ impl<H: Host> Thread<H> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions)?;
         let (cut, short_below, moved) = self.read_mut(|state, sql| {
-            let budget = budget(model, state.meta.window_halvings);
+            let budget = budget(model, state.meta.window_bytes);
             let run = state.active_mut()?;
             let (turn_from, short_before) = (run.turn_from, run.short_below);
             let from = if prompt.include_chat { state.meta.window_cut.min(turn_from) } else { turn_from };
@@ -265,10 +270,11 @@ impl<H: Host> Thread<H> {
         offers
     }
 
-    /// The provider found the request too long: from now on this thread sends half as much.
+    /// The provider found the request too long: from now on this thread sends half as much history as this one had.
     pub(super) fn halve_window(&self) -> Result<()> {
         self.transition(|state, sql| {
-            state.meta.window_halvings += 1;
+            let sent = state.window.as_ref().map_or(limits::WINDOW_BYTES, Window::bytes);
+            state.meta.window_bytes = Some((sent / 2).max(SHORT_BYTES));
             state.meta.update(sql)
         })
     }

@@ -175,7 +175,7 @@ impl<H: Host> Thread<H> {
         }
         // Another delete may have finished meanwhile.
         self.read(|_, _| Ok(()))?;
-        self.host.transaction(|sql| {
+        self.transaction(|sql| {
             for statement in DROP_ALL {
                 sql.run(statement, &[])?;
             }

@@ -58,7 +58,7 @@ impl<H: Host> Thread<H> {
             edits: 0,
             seq_floor: 0,
             window_cut: 0,
-            window_halvings: 0,
+            window_bytes: None,
             version: 1,
         };
         let missing = self.missing_variables(&meta.agent);
@@ -70,7 +70,7 @@ impl<H: Host> Thread<H> {
             .hint("Set them as Worker variables, or as `env` in the agent's or prompt's definition."));
         }
         let state = State::created(meta);
-        self.host.transaction(|sql| {
+        self.transaction(|sql| {
             schema::migrate(sql, 0)?;
             state.meta.insert(sql)?;
             self.post_row(&state, sql, now)
@@ -106,8 +106,8 @@ impl<H: Host> Thread<H> {
 
     /// Delivers the outbox now, and takes the alarm back that was set in case this failed.
     pub(super) async fn deliver_now(self: &Rc<Self>) {
-        self.deliver_outbox().await;
         let now = self.host.now_us();
+        self.deliver_outbox(now + super::outbox::INLINE_US).await;
         let disarmed = self.read(|state, sql| {
             let due = super::alarm::due(state, sql, now)?;
             if due.is_none() { self.arm(None) } else { Ok(()) }

@@ -7,6 +7,7 @@ use futures_channel::oneshot;
 use futures_util::future::abortable;
 
 use super::Thread;
+use super::accept::verdict_of;
 use super::host::Host;
 use super::live::{Flow, Verdict};
 use super::log::Event;
@@ -273,6 +274,19 @@ impl<H: Host> Thread<H> {
                 None => self.live.waiters.borrow_mut().push(waiter),
             }
         }
+    }
+
+    /// Answers waiting clients from what is stored: a flow that was lost may have ended its run without telling them.
+    pub(super) fn settle_stored(&self) -> Result<()> {
+        let seqs: Vec<i64> = self.live.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
+        for seq in seqs {
+            let (verdict, run) = self.read(|state, sql| verdict_of(state, sql, seq))?;
+            for waiter in self.live.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq == seq) {
+                waiter.run = waiter.run.or(run);
+            }
+            self.settle(|waiter| verdict.clone().filter(|_| waiter.seq == seq));
+        }
+        Ok(())
     }
 
     /// Resolves when the run that takes in message `seq` has an outcome.

@@ -94,10 +94,35 @@ impl Armed {
         self.0.set(alarm);
     }
 
-    /// After a rollback: what was set inside may be gone. A running handler is still running.
+    /// What was set may be gone. A running handler is still running.
     pub(super) fn forget(&self) {
         if self.0.get() != Alarm::Held {
             self.0.set(Alarm::Unknown);
+        }
+    }
+
+    /// Forgets when the guard is dropped, unless [`Forgetting::keep`] was called.
+    pub(super) fn forget_unless_kept(&self) -> Forgetting<'_> {
+        Forgetting { armed: self, kept: false }
+    }
+}
+
+/// See [`Armed::forget_unless_kept`].
+pub(super) struct Forgetting<'a> {
+    armed: &'a Armed,
+    kept: bool,
+}
+
+impl Forgetting<'_> {
+    pub(super) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Forgetting<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.armed.forget();
         }
     }
 }

@@ -150,16 +150,18 @@ impl<H: Host> Thread<H> {
     fn transition<T>(&self, f: impl FnOnce(&mut State, &H::Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut().take().ok_or_else(not_created)?;
-        match self.host.transaction(|sql| f(&mut state, sql)) {
-            Ok(value) => {
-                *self.state.borrow_mut() = Some(state);
-                Ok(value)
-            }
-            Err(error) => {
-                self.live.alarm.forget();
-                Err(error)
-            }
-        }
+        let value = self.transaction(|sql| f(&mut state, sql))?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(value)
+    }
+
+    /// A transaction of the host. When it rolls back, by an error or a panic, what was known of the alarm is forgotten:
+    /// it may have been set inside.
+    fn transaction<T>(&self, f: impl FnOnce(&H::Sql) -> Result<T>) -> Result<T> {
+        let rolls_back = self.live.alarm.forget_unless_kept();
+        let value = self.host.transaction(f)?;
+        rolls_back.keep();
+        Ok(value)
     }
 
     fn ensure_loaded(&self) -> Result<()> {

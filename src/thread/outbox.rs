@@ -12,6 +12,9 @@ use crate::directory::call::{self, DirectoryCall, ThreadRow};
 use crate::error::{Error, Result};
 use crate::limits;
 
+/// A letter that its writer delivers itself becomes due after this.
+pub(super) const INLINE_US: i64 = 2 * limits::SECOND_US;
+
 struct Letter {
     subject: String,
     target: String,
@@ -23,6 +26,8 @@ struct Letter {
 impl<H: Host> Thread<H> {
     /// Tells the directory what the thread looks like now.
     pub(super) fn post_row(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+        // The caller delivers it at once; the alarm is for the case that this fails.
+        let due = now + INLINE_US;
         let meta = &state.meta;
         let call = DirectoryCall::Upsert {
             row: ThreadRow {
@@ -36,7 +41,7 @@ impl<H: Host> Thread<H> {
                 version: meta.version,
             },
         };
-        self.post(state, sql, "row", &call, meta.version, now)
+        self.post(state, sql, "row", &call, meta.version, due)
     }
 
     /// Tells the directory that a run ended.
@@ -61,7 +66,7 @@ impl<H: Host> Thread<H> {
         subject: &str,
         call: &DirectoryCall,
         version: i64,
-        now: i64,
+        due: i64,
     ) -> Result<()> {
         let body = serde_json::to_string(call).map_err(Error::internal)?;
         sql.run(
@@ -71,10 +76,10 @@ impl<H: Host> Thread<H> {
                 Param::Text(&call::name_of(state.meta.owner.as_deref())),
                 Param::Text(&body),
                 Param::Int(version),
-                Param::Int(now),
+                Param::Int(due),
             ],
         )?;
-        self.arm(Some(now))
+        self.arm(Some(due))
     }
 
     /// Tells the directory that a run began. Nobody waits for it, and it may be lost: the end is reported for sure.
@@ -101,21 +106,20 @@ impl<H: Host> Thread<H> {
         Ok(())
     }
 
-    /// Delivers what is due. What fails stays, with a later due time.
-    pub(super) async fn deliver_outbox(self: &Rc<Self>) {
+    /// Delivers what is due `until` then. What fails stays, with a later due time.
+    pub(super) async fn deliver_outbox(self: &Rc<Self>, until: i64) {
         if self.live.delivering.replace(true) {
             return;
         }
         let delivering = Delivering(self.clone());
-        if let Err(error) = self.try_deliver().await {
+        if let Err(error) = self.try_deliver(until).await {
             self.host.log(&format!("the outbox could not be delivered: {error}"));
         }
         drop(delivering);
     }
 
-    async fn try_deliver(self: &Rc<Self>) -> Result<()> {
-        let now = self.host.now_us();
-        let letters = match self.read(|_, sql| due_letters(sql, now)) {
+    async fn try_deliver(self: &Rc<Self>, until: i64) -> Result<()> {
+        let letters = match self.read(|_, sql| due_letters(sql, until)) {
             Ok(letters) => letters,
             Err(error) if error.code == crate::error::Code::ThreadNotFound => return Ok(()),
             Err(error) => return Err(error),
@@ -158,11 +162,11 @@ impl<H: Host> Drop for Delivering<H> {
     }
 }
 
-fn due_letters<S: Sql>(sql: &S, now: i64) -> Result<Vec<Letter>> {
+fn due_letters<S: Sql>(sql: &S, until: i64) -> Result<Vec<Letter>> {
     let mut letters = Vec::new();
     sql.each(
         "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ?",
-        &[Param::Int(now)],
+        &[Param::Int(until)],
         &mut |cells| {
             let [subject, target, body, version, tries] = cells else {
                 return Err(Error::internal("an outbox row has the wrong number of columns"));

@@ -198,7 +198,7 @@ impl<H: Host> Thread<H> {
                 "listeners": self.host.has_listeners(),
                 "history": {
                     "lastSeq": state.max_seq, "settled": state.settled(), "cut": state.meta.window_cut,
-                    "halvings": state.meta.window_halvings, "edits": state.meta.edits,
+                    "bytesAtMost": state.meta.window_bytes, "edits": state.meta.edits,
                 },
                 "schema": schema::VERSION,
                 "bytes": sql.size(),

@@ -24,7 +24,8 @@ pub(crate) enum Phase {
     Start,
     /// A step is open; its model has not answered yet.
     Model,
-    /// The reply is stored; its calls run one after another. Which one is next follows from the stored results.
+    /// The reply is stored, which is what tells this phase from the one before; its calls run one after another.
+    /// Which one is next follows from the stored results.
     Tools,
     /// A call waits for something outside; nothing is in memory and nothing is billed.
     Parked,

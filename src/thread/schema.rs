@@ -12,7 +12,7 @@ const MIGRATIONS: &[&[&str]] = &[&[
         origin_agent TEXT NOT NULL, owner TEXT, tags TEXT NOT NULL, properties TEXT NOT NULL,
         created_us INTEGER NOT NULL, terminated_us INTEGER, stopped INTEGER NOT NULL DEFAULT 0,
         edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
-        window_halvings INTEGER NOT NULL DEFAULT 0, version INTEGER NOT NULL DEFAULT 1)",
+        window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1)",
     // seq orders everything (spec §35.19). Rows with inbound = 2 beyond the last run's block are the queue.
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,

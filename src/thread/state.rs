@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::context::Window;
 use super::host::{Cell, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
-use super::run::Run;
+use super::run::{Phase, Run};
 use super::schema;
 use crate::error::{Code, Error, Result};
 
@@ -31,8 +31,8 @@ pub(crate) struct Meta {
     pub(crate) seq_floor: i64,
     /// History before this seq is not sent.
     pub(crate) window_cut: i64,
-    /// How often the history budget was halved because a provider found it too long.
-    pub(crate) window_halvings: u32,
+    /// Bytes of history that are sent at most, once a provider found a request too long.
+    pub(crate) window_bytes: Option<usize>,
     /// Grows with every change that the directory must learn.
     pub(crate) version: i64,
 }
@@ -43,7 +43,7 @@ impl Meta {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
-                stopped, edits, seq_floor, window_cut, window_halvings, version FROM meta",
+                stopped, edits, seq_floor, window_cut, window_bytes, version FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -73,7 +73,7 @@ impl Meta {
             edits,
             floor,
             cut,
-            halvings,
+            window_bytes,
             version,
         ] = cells
         else {
@@ -95,7 +95,7 @@ impl Meta {
             edits: number(edits),
             seq_floor: number(floor),
             window_cut: number(cut),
-            window_halvings: u32::try_from(number(halvings)).unwrap_or_default(),
+            window_bytes: window_bytes.int().and_then(|bytes| usize::try_from(bytes).ok()),
             version: number(version),
         };
         Ok((meta, number(schema)))
@@ -125,7 +125,7 @@ impl Meta {
         let (tags, properties) = self.json_columns();
         sql.run(
             "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
-                seq_floor = ?, window_cut = ?, window_halvings = ?, version = ? WHERE id = 1",
+                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ? WHERE id = 1",
             &[
                 Param::Text(&self.agent),
                 Param::Text(&tags),
@@ -135,7 +135,7 @@ impl Meta {
                 Param::Int(self.edits),
                 Param::Int(self.seq_floor),
                 Param::Int(self.window_cut),
-                Param::Int(i64::from(self.window_halvings)),
+                self.window_bytes.and_then(|bytes| i64::try_from(bytes).ok()).into(),
                 Param::Int(self.version),
             ],
         )
@@ -202,6 +202,9 @@ impl State {
                 &[Param::Int(run.block), Param::Int(run.block), Param::Int(run.beyond_block())],
             )?
             .unwrap_or(0);
+        }
+        if let Some(run) = state.run.as_mut().filter(|run| run.phase == Phase::Model && state.filled > 0) {
+            run.phase = Phase::Tools;
         }
         Ok(Some(state))
     }

@@ -176,9 +176,8 @@ impl<H: Host> Thread<H> {
             let row = reply_row(state, definitions, step, reply, now);
             attempt.insert(sql)?;
             let row = state.insert(sql, row)?;
-            let run = state.active_mut()?;
-            run.phase = Phase::Tools;
-            run.update(sql)?;
+            // The stored reply is what says so: no write of its own.
+            state.active_mut()?.phase = Phase::Tools;
             Ok(row)
         })?;
         self.live.partial.borrow_mut().take();
