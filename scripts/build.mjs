@@ -8,8 +8,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
-import { cargoProgress, Complaint, main, run, step } from "./run.mjs";
+import { contentHash, hash, inCheckout, locked, readIfThere, root, shown } from "./files.mjs";
+import { cargoProgress, Complaint, main, outcome, print, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
 
@@ -121,7 +121,10 @@ async function bundle(glue) {
  */
 export async function compileCatalog(agents, out) {
   // `npm run build` and every server write their own file, so no lock is needed.
-  await run(BUILD_TOOL, ["catalog", agents, out]);
+  const { status, all } = await outcome(BUILD_TOOL, ["catalog", shown(agents), out], { cwd: root });
+  if (status !== 0) throw new Complaint(all.trimEnd() || `bobbin-build catalog failed (${status})`);
+  // Warnings.
+  if (all !== "") print(all.trimEnd());
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, isAbsolute, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { step } from "./run.mjs";
@@ -18,6 +18,12 @@ export const cache =
 
 /** @param {string} name */
 export const inCheckout = (name) => join(root, name);
+
+/** A path as a person wants to read it: within the checkout without the way there. @param {string} path */
+export function shown(path) {
+  const short = relative(root, path);
+  return short === "" || short.startsWith("..") || isAbsolute(short) ? path : short;
+}
 
 /** @param {string[]} parts */
 export const hash = (...parts) => createHash("sha256").update(parts.join("\0")).digest("hex").slice(0, 16);

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { buildWorker } from "./build.mjs";
-import { inCheckout, readIfThere } from "./files.mjs";
+import { inCheckout, readIfThere, shown } from "./files.mjs";
 import { startLocalModel } from "./local-model.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 import { startServer } from "./server.mjs";
@@ -56,7 +56,7 @@ await main(async () => {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop);
   watchAgents(flags.agents, server);
   console.log(`Ready on ${server.url} (${seconds(started)} s)`);
-  console.log(`Try it:  curl ${server.url}/healthz     Ctrl-C ends it; changes in ${flags.agents} are taken up.`);
+  console.log(`Try it:  curl ${server.url}/healthz     Ctrl-C ends it; changes in ${shown(flags.agents)} are taken up.`);
 });
 
 /** @param {string[]} args */
