@@ -93,7 +93,9 @@ function readFlags(args) {
  *
  * @param {import("./local-model.mjs").LocalModel} model
  */
-const modelVars = (model) => ({ OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "local" });
+function modelVars(model) {
+  return { OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "local" };
+}
 
 /** @param {string[]} args */
 function parse(args) {
