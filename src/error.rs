@@ -60,7 +60,11 @@ impl Code {
     /// The HTTP status of an answer with this code.
     pub const fn status(self) -> u16 {
         match self {
-            Code::BadJson | Code::InvalidField | Code::MissingField | Code::MissingVariables | Code::BadCursor => 400,
+            Code::BadJson
+            | Code::InvalidField
+            | Code::MissingField
+            | Code::MissingVariables
+            | Code::BadCursor => 400,
             Code::Unauthenticated => 401,
             Code::Forbidden => 403,
             Code::NotFound | Code::ThreadNotFound | Code::MessageNotFound | Code::AgentNotFound => 404,
@@ -110,7 +114,10 @@ impl Error {
 
     /// A required field that is absent.
     pub fn missing(field: &str) -> Error {
-        Error { field: Some(field.to_owned()), ..Error::new(Code::MissingField, format!("`{field}` is required.")) }
+        Error {
+            field: Some(field.to_owned()),
+            ..Error::new(Code::MissingField, format!("`{field}` is required."))
+        }
     }
 
     /// A failure inside the runtime; `detail` goes to the log and, in development, to the developer.

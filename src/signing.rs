@@ -1,5 +1,5 @@
 //! Signatures over what the runtime sends to http tools, so that a tool can tell that a call is ours and recent
-//! (design: `x-bobbin-signature: t=1795300000,v1=<hex>`), and the keyed hash that browser tokens share with them.
+//! (`x-bobbin-signature: t=1795300000,v1=<hex>`), and the keyed hash that browser tokens share with them.
 
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};

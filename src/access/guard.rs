@@ -28,7 +28,7 @@ pub enum Body {
     File,
 }
 
-/// Whether a development server serves a request (design §7, `BOBBIN_DEV`).
+/// Whether a development server serves a request (`BOBBIN_DEV`; docs/http.md).
 ///
 /// # Errors
 /// `forbidden` for another host or origin, `unsupported_media_type` for a body that is not JSON: a page from elsewhere

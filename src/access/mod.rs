@@ -1,4 +1,4 @@
-//! Who may do what (design §7): API keys with a scope, tokens for browsers that are minted from them, and what each
+//! Who may do what (docs/http.md): API keys with a scope, tokens for browsers that are minted from them, and what each
 //! scope allows. Pure: values in, decisions out; the Worker reads the variables and the request, an object compares
 //! the caller's scope with its own owner.
 

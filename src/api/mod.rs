@@ -1,4 +1,4 @@
-//! The HTTP surface as data (design: `docs/http.md`; spec §27): routes, the request that the router hands to an
+//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router hands to an
 //! object over stub RPC, and the reply that comes back.
 //!
 //! The router (`worker/`) authenticates, matches the route and passes the body on as text; the object that owns the

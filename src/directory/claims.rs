@@ -25,7 +25,14 @@ impl<H: Host> Directory<H> {
             if let Some(claim) = find(sql, key)?
                 && claim.at_us > now - IDEMPOTENCY_US
             {
-                return if claim.hash == hash { Ok(claim.thread_id) } else { Err(mismatch()) };
+                if claim.hash != hash {
+                    return Err(mismatch());
+                }
+                return if self.is_deleted(sql, &claim.thread_id)? {
+                    Err(deleted())
+                } else {
+                    Ok(claim.thread_id)
+                };
             }
             // Two old ones go for each that comes: no scan, and the table cannot grow past a day's keys.
             sql.run(
@@ -39,6 +46,17 @@ impl<H: Host> Directory<H> {
             Ok(thread_id.to_owned())
         })?;
         Ok(Reply::json(200, &json!({ "threadId": id })))
+    }
+}
+
+impl<H: Host> Directory<H> {
+    fn is_deleted(&self, sql: &H::Sql, id: &str) -> Result<bool> {
+        let mut deleted = false;
+        sql.each("SELECT deleted FROM threads WHERE id = ?", &[id.into()], &mut |row| {
+            deleted = int_at(row, 0)? != 0;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(deleted)
     }
 }
 
@@ -59,6 +77,11 @@ fn find<S: Sql>(sql: &S, key: &str) -> Result<Option<Claim>> {
         Ok(ControlFlow::Break(()))
     })?;
     Ok(found)
+}
+
+fn deleted() -> Error {
+    Error::new(Code::Conflict, "The thread that this Idempotency-Key created was deleted.")
+        .hint("Use a new key to create another one.")
 }
 
 fn mismatch() -> Error {

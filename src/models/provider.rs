@@ -16,7 +16,7 @@ pub enum Prepared {
 }
 
 /// Prepares a request. `base_url` is the model's address with its `{{env …}}` resolved, `None` for the provider's own;
-/// `api_key` the value that its `apiKeyEnv` names. Neither comes from anything but the deployment (design §6).
+/// `api_key` the value that its `apiKeyEnv` names. Neither comes from anything but the deployment (docs/agents.md).
 pub fn prepare(model: &Model, chat: &ChatRequest, base_url: Option<&str>, api_key: Option<&str>) -> Prepared {
     match model.provider {
         Provider::Openai => {

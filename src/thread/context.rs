@@ -118,8 +118,9 @@ impl Window {
             self.rows.iter().filter(|row| row.seq >= turn_from && row.seq < below).collect();
         let bytes = |rows: &[&Shared]| rows.iter().map(|row| row.bytes()).sum::<usize>();
         let turn_bytes = bytes(&turn);
-        if bytes(&past) + turn_bytes <= budget && past.len() + turn.len() <= limits::WINDOW_MESSAGES {
-            return from.max(self.from);
+        let fits = bytes(&past) + turn_bytes <= budget && past.len() + turn.len() <= limits::WINDOW_MESSAGES;
+        if fits && self.from <= from.max(1) {
+            return from;
         }
         let keep_bytes = share(budget).saturating_sub(turn_bytes);
         let keep_rows = share(limits::WINDOW_MESSAGES).saturating_sub(turn.len());

@@ -56,6 +56,10 @@ impl<H: Host> Thread<H> {
     pub(super) fn patch_message(&self, id: &str, body: &str) -> Result<Reply> {
         let mut body = Body::parse(body)?;
         let content = body.string("content")?.ok_or_else(|| Error::missing("content"))?;
+        if content.trim().is_empty() {
+            return Err(Error::field("content", "`content` must not be empty.")
+                .hint("DELETE takes the message away."));
+        }
         if content.len() > limits::CONTENT_BYTES {
             return Err(Error::new(
                 Code::TooLarge,
@@ -85,7 +89,6 @@ impl<H: Host> Thread<H> {
                 "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool')",
                 &[Param::Int(row.seq), Param::Int(below)],
             )?;
-            sql.run("DELETE FROM idempotency WHERE seq = ?", &[Param::Int(row.seq)])?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
             edited(state, sql)?;
             Ok(row.seq)

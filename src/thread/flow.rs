@@ -11,7 +11,7 @@ use super::accept::verdict_of;
 use super::host::Host;
 use super::live::{Flow, Verdict};
 use super::log::Event;
-use super::rows::Shared;
+use super::rows::{self, Shared};
 use super::run::{Counters, End, Phase, Reason, Run};
 use super::state::State;
 use super::step::Next;
@@ -156,9 +156,8 @@ impl<H: Host> Thread<H> {
             Ok(entered)
         })?;
         match entered {
-            Entered::Scheduled => Ok(true),
             Entered::Later => Ok(false),
-            Entered::Recovered => {
+            Entered::Scheduled | Entered::Recovered => {
                 // Whoever listened to the lost attempt drops its text.
                 let open = self.read(|state, _| {
                     let run = state.active().filter(|run| run.phase == Phase::Model);
@@ -217,7 +216,10 @@ impl<H: Host> Thread<H> {
     ) -> Result<Finished> {
         let now = self.host.now_us();
         let mut run = state.active_mut()?.clone();
-        let answer = state.window.as_ref().and_then(|window| window.row(run.block)).cloned();
+        let answer = match &state.window {
+            Some(window) => window.row(run.block).cloned(),
+            None => rows::find(sql, run.block)?.map(Shared::new),
+        };
         run.phase = Phase::Ended;
         run.resume_us = None;
         run.end = Some(End { reason, message: message.clone(), at_us: now });

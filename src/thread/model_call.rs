@@ -229,7 +229,7 @@ impl<H: Host> Streaming<'_, H> {
             let silence = match self.attempt.first_us {
                 None => Silence::FirstChunk,
                 Some(_) => {
-                    watch.deadline = host.now_us() + limits::STALL_US;
+                    watch.until(host.now_us() + limits::STALL_US);
                     Silence::Stall
                 }
             };
@@ -326,13 +326,28 @@ impl<H: Host> Streaming<'_, H> {
 pub(super) struct Watch<'a, H: Host> {
     host: &'a H,
     /// Microseconds since 1970.
-    pub(super) deadline: i64,
+    deadline: i64,
+    /// When the timer fires.
+    armed: i64,
     timer: LocalBoxFuture<'a, ()>,
 }
 
 impl<'a, H: Host> Watch<'a, H> {
     pub(super) fn new(host: &'a H, deadline: i64) -> Watch<'a, H> {
-        Watch { host, deadline, timer: Box::pin(host.sleep_until(deadline)) }
+        Watch { host, deadline, armed: deadline, timer: Box::pin(host.sleep_until(deadline)) }
+    }
+
+    /// Moves the deadline.
+    fn until(&mut self, deadline: i64) {
+        self.deadline = deadline;
+        if deadline < self.armed {
+            self.arm();
+        }
+    }
+
+    fn arm(&mut self) {
+        self.armed = self.deadline;
+        self.timer = Box::pin(self.host.sleep_until(self.deadline));
     }
 
     /// The future's value, or `None` when the deadline comes first; then the future is dropped.
@@ -342,7 +357,7 @@ impl<'a, H: Host> Watch<'a, H> {
             match select(future.as_mut(), self.timer.as_mut()).await {
                 Either::Left((value, _)) => return Some(value),
                 Either::Right(_) if self.host.now_us() >= self.deadline => return None,
-                Either::Right(_) => self.timer = Box::pin(self.host.sleep_until(self.deadline)),
+                Either::Right(_) => self.arm(),
             }
         }
     }

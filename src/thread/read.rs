@@ -20,7 +20,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn get(&self) -> Result<Reply> {
         self.read_mut(|state, sql| {
             let messages = visible(state, sql)?;
-            let logs = rows::integer(sql, "SELECT max(id) FROM logs", &[])?.unwrap_or(0);
+            let logs = count_logs(sql)?;
             let meta = &state.meta;
             let agent = self.catalog.agents.get(&meta.agent);
             let last_activity = state.run.as_ref().map_or(meta.created_us, |run| {
@@ -147,8 +147,7 @@ impl<H: Host> Thread<H> {
             let has_more = entries.len() > offset + limit;
             let page: Vec<Value> =
                 entries.into_iter().skip(offset).take(limit).map(|(_, entry)| entry).collect();
-            let total =
-                rows::integer(sql, "SELECT (SELECT count(*) FROM logs) + (SELECT count(*) FROM calls)", &[])?;
+            let total = count_logs(sql)?;
             Ok(Reply::json(200, &json!({ "logs": page, "total": total, "hasMore": has_more })))
         })
     }
@@ -207,6 +206,12 @@ impl<H: Host> Thread<H> {
             Ok(Reply::json(200, &body))
         })
     }
+}
+
+/// Entries of the log: rows of `logs` are never deleted, receipts are few.
+fn count_logs<S: Sql>(sql: &S) -> Result<i64> {
+    let statement = "SELECT ifnull((SELECT max(id) FROM logs), 0) + (SELECT count(*) FROM calls)";
+    Ok(rows::integer(sql, statement, &[])?.unwrap_or(0))
 }
 
 /// Top-level messages that are not silent; counted once while the object lives.

@@ -284,8 +284,9 @@ impl State {
         }
     }
 
-    /// Whether a drain has not taken this row in yet.
+    /// Whether this row waits for a drain. A run that is about to open a step takes everything in at once.
     pub(crate) fn is_queued(&self, row: &Row) -> bool {
-        row.inbound == Inbound::Wakes && row.seq > self.run.as_ref().map_or(0, |run| run.block)
+        let opening = self.active().is_some_and(|run| run.phase == Phase::Start);
+        row.inbound == Inbound::Wakes && !opening && row.seq > self.run.as_ref().map_or(0, |run| run.block)
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::host::{Cell, Host, NativeCall, Param, Sql};
 use super::model_call::Watch;
-use super::rows::{Row, Shared};
+use super::rows::{self, Row, Shared};
 use super::step::Definitions;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -47,6 +47,14 @@ impl Done {
         Done { result: ToolResult::error(text), receipt: Receipt::None, state: "failed" }
     }
 
+    /// The call was running when the process was lost, and must not run again.
+    fn unknown(name: &str) -> Done {
+        let text = format!(
+            "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
+        );
+        Done { result: ToolResult::error(text), receipt: Receipt::Started, state: "indeterminate" }
+    }
+
     fn ran(result: ToolResult) -> Done {
         let state = match result.status {
             ToolStatus::Success => "succeeded",
@@ -75,64 +83,66 @@ impl<H: Host> Thread<H> {
         call: &Call,
     ) -> Result<Done> {
         let name = &call.call.name;
-        let Some((entry, tool)) = definitions
+        let known = definitions
             .prompt
             .tool(name)
-            .and_then(|entry| self.catalog.tools.get(name).map(|tool| (entry, tool)))
-        else {
+            .and_then(|entry| self.catalog.tools.get(name).map(|tool| (entry, tool)));
+        let started = self.started(call)?;
+        let again = |tool: &Tool| tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS);
+        if started > 0 && !known.is_some_and(|(_, tool)| again(tool)) {
+            return Ok(Done::unknown(name));
+        }
+        let Some((entry, tool)) = known else {
             return Ok(Done::refused(unknown_tool(name, definitions)));
         };
         let args = match arguments(tool, &call.call) {
             Ok(args) => args,
+            // A call that started had good arguments then; today's definition asks for others.
+            Err(_) if started > 0 => return Ok(Done::unknown(name)),
             Err(text) => return Ok(Done::refused(text)),
         };
-        if !self.start_call(tool, reply, call)? {
-            let text = format!(
-                "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
-            );
-            return Ok(Done {
-                result: ToolResult::error(text),
-                receipt: Receipt::Started,
-                state: "indeterminate",
-            });
-        }
+        self.start_call(tool, reply, call, started)?;
         self.announce_tool_start(name);
         let result = self.execute(definitions, entry, tool, reply, call, args).await?;
         self.announce_tool_end(name, result.status);
         Ok(Done::ran(fitting(name, result)))
     }
 
-    /// Stores that the call starts. False when it had started before a crash and must not run again.
-    fn start_call(&self, tool: &Tool, reply: &Shared, call: &Call) -> Result<bool> {
+    /// How often the call was started before the process was lost. Only a recovered step can have such a call.
+    fn started(&self, call: &Call) -> Result<i64> {
+        self.read(|state, sql| match state.active() {
+            Some(run) if run.recoveries > 0 => {
+                let runs =
+                    rows::integer(sql, "SELECT runs FROM calls WHERE id = ?", &[Param::Int(call.seq)])?;
+                Ok(runs.unwrap_or(0))
+            }
+            _ => Ok(0),
+        })
+    }
+
+    /// Stores that the call starts, before it does.
+    fn start_call(&self, tool: &Tool, reply: &Shared, call: &Call, started: i64) -> Result<()> {
         let now = self.host.now_us();
         let kind = match tool.run {
             Run::Native(_) => "native",
             Run::Http(_) => "http",
         };
-        self.transition(|state, sql| {
-            // Only a recovered step can have a receipt of an unfinished call.
-            let runs = if state.active_mut()?.recoveries > 0 { started_runs(sql, call.seq)? } else { None };
-            match runs {
-                None => sql.run(
-                    "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us)
-                     VALUES (?, ?, ?, ?, ?, 'started', 1, ?)",
-                    &[
-                        Param::Int(call.seq),
-                        Param::Int(reply.seq),
-                        Param::Text(&call.call.id),
-                        Param::Text(&call.call.name),
-                        Param::Text(kind),
-                        Param::Int(now),
-                    ],
-                )?,
-                Some(runs) if !tool.idempotent || runs >= i64::from(limits::IDEMPOTENT_RUNS) => {
-                    return Ok(false);
-                }
-                Some(_) => {
-                    sql.run("UPDATE calls SET runs = runs + 1 WHERE id = ?", &[Param::Int(call.seq)])?
-                }
+        self.transition(|_, sql| {
+            if started > 0 {
+                return sql.run("UPDATE calls SET runs = runs + 1 WHERE id = ?", &[Param::Int(call.seq)]);
             }
-            Ok(true)
+            sql.run(
+                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us)
+                 VALUES (?, ?, ?, ?, ?, 'started', 1, ?)",
+                &[
+                    Param::Int(call.seq),
+                    Param::Int(reply.seq),
+                    Param::Text(&call.call.id),
+                    Param::Text(&call.call.name),
+                    Param::Text(kind),
+                    Param::Int(now),
+                ],
+            )
         })
     }
 
@@ -223,16 +233,6 @@ impl<H: Host> Thread<H> {
         })?;
         self.broadcast_message(&row)
     }
-}
-
-/// How often a call without a result was started; `None` when it never was.
-fn started_runs<S: Sql>(sql: &S, id: i64) -> Result<Option<i64>> {
-    let mut runs = None;
-    sql.each("SELECT runs FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
-        runs = cells.first().and_then(Cell::int);
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(runs)
 }
 
 /// The call's arguments, or what the model is told about them.

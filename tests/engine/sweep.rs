@@ -272,12 +272,13 @@ struct Run {
 
 fn print_history(sim: &Sim, history: &History) {
     eprintln!("\n  history:");
-    for message in &history.messages {
+    let skipped = history.messages.len().saturating_sub(60);
+    for message in history.messages.iter().skip(skipped) {
         eprintln!(
             "    {} {} {} {} {}",
             message["id"],
             message["role"],
-            message["content"].to_string().chars().take(200).collect::<String>(),
+            message["content"].to_string().chars().take(120).collect::<String>(),
             message["tool_calls"],
             message["metadata"]["status_kind"]
         );

@@ -23,15 +23,16 @@ pub struct Watcher {
     /// Everything that was wrong.
     pub wrong: Vec<String>,
     /// Kinds of frames, in order.
-    pub kinds: Vec<&'static str>,
+    pub kinds: Vec<String>,
 }
 
 impl Watcher {
     /// Takes one frame in.
     pub fn apply(&mut self, frame: &Frame) {
         self.seen += 1;
-        self.kinds.push(frame.kind);
         let data = &frame.data;
+        let what = data["message_id"].as_str().unwrap_or_default();
+        self.kinds.push(format!("{} {what} [{}]", frame.kind, frame.id.as_deref().unwrap_or_default()));
         let id = data["message_id"].as_str().unwrap_or_default().to_owned();
         let attempt = data["attempt"].as_i64().unwrap_or(0);
         match frame.kind {
@@ -49,7 +50,7 @@ impl Watcher {
             "message_chunk" => self.chunk(id, attempt, data),
             "message_reset" => {
                 if let Some((old, known, _)) = &self.partial
-                    && (*old == id && *known >= attempt)
+                    && (*old == id && *known > attempt)
                 {
                     self.wrong.push(format!("a reset to attempt {attempt} after attempt {known}"));
                 }
@@ -145,6 +146,7 @@ pub async fn follow(sim: Sim, mut cut: impl FnMut(usize) -> bool, done: impl Fn(
                 idle = 0;
                 watcher.apply(&frame);
                 if cut(watcher.seen) {
+                    watcher.kinds.push("(broke off)".into());
                     listener.open.set(false);
                     continue 'connect;
                 }

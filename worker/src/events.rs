@@ -1,5 +1,5 @@
 //! The two streams of a thread: `GET /stream`, a WebSocket that is passed through to the object, and `GET /events`,
-//! server-sent events that the Worker bridges from such a socket (design §7).
+//! server-sent events that the Worker bridges from such a socket (docs/http.md).
 
 use bobbin::access::Caller;
 use bobbin::api::Query;

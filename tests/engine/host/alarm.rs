@@ -25,6 +25,11 @@ impl Alarm {
         self.in_flight = false;
     }
 
+    /// Whether the platform is about to try a handler again that threw.
+    pub fn retrying(&self) -> bool {
+        self.retries > 0 && self.due_us.is_some()
+    }
+
     /// When the handler would start next.
     pub fn next_us(&self) -> Option<i64> {
         if self.running { None } else { self.due_us }

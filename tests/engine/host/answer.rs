@@ -100,7 +100,6 @@ pub struct Say {
     text: String,
     calls: Vec<(Option<String>, String, String)>,
     chunks: usize,
-    finish: Option<&'static str>,
 }
 
 impl Say {
@@ -132,12 +131,6 @@ impl Say {
         self
     }
 
-    /// Another reason to finish than the natural one.
-    pub fn finish(mut self, reason: &'static str) -> Say {
-        self.finish = Some(reason);
-        self
-    }
-
     /// The streamed answer. `serial` makes the ids of its calls unique.
     pub fn stream(&self, serial: usize) -> Answer {
         let mut pieces = Vec::new();
@@ -161,7 +154,7 @@ impl Say {
         }
         let natural = if self.calls.is_empty() { "stop" } else { "tool_calls" };
         let mut last = delta(json!({}));
-        last["choices"][0]["finish_reason"] = self.finish.unwrap_or(natural).into();
+        last["choices"][0]["finish_reason"] = natural.into();
         push(last);
         push(json!({ "id": format!("chatcmpl-{serial}"), "object": "chat.completion.chunk", "choices": [],
             "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } }));

@@ -20,7 +20,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, StatementStatus};
 
-/// Our own limit for a row, bytes (design §3.9).
+/// Our own limit for a row, bytes (docs/durability.md).
 pub const ROW_BYTES: usize = 1_310_720;
 
 /// What the database did.

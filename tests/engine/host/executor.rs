@@ -191,12 +191,6 @@ impl Executor {
         tasks.values().filter(|t| (t.owner == Owner::Client) == clients).map(|t| t.name).collect()
     }
 
-    /// Whether a task is ready.
-    pub fn is_ready(&self) -> bool {
-        let tasks = self.tasks.borrow();
-        self.ready.lock().unwrap().iter().any(|id| tasks.contains_key(id))
-    }
-
     /// When the next timer is due.
     pub fn next_timer_us(&self) -> Option<i64> {
         self.timers.borrow().keys().next().map(|(due, _)| *due)

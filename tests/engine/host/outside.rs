@@ -50,9 +50,10 @@ impl ModelRequest {
         self.messages()[start..].iter().filter(|m| m["role"] == "tool").filter_map(text).collect()
     }
 
-    /// Replies of the model after the last user message.
+    /// Replies of the model after the last user message that is stored.
     pub fn steps(&self) -> usize {
-        let start = self.messages().iter().rposition(|m| m["role"] == "user").map_or(0, |at| at + 1);
+        let stored = |m: &Value| m["role"] == "user" && m["content"] != "Continue.";
+        let start = self.messages().iter().rposition(stored).map_or(0, |at| at + 1);
         self.messages()[start..].iter().filter(|m| m["role"] == "assistant").count()
     }
 }

@@ -169,7 +169,7 @@ impl Host for SimHost {
             };
             let mut pieces = answer.pieces;
             pieces.reverse();
-            let body = SimBody { host, pieces, place, _open: open };
+            let body = SimBody { host, pieces, place, open: Some(open) };
             Ok(Response { status, headers: answer.headers, body })
         }
     }
@@ -295,7 +295,8 @@ pub struct SimBody {
     /// Last one first.
     pieces: Vec<Piece>,
     place: Option<usize>,
-    _open: Open,
+    /// Until its last piece was handed over; what follows is the end alone.
+    open: Option<Open>,
 }
 
 impl Body for SimBody {
@@ -318,6 +319,9 @@ impl Body for SimBody {
                     return Some(Err(FetchError("the connection broke".into())));
                 }
                 Some(Piece::Data(bytes)) => {
+                    if self.pieces.is_empty() {
+                        self.open = None;
+                    }
                     self.host.point(At::Chunk, "data").await;
                     return Some(Ok(bytes));
                 }

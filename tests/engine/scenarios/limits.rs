@@ -76,6 +76,7 @@ fn a_flow_yields_to_a_fresh_event_whatever_fails() {
                 assert_eq!(sim.world.outside.requests.borrow().len(), 9);
             }
         })
+        .sampled(150)
         .sweep();
 }
 
@@ -157,7 +158,7 @@ fn a_stop_tool_ends_the_turn_and_gives_its_text() {
             catalog["agents"]["helper"]["sideA"] = json!({ "prompt": "p", "stopOnResponse": false,
                 "stopTool": "finish", "stopToolResponseProperty": "answer" });
         })
-        .says(|request| match request.steps() {
+        .says(|request| match request.texts("assistant").len() {
             0 => Say::text("thinking"),
             _ => Say::call("finish", &json!({ "answer": "42" })),
         })
@@ -185,6 +186,7 @@ fn a_definition_that_vanished_fails_the_run_with_its_code() {
             let outcome = sim.outcome(&message).await;
             assert_eq!(outcome["reason"], "definition_missing", "{outcome}");
         })
+        .terms(|terms| terms.pairs = false)
         .calm();
 }
 

@@ -134,6 +134,7 @@ fn an_edit_makes_a_resuming_client_start_over() {
             assert_eq!(first.kind, "snapshot");
             assert_eq!(first.data["messages"][0]["content"], "edited");
         })
+        .terms(|terms| terms.one_answer = false)
         .calm();
 }
 

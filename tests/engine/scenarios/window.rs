@@ -46,7 +46,12 @@ fn history_keeps_to_its_budget_and_moves_in_jumps() {
                         continue;
                     }
                     jumps += 1;
-                    assert!(bytes(&now) <= budget * 7 / 10, "a jump leaves room: {} bytes", bytes(&now));
+                    assert!(
+                        bytes(&now) <= budget * 7 / 10,
+                        "request {n}: a jump leaves room: {} bytes after {}",
+                        bytes(&now),
+                        bytes(&before)
+                    );
                     assert!(bytes(&now) >= budget * 4 / 10, "and keeps enough: {} bytes", bytes(&now));
                 }
                 // 120 turns of 600 bytes; a jump makes room for eleven.
