@@ -236,7 +236,10 @@ impl<H: Host> Thread<H> {
         if !self.host.has_listeners() {
             return Ok(());
         }
-        let frame = self.read(|state, _| Ok(message_frame(state, row)))?;
+        let (frame, queued) = self.read(|state, _| Ok((message_frame(state, row), state.is_queued(row))))?;
+        if queued {
+            self.live.shown_queued.borrow_mut().push(row.clone());
+        }
         self.host.broadcast(&frame);
         Ok(())
     }
@@ -279,30 +282,15 @@ impl<H: Host> Thread<H> {
     }
 
     /// A step was opened; messages that it took in are no longer queued.
-    pub(super) fn announce_step(&self, previous_block: Option<i64>, block: i64) -> Result<()> {
-        if !self.host.has_listeners() {
-            return Ok(());
+    pub(super) fn announce_step(&self) -> Result<()> {
+        for row in self.live.shown_queued.take() {
+            self.broadcast_message(&row)?;
         }
-        let (step, side, joined) = self.read(|state, sql| {
-            let (step, side) = state.active().map_or((0, "a"), |run| (run.step, run.side.as_str()));
-            let joined = match previous_block {
-                None => Vec::new(),
-                Some(previous) => rows::read(
-                    sql,
-                    concat!(
-                        "SELECT ",
-                        columns!(),
-                        " FROM messages WHERE seq > ? AND seq < ? AND inbound = 2"
-                    ),
-                    &[Param::Int(previous), Param::Int(block)],
-                )?,
-            };
-            Ok((step, side, joined))
-        })?;
-        for row in joined {
-            self.broadcast_message(&Shared::new(row))?;
+        if self.host.has_listeners() {
+            let (step, side) = self
+                .read(|state, _| Ok(state.active().map_or((0, "a"), |run| (run.step, run.side.as_str()))))?;
+            self.announce("step_started", json!({ "step": step, "side": side }));
         }
-        self.announce("step_started", json!({ "step": step, "side": side }));
         Ok(())
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Live {
     pub(super) flow_ended: RefCell<Vec<oneshot::Sender<()>>>,
     pub(super) waiters: RefCell<Vec<Waiter>>,
     pub(super) partial: RefCell<Option<Partial>>,
+    /// Messages that listeners were shown as queued.
+    pub(super) shown_queued: RefCell<Vec<Shared>>,
     pub(super) alarm: Armed,
     /// Requests sent since this event began.
     pub(super) outgoing: Cell<u32>,

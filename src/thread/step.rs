@@ -122,16 +122,15 @@ impl<H: Host> Thread<H> {
     /// Takes in everything that is queued by reserving the step's block beyond it, counts the step and its first
     /// attempt, all before the work. A step that is open already is kept.
     fn open_step(&self, side: &Side) -> Result<Opened> {
-        let (opened, first_new) = self.transition(|state, sql| {
+        let opened = self.transition(|state, sql| {
             let block = state.next_seq();
             let run = state.active_mut()?;
             if run.phase == Phase::Model {
-                return Ok((Opened::Step(Step { block: run.block }), None));
+                return Ok(Opened::Step(Step { block: run.block }));
             }
             if let Some(cap) = stop::cap(run, side) {
-                return Ok((Opened::Capped(cap), None));
+                return Ok(Opened::Capped(cap));
             }
-            let first_new = (run.step > 0).then_some(run.block);
             run.phase = Phase::Model;
             run.step += 1;
             run.steps += 1;
@@ -145,11 +144,11 @@ impl<H: Host> Thread<H> {
             state.filled = 0;
             state.queued = 0;
             state.undrained = None;
-            Ok((Opened::Step(Step { block }), first_new))
+            Ok(Opened::Step(Step { block }))
         })?;
         if let Opened::Step(step) = &opened {
             self.drained(step.block)?;
-            self.announce_step(first_new, step.block)?;
+            self.announce_step()?;
         }
         Ok(opened)
     }
