@@ -51,7 +51,10 @@ for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
   process.once(signal, () => process.exit(1));
 }
 process.on("exit", () => {
-  for (const server of live) server.kill();
+  for (const server of live) {
+    server.kill();
+    rmSync(server.persist, { recursive: true, force: true, maxRetries: 3 });
+  }
 });
 
 export class Server {
