@@ -76,6 +76,17 @@ struct Accepted {
     started: Option<i64>,
 }
 
+impl Accepted {
+    /// What its sender is told of the thread: the same when the request comes again later.
+    fn state(&self, state: &State) -> &'static str {
+        match (self.row.inbound, state.word()) {
+            (Inbound::Wakes, "parked") => "parked",
+            (Inbound::Wakes, _) => "running",
+            (Inbound::No | Inbound::Quiet, word) => word,
+        }
+    }
+}
+
 impl<H: Host> Thread<H> {
     pub(super) async fn post_message(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let wait = request.query.flag("wait")?;
@@ -93,7 +104,7 @@ impl<H: Host> Thread<H> {
             let body = json!({
                 "status": "queued", "queueId": id, "messageId": id,
                 "message": accepted.row.to_json(&state.meta.thread_id, false),
-                "state": state.word(),
+                "state": accepted.state(state),
             });
             Ok(Reply::json(202, &body))
         })

@@ -11,13 +11,14 @@ use futures_util::pin_mut;
 use super::host::{Host, Param, Sql};
 use super::live::{Alarm, Armed};
 use super::state::State;
-use super::{Thread, rows};
+use super::{LostFrames, Thread, rows};
 use crate::error::{Code, Result};
 use crate::limits;
 
 impl<H: Host> Thread<H> {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
     pub async fn alarm(self: Rc<Self>) {
+        let _lost = LostFrames(&self.host);
         let holding = Holding::begin(&self.live.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
         if let Err(error) = self.wake() {

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use futures_channel::oneshot;
 use futures_util::future::abortable;
 
-use super::Thread;
 use super::accept::verdict_of;
 use super::host::Host;
 use super::live::{Flow, Verdict};
@@ -15,6 +14,7 @@ use super::rows::{self, Shared};
 use super::run::{Counters, End, Phase, Reason, Run};
 use super::state::State;
 use super::step::Next;
+use super::{LostFrames, Thread};
 use crate::error::Result;
 use crate::limits;
 
@@ -88,10 +88,12 @@ impl<H: Host> Thread<H> {
         let thread = self.clone();
         let (flow, abort) = abortable(async move {
             let _guard = guard;
+            let _lost = LostFrames(&thread.host);
             if let Err(error) = thread.drive(entry).await {
                 // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
                 thread.host.log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
+                thread.host.close_listeners("the thread had to start over");
             }
         });
         *self.live.flow.borrow_mut() = Some(Flow { number, abort });

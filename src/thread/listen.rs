@@ -1,8 +1,9 @@
 //! Streams (spec §28.1; docs/http.md): what listeners are sent as it happens, and what a new or resuming one is sent
 //! first. Stored messages and text survive a broken connection; every other frame is sent once and has no id.
 //!
-//! An id is `<edits>.<settled mark>[.<message seq>.<attempt>.<offset>]`: offsets are bytes of the attempt's text, and
-//! the settled mark is the highest seq below which no row can still appear.
+//! An id is `<edits>.<mark>[.<message>.<attempt>.<offset>]` and says what its reader has when it has read so far: every
+//! row up to the mark, and so many bytes of the running attempt's text. The mark of a live frame is the settled mark,
+//! the highest seq below which no row can still appear.
 
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use super::frame::{Filter, Frame};
 use super::host::{Host, Param};
 use super::live::Partial;
 use super::log::Attempt;
-use super::rows::{self, Row, Shared, columns, message_id};
+use super::rows::{self, Row, Shared, columns, message_id, message_seq};
 use super::run::{Phase, Run};
 use super::state::State;
 use crate::access::{Action, Caller, ThreadRef};
@@ -21,43 +22,70 @@ use crate::error::Result;
 use crate::limits;
 use crate::spec::message::{Role, ToolStatus};
 
-/// Where a client left off.
+/// What a client has: rows up to a mark, and a part of a reply's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     edits: i64,
-    settled: i64,
-    /// Message seq, attempt, and bytes of its text that arrived.
-    partial: Option<(i64, u32, usize)>,
+    mark: i64,
+    text: Option<TextPosition>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TextPosition {
+    /// Seq of the reply.
+    seq: i64,
+    /// Number of the stream.
+    stream: u32,
+    /// Bytes of its text.
+    offset: usize,
 }
 
 impl Position {
-    fn parse(id: &str) -> Option<Position> {
+    fn parse(thread: &str, id: &str) -> Option<Position> {
         let parts: Vec<&str> = id.split('.').collect();
-        let (edits, settled, partial) = match parts.as_slice() {
-            [edits, settled] => (edits, settled, None),
-            [edits, settled, seq, attempt, offset] => {
-                let partial = (seq.parse().ok()?, attempt.parse().ok()?, offset.parse().ok()?);
-                (edits, settled, Some(partial))
+        let (edits, mark, text) = match parts.as_slice() {
+            [edits, mark] => (edits, mark, None),
+            [edits, mark, message, stream, offset] => {
+                let seq = message_seq(thread, message).ok()?;
+                let text = TextPosition { seq, stream: stream.parse().ok()?, offset: offset.parse().ok()? };
+                (edits, mark, Some(text))
             }
             _ => return None,
         };
-        Some(Position { edits: edits.parse().ok()?, settled: settled.parse().ok()?, partial })
+        Some(Position { edits: edits.parse().ok()?, mark: mark.parse().ok()?, text })
+    }
+
+    fn id(&self, thread: &str) -> String {
+        let Position { edits, mark, text } = self;
+        match text {
+            None => format!("{edits}.{mark}"),
+            Some(TextPosition { seq, stream, offset }) => {
+                format!("{edits}.{mark}.{}.{stream}.{offset}", message_id(thread, *seq))
+            }
+        }
+    }
+
+    /// What a listener has that was sent everything.
+    fn now(state: &State, partial: Option<&Partial>) -> Position {
+        Position { edits: state.meta.edits, mark: state.settled(), text: partial.and_then(Partial::position) }
     }
 }
 
-fn durable_id(state: &State) -> String {
-    format!("{}.{}", state.meta.edits, state.settled())
+impl Partial {
+    fn position(&self) -> Option<TextPosition> {
+        (!self.text.is_empty()).then_some(TextPosition {
+            seq: self.seq,
+            stream: self.stream,
+            offset: self.text.len(),
+        })
+    }
 }
 
-fn text_id(state: &State, partial: &Partial) -> String {
-    format!("{}.{}.{}.{}", durable_id(state), partial.seq, partial.stream, partial.text.len())
-}
-
-fn message_frame(state: &State, row: &Row) -> Frame {
+fn message_frame(state: &State, row: &Row, at: Position) -> Frame {
     let thread = &state.meta.thread_id;
     Frame {
         kind: "message_data",
-        id: Some(durable_id(state)),
+        id: Some(at.id(thread)),
         data: json!({
             "type": "message_data", "message_id": row.id(thread), "depth": row.depth,
             "data": row.to_json(thread, state.is_queued(row)),
@@ -67,13 +95,15 @@ fn message_frame(state: &State, row: &Row) -> Frame {
     }
 }
 
-fn chunk_frame(state: &State, partial: &Partial, from: usize) -> Frame {
+/// The text of an attempt from an offset on. `at` is what its reader has afterwards.
+fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
+    let thread = &state.meta.thread_id;
     let chunk = partial.text.get(from..).unwrap_or_default();
     Frame {
         kind: "message_chunk",
-        id: Some(text_id(state, partial)),
+        id: Some(at.id(thread)),
         data: json!({
-            "type": "message_chunk", "message_id": message_id(&state.meta.thread_id, partial.seq), "depth": 0,
+            "type": "message_chunk", "message_id": message_id(thread, partial.seq), "depth": 0,
             "chunk": chunk, "attempt": partial.stream, "offset": from,
         }),
         silent: false,
@@ -110,7 +140,10 @@ impl<H: Host> Thread<H> {
         })?;
         self.wake()?;
         let frames = self.read(|state, sql| {
-            let position = last_event_id.and_then(Position::parse).filter(|at| at.edits == state.meta.edits);
+            let thread = &state.meta.thread_id;
+            let position = last_event_id
+                .and_then(|id| Position::parse(thread, id))
+                .filter(|at| at.edits == state.meta.edits && at.mark <= state.settled());
             match position {
                 Some(position) => match self.missed(state, sql, position)? {
                     Some(frames) => Ok(frames),
@@ -156,57 +189,82 @@ impl<H: Host> Thread<H> {
             })),
             "state": state.word(),
         });
-        let id = partial.map_or_else(|| durable_id(state), |partial| text_id(state, partial));
+        let id = Position::now(state, partial).id(thread);
         Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0 })
     }
 
-    /// What a client that stopped at `position` has not seen; `None` when that is too much.
+    /// What a client at `position` has not seen, each frame with the id of what it has then; `None` when that is too
+    /// much to send row by row.
     fn missed(&self, state: &State, sql: &H::Sql, position: Position) -> Result<Option<Vec<Frame>>> {
-        if position.settled > state.settled() {
-            return Ok(None);
-        }
         let missed = rows::read(
             sql,
             concat!("SELECT ", columns!(), " FROM messages WHERE seq > ? ORDER BY seq LIMIT ?"),
-            &[Param::Int(position.settled), Param::Int(i64::from(limits::RESUME_ROWS) + 1)],
+            &[Param::Int(position.mark), Param::Int(i64::from(limits::RESUME_ROWS) + 1)],
         )?;
         if missed.len() > limits::RESUME_ROWS as usize {
             return Ok(None);
         }
-        let mut frames = Vec::with_capacity(missed.len() + 1);
-        let partial = self.live.partial.borrow();
-        if let Some((seq, stream, offset)) = position.partial {
-            let finished = missed.iter().find(|row| row.seq == seq);
-            match (finished, partial.as_ref().filter(|partial| partial.seq == seq)) {
-                // Still running, the same attempt: the rest of its text.
-                (None, Some(partial)) if partial.stream == stream && offset <= partial.text.len() => {
-                    if offset < partial.text.len() {
-                        frames.push(chunk_frame(state, partial, offset));
-                    }
-                }
-                // Finished: the rest from the stored row, when this attempt is the one that was stored.
-                (Some(row), _) if self.stored_stream(sql, seq)? == Some(stream) => {
-                    let text = row.content.clone().unwrap_or_default();
-                    if offset < text.len() && text.is_char_boundary(offset) {
-                        frames.push(chunk_frame(state, &Partial { seq, stream, text }, offset));
-                    }
-                }
-                // The attempt was lost. What runs now, or what was stored, replaces its text.
-                (_, running) => {
-                    let now = running.map_or(stream + 1, |partial| partial.stream);
-                    frames.push(reset_frame(state, seq, now));
-                    frames.extend(
-                        running
-                            .filter(|partial| !partial.text.is_empty())
-                            .map(|partial| chunk_frame(state, partial, 0)),
-                    );
+        let running = self.live.partial.borrow();
+        let running = running.as_ref().filter(|partial| !partial.text.is_empty());
+        let mut frames = Vec::with_capacity(missed.len() + 2);
+        let mut at = Position { text: None, ..position };
+        if let Some(text) = position.text {
+            at.text = self.rest_of_text(state, sql, position, text, &missed, running, &mut frames)?;
+        }
+        for row in &missed {
+            at.mark = row.seq.min(state.settled());
+            frames.push(message_frame(state, row, at));
+        }
+        if let Some(partial) = running.filter(|partial| at.text.is_none_or(|text| text.seq != partial.seq)) {
+            at.text = partial.position();
+            frames.push(chunk_frame(state, partial, 0, at));
+        }
+        Ok(Some(frames))
+    }
+
+    /// The rest of the text that a client has begun to read: from memory, or from the stored row; a lost attempt is
+    /// reset. Gives back what it has of a text that is still running.
+    #[expect(clippy::too_many_arguments, reason = "the two halves of one loop's state")]
+    fn rest_of_text(
+        &self,
+        state: &State,
+        sql: &H::Sql,
+        position: Position,
+        text: TextPosition,
+        missed: &[Row],
+        running: Option<&Partial>,
+        frames: &mut Vec<Frame>,
+    ) -> Result<Option<TextPosition>> {
+        let TextPosition { seq, stream, offset } = text;
+        if let Some(partial) = running.filter(|partial| partial.seq == seq) {
+            let at = Position { text: partial.position(), ..position };
+            let known = partial.stream == stream && partial.text.is_char_boundary(offset);
+            if !known {
+                frames.push(reset_frame(state, seq, partial.stream));
+                frames.push(chunk_frame(state, partial, 0, at));
+            } else if offset < partial.text.len() {
+                frames.push(chunk_frame(state, partial, offset, at));
+            }
+            return Ok(at.text);
+        }
+        let stored = missed.iter().find(|row| row.seq == seq).and_then(|row| row.content.clone());
+        match stored {
+            Some(content)
+                if self.stored_stream(sql, seq)? == Some(stream) && content.is_char_boundary(offset) =>
+            {
+                if offset < content.len() {
+                    let whole = Partial { seq, stream, text: content };
+                    let at = Position { text: whole.position(), ..position };
+                    frames.push(chunk_frame(state, &whole, offset, at));
                 }
             }
-        } else if let Some(partial) = partial.as_ref().filter(|partial| !partial.text.is_empty()) {
-            frames.push(chunk_frame(state, partial, 0));
+            // The attempt was lost; what comes instead comes as a row or as the next attempt's text.
+            _ => {
+                let next = state.active().filter(|run| run.block == seq).map_or(stream + 1, |run| run.stream);
+                frames.push(reset_frame(state, seq, next));
+            }
         }
-        frames.extend(missed.iter().map(|row| message_frame(state, row)));
-        Ok(Some(frames))
+        Ok(None)
     }
 
     /// The number of the stream that gave a stored reply.
@@ -236,7 +294,11 @@ impl<H: Host> Thread<H> {
         if !self.host.has_listeners() {
             return Ok(());
         }
-        let (frame, queued) = self.read(|state, _| Ok((message_frame(state, row), state.is_queued(row))))?;
+        let (frame, queued) = self.read(|state, _| {
+            let mut at = Position::now(state, self.live.partial.borrow().as_ref());
+            at.mark = at.mark.min(row.seq);
+            Ok((message_frame(state, row, at), state.is_queued(row)))
+        })?;
         if queued {
             self.live.shown_queued.borrow_mut().push(row.clone());
         }
@@ -255,7 +317,9 @@ impl<H: Host> Thread<H> {
         }
         partial.text.push_str(text);
         if self.host.has_listeners() {
-            let frame = self.read(|state, _| Ok(chunk_frame(state, partial, from)))?;
+            let frame = self.read(|state, _| {
+                Ok(chunk_frame(state, partial, from, Position::now(state, Some(partial))))
+            })?;
             self.host.broadcast(&frame);
         }
         Ok(())

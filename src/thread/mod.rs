@@ -70,6 +70,7 @@ impl<H: Host> Thread<H> {
 
     /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
     pub async fn handle(self: Rc<Self>, request: ThreadRequest) -> Reply {
+        let _lost = LostFrames(&self.host);
         let answer = self.answer(request).await;
         answer.unwrap_or_else(|error| {
             if error.code == Code::Internal {
@@ -173,6 +174,18 @@ impl<H: Host> Thread<H> {
         let state = State::load(sql, migrate)?.ok_or_else(not_created)?;
         *self.state.borrow_mut() = Some(state);
         Ok(())
+    }
+}
+
+/// A panic may come between a commit and the frame that tells of it. Then every listener's connection is ended: it
+/// comes back, says what it has, and is sent the rest.
+struct LostFrames<'a, H: Host>(&'a H);
+
+impl<H: Host> Drop for LostFrames<'_, H> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.close_listeners("the thread had to start over");
+        }
     }
 }
 

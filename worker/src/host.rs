@@ -1,21 +1,18 @@
 //! The engine's door on Cloudflare.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-use bobbin::http::{Body, FetchError, Request, Response};
+use bobbin::http::{FetchError, Request, Response};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
 use bobbin::thread::host::{Host, NativeCall, Sibling};
 use bobbin::{Error, Result};
-use bytes::Bytes;
 use futures_util::FutureExt;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{
-    self, AbortController, BodyReader, Env, FetchInit, ObjectState, Storage, Timer, thrown,
-};
+use crate::bindings::{self, Env, ObjectState, Storage, Timer, thrown};
+use crate::fetch::{FetchBody, fetch};
 use crate::lifecycle::{promise, told};
 use crate::remote::{self, Answer};
 use crate::sockets::Sockets;
@@ -189,72 +186,6 @@ async fn sleep_until(us: i64) {
                 // Returning would turn a wait into none; the platform refuses timers only to dying objects.
                 bindings::log(&format!("timer: {}", thrown(&error)));
                 std::future::pending::<()>().await;
-            }
-        }
-    }
-}
-
-/// Cancels its request when it is dropped, unless that has ended.
-struct Cancel(AbortController, Cell<bool>);
-
-impl Cancel {
-    fn done(&self) {
-        self.1.set(true);
-    }
-}
-
-impl Drop for Cancel {
-    fn drop(&mut self) {
-        if !self.1.get() {
-            // There is nobody to tell that a request which is no longer wanted could not be cancelled.
-            let _ = self.0.abort();
-        }
-    }
-}
-
-async fn fetch(request: Request) -> std::result::Result<Response<FetchBody>, FetchError> {
-    let failed = |error: JsValue| FetchError(thrown(&error));
-    let cancel = Cancel(AbortController::new().map_err(failed)?, Cell::new(false));
-    let init = FetchInit::new();
-    init.set_method(request.method);
-    init.set_headers(&pairs(&request.headers));
-    if let Some(body) = &request.body {
-        init.set_body(&js_sys::Uint8Array::from(body.as_ref()));
-    }
-    init.set_redirect("manual");
-    init.set_signal(&cancel.0.signal());
-    let response = bindings::fetch(&request.url, &init).await.map_err(failed)?;
-    let headers = bindings::headers_of(&response).map_err(failed)?;
-    let headers = serde_json::from_str(&headers).map_err(|error| FetchError(error.to_string()))?;
-    let reader = response.reader().map_err(failed)?;
-    Ok(Response { status: response.status(), headers, body: FetchBody { reader, cancel } })
-}
-
-fn pairs(headers: &[(String, String)]) -> js_sys::Array {
-    let pair = |(name, value): &(String, String)| js_sys::Array::of2(&name.into(), &value.into());
-    headers.iter().map(pair).collect()
-}
-
-/// The body of an answer.
-pub(crate) struct FetchBody {
-    /// `None` when there is no body, or nothing left of it.
-    reader: Option<BodyReader>,
-    cancel: Cancel,
-}
-
-impl Body for FetchBody {
-    async fn next(&mut self) -> Option<std::result::Result<Bytes, FetchError>> {
-        let read = self.reader.as_ref()?.read().await;
-        match read {
-            Ok(chunk) if chunk.done() => {
-                self.reader = None;
-                self.cancel.done();
-                None
-            }
-            Ok(chunk) => Some(Ok(Bytes::from(chunk.value().to_vec()))),
-            Err(error) => {
-                self.reader = None;
-                Some(Err(FetchError(thrown(&error))))
             }
         }
     }

@@ -5,8 +5,8 @@
 //!
 //! * [`fetch`]: every request. `router` matches and answers it, `auth` says who asks, `create` and `events` are the
 //!   routes that take more than one call to an object.
-//! * [`objects`]: threads and directories, which the shim's classes forward to. `host`, `sql`, `sockets`: what they run
-//!   on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
+//! * [`objects`]: threads and directories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
+//!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //!
 //! A crate of your own may depend on this one, register native tools, and be built in its place.
@@ -17,6 +17,7 @@ mod auth;
 mod bindings;
 mod create;
 mod events;
+mod fetch;
 mod host;
 pub mod lifecycle;
 pub mod objects;

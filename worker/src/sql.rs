@@ -2,6 +2,7 @@
 
 use std::cell::{Cell as Counter, RefCell};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -16,6 +17,7 @@ use crate::bindings::{Cursor, Iteration, SqlStorage, thrown};
 #[derive(Default)]
 pub(crate) struct Counters {
     statements: Counter<u64>,
+    outbox: Counter<u64>,
     rows_read: Counter<u64>,
     rows_written: Counter<u64>,
     transactions: Counter<u64>,
@@ -27,6 +29,7 @@ impl Counters {
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "statements": self.statements.get(),
+            "outboxStatements": self.outbox.get(),
             "rowsRead": self.rows_read.get(),
             "rowsWritten": self.rows_written.get(),
             "transactions": self.transactions.get(),
@@ -44,7 +47,12 @@ impl Counters {
         self.alarms.set(self.alarms.get() + 1);
     }
 
-    fn statement(&self, cursor: &Cursor) {
+    /// Counts a statement; work on the outbox is no part of a turn and counted apart.
+    fn statement(&self, statement: &str, cursor: &Cursor) {
+        if statement.contains("outbox") {
+            self.outbox.set(self.outbox.get() + 1);
+            return;
+        }
         let add = |counter: &Counter<u64>, rows: Result<f64, JsValue>| {
             counter.set(counter.get() + rows.unwrap_or(0.0) as u64);
         };
@@ -70,9 +78,9 @@ impl ObjectSql {
         self.sql.exec(&text_of(statement), params).map_err(|error| failed(statement, &error))
     }
 
-    fn count(&self, cursor: &Cursor) {
+    fn count(&self, statement: &str, cursor: &Cursor) {
         if let Some(counters) = &self.counters {
-            counters.statement(cursor);
+            counters.statement(statement, cursor);
         }
     }
 }
@@ -80,7 +88,7 @@ impl ObjectSql {
 impl Sql for ObjectSql {
     fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()> {
         let cursor = self.exec(statement, params)?;
-        self.count(&cursor);
+        self.count(statement, &cursor);
         Ok(())
     }
 
@@ -92,16 +100,19 @@ impl Sql for ObjectSql {
     ) -> Result<()> {
         let cursor = self.exec(statement, params)?;
         let rows = cursor.raw().map_err(|error| failed(statement, &error))?;
-        let mut cells = Vec::new();
+        let (mut cells, mut columns) = (Vec::new(), None);
         loop {
             let next = rows.next().map_err(|error| failed(statement, &error))?;
             let next = JsValue::from(next).unchecked_into::<Iteration>();
             if next.done() {
                 break;
             }
+            let values = next.value();
+            // All rows of an answer have the same columns.
+            let columns = *columns.get_or_insert_with(|| values.length());
             cells.clear();
-            for value in next.value().iter() {
-                cells.push(from_js(&value).ok_or_else(|| {
+            for column in 0..columns {
+                cells.push(from_js(&values.get(column)).ok_or_else(|| {
                     Error::internal(format!("a column of an unknown kind in the answer to: {statement}"))
                 })?);
             }
@@ -109,7 +120,7 @@ impl Sql for ObjectSql {
                 break;
             }
         }
-        self.count(&cursor);
+        self.count(statement, &cursor);
         Ok(())
     }
 
@@ -121,7 +132,27 @@ impl Sql for ObjectSql {
 
 thread_local! {
     // A statement's text crosses into JavaScript once; `static` text is known by its address.
-    static TEXTS: RefCell<HashMap<(usize, usize), JsValue>> = RefCell::default();
+    static TEXTS: RefCell<HashMap<(usize, usize), JsValue, BuildHasherDefault<Address>>> = RefCell::default();
+}
+
+/// Hashes an address and a length. Nobody outside can choose them, so this need not be a good hash.
+#[derive(Default)]
+struct Address(u64);
+
+impl Hasher for Address {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, part: usize) {
+        self.0 = (self.0 ^ part as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 fn text_of(statement: &'static str) -> JsValue {

@@ -10,7 +10,7 @@ mod storage;
 
 pub(crate) use objects::{Env, Namespace, ObjectState, Stub};
 pub(crate) use outside::{
-    AbortController, BodyReader, FetchInit, FetchResponse, IncomingRequest, Timer, date_now, fetch,
+    AbortController, Chunks, FetchInit, FetchResponse, IncomingRequest, Take, Timer, date_now, fetch,
     headers_of, log, random,
 };
 pub(crate) use sockets::{Socket, SocketPair, auto_response};

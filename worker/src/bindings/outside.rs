@@ -47,26 +47,8 @@ extern "C" {
     /// The socket of an accepted upgrade; null otherwise.
     #[wasm_bindgen(method, getter, js_name = webSocket)]
     pub(crate) fn web_socket(this: &FetchResponse) -> JsValue;
-    #[wasm_bindgen(method, getter, js_name = body)]
-    fn stream(this: &FetchResponse) -> Option<ReadableStream>;
     #[wasm_bindgen(method, catch)]
     pub(crate) async fn text(this: &FetchResponse) -> Result<JsValue, JsValue>;
-
-    type ReadableStream;
-    #[wasm_bindgen(method, catch, js_name = getReader)]
-    fn get_reader(this: &ReadableStream) -> Result<BodyReader, JsValue>;
-
-    /// `ReadableStreamDefaultReader`.
-    pub(crate) type BodyReader;
-    #[wasm_bindgen(method, catch)]
-    pub(crate) async fn read(this: &BodyReader) -> Result<Chunk, JsValue>;
-
-    /// What a read resolves with.
-    pub(crate) type Chunk;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn done(this: &Chunk) -> bool;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn value(this: &Chunk) -> js_sys::Uint8Array;
 
     /// `AbortController`.
     pub(crate) type AbortController;
@@ -106,11 +88,27 @@ extern "C" {
     fn clear_timeout(id: &JsValue) -> Result<(), JsValue>;
 }
 
+/// Takes a chunk, or an error, or with neither the end.
+pub(crate) type Take = Closure<dyn FnMut(Option<Vec<u8>>, Option<String>)>;
+
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
-    /// All headers as one JSON text, an array of pairs with names in lower case: one crossing instead of one each.
+    /// The headers as one JSON text, an array of pairs with names in lower case: one crossing instead of one each. Of
+    /// an answer that did not fail only `content-type`.
     #[wasm_bindgen(catch, js_name = headersOf)]
     pub(crate) fn headers_of(response: &FetchResponse) -> Result<String, JsValue>;
+
+    /// The body of an answer.
+    pub(crate) type Chunks;
+
+    #[wasm_bindgen(constructor, catch)]
+    pub(crate) fn new(response: &FetchResponse, take: &Take) -> Result<Chunks, JsValue>;
+    /// Asks for the next chunk, which `take` will be given.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) fn next(this: &Chunks) -> Result<(), JsValue>;
+    /// Lets go of `take`.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) fn stop(this: &Chunks) -> Result<(), JsValue>;
 }
 
 impl IncomingRequest {
@@ -124,13 +122,6 @@ impl FetchInit {
     /// An empty one.
     pub(crate) fn new() -> FetchInit {
         js_sys::Object::new().unchecked_into()
-    }
-}
-
-impl FetchResponse {
-    /// A reader of the body; `None` when there is no body.
-    pub(crate) fn reader(&self) -> Result<Option<BodyReader>, JsValue> {
-        self.stream().map(|stream| stream.get_reader()).transpose()
     }
 }
 
