@@ -15,6 +15,9 @@ use crate::limits;
 /// A letter that its writer delivers itself becomes due after this.
 pub(super) const INLINE_US: i64 = 2 * limits::SECOND_US;
 
+/// A run that is over by then is not reported as begun.
+const STARTED_US: i64 = limits::SECOND_US / 4;
+
 struct Letter {
     subject: String,
     target: String,
@@ -82,28 +85,39 @@ impl<H: Host> Thread<H> {
         self.arm(Some(due))
     }
 
-    /// Tells the directory that a run began. Nobody waits for it, and it may be lost: the end is reported for sure.
+    /// Tells the directory that a run began, unless it ends at once: then its end says everything. Nobody waits for it,
+    /// and it may be lost: the end is reported for sure.
     pub(super) fn tell_directory_started(self: &Rc<Self>) -> Result<()> {
-        let (target, call) = self.read(|state, _| {
-            let version = state.run.as_ref().map_or(0, |run| 2 * run.id);
-            let call = DirectoryCall::Activity {
-                id: state.meta.thread_id.clone(),
-                version,
-                executing: true,
-                last_activity_us: self.host.now_us(),
-                last_message: None,
-            };
-            Ok((call::name_of(state.meta.owner.as_deref()), call))
-        })?;
-        let body = serde_json::to_string(&call).map_err(Error::internal)?;
-        let sending = self.host.sibling(Sibling::Directory(target), body);
+        let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
         let thread = self.clone();
         self.host.spawn(async move {
-            if let Err(error) = sending.await {
+            thread.host.sleep_until(thread.host.now_us() + STARTED_US).await;
+            if let Err(error) = thread.send_started(id).await
+                && error.code != crate::error::Code::ThreadNotFound
+            {
                 thread.host.log(&format!("the directory was not told of a run's start: {error}"));
             }
         });
         Ok(())
+    }
+
+    async fn send_started(&self, id: Option<i64>) -> Result<()> {
+        let letter = self.read(|state, _| {
+            let Some(run) = state.active().filter(|run| Some(run.id) == id) else { return Ok(None) };
+            let call = DirectoryCall::Activity {
+                id: state.meta.thread_id.clone(),
+                version: 2 * run.id,
+                executing: true,
+                last_activity_us: run.started_us,
+                last_message: None,
+            };
+            let body = serde_json::to_string(&call).map_err(Error::internal)?;
+            Ok(Some((call::name_of(state.meta.owner.as_deref()), body)))
+        })?;
+        match letter {
+            None => Ok(()),
+            Some((target, body)) => self.host.sibling(Sibling::Directory(target), body).await.map(drop),
+        }
     }
 
     /// Delivers what is due `until` then. What fails stays, with a later due time.
