@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bobbin::access::{Caller, Scope, Via};
+use bobbin::access::Caller;
 use bobbin::api::{Query, ThreadRequest, ThreadRoute};
 use bobbin::spec::Catalog;
 use bobbin::thread::{Filter, Thread};

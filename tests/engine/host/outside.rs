@@ -49,13 +49,6 @@ impl ModelRequest {
         let start = self.messages().iter().rposition(|m| m["role"] == "user").map_or(0, |at| at + 1);
         self.messages()[start..].iter().filter(|m| m["role"] == "tool").filter_map(text).collect()
     }
-
-    /// Replies of the model after the last user message that is stored.
-    pub fn steps(&self) -> usize {
-        let stored = |m: &Value| m["role"] == "user" && m["content"] != "Continue.";
-        let start = self.messages().iter().rposition(stored).map_or(0, |at| at + 1);
-        self.messages()[start..].iter().filter(|m| m["role"] == "assistant").count()
-    }
 }
 
 fn text(message: &Value) -> Option<&str> {
@@ -63,6 +56,7 @@ fn text(message: &Value) -> Option<&str> {
 }
 
 /// What a native tool does.
+#[allow(clippy::large_enum_variant, reason = "one at a time")]
 pub enum Native {
     /// Works for so long, then gives this.
     Gives(i64, ToolResult),
@@ -73,8 +67,6 @@ pub enum Native {
 /// An execution of a tool that reached the outside: its effect has happened.
 #[derive(Clone, Debug)]
 pub struct Execution {
-    /// When.
-    pub at_us: i64,
     /// The tool's name.
     pub name: String,
     /// Its idempotency key.
@@ -87,6 +79,7 @@ pub struct Execution {
 
 type ModelScript = Rc<dyn Fn(&ModelRequest) -> Answer>;
 type NativeScript = Rc<dyn Fn(&NativeCall, usize) -> Native>;
+type SiblingScript = Rc<dyn Fn(&str) -> Result<String, bobbin::Error>>;
 type HttpScript = Rc<dyn Fn(&Request, usize) -> Answer>;
 
 /// The outside.
@@ -95,7 +88,7 @@ pub struct Outside {
     model: RefCell<Option<ModelScript>>,
     natives: RefCell<BTreeMap<String, NativeScript>>,
     servers: RefCell<BTreeMap<String, HttpScript>>,
-    sibling: RefCell<Option<Rc<dyn Fn(&str) -> Result<String, bobbin::Error>>>>,
+    sibling: RefCell<Option<SiblingScript>>,
     /// Requests to models.
     pub requests: RefCell<Vec<ModelRequest>>,
     /// Executions of native and http tools, in order.
@@ -177,21 +170,21 @@ impl Outside {
                 request.url, body["idempotencyKey"]
             ));
         }
-        let place = self.record(now_us, &request.url, &key, body["args"].clone());
+        let place = self.record(&request.url, &key, body["args"].clone());
         (script(request, before), Some(place), complaints)
     }
 
     /// A native tool starts. `None`: there is none of that name.
-    pub(super) fn start(&self, call: &NativeCall, now_us: i64) -> Option<(Native, usize)> {
+    pub(super) fn start(&self, call: &NativeCall) -> Option<(Native, usize)> {
         let script = self.natives.borrow().get(&call.name).cloned()?;
         let before = self.executions.borrow().iter().filter(|e| e.name == call.name).count();
-        let place = self.record(now_us, &call.name, &call.idempotency_key, call.args.clone());
+        let place = self.record(&call.name, &call.idempotency_key, call.args.clone());
         Some((script(call, before), place))
     }
 
-    fn record(&self, at_us: i64, name: &str, key: &str, args: Value) -> usize {
+    fn record(&self, name: &str, key: &str, args: Value) -> usize {
         let mut executions = self.executions.borrow_mut();
-        executions.push(Execution { at_us, name: name.into(), key: key.into(), args, finished: false });
+        executions.push(Execution { name: name.into(), key: key.into(), args, finished: false });
         executions.len() - 1
     }
 

@@ -181,7 +181,7 @@ impl Host for SimHost {
             // What a tool does to the outside waits behind the output gate.
             gate().await;
             let world = host.world().clone();
-            let Some((native, place)) = world.outside.start(&call, world.now_us()) else {
+            let Some((native, place)) = world.outside.start(&call) else {
                 return ToolResult::error(format!("There is no native tool \"{}\".", call.name));
             };
             match native {

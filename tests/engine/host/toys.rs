@@ -293,7 +293,7 @@ fn one_seed_is_one_history() {
                     inner
                         .enter(move |object| async move {
                             let host = object.any().downcast::<Counter>().unwrap().host.clone();
-                            host.sql().run(ADD, &[(task as i64).into()][..0]).unwrap();
+                            host.sql().run(ADD, &[]).unwrap();
                             host.sleep_until(host.now_us() + 1_000 * (1 + task)).await;
                             host.transaction(|sql| sql.run(ADD, &[])).unwrap();
                         })

@@ -57,8 +57,6 @@ pub struct Listener {
 
 /// See the module.
 pub struct World {
-    /// The seed of everything.
-    pub seed: u64,
     /// Tasks and time.
     pub executor: Rc<Executor>,
     /// The disk.
@@ -102,7 +100,6 @@ impl World {
     /// A world whose object is opened by `open` whenever it is needed and not there.
     pub fn new(seed: u64, open: impl Fn(SimHost) -> Rc<dyn Object> + 'static) -> Rc<World> {
         Rc::new(World {
-            seed,
             executor: Rc::new(Executor::new(seed, START_US)),
             database: Database::new(seed % 2 == 1),
             alarm: Cell::default(),

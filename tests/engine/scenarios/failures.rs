@@ -107,6 +107,32 @@ fn a_crash_between_two_steps_repeats_neither() {
 }
 
 #[test]
+fn the_directory_is_told_in_the_end_however_long_it_is_away() {
+    story("directory away")
+        .setup(|sim| {
+            let calls = std::cell::Cell::new(0);
+            sim.world.outside.sibling(move |_| {
+                calls.set(calls.get() + 1);
+                match calls.get() {
+                    n if n < 12 && n % 2 == 0 => Err(bobbin::Error::internal("the directory is away")),
+                    n if n < 12 => Ok(r#"{"status":503}"#.into()),
+                    _ => Ok(r#"{"status":204}"#.into()),
+                }
+            });
+        })
+        .drive(|sim| async move {
+            let outcome = sim.ask("hello").await;
+            assert_eq!(outcome["message"]["content"], "re: hello", "no run waits for the directory");
+        })
+        .check(|sim, _| {
+            let siblings = sim.world.outside.siblings.borrow();
+            assert!(siblings.len() >= 12);
+            assert!(sim.world.alarms_fired.get() <= 20, "{} alarms", sim.world.alarms_fired.get());
+        })
+        .calm();
+}
+
+#[test]
 fn evicting_an_idle_object_loses_nothing() {
     story("eviction")
         .drive(|sim| async move {

@@ -29,6 +29,32 @@ fn gap_s(sim: &crate::sim::Sim, n: usize) -> i64 {
     (requests[n].at_us - requests[n - 1].at_us + SECOND_US / 2) / SECOND_US
 }
 
+#[test]
+fn the_key_goes_with_every_request_and_nowhere_else() {
+    story("key")
+        .define(|catalog| catalog["models"]["m"]["apiKeyEnv"] = "MODEL_KEY".into())
+        .setup(|sim| {
+            sim.world.vars.borrow_mut().insert("MODEL_KEY".into(), "sk-secret".into());
+        })
+        .answers(|request| match request.index {
+            0 => Answer::status(401, r#"{"error":{"message":"no such key: sk-secret"}}"#),
+            _ => clerk(request).stream(request.index),
+        })
+        .drive(|sim| async move {
+            let outcome = sim.ask("hello").await;
+            assert!(!outcome.to_string().contains("sk-secret"), "{outcome}");
+            let logs = sim.get(bobbin::api::ThreadRoute::ListLogs, &[]).await;
+            assert!(!logs.to_string().contains("sk-secret"), "{logs}");
+        })
+        .check(|sim, _| {
+            let requests = sim.world.outside.requests.borrow();
+            assert!(requests[0].headers.contains(&("authorization".into(), "Bearer sk-secret".into())));
+            assert!(!requests[0].body.to_string().contains("sk-secret"));
+        })
+        .terms(|terms| terms.outcomes = vec!["failed"])
+        .calm();
+}
+
 fn unavailable_once() -> Scenario {
     story("503 once")
         .answers(|request| match request.index {

@@ -22,10 +22,15 @@ thread_local! {
     static HELD: RefCell<Vec<Watcher>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Says after how many frames a client's connection breaks.
+type Cut = Box<dyn FnMut(usize) -> bool>;
+/// Makes the rule of one simulation.
+type Cuts = Rc<dyn Fn() -> Cut>;
+
 /// A scenario that streams slowly, with clients that follow it; `cut(n)` makes each one's rule for breaking off.
 fn followed(
     name: &'static str,
-    cuts: Vec<Rc<dyn Fn() -> Box<dyn FnMut(usize) -> bool>>>,
+    cuts: Vec<Cuts>,
     talk: impl Fn(Sim) -> futures_util::future::LocalBoxFuture<'static, ()> + Clone + 'static,
 ) -> Scenario {
     story(name)
@@ -75,7 +80,7 @@ fn talk(sim: Sim) -> futures_util::future::LocalBoxFuture<'static, ()> {
 }
 
 fn reconnecting() -> Scenario {
-    let seeded = |seed: u64| -> Rc<dyn Fn() -> Box<dyn FnMut(usize) -> bool>> {
+    let seeded = |seed: u64| -> Cuts {
         Rc::new(move || {
             let mut rng = Rng::new(seed);
             Box::new(move |_| rng.one_in(3))
