@@ -47,14 +47,15 @@ export function wasmEnv(compiler) {
 }
 
 /**
- * What makes `cargo check` in that environment a clippy of the workspace's crates. `cargo clippy` itself would
+ * What makes `cargo check` in that environment a clippy of the crates it is asked for. `cargo clippy` itself would
  * take the driver that lies beside it, which may belong to another compiler.
  *
  * @param {Compiler} compiler
  * @returns {NodeJS.ProcessEnv}
  */
 export function clippyEnv(compiler) {
-  return { RUSTC_WORKSPACE_WRAPPER: compiler.clippy, CLIPPY_ARGS: "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" };
+  const args = ["--no-deps", "-D", "warnings"];
+  return { RUSTC_WORKSPACE_WRAPPER: compiler.clippy, CLIPPY_ARGS: args.map((arg) => `${arg}__CLIPPY_HACKERY__`).join("") };
 }
 
 /** @param {string[]} flags @returns {NodeJS.ProcessEnv} */
