@@ -8,6 +8,10 @@
 
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 
+/** @typedef {{ id: string, type: "function", function: { name: string, arguments: string } }} Call */
+/** @typedef {{ role: string, content: string | null, tool_calls?: Call[], tool_call_id?: string }} Message */
+/** @typedef {{ THREADS: DurableObjectNamespace<FloorThread>, MODEL_URL: string, MODEL_KEY: string }} Env */
+
 /** History that is sent at most, as in the product: bytes, and the share that is kept when it grows beyond. */
 const WINDOW_BYTES = 96 << 10;
 const WINDOW_KEEP = 0.6;
@@ -27,14 +31,16 @@ const TOOL = {
   },
 };
 
+/** @extends {DurableObject<Env>} */
 export class FloorThread extends DurableObject {
   #sql;
-  /** @type {object[]} */
+  /** @type {Message[]} */
   #history = [];
   #bytes = 0;
-  /** @type {Promise<object> | undefined} */
+  /** @type {Promise<Message & { id: string }> | undefined} */
   #flow;
 
+  /** @param {DurableObjectState} ctx @param {Env} env */
   constructor(ctx, env) {
     super(ctx, env);
     this.#sql = ctx.storage.sql;
@@ -47,7 +53,11 @@ export class FloorThread extends DurableObject {
     );
   }
 
-  /** Takes a message, starts its run, and answers at once, or with the run's answer. */
+  /**
+   * Takes a message, starts its run, and answers at once, or with the run's answer.
+   * @param {string} body
+   * @param {boolean} wait
+   */
   async post(body, wait) {
     const { content } = JSON.parse(body);
     const id = this.#store({ role: "user", content });
@@ -65,7 +75,7 @@ export class FloorThread extends DurableObject {
 
   /** A WebSocket upgrade. */
   fetch() {
-    const [client, server] = Object.values(new WebSocketPair());
+    const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server);
     return new Response(null, { status: 101, webSocket: client });
   }
@@ -76,7 +86,7 @@ export class FloorThread extends DurableObject {
     for (;;) {
       const { content, calls, id } = await this.#ask();
       const message = { role: "assistant", content: content || null, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
-      this.#store(message, id);
+      this.#store(message);
       this.#broadcast({ type: "message_data", message_id: id, depth: 0, data: { id, ...message } });
       if (calls.length === 0) return { id, ...message };
       for (const call of calls) {
@@ -103,8 +113,9 @@ export class FloorThread extends DurableObject {
         stream_options: { include_usage: true },
       }),
     });
-    if (!response.ok) throw new Error(`model ${response.status}: ${await response.text()}`);
+    if (!response.ok || !response.body) throw new Error(`model ${response.status}: ${await response.text()}`);
     let content = "";
+    /** @type {Call[]} */
     const calls = [];
     let rest = "";
     for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
@@ -127,6 +138,7 @@ export class FloorThread extends DurableObject {
     return { id, content, calls };
   }
 
+  /** @param {Message} message @returns {string} its id */
   #store(message) {
     const { role, content, tool_calls: calls, tool_call_id: callId } = message;
     this.#sql.exec(
@@ -145,12 +157,14 @@ export class FloorThread extends DurableObject {
 
   /** Drops the oldest turns until the window is down to the kept share. */
   #shorten() {
-    const far = () => this.#bytes > WINDOW_BYTES * WINDOW_KEEP || this.#history[0].role !== "user";
+    const far = () => this.#bytes > WINDOW_BYTES * WINDOW_KEEP || this.#history[0]?.role !== "user";
     while (this.#history.length > 1 && far()) {
-      this.#bytes -= size(this.#history.shift());
+      const gone = this.#history.shift();
+      if (gone) this.#bytes -= size(gone);
     }
   }
 
+  /** @param {object} frame */
   #broadcast(frame) {
     const sockets = this.ctx.getWebSockets();
     if (sockets.length === 0) return;
@@ -159,13 +173,17 @@ export class FloorThread extends DurableObject {
   }
 }
 
+/** @param {Message} message */
 const size = (message) => (message.content?.length ?? 0) + (message.tool_calls ? JSON.stringify(message.tool_calls).length : 0);
 
+/** @extends {WorkerEntrypoint<Env>} */
 export default class extends WorkerEntrypoint {
+  /** @param {Request} request */
   async fetch(request) {
     const { pathname, searchParams } = new URL(request.url);
     const [, , , id, action] = pathname.split("/");
     if (pathname === "/healthz") return new Response("ok");
+    /** @param {string} name */
     const object = (name) => this.env.THREADS.get(this.env.THREADS.idFromName(name));
     if (id === undefined) {
       await request.text();

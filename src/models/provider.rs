@@ -6,7 +6,7 @@ use crate::spec::{Model, Provider};
 
 /// How a request to a model is carried out.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "made once a request and taken apart at once")]
+#[allow(clippy::large_enum_variant, reason = "made once a request and taken apart at once")]
 pub enum Prepared {
     /// Send this, and feed the answer's body to the decoder. An answer other than 2xx is a
     /// [`ProviderError::from_response`].

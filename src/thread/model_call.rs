@@ -22,7 +22,7 @@ use crate::models::{
 use crate::spec::Model;
 
 /// What came of it.
-#[expect(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
+#[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
 pub(super) enum Called {
     Answer(Answer),
     /// The provider found the request too long; the caller shortens it and calls again.
