@@ -1,5 +1,6 @@
 //! Every story, with several failures at random points, for as long as `BOBBIN_SOAK_SECONDS` says. `npm run soak`
-//! runs it long; `cargo test` for a moment.
+//! runs it long; `cargo test` for a moment. `BOBBIN_STORY` names the stories that it takes, by a part of their name, or
+//! with `!` before it the ones that it leaves out.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,13 @@ use super::all;
 #[test]
 fn stories_survive_several_failures_at_random_points() {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let stories = all();
+    let wanted = std::env::var("BOBBIN_STORY").unwrap_or_default();
+    let mut stories = all();
+    match wanted.strip_prefix('!') {
+        Some(unwanted) => stories.retain(|story| !story.name.contains(unwanted)),
+        None => stories.retain(|story| story.name.contains(&wanted)),
+    }
+    assert!(!stories.is_empty(), "no story is called {wanted:?}");
     let seconds = number("BOBBIN_SOAK_SECONDS").unwrap_or(4);
     let first = number("BOBBIN_SOAK_SEED").unwrap_or(1_000);
     let end = Instant::now() + Duration::from_secs(seconds);
