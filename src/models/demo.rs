@@ -54,7 +54,7 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
         }
         Answer::Calls(calls) => {
             // Ids differ within a thread, as a provider's do.
-            let earlier = chat.messages.iter().map(calls_of).sum::<usize>();
+            let earlier = chat.messages.iter().map(|message| calls_of(message)).sum::<usize>();
             for (index, (name, arguments)) in calls.iter().enumerate() {
                 let id = format!("call_demo_{}", earlier + index + 1);
                 steps.push((word_us, Delta::CallStart { index, id, name: (*name).to_owned() }));
@@ -67,7 +67,7 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
         }
     };
     let usage = Usage {
-        input_tokens: chat.messages.iter().map(words_of).sum::<usize>() as u64,
+        input_tokens: chat.messages.iter().map(|message| words_of(message)).sum::<usize>() as u64,
         output_tokens: steps.len() as u64,
         ..Usage::default()
     };
@@ -83,14 +83,15 @@ enum Answer<'a> {
 }
 
 fn answer(chat: &ChatRequest) -> Answer<'_> {
-    let last_user = chat.messages.iter().rposition(|message| matches!(message, ChatMessage::User(_)));
-    let (said, since) = match chat.messages.split_at_checked(last_user.unwrap_or(0)) {
-        Some((_, [ChatMessage::User(parts), since @ ..])) => (&parts[..], since),
-        _ => (&[][..], &chat.messages[..]),
+    let said_at = chat.messages.iter().rposition(|message| matches!(**message, ChatMessage::User(_)));
+    let said = match said_at.and_then(|at| chat.messages.get(at)).map(|message| &**message) {
+        Some(ChatMessage::User(parts)) => &parts[..],
+        _ => &[],
     };
+    let since = chat.messages.get(said_at.map_or(0, |at| at + 1)..).unwrap_or_default();
     let results: Vec<String> = since
         .iter()
-        .filter_map(|message| match message {
+        .filter_map(|message| match &**message {
             ChatMessage::Tool { name, content, .. } => Some(format!("{name} said: {}", shortened(content))),
             _ => None,
         })
@@ -173,7 +174,7 @@ fn words_of(message: &ChatMessage) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{Reply, ReplyBuilder, ToolOffer};
+    use crate::models::{Kept, Reply, ReplyBuilder, ToolOffer};
     use crate::spec::message::ToolCall;
 
     fn user(text: &str) -> ChatMessage {
@@ -194,7 +195,11 @@ mod tests {
     }
 
     fn request(messages: Vec<ChatMessage>) -> ChatRequest {
-        ChatRequest { model: "demo".into(), messages, ..ChatRequest::default() }
+        ChatRequest {
+            model: "demo".into(),
+            messages: messages.into_iter().map(Kept::from).collect(),
+            ..ChatRequest::default()
+        }
     }
 
     fn fold(script: &Script) -> Reply {
@@ -262,7 +267,8 @@ mod tests {
             parameters: serde_json::json!({}),
             strict: false,
         };
-        let chat = ChatRequest { tools: vec![offer("lookup"), offer("add")], ..request(vec![user("hi")]) };
+        let chat =
+            ChatRequest { tools: vec![offer("lookup"), offer("add")].into(), ..request(vec![user("hi")]) };
         assert_eq!(
             fold(&script(&chat, 1).unwrap()).content,
             "You said: hi\n\nTools I may call: lookup, add."

@@ -11,6 +11,7 @@
 mod backoff;
 pub mod demo;
 pub mod failure;
+mod kept;
 pub mod openai;
 mod provider;
 mod reply;
@@ -19,6 +20,7 @@ pub mod sse;
 
 pub use backoff::backoff_us;
 pub use failure::Silence;
+pub use kept::Kept;
 pub use provider::{Decoder, Prepared, prepare};
 pub use reply::ReplyBuilder;
 
@@ -34,9 +36,9 @@ pub struct ChatRequest {
     pub model: String,
     /// System prompt first, then history, oldest first. Calls and results are paired, and the last message is not
     /// an assistant's: the engine's `context` sees to that.
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<Kept<ChatMessage>>,
     /// Functions the model may call; empty sends none.
-    pub tools: Vec<ToolOffer>,
+    pub tools: Kept<Vec<ToolOffer>>,
     /// Whether it must, may or must not call one.
     pub tool_choice: ToolChoice,
     /// Whether one reply may carry several calls.

@@ -2,7 +2,6 @@
 //! another object.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 
 use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
@@ -10,6 +9,7 @@ use futures_util::future::AbortHandle;
 use super::context::Offers;
 use super::rows::Shared;
 use super::run::Run;
+use crate::models::{ChatMessage, Kept};
 
 /// See the module.
 #[derive(Default)]
@@ -29,7 +29,9 @@ pub(super) struct Live {
     pub(super) delivering: Cell<bool>,
     /// Block of the last step whose history was halved.
     pub(super) halved: Cell<Option<i64>>,
-    pub(super) offers: RefCell<Option<Rc<Offers>>>,
+    pub(super) offers: RefCell<Option<Offers>>,
+    /// The system message of the last request.
+    pub(super) system: RefCell<Option<Kept<ChatMessage>>>,
 }
 
 /// The flow that drives the active run.

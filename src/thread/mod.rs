@@ -5,7 +5,7 @@
 //! Reading order: [`step`](self) is the seven-step cycle; `flow` drives it from step to step and re-enters it after a
 //! crash; `run` is its program counter.
 //!
-//! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
+//! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
 //!   `tool_call`: receipts. `http_tool`: tools behind a URL. `stop`: when a turn ends.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `accept`: posts. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
@@ -38,6 +38,7 @@ mod state;
 mod step;
 mod stop;
 mod tool_call;
+mod window;
 
 pub use frame::{Filter, Frame};
 pub use host::{Cell, Host, NativeCall, Param, Sibling, Sleep, Sql};

@@ -50,7 +50,7 @@ impl<H: Host> Thread<H> {
     /// Tells the directory that a run ended.
     pub(super) fn post_activity(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
         let Some(run) = &state.run else { return Ok(()) };
-        let newest = state.window.as_ref().and_then(super::context::Window::newest_said);
+        let newest = state.window.as_ref().and_then(super::window::Window::newest_said);
         let version = 2 * run.id + 1;
         let call = DirectoryCall::Activity {
             id: state.meta.thread_id.clone(),

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
-use super::context::Window;
 use super::host::{Cell, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
 use super::schema;
+use super::window::Window;
 use crate::error::{Code, Error, Result};
 
 /// The row of `meta`.

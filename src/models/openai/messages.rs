@@ -7,15 +7,23 @@ use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::json;
 
-use crate::models::{ChatMessage, Part};
+use crate::models::{ChatMessage, Kept, Part};
 use crate::spec::message::ToolCall;
 
 /// The history of a request.
-pub(super) struct Messages<'a>(pub(super) &'a [ChatMessage]);
+pub(super) struct Messages<'a>(pub(super) &'a [Kept<ChatMessage>]);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Message))
+        serializer.collect_seq(self.0.iter().map(Written))
+    }
+}
+
+struct Written<'a>(&'a Kept<ChatMessage>);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.write(Message, serializer)
     }
 }
 
@@ -167,7 +175,8 @@ mod tests {
             ChatMessage::Tool { call_id: "c1".into(), name: "lookup".into(), content: "A spool.".into() },
             ChatMessage::Assistant { content: "Both.".into(), tool_calls: vec![call("c2", "")] },
             ChatMessage::Assistant { content: String::new(), tool_calls: vec![] },
-        ];
+        ]
+        .map(Kept::from);
         let wire = |id: &str, arguments: &str| json!([{ "id": id, "type": "function", "function": { "name": "lookup", "arguments": arguments } }]);
         assert_eq!(
             serde_json::to_value(Messages(&messages)).unwrap(),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::messages::Messages;
 use crate::http::Request;
-use crate::models::{ChatRequest, ToolChoice, ToolOffer};
+use crate::models::{ChatRequest, Kept, ToolChoice, ToolOffer};
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -70,7 +70,7 @@ impl Serialize for Body<'_> {
         ours.entry("model", model)?;
         // Tools before messages: both are part of the prefix that providers cache, and tools change less.
         if !tools.is_empty() {
-            ours.entry("tools", &Tools(tools))?;
+            ours.entry("tools", &Offered(tools))?;
             if *tool_choice != ToolChoice::Auto {
                 ours.entry("tool_choice", tool_choice)?;
             }
@@ -104,6 +104,14 @@ struct Ours<'a, M> {
 impl<M: SerializeMap> Ours<'_, M> {
     fn entry<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), M::Error> {
         if self.options.contains_key(key) { Ok(()) } else { self.map.serialize_entry(key, value) }
+    }
+}
+
+struct Offered<'a>(&'a Kept<Vec<ToolOffer>>);
+
+impl Serialize for Offered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.write(|tools| Tools(tools), serializer)
     }
 }
 
@@ -145,8 +153,8 @@ mod tests {
         ChatRequest {
             model: "gpt-5-mini".into(),
             messages: vec![
-                ChatMessage::System("Be short.".into()),
-                ChatMessage::User(vec![Part::Text("Hi".into())]),
+                ChatMessage::System("Be short.".into()).into(),
+                ChatMessage::User(vec![Part::Text("Hi".into())]).into(),
             ],
             ..ChatRequest::default()
         }
@@ -200,7 +208,7 @@ mod tests {
     #[test]
     fn tools_bring_their_settings_along() {
         let with = ChatRequest {
-            tools: vec![offer("f", true), offer("g", false)],
+            tools: vec![offer("f", true), offer("g", false)].into(),
             tool_choice: ToolChoice::Required,
             ..chat()
         };
@@ -215,7 +223,7 @@ mod tests {
         let auto =
             body(&ChatRequest { tool_choice: ToolChoice::Auto, parallel_tool_calls: true, ..with.clone() });
         assert!(!auto.contains("tool_choice") && auto.contains(r#""parallel_tool_calls":true"#), "{auto}");
-        let without = body(&ChatRequest { tools: vec![], ..with });
+        let without = body(&ChatRequest { tools: vec![].into(), ..with });
         assert!(!without.contains("tool"), "{without}");
     }
 
@@ -242,11 +250,14 @@ mod tests {
 
     #[test]
     fn the_same_request_gives_the_same_bytes() {
-        let chat = ChatRequest { tools: vec![offer("f", true)], user: Some("t".into()), ..chat() };
+        let chat = ChatRequest { tools: vec![offer("f", true)].into(), user: Some("t".into()), ..chat() };
         assert_eq!(body(&chat), body(&chat.clone()));
         let longer = ChatRequest {
-            messages: [chat.messages.clone(), vec![ChatMessage::User(vec![Part::Text("More".into())])]]
-                .concat(),
+            messages: [
+                chat.messages.clone(),
+                vec![ChatMessage::User(vec![Part::Text("More".into())]).into()],
+            ]
+            .concat(),
             ..chat.clone()
         };
         let (short, long) = (body(&chat), body(&longer));

@@ -1,0 +1,73 @@
+//! Parts of a request that the next requests send again.
+
+use std::cell::OnceCell;
+use std::ops::Deref;
+use std::rc::Rc;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// A part of a request that later requests send again, unchanged: shared by them, with the JSON that was written for the
+/// first. A history of 100 KB is then copied at every step, not cloned and escaped anew.
+pub struct Kept<T>(Rc<Inner<T>>);
+
+struct Inner<T> {
+    value: T,
+    /// What the provider's format makes of it; there is one such format.
+    written: OnceCell<Option<Box<RawValue>>>,
+}
+
+impl<T> Kept<T> {
+    /// Writes it as `form` does, the first time; every later time as it was written then.
+    pub(super) fn write<'a, F: Serialize, S: Serializer>(
+        &'a self,
+        form: impl Fn(&'a T) -> F,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let form = form(&self.0.value);
+        match self.0.written.get_or_init(|| to_raw_value(&form).ok()) {
+            Some(written) => written.serialize(serializer),
+            // The serializer then says what is wrong with it.
+            None => form.serialize(serializer),
+        }
+    }
+}
+
+impl<T> From<T> for Kept<T> {
+    fn from(value: T) -> Self {
+        Kept(Rc::new(Inner { value, written: OnceCell::new() }))
+    }
+}
+
+impl<T> Deref for Kept<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+// By hand: what was written does not count, and nothing is asked of `T` for a clone.
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        Kept(self.0.clone())
+    }
+}
+
+impl<T: Default> Default for Kept<T> {
+    fn default() -> Self {
+        T::default().into()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Kept<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,244 @@
+//! The newest part of the history, in memory while the object lives: read newest first, so that no read loads a whole
+//! history, and cut so that it fits the budget of a request (spec §20).
+//!
+//! The cut moves in jumps, so that the beginning of the request stays the same for many steps and a provider's
+//! cache of it holds. The current turn is always in; when it alone is too long its older tool results are shortened.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use super::host::{Param, Sql};
+use super::rows::{Inbound, Row, Shared, columns};
+use crate::error::Result;
+use crate::limits;
+use crate::models::{ChatMessage, Kept, Part};
+use crate::spec::message::Role;
+
+/// What is left of a tool result that is shortened.
+pub(super) const SHORT_BYTES: usize = 400;
+
+/// The newest part of the history, in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    /// Every top-level row with this seq or a higher one is in `rows`.
+    from: i64,
+    entries: Vec<Entry>,
+}
+
+/// A row of the window, and the message that the last request made of it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) row: Shared,
+    sent: RefCell<Option<(Form, Kept<ChatMessage>)>>,
+}
+
+/// How a row is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As it is.
+    Whole,
+    /// A reply of an earlier turn, where past calls are left out (spec §20).
+    WithoutCalls,
+    /// A long tool result of a turn that is too long.
+    Shortened,
+}
+
+impl Entry {
+    fn new(row: Shared) -> Entry {
+        Entry { row: bounded(row), sent: RefCell::default() }
+    }
+
+    /// The message for it, made once for each change of form.
+    pub(crate) fn message(&self, form: Form) -> Kept<ChatMessage> {
+        if let Some((_, message)) = self.sent.borrow().as_ref().filter(|(made, _)| *made == form) {
+            return message.clone();
+        }
+        let message = Kept::from(message(&self.row, form));
+        *self.sent.borrow_mut() = Some((form, message.clone()));
+        message
+    }
+}
+
+fn message(row: &Row, form: Form) -> ChatMessage {
+    let content = row.content.clone().unwrap_or_default();
+    match row.role {
+        Role::System => ChatMessage::System(content),
+        Role::User => ChatMessage::User(vec![Part::Text(content)]),
+        Role::Assistant => {
+            let tool_calls = if form == Form::WithoutCalls { Vec::new() } else { row.calls.clone() };
+            ChatMessage::Assistant { content, tool_calls }
+        }
+        Role::Tool => ChatMessage::Tool {
+            call_id: row.tool_call_id.clone().unwrap_or_default(),
+            name: row.name.clone().unwrap_or_default(),
+            content: if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
+        },
+    }
+}
+
+impl Window {
+    /// Takes in a row that was just stored.
+    pub(crate) fn push(&mut self, row: Shared) {
+        if row.depth == 0 && !row.is_status() {
+            // Rows of an open block are stored after messages that already took later seqs.
+            let at = self.first_from(row.seq);
+            self.entries.insert(at, Entry::new(row));
+        }
+    }
+
+    /// A row of it.
+    pub(crate) fn row(&self, seq: i64) -> Option<&Shared> {
+        let entry = self.entries.get(self.first_from(seq))?;
+        (entry.row.seq == seq).then_some(&entry.row)
+    }
+
+    /// Everything from that seq on, oldest first.
+    pub(crate) fn since(&self, seq: i64) -> &[Entry] {
+        self.entries.get(self.first_from(seq)..).unwrap_or_default()
+    }
+
+    /// Whether everything from that seq on is in it.
+    pub(crate) fn reaches(&self, seq: i64) -> bool {
+        self.from <= seq.max(1)
+    }
+
+    fn first_from(&self, seq: i64) -> usize {
+        self.entries.partition_point(|entry| entry.row.seq < seq)
+    }
+
+    fn rows(&self) -> impl DoubleEndedIterator<Item = &Shared> {
+        self.entries.iter().map(|entry| &entry.row)
+    }
+
+    /// Those from one seq up to another, which is left out.
+    fn between(&self, from: i64, below: i64) -> Vec<&Shared> {
+        self.since(from).iter().map(|entry| &entry.row).take_while(|row| row.seq < below).collect()
+    }
+
+    /// Bytes of all of it.
+    pub(super) fn bytes(&self) -> usize {
+        self.rows().map(|row| row.bytes()).sum()
+    }
+
+    /// Whether a reply in it has a call of that id.
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.rows().any(|row| row.calls.iter().any(|call| call.id == id))
+    }
+
+    /// The newest message that a person reads.
+    pub(crate) fn newest_said(&self) -> Option<&Shared> {
+        self.rows().rev().find(|row| {
+            matches!(row.role, Role::User | Role::Assistant)
+                && !row.silent
+                && row.content.as_deref().is_some_and(|text| !text.is_empty())
+        })
+    }
+
+    /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` bytes and the limit
+    /// on their number reach.
+    pub(super) fn load<S: Sql>(sql: &S, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut bytes = 0;
+        let mut reached = from;
+        sql.each(
+            concat!("SELECT ", columns!(), " FROM messages WHERE seq >= ? AND depth = 0 ORDER BY seq DESC"),
+            &[Param::Int(from)],
+            &mut |cells| {
+                let row = Row::read(cells)?;
+                if row.is_status() {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                let entry = Entry::new(Shared::new(row));
+                bytes += entry.row.bytes();
+                if entry.row.seq < turn_from && (bytes > budget || entries.len() >= limits::WINDOW_MESSAGES) {
+                    reached = entry.row.seq + 1;
+                    return Ok(ControlFlow::Break(()));
+                }
+                entries.push(entry);
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        entries.reverse();
+        Ok(Window { from: reached, entries })
+    }
+
+    /// Forgets everything before `seq`.
+    pub(super) fn cut(&mut self, seq: i64) {
+        self.entries.drain(..self.first_from(seq));
+        self.from = self.from.max(seq);
+    }
+
+    /// Where the history must begin so that it fits: the current answer if it does, else a jump that leaves room.
+    pub(super) fn fit(&self, from: i64, turn_from: i64, below: i64, budget: usize) -> i64 {
+        let (past, turn) = (self.between(from, turn_from), self.between(turn_from, below));
+        let bytes = |rows: &[&Shared]| rows.iter().map(|row| row.bytes()).sum::<usize>();
+        let turn_bytes = bytes(&turn);
+        let fits = bytes(&past) + turn_bytes <= budget && past.len() + turn.len() <= limits::WINDOW_MESSAGES;
+        if fits && self.reaches(from) {
+            return from;
+        }
+        let keep_bytes = share(budget).saturating_sub(turn_bytes);
+        let keep_rows = share(limits::WINDOW_MESSAGES).saturating_sub(turn.len());
+        let mut kept = 0;
+        let mut cut = turn_from;
+        for (number, row) in past.iter().rev().enumerate() {
+            kept += row.bytes();
+            if kept > keep_bytes || number >= keep_rows {
+                break;
+            }
+            // A cut before a message from outside separates no call from its result.
+            if row.inbound != Inbound::No {
+                cut = row.seq;
+            }
+        }
+        cut
+    }
+
+    /// Below which seq the results of a turn that is too long by itself must be shortened.
+    pub(super) fn shorten(&self, run_short_below: i64, turn_from: i64, below: i64, budget: usize) -> i64 {
+        let size = |row: &Row, short_below: i64| match row.role {
+            Role::Tool if row.seq < short_below => row.bytes().min(SHORT_BYTES),
+            _ => row.bytes(),
+        };
+        let turn = self.between(turn_from, below);
+        let mut bytes: usize = turn.iter().map(|row| size(row, run_short_below)).sum();
+        if bytes <= budget {
+            return run_short_below;
+        }
+        let newest_reply = turn.iter().rev().find(|row| !row.calls.is_empty()).map_or(below, |row| row.seq);
+        let mut short_below = run_short_below;
+        for row in turn.iter().filter(|row| row.role == Role::Tool && row.seq >= run_short_below) {
+            if bytes <= share(budget) || row.seq > newest_reply {
+                break;
+            }
+            bytes -= row.bytes() - row.bytes().min(SHORT_BYTES);
+            short_below = row.seq + 1;
+        }
+        short_below
+    }
+}
+
+/// What remains after a jump.
+fn share(budget: usize) -> usize {
+    (budget as f64 * limits::WINDOW_KEEP) as usize
+}
+
+/// A tool result with a bounded length of text, and a note where it was cut. Other rows as they are.
+fn bounded(row: Shared) -> Shared {
+    match &row.content {
+        Some(text) if row.role == Role::Tool && text.len() > limits::RESULT_IN_CONTEXT_BYTES => {
+            let content = Some(cut_text(text, limits::RESULT_IN_CONTEXT_BYTES));
+            Shared::new(Row { content, ..(*row).clone() })
+        }
+        _ => row,
+    }
+}
+
+fn cut_text(text: &str, max: usize) -> String {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let kept = text.get(..end).unwrap_or_default();
+    format!("{kept}\n[cut here: {} of {} bytes are shown]", end, text.len())
+}
