@@ -61,6 +61,48 @@ export function preflight(origin, methods, headers, seconds) {
   });
 }
 
+/** The headers that the router reads. */
+const HEAD = [
+  ...["host", "origin", "authorization", "content-type", "content-length", "idempotency-key"],
+  ...["upgrade", "last-event-id"],
+];
+
+/**
+ * What the router reads of a request, as lines, because each value by itself would be a crossing into JavaScript: the
+ * method, the URL, `body` if there is one, and each header of `HEAD` after an equals sign, or nothing where it is absent.
+ *
+ * @param {Request} request
+ */
+export function headOf(request) {
+  let lines = `${request.method}\n${request.url}\n${request.body === null ? "" : "body"}`;
+  for (const name of HEAD) {
+    const value = request.headers.get(name);
+    lines += value === null ? "\n" : `\n=${value}`;
+  }
+  return lines;
+}
+
+/**
+ * Sends a call with the body of a request to an object: `head`, a line break, the body.
+ *
+ * @param {DurableObjectNamespace<import("bobbin-wasm").Entries & Rpc.DurableObjectBranded>} objects
+ * @param {string} name       of the object
+ * @param {string} head
+ * @param {Request} request
+ * @param {number} limit      bytes that the body has at most
+ * @param {boolean} known     the length was declared and is within the limit
+ * @returns {Promise<unknown>}   the object's answer; undefined when the body is too long; a text that says why it cannot be read
+ */
+export async function relay(objects, name, head, request, limit, known) {
+  let body;
+  try {
+    body = await bodyText(request, limit, known);
+  } catch (error) {
+    return String(error instanceof Error ? error.message : error);
+  }
+  return body === undefined ? undefined : objects.getByName(name).call(`${head}\n${body}`);
+}
+
 /**
  * The body as text; undefined when it is longer than `limit` bytes.
  *

@@ -7,7 +7,7 @@
 // ever. The guard below ends that wait: while calls are in flight it looks every 150 ms whether the
 // instance is still the one they entered, and whether its executor still runs tasks.
 
-import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
+import { DurableObject } from "cloudflare:workers";
 import * as wasm from "bobbin-wasm";
 import catalog from "./catalog.json";
 
@@ -136,9 +136,9 @@ const forwarding = (Rust) =>
 export const ThreadObject = forwarding(wasm.ThreadObject);
 export const DirectoryObject = forwarding(wasm.DirectoryObject);
 
-export default class extends WorkerEntrypoint {
-  /** @param {Request} request */
-  fetch(request) {
+export default {
+  /** @param {Request} request @param {unknown} env @param {ExecutionContext} ctx */
+  fetch(request, env, ctx) {
     return new Promise((resolve, reject) => {
       // A request has no object to abort; its client is told to come back.
       const guard = new Guard(() =>
@@ -149,7 +149,7 @@ export default class extends WorkerEntrypoint {
           ),
         ),
       );
-      guard.run(() => wasm.fetch(request, this.env, this.ctx, catalog)).then(resolve, reject);
+      guard.run(() => wasm.fetch(request, env, ctx, catalog)).then(resolve, reject);
     });
-  }
-}
+  },
+};

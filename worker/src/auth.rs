@@ -9,9 +9,8 @@ use bobbin::api::{Query, Route, ThreadRequest, ThreadRoute};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
-use wasm_bindgen::prelude::*;
 
-use crate::bindings::{Env, IncomingRequest, date_now};
+use crate::bindings::{Env, Head, date_now};
 use crate::router::call_thread;
 
 /// Microseconds in a millisecond.
@@ -54,31 +53,25 @@ pub(crate) fn is_dev(env: &Env) -> bool {
 }
 
 /// Refuses what a development server must not serve.
-pub(crate) fn guard(config: &Config, request: &IncomingRequest) -> Result<()> {
+pub(crate) fn guard(config: &Config, head: &Head) -> Result<()> {
     if !config.dev {
         return Ok(());
     }
-    let empty = request.body().is_null() || request.header("content-length").as_deref() == Some("0");
+    let empty = !head.has_body || head.content_length == Some(0);
     dev_guard(&DevRequest {
-        host: request.header("host").as_deref(),
-        origin: request.header("origin").as_deref(),
-        content_type: request.header("content-type").as_deref(),
+        host: head.host.as_deref(),
+        origin: head.origin.as_deref(),
+        content_type: head.content_type.as_deref(),
         body: if empty { Body::None } else { Body::Json },
     })
 }
 
 /// Who sent the request.
-pub(crate) fn authenticate(
-    config: &Config,
-    request: &IncomingRequest,
-    query: &Query,
-    route: &Route,
-) -> Result<Caller> {
+pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &Route) -> Result<Caller> {
     let access = config.access.as_ref().map_err(Clone::clone)?;
-    let header = request.header("authorization");
     // Only where a browser cannot set a header: addresses end up in logs.
     let in_query = matches!(route, Route::Thread(_, ThreadRoute::Stream | ThreadRoute::Events));
-    let credential = match (&header, query.get("token").filter(|_| in_query)) {
+    let credential = match (&head.authorization, query.get("token").filter(|_| in_query)) {
         (Some(header), _) => Credential::Header(header),
         (None, Some(token)) => Credential::Query(token),
         (None, None) => Credential::None,
@@ -126,7 +119,7 @@ async fn is_theirs(env: &Env, caller: &Caller, id: &str) -> Result<bool> {
         idempotency_key: None,
         body: String::new(),
     };
-    let answer = call_thread(env, id, &request, &JsValue::from_str("")).await?;
+    let answer = call_thread(env, id, &request, "").await?;
     match answer.status {
         200 => Ok(true),
         404 => Ok(false),

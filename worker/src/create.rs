@@ -7,7 +7,6 @@ use bobbin::directory::DirectoryCall;
 use bobbin::directory::call::name_of;
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
-use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Env, random};
 use crate::remote::Answer;
@@ -33,7 +32,7 @@ pub(crate) async fn create(env: &Env, caller: Caller, key: Option<String>, body:
         idempotency_key: None,
         body: String::new(),
     };
-    call_thread(env, &id, &request, &JsValue::from_str(&body)).await
+    call_thread(env, &id, &request, &body).await
 }
 
 /// The owner that the body names, and the body. A caller that is itself an owner need not name itself.

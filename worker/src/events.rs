@@ -10,7 +10,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};
 use crate::auth::expires_ms;
-use crate::bindings::{FetchInit, FetchResponse, IncomingRequest, Namespace, date_now, thrown};
+use crate::bindings::{FetchInit, FetchResponse, Head, Namespace, date_now, thrown};
 use crate::remote::{self, Answer};
 use crate::sockets::Subscription;
 use crate::upgrade::{HEADER, Listen};
@@ -44,17 +44,13 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// `GET /stream`.
-pub(crate) async fn stream(
-    threads: &Namespace,
-    request: &IncomingRequest,
-    wanted: Wanted<'_>,
-) -> Result<Response> {
-    if !request.header("upgrade").is_some_and(|upgrade| upgrade.eq_ignore_ascii_case("websocket")) {
+pub(crate) async fn stream(threads: &Namespace, head: &Head, wanted: Wanted<'_>) -> Result<Response> {
+    if !head.upgrade.as_deref().is_some_and(|upgrade| upgrade.eq_ignore_ascii_case("websocket")) {
         return Err(Error::field("upgrade", "This route is a WebSocket.")
             .hint("Connect with a WebSocket client, or read …/events for server-sent events."));
     }
     let origin = wanted.origin;
-    let last = request.header("last-event-id");
+    let last = head.last_event_id.clone();
     let response = open(threads, wanted, false, last).await?;
     if response.web_socket().is_object() {
         // The platform joins the two sockets; this Worker has no part in it from here on.
@@ -66,7 +62,7 @@ pub(crate) async fn stream(
 /// `GET /events`. `ctx` is the request's context, which lives as long as the stream.
 pub(crate) async fn events(
     threads: &Namespace,
-    request: &IncomingRequest,
+    head: &Head,
     ctx: &JsValue,
     wanted: Wanted<'_>,
 ) -> Result<Response> {
@@ -74,7 +70,7 @@ pub(crate) async fn events(
     let life = expires_ms(&wanted.caller)
         .map_or(f64::from(SSE_LIFE_MS), |until| (until - date_now()).clamp(0.0, f64::from(SSE_LIFE_MS)));
     // A page's EventSource cannot set the header on its first connection, only a query.
-    let last = request.header("last-event-id").or_else(|| wanted.query.get("lastEventId").map(str::to_owned));
+    let last = head.last_event_id.clone().or_else(|| wanted.query.get("lastEventId").map(str::to_owned));
     let response = open(threads, wanted, true, last).await?;
     let socket = response.web_socket();
     if !socket.is_object() {

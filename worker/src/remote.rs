@@ -1,11 +1,11 @@
 //! Calls between the Worker and its objects: one remote call each, text in, `[status, retryAfter, body]` out. A body
 //! passes as a JavaScript string and is read only where it is used.
 
-use bobbin::api::Reply;
+use bobbin::api::{BodyRule, Reply};
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{Stub, log, thrown};
+use crate::bindings::{self, IncomingRequest, Namespace, Stub, log, thrown};
 
 /// An object's answer.
 pub(crate) struct Answer {
@@ -24,6 +24,42 @@ pub(crate) struct Answer {
 /// do. Whether the call took effect is not known then.
 pub(crate) async fn call(stub: &Stub, text: &JsValue) -> Result<Answer> {
     let answer = stub.call(text).await.map_err(|error| lost(&error))?;
+    unpack(answer)
+}
+
+/// The body of a request on its way to an object.
+pub(crate) struct Relayed<'a> {
+    pub(crate) request: &'a IncomingRequest,
+    pub(crate) rule: BodyRule,
+    /// Bytes that it has at most.
+    pub(crate) limit: usize,
+    /// Whether its length was declared and is within the limit.
+    pub(crate) known: bool,
+}
+
+/// Calls an object with the body of a request, which does not cross into wasm here.
+///
+/// # Errors
+/// As [`call`]; `too_large`; `bad_json` when the client broke off.
+pub(crate) async fn relay(objects: &Namespace, name: &str, head: &str, body: Relayed<'_>) -> Result<Answer> {
+    let Relayed { request, rule, limit, known } = body;
+    let answer =
+        bindings::relay(objects, name, head, request, limit, known).await.map_err(|error| lost(&error))?;
+    if answer.is_undefined() {
+        return Err(rule.too_large());
+    }
+    match answer.as_string() {
+        Some(error) => Err(unreadable_body(&error)),
+        None => unpack(answer),
+    }
+}
+
+/// The client's body broke off.
+pub(crate) fn unreadable_body(error: &str) -> Error {
+    Error::new(Code::BadJson, format!("The body could not be read: {error}."))
+}
+
+fn unpack(answer: JsValue) -> Result<Answer> {
     let answer: js_sys::Array = answer.dyn_into().map_err(|_| unreadable())?;
     let number = |at| answer.get(at).as_f64();
     Ok(Answer {

@@ -11,11 +11,11 @@ use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};
 use crate::auth::{self, Config};
-use crate::bindings::{Env, IncomingRequest, thrown};
+use crate::bindings::{Env, Head, IncomingRequest, thrown};
 use crate::create;
 use crate::events::{self, Wanted};
 use crate::objects::{COUNTERS, catalog};
-use crate::remote::{self, Answer};
+use crate::remote::{self, Answer, Relayed};
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
@@ -35,6 +35,7 @@ const DISCARD_BYTES: usize = 64 << 20;
 /// One request on its way.
 struct Incoming<'a> {
     request: IncomingRequest,
+    head: Head,
     env: Env,
     ctx: JsValue,
     catalog: JsValue,
@@ -54,15 +55,16 @@ pub(crate) async fn answer(
     let request = request.unchecked_into::<IncomingRequest>();
     let env = Env::new(env);
     let config = Config::of(&env);
-    let (method, target) = (request.method(), Target::of(&request.url()));
-    let origin = request.header("origin").filter(|origin| cors::allows(&config.allowed_origins, origin));
-    if method == "OPTIONS"
+    let head = Head::of(&request)?;
+    let target = Target::of(&head.url);
+    let origin = head.origin.clone().filter(|origin| cors::allows(&config.allowed_origins, origin));
+    if head.method == "OPTIONS"
         && let Some(origin) = &origin
     {
         return preflight(origin, cors::METHODS, cors::HEADERS, cors::PREFLIGHT_S);
     }
-    let incoming = Incoming { request, env, ctx, catalog, config: &config, target, origin };
-    match incoming.route(&method).await {
+    let incoming = Incoming { request, head, env, ctx, catalog, config: &config, target, origin };
+    match incoming.route().await {
         Ok(response) => Ok(response),
         Err(error) => {
             let allow = (error.code == Code::MethodNotAllowed).then(|| allowed(&incoming.target.path));
@@ -78,13 +80,13 @@ fn allowed(path: &str) -> String {
 }
 
 impl Incoming<'_> {
-    async fn route(&self, method: &str) -> Result<Response> {
-        auth::guard(self.config, &self.request)?;
-        let route = Route::of(method, &self.target.path)?;
+    async fn route(&self) -> Result<Response> {
+        auth::guard(self.config, &self.head)?;
+        let route = Route::of(&self.head.method, &self.target.path)?;
         if route == Route::Health {
             return self.health();
         }
-        let caller = auth::authenticate(self.config, &self.request, &self.target.query, &route)?;
+        let caller = auth::authenticate(self.config, &self.head, &self.target.query, &route)?;
         let rule = BodyRule::of(&route);
         match route {
             Route::Health => self.health(),
@@ -98,8 +100,8 @@ impl Incoming<'_> {
             }
             Route::MintToken => self.mint(&caller, rule).await,
             Route::CreateThread => {
-                let body = self.body(rule).await?.as_string().unwrap_or_default();
-                let key = self.request.header("idempotency-key");
+                let body = self.body(rule).await?;
+                let key = self.head.idempotency_key.clone();
                 self.answer(&create::create(&self.env, caller, key, body).await?)
             }
             Route::ListThreads => self.list(&caller).await,
@@ -134,14 +136,14 @@ impl Incoming<'_> {
             let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
             let wanted = Wanted { thread: &id, caller, query: &query, origin: self.origin.as_deref() };
             return match route {
-                ThreadRoute::Stream => events::stream(&threads, &self.request, wanted).await,
-                _ => events::events(&threads, &self.request, &self.ctx, wanted).await,
+                ThreadRoute::Stream => events::stream(&threads, &self.head, wanted).await,
+                _ => events::events(&threads, &self.head, &self.ctx, wanted).await,
             };
         }
         if self.config.dev && route == ThreadRoute::Diagnostics && query.get("counters").is_some() {
             return self.answer(&self.counters(&id).await?);
         }
-        let body = self.body(rule).await?;
+        let body = self.checked(rule).await?;
         let reads = matches!(
             route,
             ThreadRoute::Get
@@ -151,7 +153,7 @@ impl Incoming<'_> {
                 | ThreadRoute::GetLog(_)
                 | ThreadRoute::Diagnostics
         );
-        let idempotency_key = if reads { None } else { self.request.header("idempotency-key") };
+        let idempotency_key = if reads { None } else { self.head.idempotency_key.clone() };
         let request = ThreadRequest {
             thread_id: id.clone(),
             caller,
@@ -160,10 +162,15 @@ impl Incoming<'_> {
             idempotency_key,
             body: String::new(),
         };
-        let answer = match call_thread(&self.env, &id, &request, &body).await {
+        if let Some(body) = body {
+            let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+            let head = serde_json::to_string(&request).map_err(Error::internal)?;
+            return self.answer(&remote::relay(&threads, &id, &head, body).await?);
+        }
+        let answer = match call_thread(&self.env, &id, &request, "").await {
             // An object that was just restarted answers at once; what only reads may be asked again.
             Err(error) if reads && error.code == Code::Overloaded => {
-                call_thread(&self.env, &id, &request, &body).await
+                call_thread(&self.env, &id, &request, "").await
             }
             other => other,
         };
@@ -179,7 +186,7 @@ impl Incoming<'_> {
     }
 
     async fn mint(&self, caller: &Caller, rule: BodyRule) -> Result<Response> {
-        let body = self.body(rule).await?.as_string().unwrap_or_default();
+        let body = self.body(rule).await?;
         let minted = auth::mint(self.config, &self.env, caller, &body).await?;
         self.value(&serde_json::to_value(minted).map_err(Error::internal)?)
     }
@@ -190,26 +197,29 @@ impl Incoming<'_> {
         remote::call(&stub, &JsValue::from_str(COUNTERS)).await
     }
 
-    /// The body as a JavaScript string; it does not cross into wasm here. Empty for routes that read none.
-    async fn body(&self, rule: BodyRule) -> Result<JsValue> {
-        let BodyRule::Json { limit, .. } = rule else { return Ok(JsValue::from_str("")) };
-        let empty = self.request.body().is_null();
-        let length = self.request.header("content-length").and_then(|length| length.parse().ok());
-        let length = if empty { Some(0) } else { length };
-        if let Err(error) = rule.check(self.request.header("content-type").as_deref(), length) {
+    /// The body as the route takes it, not read yet; `None` when there is none.
+    async fn checked(&self, rule: BodyRule) -> Result<Option<Relayed<'_>>> {
+        let BodyRule::Json { limit, .. } = rule else { return Ok(None) };
+        let length = if self.head.has_body { self.head.content_length } else { Some(0) };
+        if let Err(error) = rule.check(self.head.content_type.as_deref(), length) {
             if error.code == Code::TooLarge && length.is_some_and(|length| length < DISCARD_BYTES) {
                 // Whether or not the client could send all of it, it is told the same.
                 let _ = discard_body(&self.request).await;
             }
             return Err(error);
         }
-        if empty {
-            return Ok(JsValue::from_str(""));
-        }
-        let text = body_text(&self.request, limit, length.is_some()).await.map_err(|error| {
-            Error::new(Code::BadJson, format!("The body could not be read: {}.", thrown(&error)))
-        })?;
-        if text.is_undefined() { Err(rule.too_large()) } else { Ok(text) }
+        let relayed = Relayed { request: &self.request, rule, limit, known: length.is_some() };
+        Ok(self.head.has_body.then_some(relayed))
+    }
+
+    /// The body's text, for what is answered here.
+    async fn body(&self, rule: BodyRule) -> Result<String> {
+        let Some(Relayed { request, limit, known, .. }) = self.checked(rule).await? else {
+            return Ok(String::new());
+        };
+        let text = body_text(request, limit, known).await;
+        let text = text.map_err(|error| remote::unreadable_body(&thrown(&error)))?;
+        if text.is_undefined() { Err(rule.too_large()) } else { Ok(text.as_string().unwrap_or_default()) }
     }
 
     fn answer(&self, answer: &Answer) -> Result<Response> {
@@ -222,19 +232,13 @@ impl Incoming<'_> {
 }
 
 /// Sends a request with its body to a thread's object.
-pub(crate) async fn call_thread(
-    env: &Env,
-    id: &str,
-    request: &ThreadRequest,
-    body: &JsValue,
-) -> Result<Answer> {
+pub(crate) async fn call_thread(env: &Env, id: &str, request: &ThreadRequest, body: &str) -> Result<Answer> {
     let failed = |error: JsValue| Error::internal(thrown(&error));
     let stub = env.threads().and_then(|threads| threads.get_by_name(id)).map_err(failed)?;
     let mut head = serde_json::to_string(request).map_err(Error::internal)?;
     head.push('\n');
-    // Joined on the JavaScript side, where the body already is.
-    let text = js_sys::JsString::from(head).concat(body);
-    remote::call(&stub, &text).await
+    head.push_str(body);
+    remote::call(&stub, &JsValue::from_str(&head)).await
 }
 
 /// Sends a call to a directory.

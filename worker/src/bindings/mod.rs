@@ -3,15 +3,16 @@
 //! Each is marked `catch`: what JavaScript throws comes back as an `Err`. Without it the exception would pass through
 //! Rust frames and skip their drops.
 
+mod incoming;
 mod objects;
 mod outside;
 mod sockets;
 mod storage;
 
-pub(crate) use objects::{Env, Namespace, ObjectState, Stub};
+pub(crate) use incoming::{Head, IncomingRequest};
+pub(crate) use objects::{Env, Namespace, ObjectState, Stub, relay};
 pub(crate) use outside::{
-    AbortController, Chunks, FetchInit, FetchResponse, IncomingRequest, Take, Timer, date_now, fetch,
-    headers_of, log, random,
+    AbortController, Chunks, FetchInit, FetchResponse, Take, Timer, date_now, fetch, headers_of, log, random,
 };
 pub(crate) use sockets::{Socket, SocketPair, auto_response};
 pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};

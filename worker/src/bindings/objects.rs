@@ -2,7 +2,7 @@
 
 use wasm_bindgen::prelude::*;
 
-use super::{FetchInit, FetchResponse, Socket, Storage};
+use super::{FetchInit, FetchResponse, IncomingRequest, Socket, Storage};
 
 #[wasm_bindgen]
 extern "C" {
@@ -43,6 +43,21 @@ extern "C" {
 
     #[wasm_bindgen(method, catch)]
     pub(crate) async fn fetch(this: &Stub, url: &str, init: &FetchInit) -> Result<FetchResponse, JsValue>;
+}
+
+#[wasm_bindgen(module = "/platform.js")]
+extern "C" {
+    /// A call with the body of a request: resolves as [`Stub::call`] does, with undefined when the body has more than
+    /// `limit` bytes, with a text that says why when it cannot be read.
+    #[wasm_bindgen(catch)]
+    pub(crate) async fn relay(
+        objects: &Namespace,
+        name: &str,
+        head: &str,
+        request: &IncomingRequest,
+        limit: usize,
+        known: bool,
+    ) -> Result<JsValue, JsValue>;
 }
 
 /// The deployment's variables and bindings.

@@ -8,22 +8,6 @@ use wasm_bindgen_futures::JsFuture;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The `Request` that came in.
-    pub(crate) type IncomingRequest;
-
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn method(this: &IncomingRequest) -> String;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn url(this: &IncomingRequest) -> String;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn body(this: &IncomingRequest) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn headers(this: &IncomingRequest) -> Headers;
-
-    type Headers;
-    #[wasm_bindgen(method, catch)]
-    fn get(this: &Headers, name: &str) -> Result<Option<String>, JsValue>;
-
     /// `RequestInit`.
     #[wasm_bindgen(extends = js_sys::Object)]
     pub(crate) type FetchInit;
@@ -109,13 +93,6 @@ extern "C" {
     /// Lets go of `take`.
     #[wasm_bindgen(method, catch)]
     pub(crate) fn stop(this: &Chunks) -> Result<(), JsValue>;
-}
-
-impl IncomingRequest {
-    /// The value of a header.
-    pub(crate) fn header(&self, name: &str) -> Option<String> {
-        self.headers().get(name).ok().flatten()
-    }
 }
 
 impl FetchInit {

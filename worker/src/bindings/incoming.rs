@@ -1,0 +1,73 @@
+//! The request that came in.
+
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    /// The `Request`.
+    pub(crate) type IncomingRequest;
+
+    #[wasm_bindgen(method, getter)]
+    fn headers(this: &IncomingRequest) -> Headers;
+
+    type Headers;
+    #[wasm_bindgen(method, catch)]
+    fn get(this: &Headers, name: &str) -> Result<Option<String>, JsValue>;
+}
+
+#[wasm_bindgen(module = "/platform.js")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = headOf)]
+    fn head_of(request: &IncomingRequest) -> Result<String, JsValue>;
+}
+
+impl IncomingRequest {
+    /// The value of one header; [`Head`] has those that every request is asked for.
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        self.headers().get(name).ok().flatten()
+    }
+}
+
+/// What the router reads of a request before its body.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) method: String,
+    /// Absolute.
+    pub(crate) url: String,
+    /// Whether there is a body; it may be empty.
+    pub(crate) has_body: bool,
+    pub(crate) host: Option<String>,
+    pub(crate) origin: Option<String>,
+    pub(crate) authorization: Option<String>,
+    pub(crate) content_type: Option<String>,
+    /// Bytes, when they are declared.
+    pub(crate) content_length: Option<usize>,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) upgrade: Option<String>,
+    pub(crate) last_event_id: Option<String>,
+}
+
+impl Head {
+    /// Reads it, in one crossing.
+    pub(crate) fn of(request: &IncomingRequest) -> Result<Head, JsValue> {
+        let lines = head_of(request)?;
+        let mut lines = lines.split('\n');
+        let mut plain = || lines.next().unwrap_or_default().to_owned();
+        let (method, url, has_body) = (plain(), plain(), !plain().is_empty());
+        let mut header = || lines.next().and_then(|line| line.strip_prefix('=')).map(str::to_owned);
+        // In the order of platform.js.
+        Ok(Head {
+            method,
+            url,
+            has_body,
+            host: header(),
+            origin: header(),
+            authorization: header(),
+            content_type: header(),
+            content_length: header().and_then(|length| length.parse().ok()),
+            idempotency_key: header(),
+            upgrade: header(),
+            last_event_id: header(),
+        })
+    }
+}
