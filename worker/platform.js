@@ -157,30 +157,44 @@ async function discard(reader) {
 }
 
 /**
- * The headers of an answer as JSON, an array of pairs. All of them when it failed, which is when they matter: going
- * through them takes longer than everything else about a short answer.
- *
- * @param {Response} response
+ * A request to elsewhere and its answer. The calls between here and wasm are few: one sends, one gives the head, and
+ * each `next` is answered by one call of `take`, as a promise for each chunk would cost more.
  */
-export function headersOf(response) {
-  if (!response.ok) return JSON.stringify([...response.headers]);
-  const type = response.headers.get("content-type");
-  return JSON.stringify(type === null ? [] : [["content-type", type]]);
-}
-
-/** The body of an answer. Each `next` is answered by one call of `take`; a promise for each would cost more. */
-export class Chunks {
+export class Outgoing {
+  #cancel = new AbortController();
+  #answer;
+  /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
   #reader;
   /** @type {((chunk: Uint8Array | undefined, error: string | undefined) => void) | undefined} */
   #take;
 
   /**
-   * @param {Response} response
+   * Sends it, and follows no redirect.
+   *
+   * @param {string} method
+   * @param {string} url
+   * @param {string} headers                  JSON, an array of pairs
+   * @param {Uint8Array | undefined} body     taken over
    * @param {(chunk: Uint8Array | undefined, error: string | undefined) => void} take   neither: the end
    */
-  constructor(response, take) {
-    this.#reader = response.body?.getReader();
+  constructor(method, url, headers, body, take) {
     this.#take = take;
+    const { signal } = this.#cancel;
+    this.#answer = fetch(url, { method, headers: JSON.parse(headers), redirect: "manual", signal, ...(body && { body }) });
+  }
+
+  /**
+   * The head of the answer: its status, a line break, its headers as JSON, an array of pairs. All headers when it
+   * failed, which is when they matter: going through them takes longer than everything else about a short answer.
+   *
+   * @returns {Promise<string>}
+   */
+  async head() {
+    const answer = await this.#answer;
+    this.#reader = answer.body?.getReader();
+    const type = answer.headers.get("content-type");
+    const ofGood = () => (type === null ? [] : [["content-type", type]]);
+    return `${answer.status}\n${JSON.stringify(answer.ok ? ofGood() : [...answer.headers])}`;
   }
 
   next() {
@@ -188,9 +202,10 @@ export class Chunks {
     else this.#take?.(undefined, undefined);
   }
 
-  /** `take` is not called any more. */
-  stop() {
+  /** `take` is not called any more. @param {boolean} cancel   whether the answer has not come to its end */
+  leave(cancel) {
     this.#take = undefined;
+    if (cancel) this.#cancel.abort();
   }
 
   #read = (/** @type {ReadableStreamReadResult<Uint8Array>} */ { done, value }) =>

@@ -1,6 +1,6 @@
 //! Outgoing requests. Dropping the future or the body cancels them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
@@ -9,53 +9,32 @@ use bobbin::http::{Body, FetchError, Request, Response};
 use bytes::Bytes;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{self, AbortController, Chunks, FetchInit, Take, thrown};
+use crate::bindings::{Outgoing, Take, thrown};
 
 type Result<T> = std::result::Result<T, FetchError>;
 
 /// Sends a request and follows no redirect.
 pub(crate) async fn fetch(request: Request) -> Result<Response<FetchBody>> {
     let failed = |error: JsValue| FetchError(thrown(&error));
-    let cancel = Cancel { controller: AbortController::new().map_err(failed)?, ended: Cell::new(false) };
-    let init = FetchInit::new();
-    init.set_method(request.method);
-    init.set_headers(&pairs(&request.headers));
-    if let Some(body) = &request.body {
-        init.set_body(&js_sys::Uint8Array::from(body.as_ref()));
-    }
-    init.set_redirect("manual");
-    init.set_signal(&cancel.controller.signal());
-    let response = bindings::fetch(&request.url, &init).await.map_err(failed)?;
-    let headers = bindings::headers_of(&response).map_err(failed)?;
-    let headers = serde_json::from_str(&headers).map_err(|error| FetchError(error.to_string()))?;
     let inbox = Rc::<Inbox>::default();
     let take = {
         let inbox = inbox.clone();
         Take::wrap_assert_unwind_safe(Box::new(move |chunk, error| inbox.put(chunk, error)))
     };
-    let chunks = Chunks::new(&response, &take).map_err(failed)?;
-    let body = FetchBody { chunks, _take: take, inbox, asked: false, cancel };
-    Ok(Response { status: response.status(), headers, body })
+    let headers = json(&request.headers)?;
+    // Copied out of this memory, which may move while the request is on its way.
+    let sent = request.body.as_ref().map(|body| js_sys::Uint8Array::from(body.as_ref()));
+    let outgoing = Outgoing::new(request.method, &request.url, &headers, sent, &take).map_err(failed)?;
+    let body = FetchBody { outgoing, _take: take, inbox, asked: false, ended: false };
+    let head = body.outgoing.head().await.map_err(failed)?.as_string().unwrap_or_default();
+    let (status, headers) = head.split_once('\n').unwrap_or_default();
+    let status = status.parse().map_err(|_| FetchError(format!("no status: {status}")))?;
+    let headers = serde_json::from_str(headers).map_err(|error| FetchError(error.to_string()))?;
+    Ok(Response { status, headers, body })
 }
 
-fn pairs(headers: &[(String, String)]) -> js_sys::Array {
-    let pair = |(name, value): &(String, String)| js_sys::Array::of2(&name.into(), &value.into());
-    headers.iter().map(pair).collect()
-}
-
-/// Cancels its request when it is dropped, unless that has ended.
-struct Cancel {
-    controller: AbortController,
-    ended: Cell<bool>,
-}
-
-impl Drop for Cancel {
-    fn drop(&mut self) {
-        if !self.ended.get() {
-            // There is nobody to tell that a request which is no longer wanted could not be cancelled.
-            let _ = self.controller.abort();
-        }
-    }
+fn json(headers: &[(String, String)]) -> Result<String> {
+    serde_json::to_string(headers).map_err(|error| FetchError(error.to_string()))
 }
 
 /// Where the JavaScript side puts what was read.
@@ -81,22 +60,23 @@ impl Inbox {
 
 /// The body of an answer.
 pub(crate) struct FetchBody {
-    chunks: Chunks,
+    outgoing: Outgoing,
     /// Lives as long as the JavaScript side may call it.
     _take: Take,
     inbox: Rc<Inbox>,
     /// Whether a question is out. One outlives a `next` that was dropped; its answer is the next one's.
     asked: bool,
-    cancel: Cancel,
+    /// Whether the answer has come to its end.
+    ended: bool,
 }
 
 impl Body for FetchBody {
     async fn next(&mut self) -> Option<Result<Bytes>> {
-        if self.cancel.ended.get() {
+        if self.ended {
             return None;
         }
         if !self.asked {
-            if let Err(error) = self.chunks.next() {
+            if let Err(error) = self.outgoing.next() {
                 return Some(Err(FetchError(thrown(&error))));
             }
             self.asked = true;
@@ -111,7 +91,7 @@ impl Body for FetchBody {
         let read = read.await;
         self.asked = false;
         if !matches!(read, Ok(Some(_))) {
-            self.cancel.ended.set(true);
+            self.ended = true;
         }
         read.transpose()
     }
@@ -119,7 +99,8 @@ impl Body for FetchBody {
 
 impl Drop for FetchBody {
     fn drop(&mut self) {
-        // Before the closure goes: nothing may call it then.
-        let _ = self.chunks.stop();
+        // Before the closure goes: nothing may call it then. There is nobody to tell that a request which is no longer
+        // wanted could not be cancelled.
+        let _ = self.outgoing.leave(!self.ended);
     }
 }

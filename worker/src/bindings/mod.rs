@@ -11,9 +11,7 @@ mod storage;
 
 pub(crate) use incoming::{Head, IncomingRequest};
 pub(crate) use objects::{Env, Namespace, ObjectState, Stub, relay};
-pub(crate) use outside::{
-    AbortController, Chunks, FetchInit, FetchResponse, Take, Timer, date_now, fetch, headers_of, log, random,
-};
+pub(crate) use outside::{FetchInit, FetchResponse, Outgoing, Take, Timer, date_now, log, random};
 pub(crate) use sockets::{Socket, SocketPair, auto_response};
 pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};
 

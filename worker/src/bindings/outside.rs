@@ -13,15 +13,7 @@ extern "C" {
     pub(crate) type FetchInit;
 
     #[wasm_bindgen(method, setter)]
-    pub(crate) fn set_method(this: &FetchInit, method: &str);
-    #[wasm_bindgen(method, setter)]
     pub(crate) fn set_headers(this: &FetchInit, pairs: &js_sys::Array);
-    #[wasm_bindgen(method, setter)]
-    pub(crate) fn set_body(this: &FetchInit, body: &js_sys::Uint8Array);
-    #[wasm_bindgen(method, setter)]
-    pub(crate) fn set_redirect(this: &FetchInit, how: &str);
-    #[wasm_bindgen(method, setter)]
-    pub(crate) fn set_signal(this: &FetchInit, signal: &JsValue);
 
     /// `Response`.
     pub(crate) type FetchResponse;
@@ -33,18 +25,6 @@ extern "C" {
     pub(crate) fn web_socket(this: &FetchResponse) -> JsValue;
     #[wasm_bindgen(method, catch)]
     pub(crate) async fn text(this: &FetchResponse) -> Result<JsValue, JsValue>;
-
-    /// `AbortController`.
-    pub(crate) type AbortController;
-    #[wasm_bindgen(constructor, catch)]
-    pub(crate) fn new() -> Result<AbortController, JsValue>;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn signal(this: &AbortController) -> JsValue;
-    #[wasm_bindgen(method, catch)]
-    pub(crate) fn abort(this: &AbortController) -> Result<(), JsValue>;
-
-    #[wasm_bindgen(catch)]
-    pub(crate) async fn fetch(url: &str, init: &FetchInit) -> Result<FetchResponse, JsValue>;
 
     /// Milliseconds since 1970.
     #[wasm_bindgen(js_namespace = Date, js_name = now)]
@@ -77,22 +57,28 @@ pub(crate) type Take = Closure<dyn FnMut(Option<Vec<u8>>, Option<String>)>;
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
-    /// The headers as one JSON text, an array of pairs with names in lower case: one crossing instead of one each. Of
-    /// an answer that did not fail only `content-type`.
-    #[wasm_bindgen(catch, js_name = headersOf)]
-    pub(crate) fn headers_of(response: &FetchResponse) -> Result<String, JsValue>;
+    /// A request to elsewhere and its answer.
+    pub(crate) type Outgoing;
 
-    /// The body of an answer.
-    pub(crate) type Chunks;
-
+    /// Sends it. `headers` is a JSON array of pairs.
     #[wasm_bindgen(constructor, catch)]
-    pub(crate) fn new(response: &FetchResponse, take: &Take) -> Result<Chunks, JsValue>;
+    pub(crate) fn new(
+        method: &str,
+        url: &str,
+        headers: &str,
+        body: Option<js_sys::Uint8Array>,
+        take: &Take,
+    ) -> Result<Outgoing, JsValue>;
+    /// Resolves with the status of the answer, a line break, and its headers as `headers` are given. Of an answer
+    /// that did not fail only `content-type`.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) async fn head(this: &Outgoing) -> Result<JsValue, JsValue>;
     /// Asks for the next chunk, which `take` will be given.
     #[wasm_bindgen(method, catch)]
-    pub(crate) fn next(this: &Chunks) -> Result<(), JsValue>;
-    /// Lets go of `take`.
+    pub(crate) fn next(this: &Outgoing) -> Result<(), JsValue>;
+    /// Lets go of `take`, and cancels what has not come to its end.
     #[wasm_bindgen(method, catch)]
-    pub(crate) fn stop(this: &Chunks) -> Result<(), JsValue>;
+    pub(crate) fn leave(this: &Outgoing, cancel: bool) -> Result<(), JsValue>;
 }
 
 impl FetchInit {
