@@ -10,7 +10,7 @@ use super::body::Body;
 use super::flow::{Entry, Finished};
 use super::host::{Host, Sibling, Sql};
 use super::live::Verdict;
-use super::log::Event;
+use super::log::{Event, Unfinished};
 use super::rows::{Row, Shared};
 use super::run::{Counters, Phase, Reason, Run};
 use super::state::State;
@@ -85,6 +85,10 @@ impl<H: Host> Thread<H> {
             return Ok(Halted { finished: None, results: Vec::new() });
         };
         let mut results = Vec::new();
+        // One that waits for its next attempt has none under way.
+        if run.phase == Phase::Model && run.resume_us.is_none() {
+            self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
+        }
         if run.phase == Phase::Tools {
             for (seq, call_id, name) in abandon_started(sql, run.block, now)? {
                 let text = format!(

@@ -9,7 +9,7 @@ use futures_util::future::abortable;
 use super::accept::verdict_of;
 use super::host::Host;
 use super::live::{Flow, Verdict};
-use super::log::Event;
+use super::log::{Event, Unfinished};
 use super::rows::{self, Shared};
 use super::run::{Counters, End, Phase, Reason, Run};
 use super::state::State;
@@ -145,10 +145,15 @@ impl<H: Host> Thread<H> {
         let now = self.host.now_us();
         let entered = self.transition(|state, sql| {
             let run = state.active_mut()?;
+            let lost = (run.phase == Phase::Model).then_some(run.stream);
             let entered = reenter(run, now);
+            if let Some(stream) = lost.filter(|_| entered != Entered::Scheduled) {
+                self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
+            }
             if entered == Entered::Exhausted {
                 return Ok(entered);
             }
+            let run = state.active_mut()?;
             run.update(sql)?;
             let resume = run.resume_us.unwrap_or(now);
             if entered != Entered::Scheduled {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Thread;
 use super::host::{Host, Param, Sql};
 use super::run::Run;
+use super::state::State;
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
@@ -125,6 +126,24 @@ impl Attempt {
     }
 }
 
+/// Why the end of an attempt was never seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfinished {
+    /// Its process was lost.
+    Lost,
+    /// Its run was stopped or its thread terminated.
+    Cancelled,
+}
+
+impl Unfinished {
+    const fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Unfinished::Lost => ("interrupted", "The process was lost before the answer was stored."),
+            Unfinished::Cancelled => ("cancelled", "The run was stopped before the answer came."),
+        }
+    }
+}
+
 /// Something other than an attempt or a tool call.
 pub(super) struct Event {
     kind: &'static str,
@@ -205,6 +224,33 @@ fn insert<S: Sql>(
 }
 
 impl<H: Host> Thread<H> {
+    /// The row of an attempt of the active run whose end nobody saw; it may have cost tokens all the same.
+    pub(super) fn log_unfinished(
+        &self,
+        state: &State,
+        sql: &H::Sql,
+        stream: u32,
+        why: Unfinished,
+        now: i64,
+    ) -> Result<()> {
+        let Some(run) = state.active() else { return Ok(()) };
+        let definitions = self.definitions_of(&state.meta.agent);
+        let model = definitions.as_ref().and_then(|found| found.chain.get(usize::try_from(run.model).ok()?));
+        let (error_type, error) = why.told();
+        let data = json!({
+            "model_name": model.map(|model| &model.name),
+            "model": model.map(|model| &model.model),
+            "prompt_name": definitions.as_ref().map(|found| &found.prompt.name),
+            "attempt": stream,
+            "ended_at": now,
+            "status": "failed",
+            "error_type": error_type,
+            "error": error,
+        });
+        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
+        insert(sql, "llm_request", Some(run.id), now, Some(run.block), retry_of, &data)
+    }
+
     /// Whether request and response bodies are kept.
     pub(super) fn logs_bodies(&self) -> bool {
         self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")

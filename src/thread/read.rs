@@ -11,7 +11,7 @@ use super::live::Alarm;
 use super::rows::{self, Row, columns, message_id, message_seq, not_found};
 use super::state::State;
 use super::{alarm, schema};
-use crate::api::{Query, Reply};
+use crate::api::{Query, Reply, agents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 
@@ -34,10 +34,7 @@ impl<H: Host> Thread<H> {
                     "created_at": meta.created_us / limits::SECOND_US,
                     "executing": state.active().is_some(), "state": state.word(),
                 },
-                "agent": agent.map(|agent| json!({
-                    "name": agent.name, "title": agent.title, "type": agent.kind, "description": agent.description,
-                    "icon": agent.icon,
-                })),
+                "agent": agent.map(agents::summary),
                 "stats": {
                     "messageCount": messages, "logCount": logs, "lastActivity": last_activity / limits::SECOND_US,
                 },

@@ -128,6 +128,7 @@ pub fn check(sim: &Sim, terms: &Terms, calm_requests: Option<usize>) -> (History
         pairing(&history, &mut broken);
     }
     executions(sim, &history, terms, &mut broken);
+    attempts(sim, requests, &mut broken);
     if terms.one_answer {
         let completed: BTreeSet<&str> = history
             .outcomes
@@ -239,6 +240,26 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
     let calls: usize = history.messages.iter().map(|message| History::calls(message).len()).sum();
     if terms.pairs && by_key.len() > calls {
         broken.push(format!("{} executions by key for {calls} stored calls", by_key.len()));
+    }
+}
+
+/// Every request to a model has its row in the log, numbered without gaps under its reply.
+fn attempts(sim: &Sim, requests: usize, broken: &mut Vec<String>) {
+    let database = &sim.world.database;
+    let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'logs'");
+    if exists != [1] {
+        return;
+    }
+    let rows: Vec<i64> = database.ask("SELECT count(*) FROM logs WHERE kind = 'llm_request'");
+    if rows[0] < requests as i64 {
+        broken.push(format!("{requests} model requests, but {} rows for attempts", rows[0]));
+    }
+    let odd: Vec<String> = database.ask(
+        "SELECT reply || ': ' || group_concat(data ->> 'attempt') FROM logs WHERE kind = 'llm_request' GROUP BY reply
+         HAVING count(*) != count(DISTINCT data ->> 'attempt') OR count(*) != max(data ->> 'attempt')",
+    );
+    if !odd.is_empty() {
+        broken.push(format!("attempts are missing or doubled in the log: {}", odd.join("; ")));
     }
 }
 
