@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { checkout } from "../tests/worker/support/server.mjs";
+import { candidates } from "./startup.mjs";
 import { interleaved, median, progress, timed } from "./measure.mjs";
 
 /**
@@ -23,7 +24,7 @@ import { interleaved, median, progress, timed } from "./measure.mjs";
  * @property {string} unit
  * @property {number} [floor]      what `value` is compared with, in the same unit
  * @property {string} [against]    what that is, when it is not the floor
- * @property {number} budget       for the ratio when there is a floor, else for the value
+ * @property {number | undefined} budget    for the ratio when there is a floor, else for the value; none: to be known
  *
  * @typedef {object} Counters
  * @property {number} statements
@@ -31,7 +32,7 @@ import { interleaved, median, progress, timed } from "./measure.mjs";
  * @property {number} rowsWritten
  */
 
-/** One result of a comparison. @param {string} what @param {string} unit @param {{ product: number, floor: number }} values @param {number} budget @returns {Result} */
+/** One result of a comparison. @param {string} what @param {string} unit @param {{ product: number, floor: number }} values @param {number | undefined} budget @returns {Result} */
 const ratio = (what, unit, { product, floor }, budget) => ({ what, unit, value: product, floor, budget });
 
 /** A thread of each side and a socket on it. @param {Bench} bench */
@@ -262,6 +263,30 @@ export async function size() {
   return [{ what: "wasm of the Worker, gzipped", unit: "KB", value: gzipSync(wasm, { level: 9 }).length / 1000, budget: 900 }];
 }
 
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function start(bench) {
+  const { product, hello } = await candidates();
+  try {
+    /** @type {Record<"product" | "hello", number[]>} */
+    const answered = { product: [], hello: [] };
+    const sample = (/** @type {"product" | "hello"} */ which) => async () => {
+      const times = await (which === "product" ? product : hello).start();
+      answered[which].push(times.answered);
+      return times.ready;
+    };
+    const values = await interleaved("start-up", bench.times(20), { product: sample("product"), floor: sample("hello") });
+    const first = { product: median(answered.product), floor: median(answered.hello) };
+    const against = "hello world in Rust";
+    return [
+      { ...ratio("start-up until the Worker is loaded", "ms", values, 1.5), against },
+      { ...ratio("… until its first answer", "ms", first, undefined), against },
+    ];
+  } finally {
+    product.remove();
+    hello.remove();
+  }
+}
+
 /** Every row by the name that `--rows` takes. @type {Record<string, (bench: Bench) => Promise<Result[]>>} */
 export const rows = {
   accept,
@@ -273,4 +298,5 @@ export const rows = {
   many: manyThreads,
   new: newThread,
   size,
+  start,
 };

@@ -17,7 +17,7 @@ const columns = (cells) =>
 const compared = ({ value, floor }) => (floor === undefined ? value : value / floor);
 
 /** @param {Result} result */
-export const holds = (result) => compared(result) <= result.budget;
+export const holds = (result) => result.budget === undefined || compared(result) <= result.budget;
 
 /** @param {number} value @param {string} unit */
 const amount = (value, unit) => `${value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toFixed(2)}${unit && ` ${unit}`}`;
@@ -25,15 +25,21 @@ const amount = (value, unit) => `${value >= 100 || Number.isInteger(value) ? val
 export const heading = () => columns(["", "bobbin", "floor", "ratio", "budget", ""]);
 
 /** @param {Result} result */
+function verdict(result) {
+  const { budget, floor, unit } = result;
+  if (budget === undefined) return [];
+  return [floor === undefined ? `≤ ${amount(budget, unit)}` : `≤ ${budget} ×`, holds(result) ? "ok" : "OVER"];
+}
+
+/** @param {Result} result */
 export function line(result) {
-  const { what, value, unit, floor, against, budget } = result;
+  const { what, value, unit, floor, against } = result;
   const cells = [
     against === undefined ? what : `${what} (to ${against})`,
     amount(value, unit),
     floor === undefined ? "" : amount(floor, unit),
     floor === undefined ? "" : `${compared(result).toFixed(2)} ×`,
-    floor === undefined ? `≤ ${amount(budget, unit)}` : `≤ ${budget} ×`,
-    holds(result) ? "ok" : "OVER",
+    ...verdict(result),
   ];
   return columns(cells);
 }

@@ -72,34 +72,44 @@ async function buildDist(tools) {
       onLine: cargoProgress(note),
     }),
   );
-  const glue = inCheckout(`target/${TARGET}/bindgen`);
+  await pack(tools, "Worker", { wasm: WASM, shim: inCheckout("worker/shim.js"), out: DIST });
+  const wasm = readFileSync(join(DIST, "index_bg.wasm"));
+  const kib = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
+  console.log(`  index_bg.wasm: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
+}
+
+/** Makes of a compiled Worker what the platform runs: index.js and index_bg.wasm.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ * @param {string} name                                          for the progress
+ * @param {{ wasm: string, shim: string, out: string }} files    `shim` imports what wasm-bindgen makes as "bobbin-wasm"
+ */
+export async function pack(tools, name, { wasm, shim, out }) {
+  const glue = `${wasm}.glue`;
   rmSync(glue, { recursive: true, force: true });
   // New files, not new contents: running servers hold links to the old ones.
-  rmSync(DIST, { recursive: true, force: true });
-  mkdirSync(DIST, { recursive: true });
-  await step("Worker (wasm-bindgen)", () => run(BUILD_TOOL, ["bindgen", WASM, glue]));
-  await step("Worker (wasm-opt)", () =>
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  await step(`${name} (wasm-bindgen)`, () => run(BUILD_TOOL, ["bindgen", wasm, glue]));
+  await step(`${name} (wasm-opt)`, () =>
     run(tools.node, [
       inCheckout("node_modules/binaryen/bin/wasm-opt"),
       // LLVM has optimised already: higher levels take four times as long, and what they make is neither faster
       // nor, compressed, smaller.
       ...["-O1", ...WASM_FEATURES],
       join(glue, "index_bg.wasm"),
-      ...["-o", join(DIST, "index_bg.wasm")],
+      ...["-o", join(out, "index_bg.wasm")],
     ]),
   );
-  await bundle(join(glue, "index.js"));
-  const wasm = readFileSync(join(DIST, "index_bg.wasm"));
-  const kib = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
-  console.log(`  index_bg.wasm: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
+  await bundle(shim, join(glue, "index.js"), out);
 }
 
-/** @param {string} glue what wasm-bindgen made */
-async function bundle(glue) {
+/** @param {string} shim @param {string} glue @param {string} out */
+async function bundle(shim, glue, out) {
   // Not at the head of the file: on a fresh machine set-up installs it first.
   const { build } = await import("esbuild");
   const result = await build({
-    entryPoints: [inCheckout("worker/shim.js")],
+    entryPoints: [shim],
     alias: { "bobbin-wasm": glue },
     external: ["cloudflare:*", "./index_bg.wasm", "./catalog.json"],
     bundle: true,
@@ -113,7 +123,7 @@ async function bundle(glue) {
   // an ordinary import.
   const bundled = text.replace(/^import source (\w+ from "\.\/index_bg\.wasm")/m, "import $1");
   if (bundled === text) throw new Complaint("The bundle does not import index_bg.wasm as expected.");
-  writeFileSync(join(DIST, "index.js"), bundled);
+  writeFileSync(join(out, "index.js"), bundled);
 }
 
 /** Compiles the definitions in `agents` into the file `out`; complains, with file and field, when they are invalid.

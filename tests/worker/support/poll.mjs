@@ -6,16 +6,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 export { sleep };
 
 /**
- * The first truthy value of `probe`, asked every 20 ms.
+ * The first truthy value of `probe`, asked every 20 ms unless said otherwise.
  *
  * @template T
  * @param {string} what                                      for the error: "the model was asked twice"
  * @param {() => T | Promise<T>} probe
- * @param {{ withinMs?: number | undefined, describe?: (() => unknown) | undefined }} [options]  10 s when absent; `describe` adds the last state to the error
+ * @param {{ withinMs?: number | undefined, everyMs?: number, describe?: (() => unknown) | undefined }} [options]  10 s when absent; `describe` adds the last state to the error
  * @returns {Promise<NonNullable<T>>}
  */
 export async function until(what, probe, options = {}) {
-  const { withinMs = 10_000, describe } = options;
+  const { withinMs = 10_000, everyMs = 20, describe } = options;
   const start = Date.now();
   for (;;) {
     const value = await probe();
@@ -24,7 +24,7 @@ export async function until(what, probe, options = {}) {
       const state = describe ? `; last seen: ${JSON.stringify(describe())}` : "";
       throw new Error(`not within ${withinMs} ms: ${what}${state}`);
     }
-    await sleep(20);
+    await sleep(everyMs);
   }
 }
 

@@ -1,0 +1,111 @@
+// How long the runtime takes from its start until the Worker is loaded, and until its first answer: the product, and
+// the least that a Worker in Rust is (bench/hello/), compiled in the same way. Both are served by workerd itself,
+// without wrangler. It listens when the Worker is loaded: compiled, instantiated, its global scope run.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { compileCatalog, pack } from "../scripts/build.mjs";
+import { inCheckout } from "../scripts/files.mjs";
+import { cargoProgress, run, step } from "../scripts/run.mjs";
+import { TARGET, wasmEnv } from "../scripts/rust.mjs";
+import { setUp } from "../scripts/setup.mjs";
+import { exchange } from "../tests/worker/support/http.mjs";
+import { until } from "../tests/worker/support/poll.mjs";
+import { freePort, scratch } from "../tests/worker/support/server.mjs";
+
+/** What the product's Worker needs beyond its code. */
+const PRODUCT = `
+  bindings = [
+    (name = "BOBBIN_DEV", text = "1"),
+    (name = "THREADS", durableObjectNamespace = "ThreadObject"),
+    (name = "DIRECTORY", durableObjectNamespace = "DirectoryObject"),
+  ],
+  durableObjectNamespaces = [
+    (className = "ThreadObject", uniqueKey = "threads", enableSql = true),
+    (className = "DirectoryObject", uniqueKey = "directory", enableSql = true),
+  ],
+  durableObjectStorage = (inMemory = void),`;
+
+/** A Worker that can be started again and again. */
+class Candidate {
+  /** @param {string} dist @param {string} name @param {{ catalog: boolean }} has */
+  constructor(dist, name, { catalog }) {
+    this.folder = scratch(`startup-${name}`);
+    for (const file of ["index.js", "index_bg.wasm"]) copyFileSync(join(dist, file), join(this.folder, file));
+    this.more = catalog ? PRODUCT : "";
+    this.text = catalog ? '\n    (name = "catalog.json", text = embed "catalog.json"),' : "";
+  }
+
+  /** Milliseconds from the start of the process until it listens, and until its first answer. */
+  async start() {
+    const port = await freePort();
+    writeFileSync(
+      join(this.folder, "config.capnp"),
+      `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [(name = "main", worker = .main)],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+const main :Workerd.Worker = (
+  modules = [
+    (name = "index.js", esModule = embed "index.js"),
+    (name = "index_bg.wasm", wasm = embed "index_bg.wasm"),${this.text}
+  ],
+  compatibilityDate = "2026-10-01",${this.more}
+);
+`,
+    );
+    const start = performance.now();
+    const program = inCheckout("node_modules/workerd/bin/workerd");
+    const workerd = spawn(program, ["serve", join(this.folder, "config.capnp")], { stdio: ["ignore", "ignore", "inherit"] });
+    try {
+      const listens = () => {
+        if (workerd.exitCode !== null) throw new Error(`workerd ended with ${workerd.exitCode}`);
+        return connects(port);
+      };
+      await until("workerd listens", listens, { everyMs: 1 });
+      const ready = performance.now() - start;
+      const answer = await exchange(`http://127.0.0.1:${port}`, "GET", "/healthz");
+      if (answer.status !== 200) throw new Error(`the Worker answers ${answer.status}: ${answer.text}`);
+      return { ready, answered: performance.now() - start };
+    } finally {
+      workerd.kill("SIGKILL");
+      if (workerd.exitCode === null && workerd.signalCode === null) await once(workerd, "exit");
+    }
+  }
+
+  remove() {
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function connects(port) {
+  const socket = connect(port, "127.0.0.1");
+  return new Promise((resolve) => {
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+  }).finally(() => socket.destroy());
+}
+
+/** The product and the hello-world Worker, built. */
+export async function candidates() {
+  const tools = await setUp();
+  const folder = inCheckout("bench/hello");
+  const target = inCheckout("target/hello");
+  await step("hello-world Worker (Rust)", (note) =>
+    run("cargo", ["build", "--release", "--locked", "--target", TARGET, "--target-dir", target], {
+      cwd: folder,
+      env: wasmEnv(tools.compiler),
+      onLine: cargoProgress(note),
+    }),
+  );
+  const wasm = join(target, TARGET, "release/bobbin_hello.wasm");
+  await pack(tools, "hello-world Worker", { wasm, shim: join(folder, "shim.js"), out: join(target, "dist") });
+  const product = new Candidate(inCheckout("dist"), "product", { catalog: true });
+  await compileCatalog(inCheckout("agents"), join(product.folder, "catalog.json"));
+  return { product, hello: new Candidate(join(target, "dist"), "hello", { catalog: false }) };
+}
