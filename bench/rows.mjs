@@ -128,6 +128,9 @@ async function cost(product, thread, work) {
   };
 }
 
+/** Waits for what a run leaves to be done after its answer; that is part of its cost. */
+const settle = () => new Promise((resolve) => setTimeout(resolve, 300));
+
 /** @param {string} what @param {Counters} counted @param {[number, number, number]} budgets @returns {Result[]} */
 const sqlResults = (what, { statements, rowsRead, rowsWritten }, [s, r, w]) => [
   { what: `${what}: statements`, unit: "", value: statements, budget: s },
@@ -144,8 +147,7 @@ export async function sql(bench) {
   const thread = await product.thread();
   const turns = (/** @type {string} */ wishes) => async () => {
     for (let n = 0; n < TURNS; n++) await product.post(thread, wishes, true);
-    // What a run leaves to be done after its answer is part of its cost.
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await settle();
   };
   await turns("")();
   const plain = await cost(product, thread, turns(""));
@@ -208,8 +210,13 @@ export async function streaming(bench) {
   const chunks = await interleaved("streamed chunk", bench.times(15), { product: chunk(product), floor: chunk(floor) });
 
   const thread = product.thread;
-  const few = await cost(bench.product, thread, () => turn(product, "chunks=1"));
-  const many = await cost(bench.product, thread, () => turn(product, `chunks=${CHUNKS}`));
+  const settled = (/** @type {string} */ wishes) => async () => {
+    await turn(product, wishes);
+    await settle();
+  };
+  await settle();
+  const few = await cost(bench.product, thread, settled("chunks=1"));
+  const many = await cost(bench.product, thread, settled(`chunks=${CHUNKS}`));
   return [
     ratio("first streamed token", "ms", tokens, 1.3),
     ratio("streamed chunk", "µs", chunks, 1.2),
