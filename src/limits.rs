@@ -75,6 +75,15 @@ pub const WINDOW_MESSAGES: usize = 400;
 /// When history outgrows its budget the cut jumps, so that this share of the budget remains.
 pub const WINDOW_KEEP: f64 = 0.6;
 
+/// Key of a value, bytes of UTF-8.
+pub const VALUE_KEY_BYTES: usize = 512;
+/// A value, as JSON.
+pub const VALUE_BYTES: usize = 1_000_000;
+/// Values of a thread.
+pub const VALUES: u32 = 10_000;
+/// Values of one page together, unless one alone has more.
+pub const VALUES_PAGE_BYTES: usize = 4 << 20;
+
 /// How long an idempotency key is remembered.
 pub const IDEMPOTENCY_US: i64 = DAY_US;
 /// Length of an idempotency key.

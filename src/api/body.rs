@@ -32,7 +32,8 @@ impl BodyRule {
                 | ThreadRoute::PatchMessage(_)
                 | ThreadRoute::Stop
                 | ThreadRoute::Continue
-                | ThreadRoute::Terminate,
+                | ThreadRoute::Terminate
+                | ThreadRoute::PostValue,
             ) => REQUEST,
             _ => BodyRule::Ignored,
         }

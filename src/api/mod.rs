@@ -63,6 +63,11 @@ impl Reply {
         // Written straight into its raw form: parsing a page of messages again to check it would cost as much as it.
         Reply { status, retry_after: None, body: to_raw_value(body).ok() }
     }
+
+    /// An answer without a body.
+    pub const fn empty(status: u16) -> Reply {
+        Reply { status, retry_after: None, body: None }
+    }
 }
 
 impl From<Error> for Reply {

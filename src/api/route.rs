@@ -59,6 +59,12 @@ pub enum ThreadRoute {
     GetLog(String),
     /// `GET /diagnostics`.
     Diagnostics,
+    /// `GET /kv`: one value, or a page of them.
+    GetValues,
+    /// `POST /kv`: sets, deletes or renames one.
+    PostValue,
+    /// `DELETE /kv`: deletes one.
+    DeleteValue,
     /// `GET /stream`: a WebSocket.
     Stream,
     /// `GET /events`: server-sent events.
@@ -137,6 +143,14 @@ impl ThreadRoute {
                 };
             }
             ["diagnostics"] => (&[("GET", ThreadRoute::Diagnostics)], "GET"),
+            ["kv"] => (
+                &[
+                    ("GET", ThreadRoute::GetValues),
+                    ("POST", ThreadRoute::PostValue),
+                    ("DELETE", ThreadRoute::DeleteValue),
+                ],
+                "GET, POST, DELETE",
+            ),
             ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
             ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
             _ => return Err(Error::new(Code::NotFound, "A thread has no such route.")),

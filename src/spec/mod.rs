@@ -3,10 +3,11 @@
 //! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`variable`]: one each.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`validate`]: whether they make sense together.
-//! * [`message`]: messages, tool calls and tool results.
+//! * [`message`]: messages, tool calls and tool results. [`finite`]: strict JSON.
 
 pub mod agent;
 pub mod catalog;
+pub mod finite;
 mod form;
 pub mod message;
 pub mod model;

@@ -6,22 +6,24 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::Thread;
-use super::body::Body;
+use super::body::{Body, bounded};
 use super::flow::Entry;
 use super::host::{Host, Param, Sql};
 use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Counters, Phase, Run};
 use super::state::State;
+use super::thread_state::{NewMessage, Wakes};
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::spec::AgentKind;
 use crate::spec::message::Role;
 
-/// What `POST …/messages` holds (spec §27.2).
-struct Input {
+/// A message that comes from outside the step cycle: what `POST …/messages` holds (spec §27.2), or what a tool gives.
+pub(super) struct Input {
     role: Role,
+    wakes: Wakes,
     content: String,
     silent: bool,
     metadata: Option<String>,
@@ -52,6 +54,27 @@ impl Input {
                 .hint("Send the text alone."));
         }
         let content = body.string("content")?.unwrap_or_default();
+        let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
+        let wakes = if role == Role::System { Wakes::No } else { Wakes::Yes };
+        Input { role, wakes, content, silent: body.flag("silent")?, metadata }.checked()
+    }
+
+    /// A message from code that works in the thread.
+    pub(super) fn of(message: NewMessage, wakes: Wakes) -> Result<Input> {
+        let NewMessage { role, content, silent, metadata } = message;
+        if !matches!(role, Role::User | Role::System) {
+            return Err(Error::field("role", "`role` is user or system."));
+        }
+        let metadata = (!metadata.is_empty()).then(|| Value::Object(metadata));
+        if let Some(metadata) = &metadata {
+            bounded("metadata", metadata)?;
+        }
+        let metadata = metadata.map(|metadata| metadata.to_string());
+        Input { role, wakes, content, silent, metadata }.checked()
+    }
+
+    fn checked(self) -> Result<Input> {
+        let content = &self.content;
         if content.trim().is_empty() {
             return Err(Error::missing("content"));
         }
@@ -64,8 +87,7 @@ impl Input {
                 )
             });
         }
-        let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
-        Ok(Input { role, content, silent: body.flag("silent")?, metadata })
+        Ok(self)
     }
 }
 
@@ -127,7 +149,7 @@ impl<H: Host> Thread<H> {
                 });
             }
             let row = Row {
-                inbound: if input.role == Role::System { Inbound::Quiet } else { Inbound::Wakes },
+                inbound: if input.wakes == Wakes::Yes { Inbound::Wakes } else { Inbound::Quiet },
                 silent: input.silent,
                 metadata: input.metadata,
                 ..Row::new(state.next_seq(), input.role, input.content, now)
@@ -144,6 +166,12 @@ impl<H: Host> Thread<H> {
         }
         self.broadcast_message(&accepted.row)?;
         Ok(accepted)
+    }
+
+    /// Stores a message of code that works in the thread; its id.
+    pub(super) fn add_message(self: &Rc<Self>, input: Input) -> Result<String> {
+        let accepted = self.accept(input, None)?;
+        self.read(|state, _| Ok(accepted.row.id(&state.meta.thread_id)))
     }
 
     /// Starts a run for the queue unless one is active. A send clears a stop.

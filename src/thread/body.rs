@@ -20,13 +20,18 @@ impl Body {
                 Code::BadJson,
                 format!("The body must be a JSON object, not {}.", kind(&other)),
             )),
-            Err(error) => Err(Error::new(Code::BadJson, format!("The body is not JSON: {error}."))),
+            Err(error) => Err(not_json(text, &error)),
         }
     }
 
     /// A field as it is; `null` counts as absent.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// A field as it is; `null` is a value too.
+    pub(super) fn take_even_null(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name)
     }
 
     /// A field that must be a string.
@@ -78,7 +83,24 @@ impl Body {
     }
 }
 
-fn bounded(name: &str, value: &Value) -> Result<()> {
+/// What is wrong with a body. JavaScript's numbers that JSON does not know are named.
+fn not_json(text: &str, error: &serde_json::Error) -> Error {
+    let at = text
+        .lines()
+        .nth(error.line().saturating_sub(1))
+        .and_then(|line| line.get(error.column().saturating_sub(1)..));
+    let number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|name| {
+        // The error is at the sign's successor.
+        at.is_some_and(|at| at.starts_with(name) || at.starts_with(name.trim_start_matches('-')))
+    });
+    match number {
+        Some(name) => Error::new(Code::BadJson, format!("The body is no JSON: {name} is no JSON value.")),
+        None => Error::new(Code::BadJson, format!("The body is not JSON: {error}.")),
+    }
+}
+
+/// Refuses a value that takes more than [`limits::METADATA_BYTES`] as JSON.
+pub(super) fn bounded(name: &str, value: &Value) -> Result<()> {
     let bytes = value.to_string().len();
     if bytes > limits::METADATA_BYTES {
         return Err(Error {

@@ -21,7 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::spec::message::{Role, ToolStatus};
 
 /// The tables of a thread, dropped when it is deleted.
-const DROP_ALL: [&str; 8] = [
+const DROP_ALL: [&str; 9] = [
     "DROP TABLE messages",
     "DROP TABLE runs",
     "DROP TABLE calls",
@@ -29,6 +29,7 @@ const DROP_ALL: [&str; 8] = [
     "DROP TABLE bodies",
     "DROP TABLE outbox",
     "DROP TABLE idempotency",
+    "DROP TABLE vals",
     "DROP TABLE meta",
 ];
 

@@ -56,6 +56,12 @@ impl<H: Host> Thread<H> {
     pub(super) fn patch_message(&self, id: &str, body: &str) -> Result<Reply> {
         let mut body = Body::parse(body)?;
         let content = body.string("content")?.ok_or_else(|| Error::missing("content"))?;
+        self.update_message(id, content)?;
+        Ok(Reply::json(200, &json!({ "success": true })))
+    }
+
+    /// Gives a message another text.
+    pub(super) fn update_message(&self, id: &str, content: String) -> Result<()> {
         if content.trim().is_empty() {
             return Err(Error::field("content", "`content` must not be empty.")
                 .hint("DELETE takes the message away."));
@@ -75,13 +81,17 @@ impl<H: Host> Thread<H> {
             edited(state, sql)?;
             Ok(Row { content: Some(content), ..row })
         })?;
-        self.broadcast_message(&Shared::new(row))?;
+        self.broadcast_message(&Shared::new(row))
+    }
+
+    /// `DELETE …/messages/:id`.
+    pub(super) fn delete_message(&self, id: &str) -> Result<Reply> {
+        self.remove_message(id)?;
         Ok(Reply::json(200, &json!({ "success": true })))
     }
 
-    /// `DELETE …/messages/:id`: the message, and with a reply the results of its calls. A queued message is taken out
-    /// of the queue.
-    pub(super) fn delete_message(&self, id: &str) -> Result<Reply> {
+    /// Deletes a message, and with a reply the results of its calls. A queued message is taken out of the queue.
+    pub(super) fn remove_message(&self, id: &str) -> Result<()> {
         let seq = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
             let below = if row.calls.is_empty() { row.seq + 1 } else { row.seq + limits::BLOCK };
@@ -96,7 +106,7 @@ impl<H: Host> Thread<H> {
         // Everything that was counted is counted anew.
         self.state.borrow_mut().take();
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
-        Ok(Reply::json(200, &json!({ "success": true })))
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use super::frame::Frame;
+use super::thread_state::ThreadState;
 use crate::error::Result;
 use crate::http::{Body, FetchError, Request, Response};
 use crate::spec::message::ToolResult;
@@ -134,6 +135,8 @@ pub struct NativeCall {
     pub env: Map<String, Value>,
     /// Waits so many microseconds.
     pub sleep: Sleep,
+    /// The thread: its values, its messages, who listens to it.
+    pub state: ThreadState,
 }
 
 /// A way to wait, in microseconds from now.

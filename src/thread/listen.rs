@@ -289,6 +289,11 @@ impl<H: Host> Thread<H> {
         self.host.broadcast(&Frame { kind, id: None, data, silent: false, depth: 0 });
     }
 
+    /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
+    pub(super) fn emit(&self, event_type: &str, data: Value) {
+        self.announce("event", json!({ "eventType": event_type, "data": data }));
+    }
+
     /// Sends a stored message.
     pub(super) fn broadcast_message(&self, row: &Shared) -> Result<()> {
         if !self.host.has_listeners() {

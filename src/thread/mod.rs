@@ -8,6 +8,7 @@
 //! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
 //!   `tool_call`: receipts. `http_tool`: tools behind a URL. `stop`: when a turn ends.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
+//! * `thread_state`: the thread for the code that works in it. `values`: what tools and clients remember in the thread.
 //! * `accept`: posts. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
 //!   messages and the thread. `read`: everything that only reads. `log`: what happened, durably.
 //! * `listen` and `frame`: streams. `outbox`: what the directory is told.
@@ -37,11 +38,14 @@ mod schema;
 mod state;
 mod step;
 mod stop;
+mod thread_state;
 mod tool_call;
+mod values;
 mod window;
 
 pub use frame::{Filter, Frame};
 pub use host::{Cell, Host, NativeCall, Param, Sibling, Sleep, Sql};
+pub use thread_state::{Identity, NewMessage, ThreadState};
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -105,6 +109,9 @@ impl<H: Host> Thread<H> {
             ThreadRoute::ListLogs => self.list_logs(&request.query),
             ThreadRoute::GetLog(id) => self.get_log(id),
             ThreadRoute::Diagnostics => self.diagnostics().await,
+            ThreadRoute::GetValues => self.get_values(&request.query),
+            ThreadRoute::PostValue => self.post_value(&request.body),
+            ThreadRoute::DeleteValue => self.delete_value(&request.query),
         }
     }
 
@@ -116,7 +123,8 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::GetMessage(_)
             | ThreadRoute::ListLogs
             | ThreadRoute::GetLog(_)
-            | ThreadRoute::Diagnostics => Action::ReadThread,
+            | ThreadRoute::Diagnostics
+            | ThreadRoute::GetValues => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
             ThreadRoute::PostMessage => Action::Send,
             ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
@@ -125,7 +133,9 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::Delete
             | ThreadRoute::PatchMessage(_)
             | ThreadRoute::DeleteMessage(_)
-            | ThreadRoute::Terminate => Action::Manage,
+            | ThreadRoute::Terminate
+            | ThreadRoute::PostValue
+            | ThreadRoute::DeleteValue => Action::Manage,
         };
         self.read(|state, _| {
             let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };

@@ -116,10 +116,15 @@ impl<H: Host> Thread<H> {
 
     /// `GET …/messages/:id`.
     pub(super) fn get_message(&self, id: &str) -> Result<Reply> {
+        Ok(Reply::json(200, &self.message(id)?))
+    }
+
+    /// A message as clients see it.
+    pub(super) fn message(&self, id: &str) -> Result<Value> {
         self.read(|state, sql| {
             let thread = &state.meta.thread_id;
             let row = rows::find(sql, message_seq(thread, id)?)?.ok_or_else(|| not_found(id))?;
-            Ok(Reply::json(200, &row.to_json(thread, state.is_queued(&row))))
+            Ok(row.to_json(thread, state.is_queued(&row)))
         })
     }
 

@@ -5,7 +5,9 @@ use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
 /// One list of statements per version; version n is the n-th list.
-const MIGRATIONS: &[&[&str]] = &[&[
+const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES];
+
+const FIRST: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
     "CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1), schema INTEGER NOT NULL, thread_id TEXT NOT NULL, agent TEXT NOT NULL,
@@ -43,7 +45,11 @@ const MIGRATIONS: &[&[&str]] = &[&[
     "CREATE TABLE idempotency (
         id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, hash TEXT NOT NULL, seq INTEGER NOT NULL,
         at_us INTEGER NOT NULL)",
-]];
+];
+
+/// The values of the thread (spec §18): JSON text by key.
+const VALUES: &[&str] = &["CREATE TABLE vals (
+    key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_us INTEGER NOT NULL) WITHOUT ROWID"];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

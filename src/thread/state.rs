@@ -165,6 +165,8 @@ pub(crate) struct State {
     pub(crate) window: Option<Window>,
     /// Top-level messages that are not silent, once they were counted.
     pub(crate) visible: Option<i64>,
+    /// Values, once they were counted.
+    pub(crate) values: Option<u32>,
 }
 
 impl State {
@@ -180,8 +182,7 @@ impl State {
         let run = Run::last(sql)?;
         let block = run.as_ref().map_or(0, |run| run.block);
         let max_seq = rows::integer(sql, "SELECT max(seq) FROM messages", &[])?.unwrap_or(0);
-        let mut state =
-            State { meta, run, max_seq, filled: 0, queued: 0, undrained: None, window: None, visible: None };
+        let mut state = State { run, max_seq, ..State::created(meta) };
         if max_seq > block {
             sql.each(
                 "SELECT min(seq), sum(inbound = 2) FROM messages WHERE seq > ? AND inbound > 0",
@@ -220,6 +221,7 @@ impl State {
             undrained: None,
             window: None,
             visible: None,
+            values: None,
         }
     }
 

@@ -172,6 +172,7 @@ impl<H: Host> Thread<H> {
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
+            state: self.thread_state(),
         };
         match &tool.run {
             Run::Native(name) => {

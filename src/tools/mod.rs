@@ -12,6 +12,7 @@
 
 mod arithmetic;
 mod dice;
+mod memory;
 mod text;
 mod time;
 mod units;
@@ -32,6 +33,8 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("calculate", |call| now(arithmetic::calculate(&call.args))),
     ("convert_units", |call| now(units::convert_units(&call.args))),
     ("current_time", |call| now(time::current_time(&call.args, call.now_us))),
+    ("recall", |call| now(memory::recall(&call))),
+    ("remember", |call| now(memory::remember(&call))),
     ("roll_dice", |call| now(dice::roll_dice(&call.args, call.random))),
     ("text_statistics", |call| now(text::text_statistics(&call.args))),
     ("wait", wait),

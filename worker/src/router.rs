@@ -152,6 +152,7 @@ impl Incoming<'_> {
                 | ThreadRoute::ListLogs
                 | ThreadRoute::GetLog(_)
                 | ThreadRoute::Diagnostics
+                | ThreadRoute::GetValues
         );
         let idempotency_key = if reads { None } else { self.head.idempotency_key.clone() };
         let request = ThreadRequest {

@@ -5,7 +5,7 @@ use std::cell::{Cell as Flag, RefCell};
 use std::rc::Rc;
 
 use bobbin::http::{Body, Request};
-use bobbin::thread::{Cell, Host, NativeCall, Sibling, Sql};
+use bobbin::thread::{Cell, Host, NativeCall, Sibling, Sql, Thread};
 use bobbin::{Error, Result};
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
@@ -471,6 +471,7 @@ fn natives_record_every_start_and_may_never_return() {
             random: host.random(),
             env: Default::default(),
             sleep: Rc::new(|_| Box::pin(async {})),
+            state: Thread::new(host.clone(), Rc::default()).thread_state(),
         }
     }
     let inner = world.clone();

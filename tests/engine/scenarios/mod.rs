@@ -11,6 +11,7 @@ mod stops;
 mod streams;
 mod tools;
 mod turns;
+mod values;
 mod window;
 
 use serde_json::{Value, json};
@@ -70,5 +71,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(stops::all());
     all.extend(models::all());
     all.extend(streams::all());
+    all.extend(values::all());
     all
 }

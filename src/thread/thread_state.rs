@@ -1,0 +1,220 @@
+//! `ThreadState` (spec §12): a thread as the code that works in it sees it.
+
+use std::rc::Rc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::Thread;
+use super::accept::Input;
+use super::host::Host;
+use crate::error::{Error, Result};
+use crate::spec::finite;
+use crate::spec::message::Role;
+
+/// What native tools are given of their thread. A clone is the same thread.
+///
+/// Every method acts at once: it returns when the change is in the thread's database, and nothing that follows, be it an
+/// answer, a frame or a request, leaves the thread before the change is durable. A change is not undone when the tool
+/// fails afterwards.
+///
+/// ```
+/// # use bobbin::spec::message::ToolResult;
+/// bobbin::tools::register("count_visits", |call| {
+///     let count = || -> bobbin::Result<u32> {
+///         let visits = call.state.get_value("visits")?.unwrap_or(0) + 1;
+///         call.state.set_value("visits", &visits)?;
+///         call.state.emit("visited", serde_json::json!({ "visits": visits }));
+///         Ok(visits)
+///     };
+///     let result = match count() {
+///         Ok(visits) => ToolResult::success(format!("Visit {visits}.")),
+///         Err(error) => ToolResult::error(error.message),
+///     };
+///     Box::pin(async move { result })
+/// });
+/// ```
+///
+/// Methods fail with the codes of the API: `terminated` on a terminated thread, `too_large` with the cap that was hit.
+#[derive(Clone)]
+pub struct ThreadState(Rc<dyn Door>);
+
+/// Who a thread is (spec §12.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The thread's id.
+    pub thread_id: String,
+    /// The agent that it runs.
+    pub agent_id: String,
+    /// Its owner.
+    pub user_id: Option<String>,
+    /// Microseconds since 1970.
+    pub created_us: i64,
+    /// When it was terminated, microseconds since 1970.
+    pub terminated_us: Option<i64>,
+}
+
+/// A message to be stored (spec §14.4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewMessage {
+    /// `user` or `system`.
+    pub role: Role,
+    /// Its text; not blank.
+    pub content: String,
+    /// Kept from people, seen by the model.
+    pub silent: bool,
+    /// Whatever its author wants to find again.
+    pub metadata: Map<String, Value>,
+}
+
+impl NewMessage {
+    /// A user's message.
+    pub fn user(content: impl Into<String>) -> NewMessage {
+        NewMessage { role: Role::User, content: content.into(), silent: false, metadata: Map::new() }
+    }
+}
+
+impl ThreadState {
+    /// Who the thread is.
+    pub fn identity(&self) -> Result<Identity> {
+        self.0.identity()
+    }
+
+    /// The value of a key (spec §18); `None` when it was never set or was deleted.
+    ///
+    /// # Errors
+    /// `invalid_field` when it is no `T`.
+    pub fn get_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        let Some(value) = self.0.value(key)? else { return Ok(None) };
+        let typed = serde_json::from_value(value);
+        typed
+            .map(Some)
+            .map_err(|error| Error::field("value", format!("The value of “{key}” does not fit: {error}.")))
+    }
+
+    /// Sets a value; one that is `null` as JSON deletes the key.
+    ///
+    /// # Errors
+    /// `invalid_field` for what is no JSON: NaN and infinities, by name.
+    pub fn set_value<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
+        let value = finite::to_json(value)
+            .map_err(|error| Error::field("value", format!("The value for “{key}” is refused: {error}.")))?;
+        self.0.set_value(key, &value)
+    }
+
+    /// Queues a message: the run that is under way takes it in before its next model call; without one it starts a run.
+    /// Its id.
+    pub fn queue_message(&self, message: NewMessage) -> Result<String> {
+        self.0.add_message(message, Wakes::Yes)
+    }
+
+    /// Stores a message that starts nothing (spec §35.16). Its id.
+    pub fn inject_message(&self, message: NewMessage) -> Result<String> {
+        self.0.add_message(message, Wakes::No)
+    }
+
+    /// A message as the API shows it, silent ones too.
+    pub fn get_message(&self, id: &str) -> Result<Option<Value>> {
+        self.0.message(id)
+    }
+
+    /// Gives a message another text.
+    ///
+    /// # Errors
+    /// `message_not_found`; `conflict` for a message of the step that is running.
+    pub fn update_message(&self, id: &str, content: &str) -> Result<()> {
+        self.0.update_message(id, content)
+    }
+
+    /// Deletes a message; a reply with the results of its calls. Whether there was one.
+    pub fn delete_message(&self, id: &str) -> Result<bool> {
+        self.0.delete_message(id)
+    }
+
+    /// Sends an `event` frame to whoever listens; nothing is stored.
+    pub fn emit(&self, event: &str, data: Value) {
+        self.0.emit(event, data);
+    }
+}
+
+/// Whether a message starts a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wakes {
+    /// Once nothing runs.
+    Yes,
+    /// It waits for a run that something else starts.
+    No,
+}
+
+/// The thread behind it, whatever its host.
+trait Door {
+    fn identity(&self) -> Result<Identity>;
+    fn value(&self, key: &str) -> Result<Option<Value>>;
+    fn set_value(&self, key: &str, value: &Value) -> Result<()>;
+    fn add_message(&self, message: NewMessage, wakes: Wakes) -> Result<String>;
+    fn message(&self, id: &str) -> Result<Option<Value>>;
+    fn update_message(&self, id: &str, content: &str) -> Result<()>;
+    fn delete_message(&self, id: &str) -> Result<bool>;
+    fn emit(&self, event: &str, data: Value);
+}
+
+struct Open<H: Host>(Rc<Thread<H>>);
+
+impl<H: Host> Door for Open<H> {
+    fn identity(&self) -> Result<Identity> {
+        self.0.read(|state, _| {
+            let meta = &state.meta;
+            Ok(Identity {
+                thread_id: meta.thread_id.clone(),
+                agent_id: meta.agent.clone(),
+                user_id: meta.owner.clone(),
+                created_us: meta.created_us,
+                terminated_us: meta.terminated_us,
+            })
+        })
+    }
+
+    fn value(&self, key: &str) -> Result<Option<Value>> {
+        self.0.value(key)
+    }
+
+    fn set_value(&self, key: &str, value: &Value) -> Result<()> {
+        self.0.set_value(key, value)
+    }
+
+    fn add_message(&self, message: NewMessage, wakes: Wakes) -> Result<String> {
+        self.0.add_message(Input::of(message, wakes)?)
+    }
+
+    fn message(&self, id: &str) -> Result<Option<Value>> {
+        found(self.0.message(id))
+    }
+
+    fn update_message(&self, id: &str, content: &str) -> Result<()> {
+        self.0.update_message(id, content.to_owned())
+    }
+
+    fn delete_message(&self, id: &str) -> Result<bool> {
+        found(self.0.remove_message(id)).map(|gone| gone.is_some())
+    }
+
+    fn emit(&self, event: &str, data: Value) {
+        self.0.emit(event, data);
+    }
+}
+
+/// A message that is not there is no error here.
+fn found<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.code == crate::error::Code::MessageNotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// The thread for the code that works in it.
+    pub fn thread_state(self: &Rc<Self>) -> ThreadState {
+        ThreadState(Rc::new(Open(self.clone())))
+    }
+}

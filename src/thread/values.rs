@@ -1,0 +1,259 @@
+//! The values of a thread (spec §18): JSON under keys, durable, the thread's own. The runtime keeps its state
+//! elsewhere, so no key is reserved.
+
+use std::ops::ControlFlow;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::Thread;
+use super::body::Body;
+use super::host::{Cell, Host, Param, Sql};
+use super::rows;
+use super::state::State;
+use crate::api::{Query, Reply};
+use crate::error::{Code, Error, Result};
+use crate::limits;
+
+impl<H: Host> Thread<H> {
+    /// The value of a key; `None` when it was never set or was deleted.
+    pub(super) fn value(&self, key: &str) -> Result<Option<Value>> {
+        check_key("key", key)?;
+        self.read(|_, sql| value(sql, key))
+    }
+
+    /// Sets a value, or deletes it with `null`. Durable before anything else leaves the thread.
+    ///
+    /// # Errors
+    /// `too_large` names the cap that was hit; `terminated`.
+    pub(super) fn set_value(&self, key: &str, value: &Value) -> Result<()> {
+        self.set_values(key, value, None)
+    }
+
+    /// The same, and `previous`, when given, is deleted with it: a rename.
+    fn set_values(&self, key: &str, value: &Value, previous: Option<&str>) -> Result<()> {
+        check_key("key", key)?;
+        let previous = previous.filter(|previous| *previous != key);
+        if let Some(previous) = previous {
+            check_key("previousKey", previous)?;
+        }
+        let text = value.to_string();
+        if text.len() > limits::VALUE_BYTES {
+            return Err(over(
+                "value",
+                format!("`value` has {} bytes as JSON; the limit is {}.", text.len(), limits::VALUE_BYTES),
+            ));
+        }
+        let now = self.host.now_us();
+        let renamed = self.transition(|state, sql| {
+            state.must_live()?;
+            let renamed = match previous {
+                Some(previous) => delete(state, sql, previous)?,
+                None => false,
+            };
+            if value.is_null() {
+                delete(state, sql, key)?;
+            } else {
+                set(state, sql, key, &text, now)?;
+            }
+            Ok(renamed)
+        })?;
+        if let Some(previous) = previous.filter(|_| renamed) {
+            self.announce_value(previous, true, now);
+        }
+        self.announce_value(key, value.is_null(), now);
+        Ok(())
+    }
+
+    fn announce_value(&self, key: &str, deleted: bool, now: i64) {
+        if self.host.has_listeners() {
+            self.emit("kv_changed", json!({ "key": key, "deleted": deleted, "updated_at": now }));
+        }
+    }
+
+    /// `GET …/kv`: one value with `key`, else a page of them by key.
+    pub(super) fn get_values(&self, query: &Query) -> Result<Reply> {
+        if let Some(key) = query.get("key") {
+            let value = self.value(key)?.ok_or_else(|| no_value(key))?;
+            return Ok(Reply::json(200, &json!({ "key": key, "value": value })));
+        }
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, u32::MAX)?;
+        let prefix = query.get("prefix").unwrap_or_default();
+        let search = query.get("search").unwrap_or_default();
+        let after = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(key_of).transpose()?;
+        self.read(|_, sql| {
+            let found = find(sql, prefix, search)?;
+            let total = found.len();
+            let rest = found.into_iter().skip_while(|key| after.as_ref().is_some_and(|after| key <= after));
+            let mut rest = rest.skip(offset as usize).peekable();
+            let mut values = Vec::new();
+            let (mut bytes, mut last) = (0, None);
+            while values.len() < limit as usize
+                && let Some(key) = rest.peek()
+            {
+                let entry = entry(sql, key)?;
+                bytes += entry.size;
+                // A page has one value at least, so that it leads to the next.
+                if bytes > limits::VALUES_PAGE_BYTES && !values.is_empty() {
+                    break;
+                }
+                values.push(entry.json);
+                last = rest.next();
+            }
+            let cursor = last.filter(|_| rest.peek().is_some()).map(|key| URL_SAFE_NO_PAD.encode(key));
+            let body = json!({
+                "values": values, "total": total, "limit": limit, "offset": offset, "prefix": prefix,
+                "search": search, "cursor": cursor,
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    /// `POST …/kv`: `{key, value, previousKey?}`; `null` deletes.
+    pub(super) fn post_value(&self, body: &str) -> Result<Reply> {
+        let mut body = Body::parse(body)?;
+        let key = body.string("key")?.ok_or_else(|| Error::missing("key"))?;
+        let previous = body.string("previousKey")?;
+        let value = body
+            .take_even_null("value")
+            .ok_or_else(|| Error::missing("value").hint("Give any JSON; null deletes the key."))?;
+        self.set_values(&key, &value, previous.as_deref())?;
+        let body = json!({ "key": key, "value": value, "previousKey": previous, "deleted": value.is_null() });
+        Ok(Reply::json(200, &body))
+    }
+
+    /// `DELETE …/kv?key=`: also when there is none.
+    pub(super) fn delete_value(&self, query: &Query) -> Result<Reply> {
+        let key = query.get("key").ok_or_else(|| Error::missing("key"))?;
+        self.set_value(key, &Value::Null)?;
+        Ok(Reply::empty(204))
+    }
+}
+
+/// The keys that begin with `prefix` and contain `search`, in the order of their bytes. Compared here, because SQLite's
+/// functions on text end at a NUL.
+fn find<S: Sql>(sql: &S, prefix: &str, search: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    sql.each("SELECT key FROM vals WHERE key >= ? ORDER BY key", &[Param::Text(prefix)], &mut |cells| {
+        let key = cells.first().and_then(Cell::text).unwrap_or_default();
+        if !key.starts_with(prefix) {
+            return Ok(ControlFlow::Break(()));
+        }
+        if key.contains(search) {
+            found.push(key.to_owned());
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// A value in a page.
+struct Entry {
+    json: Value,
+    /// Bytes of the value as JSON.
+    size: usize,
+}
+
+fn entry<S: Sql>(sql: &S, key: &str) -> Result<Entry> {
+    let mut found = None;
+    sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
+        if let [value, updated] = cells {
+            let text = value.text().unwrap_or_default();
+            let (value, size) = (parsed(key, text)?, text.len());
+            let json = json!({ "key": key, "value": value, "size": size, "updatedAt": updated.int() });
+            found = Some(Entry { json, size });
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    found.ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))
+}
+
+fn value<S: Sql>(sql: &S, key: &str) -> Result<Option<Value>> {
+    let mut found = None;
+    sql.each("SELECT value FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
+        found = cells.first().and_then(Cell::text).map(|text| parsed(key, text)).transpose()?;
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+fn parsed(key: &str, text: &str) -> Result<Value> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::internal(format!("the stored value of “{key}” is damaged: {error}")))
+}
+
+fn exists<S: Sql>(sql: &S, key: &str) -> Result<bool> {
+    Ok(rows::integer(sql, "SELECT 1 FROM vals WHERE key = ?", &[Param::Text(key)])?.is_some())
+}
+
+/// How many there are; counted once while the object lives.
+fn count<S: Sql>(state: &mut State, sql: &S) -> Result<u32> {
+    if let Some(count) = state.values {
+        return Ok(count);
+    }
+    let count = rows::integer(sql, "SELECT count(*) FROM vals", &[])?.unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    state.values = Some(count);
+    Ok(count)
+}
+
+fn set<S: Sql>(state: &mut State, sql: &S, key: &str, text: &str, now: i64) -> Result<()> {
+    if !exists(sql, key)? {
+        let count = count(state, sql)?;
+        if count >= limits::VALUES {
+            return Err(over(
+                "key",
+                format!("This thread holds {count} values; the limit is {}.", limits::VALUES),
+            )
+            .hint("Delete one first: set it to null."));
+        }
+        state.values = Some(count + 1);
+    }
+    sql.run(
+        "INSERT INTO vals (key, value, updated_us) VALUES (?, ?, ?)
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us",
+        &[Param::Text(key), Param::Text(text), Param::Int(now)],
+    )
+}
+
+/// Whether there was one.
+fn delete<S: Sql>(state: &mut State, sql: &S, key: &str) -> Result<bool> {
+    let existed = exists(sql, key)?;
+    if existed {
+        sql.run("DELETE FROM vals WHERE key = ?", &[Param::Text(key)])?;
+        state.values = state.values.map(|count| count.saturating_sub(1));
+    }
+    Ok(existed)
+}
+
+fn check_key(field: &str, key: &str) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::field(field, format!("`{field}` must not be empty.")));
+    }
+    if key.len() > limits::VALUE_KEY_BYTES {
+        return Err(over(
+            field,
+            format!("`{field}` has {} bytes; the limit is {}.", key.len(), limits::VALUE_KEY_BYTES),
+        ));
+    }
+    Ok(())
+}
+
+fn over(field: &str, message: String) -> Error {
+    Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
+}
+
+fn no_value(key: &str) -> Error {
+    Error::new(Code::NotFound, format!("This thread has no value “{key}”."))
+}
+
+/// The key in a cursor that was given out.
+fn key_of(cursor: &str) -> Result<String> {
+    let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    key.filter(|key| !key.is_empty()).ok_or_else(|| Error {
+        field: Some("cursor".into()),
+        ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+    })
+}

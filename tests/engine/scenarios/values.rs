@@ -1,0 +1,289 @@
+//! Values, from clients and from tools; and what else a tool does in its thread.
+
+use bobbin::api::ThreadRoute;
+use bobbin::limits;
+use bobbin::spec::message::ToolResult;
+use bobbin::thread::{Filter, NativeCall, NewMessage};
+use serde_json::{Value, json};
+
+use super::{clerk, story, with_work};
+use crate::host::{Native, SECOND_US};
+use crate::sim::{Seen, Sim};
+use crate::sweep::Scenario;
+
+pub fn all() -> Vec<Scenario> {
+    vec![kept(), telling()]
+}
+
+async fn post(sim: &Sim, body: Value) -> Seen {
+    sim.insist(ThreadRoute::PostValue, &[], None, body.to_string()).await
+}
+
+async fn set(sim: &Sim, key: &str, value: Value) {
+    let seen = post(sim, json!({ "key": key, "value": value })).await;
+    assert_eq!((seen.status, &seen.body["deleted"]), (200, &json!(value.is_null())), "{}", seen.body);
+}
+
+/// One value; `null` when there is none.
+async fn value(sim: &Sim, key: &str) -> Value {
+    let seen = sim.insist(ThreadRoute::GetValues, &[("key", key)], None, String::new()).await;
+    assert!(matches!(seen.status, 200 | 404), "{}", seen.body);
+    seen.body["value"].clone()
+}
+
+async fn page(sim: &Sim, query: &[(&str, &str)]) -> Value {
+    sim.get(ThreadRoute::GetValues, query).await
+}
+
+fn keys(page: &Value) -> Vec<&str> {
+    page["values"].as_array().unwrap().iter().map(|value| value["key"].as_str().unwrap()).collect()
+}
+
+/// A tool that is a function of its call.
+fn does(act: impl Fn(&NativeCall) -> ToolResult + Clone + 'static) -> impl Fn(&Sim) + 'static {
+    move |sim| {
+        let act = act.clone();
+        sim.world.outside.native("work", move |call, _| Native::Gives(SECOND_US, act(call)));
+    }
+}
+
+/// A tool that counts in a value how often it ran.
+fn counts(call: &NativeCall) -> ToolResult {
+    let before: i64 = call.state.get_value("count").unwrap().unwrap_or(0);
+    call.state.set_value("count", &(before + 1)).unwrap();
+    ToolResult::success(format!("{}", before + 1))
+}
+
+fn kept() -> Scenario {
+    Scenario::new("values", &with_work()).says(clerk).setup(does(counts)).drive(|sim| async move {
+        set(&sim, "a", json!({ "b": [1, "two", null, 2.5] })).await;
+        set(&sim, "gone", json!(true)).await;
+        sim.ask("use work").await;
+        set(&sim, "gone", Value::Null).await;
+        let seen = post(&sim, json!({ "key": "new", "value": 1, "previousKey": "a" })).await;
+        assert_eq!(seen.status, 200);
+        sim.ask("use work").await;
+        let counted = value(&sim, "count").await.as_i64().unwrap_or(0);
+        // A tool that ran may have been lost before it wrote; one that gave a result has written.
+        let executions = sim.world.outside.executions.borrow().len() as i64;
+        let results = sim.history().await.iter().filter(|m| m["tool_status"] == "success").count() as i64;
+        assert!(results <= counted && counted <= executions, "{results} {counted} {executions}");
+        assert_eq!((value(&sim, "gone").await, value(&sim, "a").await), (Value::Null, Value::Null));
+        let listed = page(&sim, &[]).await;
+        let expected: &[&str] = if counted > 0 { &["count", "new"] } else { &["new"] };
+        assert_eq!((keys(&listed), &listed["total"]), (expected.to_vec(), &json!(expected.len())));
+    })
+}
+
+#[test]
+fn a_value_that_was_accepted_is_kept_whatever_fails() {
+    kept().sweep();
+}
+
+/// A tool that queues a message and injects another.
+fn tells(call: &NativeCall) -> ToolResult {
+    let queued = call.state.queue_message(NewMessage::user("more")).unwrap();
+    let silent = NewMessage { silent: true, ..NewMessage::user("aside") };
+    let injected = call.state.inject_message(silent).unwrap();
+    assert_eq!(call.state.get_message(&injected).unwrap().unwrap()["content"], "aside");
+    assert!(call.state.delete_message(&injected).unwrap() && !call.state.delete_message(&injected).unwrap());
+    call.state.update_message(&queued, "more!").unwrap();
+    ToolResult::success("told")
+}
+
+fn telling() -> Scenario {
+    Scenario::new("a tool that writes messages", &with_work())
+        .says(|request| match request.last_user() {
+            "use work" => clerk(request),
+            _ => crate::host::Say::text("done"),
+        })
+        .setup(does(tells))
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+        })
+        .check(|sim, history| {
+            let told = history.texts("tool").iter().filter(|text| **text == "told").count();
+            let more = history.texts("user").iter().filter(|text| text.starts_with("more")).count();
+            assert!(told <= more && more <= 1, "{told} results, {more} messages");
+            if told == 1 {
+                let requests = sim.world.outside.requests.borrow();
+                assert!(requests.last().unwrap().texts("user").contains(&"more!"));
+            }
+        })
+}
+
+#[test]
+fn a_tool_that_writes_messages_writes_them_once() {
+    telling().sweep();
+}
+
+#[test]
+fn caps_are_named() {
+    story("caps")
+        .drive(|sim| async move {
+            let key = |bytes: usize| "k".repeat(bytes);
+            set(&sim, &key(limits::VALUE_KEY_BYTES), json!(1)).await;
+            // A text takes two quotes more as JSON.
+            let largest = "v".repeat(limits::VALUE_BYTES - 2);
+            set(&sim, "large", json!(largest)).await;
+            assert_eq!(value(&sim, "large").await, largest);
+            for (body, field, says) in [
+                (json!({ "key": key(513), "value": 1 }), "key", "513 bytes; the limit is 512"),
+                // Bytes, not characters.
+                (json!({ "key": "ü".repeat(257), "value": 1 }), "key", "514 bytes"),
+                (
+                    json!({ "key": "v", "value": format!("{largest}v") }),
+                    "value",
+                    "1000001 bytes as JSON; the limit is 1000000",
+                ),
+                (json!({ "key": "", "value": 1 }), "key", "must not be empty"),
+                (json!({ "value": 1 }), "key", "required"),
+                (json!({ "key": "v" }), "value", "required"),
+                (json!({ "key": 1, "value": 1 }), "key", "must be a string"),
+            ] {
+                let seen = post(&sim, body).await;
+                let error = &seen.body["error"];
+                assert!(matches!(seen.status, 400 | 413), "{error}");
+                assert!(
+                    error["field"] == field && error["message"].as_str().unwrap().contains(says),
+                    "{error}"
+                );
+            }
+            for text in [r#"{"key":"v","value":NaN}"#, r#"{"key":"v","value":-Infinity}"#] {
+                let seen = sim.insist(ThreadRoute::PostValue, &[], None, text.into()).await;
+                assert_eq!(
+                    (seen.status, &seen.body["error"]["code"]),
+                    (400, &json!("bad_json")),
+                    "{}",
+                    seen.body
+                );
+                assert!(seen.body["error"]["message"].as_str().unwrap().contains("no JSON"), "{}", seen.body);
+            }
+            assert_eq!(page(&sim, &[]).await["total"], 2);
+        })
+        .calm();
+}
+
+#[test]
+fn a_thread_holds_so_many_values() {
+    story("many values")
+        .setup(does(|call| {
+            for n in 0..limits::VALUES {
+                call.state.set_value(&format!("k{n:05}"), &n).unwrap();
+            }
+            let error = call.state.set_value("one more", &1).unwrap_err();
+            assert!(error.message.contains("10000"), "{error}");
+            call.state.set_value("k00000", "as many as before").unwrap();
+            let error = call.state.set_value("k00000", &[1.0, f64::NAN]).unwrap_err();
+            assert!(error.message.contains("NaN is no JSON value"), "{error}");
+            assert_eq!(call.state.get_value("k00000").unwrap(), Some("as many as before".to_owned()));
+            assert_eq!(call.state.get_value::<i64>("none").unwrap(), None);
+            assert!(call.state.get_value::<i64>("k00000").unwrap_err().message.contains("k00000"));
+            ToolResult::success("full")
+        }))
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+            sim.evict().await;
+            assert_eq!(post(&sim, json!({ "key": "one more", "value": 1 })).await.status, 413);
+            set(&sim, "k00001", Value::Null).await;
+            set(&sim, "one more", json!(1)).await;
+            assert_eq!(post(&sim, json!({ "key": "and more", "value": 1 })).await.status, 413);
+        })
+        .calm();
+}
+
+#[test]
+fn values_are_listed_in_pages() {
+    story("pages")
+        .drive(|sim| async move {
+            for key in ["a", "b/1", "b/2\u{0}x", "b/3", "c", "ü"] {
+                set(&sim, key, json!(key)).await;
+            }
+            let all = page(&sim, &[]).await;
+            assert_eq!(keys(&all), ["a", "b/1", "b/2\u{0}x", "b/3", "c", "ü"]);
+            assert_eq!((&all["values"][1]["size"], &all["cursor"]), (&json!(5), &Value::Null));
+            let of_b = page(&sim, &[("prefix", "b/")]).await;
+            assert_eq!((keys(&of_b).len(), &of_b["total"]), (3, &json!(3)));
+            assert_eq!(keys(&page(&sim, &[("prefix", "b/2\u{0}")]).await), ["b/2\u{0}x"]);
+            assert_eq!(keys(&page(&sim, &[("search", "/")]).await).len(), 3);
+            assert_eq!(keys(&page(&sim, &[("offset", "4")]).await), ["c", "ü"]);
+            assert!(keys(&page(&sim, &[("limit", "0")]).await).is_empty());
+            let mut seen = Vec::new();
+            let mut cursor = String::new();
+            loop {
+                let next = page(&sim, &[("limit", "2"), ("prefix", ""), ("cursor", &cursor)]).await;
+                seen.extend(keys(&next).into_iter().map(str::to_owned));
+                match next["cursor"].as_str() {
+                    Some(text) => cursor = text.to_owned(),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, ["a", "b/1", "b/2\u{0}x", "b/3", "c", "ü"]);
+            let wrong = sim.insist(ThreadRoute::GetValues, &[("cursor", "!")], None, String::new()).await;
+            assert_eq!((wrong.status, &wrong.body["error"]["code"]), (400, &json!("bad_cursor")));
+            // Large values: a page ends before it is too large, and the next one goes on.
+            for n in 0..6 {
+                set(&sim, &format!("large{n}"), json!("v".repeat(900_000))).await;
+            }
+            let first = page(&sim, &[("prefix", "large")]).await;
+            let second =
+                page(&sim, &[("prefix", "large"), ("cursor", first["cursor"].as_str().unwrap())]).await;
+            assert_eq!((keys(&first).len(), keys(&second).len(), &second["cursor"]), (4, 2, &Value::Null));
+        })
+        .calm();
+}
+
+#[test]
+fn listeners_are_told_of_changes() {
+    story("kv_changed")
+        .setup(does(|call| {
+            call.state.set_value("by a tool", &1).unwrap();
+            call.state.emit("progress", json!({ "done": 0.5 }));
+            let identity = call.state.identity().unwrap();
+            assert_eq!((identity.agent_id.as_str(), identity.terminated_us), ("helper", None));
+            ToolResult::success("")
+        }))
+        .drive(|sim| async move {
+            let listener = sim.listen(Filter::default(), None).await.unwrap();
+            set(&sim, "a", json!(1)).await;
+            post(&sim, json!({ "key": "b", "value": 2, "previousKey": "a" })).await;
+            let gone = sim.insist(ThreadRoute::DeleteValue, &[("key", "b")], None, String::new()).await;
+            assert_eq!((gone.status, gone.body), (204, Value::Null));
+            sim.ask("use work").await;
+            let frames = listener.frames.borrow();
+            let events: Vec<String> = frames
+                .iter()
+                .filter(|frame| frame.kind == "event")
+                .map(|frame| {
+                    let data = &frame.data["data"];
+                    format!("{} {} {}", frame.data["eventType"], data["key"], data["deleted"])
+                })
+                .collect();
+            let changed = |key: &str, deleted: bool| format!("\"kv_changed\" \"{key}\" {deleted}");
+            assert_eq!(
+                events,
+                [
+                    changed("a", false),
+                    changed("a", true),
+                    changed("b", false),
+                    changed("b", true),
+                    changed("by a tool", false),
+                    "\"progress\" null null".to_owned(),
+                ]
+            );
+        })
+        .calm();
+}
+
+#[test]
+fn a_terminated_thread_keeps_its_values_and_takes_no_more() {
+    story("terminated")
+        .drive(|sim| async move {
+            set(&sim, "a", json!(1)).await;
+            sim.terminate().await;
+            let seen = post(&sim, json!({ "key": "a", "value": 2 })).await;
+            assert_eq!((seen.status, &seen.body["error"]["code"]), (409, &json!("terminated")));
+            assert_eq!(value(&sim, "a").await, 1);
+        })
+        .calm();
+}
