@@ -164,6 +164,11 @@ impl Database {
         prepared.query_map([], |row| row.get(0)).unwrap().map(|value| value.unwrap()).collect()
     }
 
+    /// Changes the database behind the process's back.
+    pub fn alter(&self, statement: &str) {
+        self.connection.execute_batch(statement).unwrap();
+    }
+
     /// The largest row of any table, bytes of its columns, with the table's name.
     pub fn largest_row(&self) -> (usize, String) {
         let tables: Vec<String> = self.ask("SELECT name FROM sqlite_schema WHERE type = 'table'");

@@ -276,6 +276,29 @@ fn listeners_are_told_of_changes() {
 }
 
 #[test]
+fn a_thread_from_before_there_were_values_gets_them() {
+    story("an older schema")
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+            sim.evict().await;
+            sim.world.database.alter("DROP TABLE vals; UPDATE meta SET schema = 1");
+            assert_eq!(value(&sim, "a").await, Value::Null);
+            set(&sim, "a", json!(1)).await;
+            sim.evict().await;
+            assert_eq!(value(&sim, "a").await, 1);
+            assert_eq!(sim.world.database.ask::<i64>("SELECT schema FROM meta"), [2]);
+            // A thread that a newer version has written is left alone.
+            sim.evict().await;
+            sim.world.database.alter("UPDATE meta SET schema = 99");
+            let seen = sim.once(ThreadRoute::GetValues, &[], None, String::new()).await.unwrap();
+            assert_eq!(seen.status, 500);
+            assert!(seen.body["error"]["message"].as_str().unwrap().contains("schema 99"), "{}", seen.body);
+            sim.world.database.alter("UPDATE meta SET schema = 2");
+        })
+        .calm();
+}
+
+#[test]
 fn a_terminated_thread_keeps_its_values_and_takes_no_more() {
     story("terminated")
         .drive(|sim| async move {
