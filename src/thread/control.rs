@@ -63,7 +63,7 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    fn terminate_now(self: &Rc<Self>) -> Result<()> {
+    pub(super) fn terminate_now(self: &Rc<Self>) -> Result<()> {
         let now = self.host.now_us();
         let halted = self.transition(|state, sql| {
             if state.meta.terminated_us.is_some() {

@@ -46,6 +46,11 @@ impl<H: Host> Thread<H> {
     /// `GET …/messages` (spec §14.3, §27.2): always in the order of the conversation; `order` picks the end that a
     /// page is taken from.
     pub(super) fn list_messages(&self, query: &Query) -> Result<Reply> {
+        Ok(Reply::json(200, &self.messages(query)?))
+    }
+
+    /// A page of messages.
+    pub(super) fn messages(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let silent = query.flag("includeSilent")?;
@@ -110,7 +115,7 @@ impl<H: Host> Thread<H> {
                 )?
                 .unwrap_or(0)
             };
-            Ok(Reply::json(200, &page_json(state, &page, total, has_more)))
+            Ok(page_json(state, &page, total, has_more))
         })
     }
 
@@ -232,7 +237,7 @@ fn page_json(state: &State, page: &[Row], total: i64, has_more: bool) -> Value {
     json!({ "messages": messages, "total": total, "hasMore": has_more })
 }
 
-fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Reply> {
+fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Value> {
     let mut page = Vec::new();
     for id in ids.split(',').map(str::trim).filter(|id| !id.is_empty()).take(limits::PAGE_MAX as usize) {
         // An id of another thread or of a deleted message is left out, as the reference does.
@@ -242,7 +247,7 @@ fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Reply> {
     }
     page.sort_by_key(|row| row.seq);
     let total = i64::try_from(page.len()).unwrap_or(0);
-    Ok(Reply::json(200, &page_json(state, &page, total, false)))
+    Ok(page_json(state, &page, total, false))
 }
 
 type Entry = (i64, Value);

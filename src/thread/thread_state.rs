@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::accept::Input;
 use super::host::Host;
+use crate::api::Query;
 use crate::error::{Error, Result};
 use crate::spec::finite;
 use crate::spec::message::Role;
@@ -114,6 +115,11 @@ impl ThreadState {
         self.0.add_message(message, Wakes::No)
     }
 
+    /// A page of messages: the query and the answer of `GET …/messages` (spec §14.3).
+    pub fn get_messages(&self, query: &Query) -> Result<Value> {
+        self.0.messages(query)
+    }
+
     /// A message as the API shows it, silent ones too.
     pub fn get_message(&self, id: &str) -> Result<Option<Value>> {
         self.0.message(id)
@@ -130,6 +136,12 @@ impl ThreadState {
     /// Deletes a message; a reply with the results of its calls. Whether there was one.
     pub fn delete_message(&self, id: &str) -> Result<bool> {
         self.0.delete_message(id)
+    }
+
+    /// Ends the run and refuses all further work (spec §30); the thread stays readable. A tool that calls this has no
+    /// result: it ends at its next await, and the call is told to have been interrupted. A second time nothing changes.
+    pub fn terminate(&self) -> Result<()> {
+        self.0.terminate()
     }
 
     /// Sends an `event` frame to whoever listens; nothing is stored.
@@ -153,9 +165,11 @@ trait Door {
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
     fn add_message(&self, message: NewMessage, wakes: Wakes) -> Result<String>;
+    fn messages(&self, query: &Query) -> Result<Value>;
     fn message(&self, id: &str) -> Result<Option<Value>>;
     fn update_message(&self, id: &str, content: &str) -> Result<()>;
     fn delete_message(&self, id: &str) -> Result<bool>;
+    fn terminate(&self) -> Result<()>;
     fn emit(&self, event: &str, data: Value);
 }
 
@@ -187,6 +201,10 @@ impl<H: Host> Door for Open<H> {
         self.0.add_message(Input::of(message, wakes)?)
     }
 
+    fn messages(&self, query: &Query) -> Result<Value> {
+        self.0.messages(query)
+    }
+
     fn message(&self, id: &str) -> Result<Option<Value>> {
         found(self.0.message(id))
     }
@@ -197,6 +215,10 @@ impl<H: Host> Door for Open<H> {
 
     fn delete_message(&self, id: &str) -> Result<bool> {
         found(self.0.remove_message(id)).map(|gone| gone.is_some())
+    }
+
+    fn terminate(&self) -> Result<()> {
+        self.0.terminate_now()
     }
 
     fn emit(&self, event: &str, data: Value) {

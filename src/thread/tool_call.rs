@@ -104,6 +104,10 @@ impl<H: Host> Thread<H> {
         self.start_call(tool, reply, call, started)?;
         self.announce_tool_start(name);
         let result = self.execute(definitions, entry, tool, reply, call, args).await?;
+        if self.read(|state, _| Ok(state.active().is_none()))? {
+            // The tool has terminated its own thread. That has aborted this flow, which ends at its next await.
+            std::future::pending::<()>().await;
+        }
         self.announce_tool_end(name, result.status);
         Ok(Done::ran(fitting(name, result)))
     }

@@ -1,9 +1,9 @@
 //! Values, from clients and from tools; and what else a tool does in its thread.
 
-use bobbin::api::ThreadRoute;
-use bobbin::limits;
+use bobbin::api::{Query, ThreadRoute};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::{Filter, NativeCall, NewMessage};
+use bobbin::{Code, limits};
 use serde_json::{Value, json};
 
 use super::{clerk, story, with_work};
@@ -12,7 +12,7 @@ use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![kept(), telling()]
+    vec![kept(), telling(), ending()]
 }
 
 async fn post(sim: &Sim, body: Value) -> Seen {
@@ -115,6 +115,40 @@ fn telling() -> Scenario {
 #[test]
 fn a_tool_that_writes_messages_writes_them_once() {
     telling().sweep();
+}
+
+/// A tool that terminates its own thread, twice.
+fn ending() -> Scenario {
+    Scenario::new("a tool that terminates", &with_work())
+        .says(clerk)
+        .setup(does(|call| {
+            let page = call.state.get_messages(&Query(vec![("limit".into(), "1".into())])).unwrap();
+            assert_eq!((&page["total"], &page["messages"][0]["role"]), (&json!(2), &json!("assistant")));
+            call.state.set_value("last words", "bye").unwrap();
+            call.state.terminate().unwrap();
+            call.state.terminate().unwrap();
+            assert_eq!(call.state.set_value("more", &1).unwrap_err().code, Code::Terminated);
+            assert_eq!(call.state.queue_message(NewMessage::user("x")).unwrap_err().code, Code::Terminated);
+            ToolResult::success("nobody reads this")
+        }))
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+            // It may have been lost before it came to that, and is then not run again.
+            if sim.get(ThreadRoute::Get, &[]).await["thread"]["terminated"].is_null() {
+                assert!(!sim.world.faults.borrow().fired.is_empty());
+            } else {
+                assert_eq!(value(&sim, "last words").await, "bye");
+            }
+        })
+        .terms(|terms| terms.outcomes = vec!["stopped", "completed"])
+        .check(|_, history| {
+            assert!(!history.texts("tool").contains(&"nobody reads this"));
+        })
+}
+
+#[test]
+fn a_tool_may_end_its_own_thread() {
+    ending().sweep();
 }
 
 #[test]
