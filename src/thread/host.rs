@@ -112,6 +112,7 @@ pub trait Sql {
 
 /// What a native tool is given (spec §6.3). It sees no clock and no socket of its own: `sleep` and `env` are its
 /// host's.
+#[derive(Clone)]
 pub struct NativeCall {
     /// The registered name.
     pub name: String,

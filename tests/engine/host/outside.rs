@@ -60,6 +60,8 @@ fn text(message: &Value) -> Option<&str> {
 pub enum Native {
     /// Works for so long, then gives this.
     Gives(i64, ToolResult),
+    /// Acts and gives its result in one stretch of code, with no await after it.
+    Acts(Box<dyn FnOnce() -> ToolResult>),
     /// Never comes back.
     Never,
 }

@@ -186,6 +186,11 @@ impl Host for SimHost {
             };
             match native {
                 Native::Never => std::future::pending().await,
+                Native::Acts(act) => {
+                    world.outside.finish(place);
+                    host.point(At::NativeDone, &call.name).await;
+                    act()
+                }
                 Native::Gives(us, result) => {
                     if us > 0 {
                         world.pause(us).await;
