@@ -4,7 +4,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
@@ -16,6 +16,7 @@ import { setUp } from "../scripts/setup.mjs";
 import { exchange } from "../tests/worker/support/http.mjs";
 import { until } from "../tests/worker/support/poll.mjs";
 import { freePort, scratch } from "../tests/worker/support/server.mjs";
+import { WORKERD, configure } from "../tests/worker/support/workerd.mjs";
 
 /** What the product's Worker needs beyond its code. */
 const PRODUCT = `
@@ -35,33 +36,18 @@ class Candidate {
   /** @param {string} dist @param {string} name @param {{ catalog: boolean }} has */
   constructor(dist, name, { catalog }) {
     this.folder = scratch(`startup-${name}`);
-    for (const file of ["index.js", "index_bg.wasm"]) copyFileSync(join(dist, file), join(this.folder, file));
+    const code = ["index.js", "index_bg.wasm"];
+    for (const file of code) copyFileSync(join(dist, file), join(this.folder, file));
+    this.files = catalog ? [...code, "catalog.json"] : code;
     this.more = catalog ? PRODUCT : "";
-    this.text = catalog ? '\n    (name = "catalog.json", text = embed "catalog.json"),' : "";
   }
 
   /** Milliseconds from the start of the process until it listens, and until its first answer. */
   async start() {
     const port = await freePort();
-    writeFileSync(
-      join(this.folder, "config.capnp"),
-      `using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  services = [(name = "main", worker = .main)],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
-);
-const main :Workerd.Worker = (
-  modules = [
-    (name = "index.js", esModule = embed "index.js"),
-    (name = "index_bg.wasm", wasm = embed "index_bg.wasm"),${this.text}
-  ],
-  compatibilityDate = "2026-10-01",${this.more}
-);
-`,
-    );
+    const config = configure(this.folder, this.files, port, this.more);
     const start = performance.now();
-    const program = inCheckout("node_modules/workerd/bin/workerd");
-    const workerd = spawn(program, ["serve", join(this.folder, "config.capnp")], { stdio: ["ignore", "ignore", "inherit"] });
+    const workerd = spawn(WORKERD, ["serve", config], { stdio: ["ignore", "ignore", "inherit"] });
     try {
       const listens = () => {
         if (workerd.exitCode !== null) throw new Error(`workerd ended with ${workerd.exitCode}`);

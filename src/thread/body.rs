@@ -89,10 +89,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> Error {
         .lines()
         .nth(error.line().saturating_sub(1))
         .and_then(|line| line.get(error.column().saturating_sub(1)..));
-    let number = ["NaN", "Infinity", "-Infinity"].into_iter().find(|name| {
-        // The error is at the sign's successor.
-        at.is_some_and(|at| at.starts_with(name) || at.starts_with(name.trim_start_matches('-')))
-    });
+    // The error of -Infinity is at what follows the sign.
+    let number = ["NaN", "Infinity"].into_iter().find(|name| at.is_some_and(|at| at.starts_with(name)));
     match number {
         Some(name) => Error::new(Code::BadJson, format!("The body is no JSON: {name} is no JSON value.")),
         None => Error::new(Code::BadJson, format!("The body is not JSON: {error}.")),

@@ -18,6 +18,7 @@ const NOT_RUN: &str = "Not run: the run was stopped.";
 const CONTINUE: &str = "Continue.";
 /// The same after an empty reply.
 const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a tool.";
+
 /// What the requests of a prompt have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Offers {

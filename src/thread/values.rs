@@ -156,6 +156,7 @@ struct Entry {
     size: usize,
 }
 
+/// One lookup for each value of a page: what a search finds lies apart, and a value between may have a megabyte.
 fn entry<S: Sql>(sql: &S, key: &str) -> Result<Entry> {
     let mut found = None;
     sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {

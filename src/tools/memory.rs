@@ -7,7 +7,10 @@ use crate::thread::{NativeCall, ThreadState};
 
 /// Keeps `value`, any JSON, under `key`; `null` forgets it.
 pub(super) fn remember(call: &NativeCall) -> ToolResult {
-    let value = call.args.get("value").unwrap_or(&Value::Null);
+    // Absent is not null: what a model forgot to say must not be forgotten for it.
+    let Some(value) = call.args.get("value") else {
+        return ToolResult::error("value: required but missing; null forgets the key.");
+    };
     with_key(call, |state, key| {
         state.set_value(key, value)?;
         Ok(if value.is_null() { format!("Forgot “{key}”.") } else { format!("Kept under “{key}”.") })

@@ -4,12 +4,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, rmSync } from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sleep, until } from "./support/poll.mjs";
 import { checkout, freePort, scratch } from "./support/server.mjs";
+import { WORKERD, configure } from "./support/workerd.mjs";
 
 let port = 0;
 /** @type {import("node:child_process").ChildProcess} */
@@ -20,24 +21,8 @@ before(async () => {
   port = await freePort();
   copyFileSync(join(checkout, "worker/platform.js"), join(folder, "platform.js"));
   copyFileSync(join(checkout, "tests/worker/support/bridge-worker.js"), join(folder, "worker.js"));
-  writeFileSync(
-    join(folder, "config.capnp"),
-    `using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  services = [(name = "main", worker = .main)],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
-);
-const main :Workerd.Worker = (
-  modules = [
-    (name = "worker.js", esModule = embed "worker.js"),
-    (name = "platform.js", esModule = embed "platform.js"),
-  ],
-  compatibilityDate = "2026-10-01",
-);
-`,
-  );
-  const program = join(checkout, "node_modules/workerd/bin/workerd");
-  workerd = spawn(program, ["serve", join(folder, "config.capnp")], { stdio: ["ignore", "inherit", "inherit"] });
+  const config = configure(folder, ["worker.js", "platform.js"], port);
+  workerd = spawn(WORKERD, ["serve", config], { stdio: ["ignore", "inherit", "inherit"] });
   await until("workerd serves", () => log().then(Boolean, () => false));
 });
 

@@ -1,0 +1,39 @@
+// workerd by itself, without wrangler: one Worker on one port.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkout } from "./server.mjs";
+
+/** The runtime; its arguments are `serve` and a configuration. */
+export const WORKERD = join(checkout, "node_modules/workerd/bin/workerd");
+
+/** How a file is loaded, by its ending. @type {Record<string, string>} */
+const KINDS = { js: "esModule", wasm: "wasm", json: "text" };
+
+/**
+ * Writes a configuration that serves the files of a folder as one Worker; returns its path.
+ *
+ * @param {string} folder
+ * @param {string[]} files    its modules; the first one is the Worker
+ * @param {number} port
+ * @param {string} [more]     further fields of the Worker
+ */
+export function configure(folder, files, port, more = "") {
+  const module = (/** @type {string} */ file) => `(name = "${file}", ${KINDS[file.split(".").at(-1) ?? ""]} = embed "${file}")`;
+  const path = join(folder, "config.capnp");
+  writeFileSync(
+    path,
+    `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [(name = "main", worker = .main)],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+const main :Workerd.Worker = (
+  modules = [${files.map(module).join(", ")}],
+  compatibilityDate = "2026-10-01",
+  ${more}
+);
+`,
+  );
+  return path;
+}
