@@ -6,7 +6,8 @@
 //! crash; `run` is its program counter.
 //!
 //! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
-//!   `tool_call`: receipts. `http_tool`: tools behind a URL. `stop`: when a turn ends.
+//!   `tool_call`: receipts. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
+//!   when a turn ends.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `thread_state`: the thread for the code that works in it. `values`: what tools and clients remember in the thread.
 //! * `accept`: posts. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
@@ -31,6 +32,7 @@ mod live;
 mod log;
 mod model_call;
 mod outbox;
+mod post;
 mod read;
 mod rows;
 mod run;

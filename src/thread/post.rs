@@ -1,0 +1,132 @@
+//! What `run.http` does, whatever is run (docs/tools.md): one signed POST, its answer bounded in size and time.
+//! Redirects are not followed, and private targets are refused unless the deployment lists them.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::Thread;
+use super::host::Host;
+use super::model_call::Watch;
+use super::tool_call::first_bytes;
+use crate::http::{Body as _, Request, private_target};
+use crate::limits;
+use crate::signing;
+use crate::spec::{Http, template};
+
+/// A request to make, once.
+pub(super) struct Post<'a> {
+    /// What runs, for messages.
+    pub(super) name: &'a str,
+    pub(super) http: &'a Http,
+    /// Milliseconds; 60,000 unless given and 600,000 at most.
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) idempotency_key: &'a str,
+    /// For the trace's id.
+    pub(super) random: [u8; 16],
+    /// Microseconds since 1970; signed.
+    pub(super) now_us: i64,
+    /// Sent as JSON.
+    pub(super) body: Value,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why nothing came back that counts, in words.
+#[derive(Debug)]
+pub(super) enum PostError {
+    /// Nothing within so many milliseconds.
+    Late(u64),
+    /// It could not be sent, or the answer broke off or is too long.
+    Failed(String),
+}
+
+impl Answered {
+    pub(super) fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.body)
+    }
+
+    /// What is told of an answer that is no 2xx.
+    pub(super) fn refusal(&self, name: &str) -> Option<String> {
+        match self.status {
+            200..300 => None,
+            300..400 => Some(format!("http {} from {name}: a redirect, which is not followed", self.status)),
+            status => {
+                let text = self.text();
+                let said = first_bytes(&text, limits::HTTP_TOOL_ERROR_BYTES);
+                Some(format!("http {status} from {name}: {said}"))
+            }
+        }
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// Makes the request once. `env` resolves the names in its URL and headers.
+    pub(super) async fn post_signed(
+        &self,
+        post: Post<'_>,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Answered, PostError> {
+        let request = self.request(&post, env).map_err(PostError::Failed)?;
+        let limit_ms = post.timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
+        let limit_ms = limit_ms.min(limits::HTTP_TOOL_MAX_MS);
+        let deadline = self.host.now_us() + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
+        self.live.outgoing.set(self.live.outgoing.get() + 1);
+        let answer = Watch::new(&self.host, deadline).within(self.exchange(post.name, request)).await;
+        answer.ok_or(PostError::Late(limit_ms))?.map_err(PostError::Failed)
+    }
+
+    fn request(&self, post: &Post<'_>, env: &dyn Fn(&str) -> Option<String>) -> Result<Request, String> {
+        let name = post.name;
+        let deployment = |variable: &str| self.deployment(variable);
+        let unset = |error: template::Error| format!("\"{name}\" is not set up: {error}");
+        let url = template::render_url(&post.http.url, &deployment, env).map_err(unset)?;
+        let allowed = self.host.var("BOBBIN_ALLOW_PRIVATE_HOSTS").unwrap_or_default();
+        if let Some(host) = private_target(&url, &allowed) {
+            return Err(format!(
+                "\"{name}\" points to the private address {host}, which is not allowed here."
+            ));
+        }
+        let body = post.body.to_string();
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let (trace, span) = post.random.split_at(8);
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("idempotency-key".to_owned(), post.idempotency_key.to_owned()),
+            (
+                "traceparent".to_owned(),
+                format!("00-{}{}-{}-01", hex(trace), hex(&post.now_us.to_be_bytes()), hex(span)),
+            ),
+        ];
+        if let Some(secret) = self.host.var("BOBBIN_SIGNING_SECRET") {
+            let signature = signing::sign(&secret, post.now_us / limits::SECOND_US, body.as_bytes());
+            headers.push(("x-bobbin-signature".to_owned(), signature));
+        }
+        for (header, value) in &post.http.headers {
+            let value = template::render(value, env).map_err(unset)?;
+            let header = header.to_ascii_lowercase();
+            headers.retain(|(other, _)| *other != header);
+            headers.push((header, value));
+        }
+        Ok(Request { method: "POST", url, headers, body: Some(Bytes::from(body)) })
+    }
+
+    async fn exchange(&self, name: &str, request: Request) -> Result<Answered, String> {
+        let sent = self.host.fetch(request).await;
+        let mut response = sent.map_err(|error| format!("\"{name}\" could not be reached: {error}"))?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.body.next().await {
+            let chunk = chunk.map_err(|error| format!("The answer of \"{name}\" broke off: {error}"))?;
+            if body.len() + chunk.len() > limits::HTTP_TOOL_BYTES {
+                let limit = limits::HTTP_TOOL_BYTES;
+                return Err(format!("The answer of \"{name}\" is over {limit} bytes, the limit."));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Answered { status: response.status, body })
+    }
+}
