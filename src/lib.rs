@@ -8,6 +8,7 @@
 //! * [`thread`]: the engine of one thread. Start at `thread/step.rs`: the seven-step cycle, in order.
 //! * [`models`]: the wire formats of model providers. Bytes in, bytes out.
 //! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
+//! * [`effects`]: native effects, in the same way.
 //! * [`directory`]: which threads an owner has.
 //! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`access`]: API keys, scopes, browser tokens.
@@ -21,7 +22,9 @@
 
 pub mod access;
 pub mod api;
+mod dates;
 pub mod directory;
+pub mod effects;
 pub mod error;
 pub mod http;
 pub mod limits;

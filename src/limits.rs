@@ -84,6 +84,31 @@ pub const VALUES: u32 = 10_000;
 /// Values of one page together, unless one alone has more.
 pub const VALUES_PAGE_BYTES: usize = 4 << 20;
 
+/// Effects of a thread that are still to run.
+pub const EFFECTS: u32 = 20_000;
+/// The arguments of an effect, as JSON.
+pub const EFFECT_ARGS_BYTES: usize = 100_000;
+/// Attempts at an effect unless its definition says otherwise.
+pub const EFFECT_ATTEMPTS: u32 = 6;
+/// Attempts that a definition may ask for.
+pub const EFFECT_ATTEMPTS_MAX: u32 = 20;
+/// The longest pause between two attempts at an effect.
+pub const EFFECT_BACKOFF_MAX_US: i64 = 3_600 * SECOND_US;
+/// Time limit of an attempt at a native effect that names none.
+pub const EFFECT_NATIVE_MS: u64 = 600_000;
+/// The shortest `every` of an effect.
+pub const EFFECT_EVERY_MIN_MS: i64 = 1_000;
+/// How far ahead an effect may be scheduled, and the longest `every`: ten years.
+pub const EFFECT_AHEAD_US: i64 = 3_653 * DAY_US;
+/// Effects of a thread that run at the same time.
+pub const EFFECTS_AT_ONCE: usize = 16;
+/// The alarm's handler waits in memory for an effect that is due so soon: an alarm would cost a row.
+pub const EFFECT_SOON_US: i64 = SECOND_US;
+/// How long an effect that has ended is listed.
+pub const EFFECT_HISTORY_US: i64 = 30 * DAY_US;
+/// Effects that have ended and are listed.
+pub const EFFECT_HISTORY: u32 = 20_000;
+
 /// How long an idempotency key is remembered.
 pub const IDEMPOTENCY_US: i64 = DAY_US;
 /// Length of an idempotency key.

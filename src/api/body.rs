@@ -33,7 +33,8 @@ impl BodyRule {
                 | ThreadRoute::Stop
                 | ThreadRoute::Continue
                 | ThreadRoute::Terminate
-                | ThreadRoute::PostValue,
+                | ThreadRoute::PostValue
+                | ThreadRoute::PostEffect,
             ) => REQUEST,
             _ => BodyRule::Ignored,
         }

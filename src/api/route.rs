@@ -65,6 +65,16 @@ pub enum ThreadRoute {
     PostValue,
     /// `DELETE /kv`: deletes one.
     DeleteValue,
+    /// `GET /effects`.
+    ListEffects,
+    /// `POST /effects`: schedules one.
+    PostEffect,
+    /// `GET /effects/:id`.
+    GetEffect(String),
+    /// `POST /effects/:id/run`: now, or again.
+    RunEffect(String),
+    /// `POST /effects/:id/cancel`.
+    CancelEffect(String),
     /// `GET /stream`: a WebSocket.
     Stream,
     /// `GET /events`: server-sent events.
@@ -151,9 +161,23 @@ impl ThreadRoute {
                 ],
                 "GET, POST, DELETE",
             ),
+            ["effects"] => {
+                (&[("GET", ThreadRoute::ListEffects), ("POST", ThreadRoute::PostEffect)], "GET, POST")
+            }
+            ["effects", id, action @ ..] => {
+                let id = (*id).to_owned();
+                return match (action, method) {
+                    ([], "GET") => Ok(ThreadRoute::GetEffect(id)),
+                    ([], _) => Err(not_allowed(method, "GET")),
+                    (["run"], "POST") => Ok(ThreadRoute::RunEffect(id)),
+                    (["cancel"], "POST") => Ok(ThreadRoute::CancelEffect(id)),
+                    (["run" | "cancel"], _) => Err(not_allowed(method, "POST")),
+                    _ => Err(no_such_route()),
+                };
+            }
             ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
             ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
-            _ => return Err(Error::new(Code::NotFound, "A thread has no such route.")),
+            _ => return Err(no_such_route()),
         };
         routes
             .iter()
@@ -161,6 +185,10 @@ impl ThreadRoute {
             .map(|(_, route)| route.clone())
             .ok_or_else(|| not_allowed(method, allowed))
     }
+}
+
+fn no_such_route() -> Error {
+    Error::new(Code::NotFound, "A thread has no such route.")
 }
 
 fn not_allowed(method: &str, allowed: &str) -> Error {

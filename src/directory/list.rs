@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
-use super::dates::{Edge, instant};
 use super::{Directory, int, int_at, text_at};
 use crate::api::{Query, Reply, agents};
+use crate::dates::{Edge, instant};
 use crate::error::{Error, Result};
 use crate::limits::{PAGE_MAX, SECOND_US};
 use crate::spec::Catalog;

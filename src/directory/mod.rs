@@ -9,7 +9,6 @@
 
 pub mod call;
 mod claims;
-mod dates;
 mod list;
 mod owners;
 mod schema;

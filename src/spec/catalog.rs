@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::agent::Agent;
+use super::effect::Effect;
 use super::model::Model;
 use super::prompt::Prompt;
 use super::tool::Tool;
@@ -24,6 +25,8 @@ pub struct Catalog {
     pub tools: BTreeMap<String, Tool>,
     /// Agents.
     pub agents: BTreeMap<String, Agent>,
+    /// Effects.
+    pub effects: BTreeMap<String, Effect>,
 }
 
 impl Catalog {
@@ -47,6 +50,7 @@ impl Catalog {
         name(&mut self.prompts, |prompt| &mut prompt.name);
         name(&mut self.tools, |tool| &mut tool.name);
         name(&mut self.agents, |agent| &mut agent.name);
+        name(&mut self.effects, |effect| &mut effect.name);
     }
 
     /// A model and then its fallbacks, in the order in which they are tried (spec §3.3). Unknown names are left out.

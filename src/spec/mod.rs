@@ -1,12 +1,13 @@
 //! Definitions and records as plain data.
 //!
-//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`variable`]: one each.
+//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`variable`]: one each.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`validate`]: whether they make sense together.
 //! * [`message`]: messages, tool calls and tool results. [`finite`]: strict JSON.
 
 pub mod agent;
 pub mod catalog;
+pub mod effect;
 pub mod finite;
 mod form;
 pub mod message;
@@ -20,6 +21,7 @@ pub mod variable;
 
 pub use agent::{Agent, AgentKind, SessionTool, Side};
 pub use catalog::Catalog;
+pub use effect::Effect;
 pub use model::{Capabilities, Model, Provider};
 pub use prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use tool::{Http, Run, Tool};

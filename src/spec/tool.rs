@@ -72,9 +72,6 @@ impl Tool {
 
     /// What is wrong with the arguments of a call; empty when nothing is. A tool without `args` takes any object.
     pub fn validate(&self, args: &Value) -> Vec<schema::Problem> {
-        match &self.args {
-            Some(schema) => schema::validate(schema, args),
-            None => schema::validate(&json!({ "type": "object" }), args),
-        }
+        schema::problems(self.args.as_ref(), args)
     }
 }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::Thread;
 use super::body::{Body, bounded};
 use super::flow::Entry;
-use super::host::{Host, Param, Sql};
+use super::host::{Host, Sql};
+use super::idempotency::Key;
 use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Counters, Phase, Run};
@@ -24,9 +25,19 @@ use crate::spec::message::Role;
 pub(super) struct Input {
     role: Role,
     wakes: Wakes,
+    by: By,
     content: String,
     silent: bool,
     metadata: Option<String>,
+}
+
+/// Who gives a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// A client; its message clears a stop.
+    Client,
+    /// Code that works in the thread; what a person has stopped it does not start again.
+    Code,
 }
 
 impl Input {
@@ -56,7 +67,7 @@ impl Input {
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
         let wakes = if role == Role::System { Wakes::No } else { Wakes::Yes };
-        Input { role, wakes, content, silent: body.flag("silent")?, metadata }.checked()
+        Input { role, wakes, by: By::Client, content, silent: body.flag("silent")?, metadata }.checked()
     }
 
     /// A message from code that works in the thread.
@@ -70,7 +81,7 @@ impl Input {
             bounded("metadata", metadata)?;
         }
         let metadata = metadata.map(|metadata| metadata.to_string());
-        Input { role, wakes, content, silent, metadata }.checked()
+        Input { role, wakes, by: By::Code, content, silent, metadata }.checked()
     }
 
     fn checked(self) -> Result<Input> {
@@ -112,7 +123,7 @@ impl Accepted {
 impl<H: Host> Thread<H> {
     pub(super) async fn post_message(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let wait = request.query.flag("wait")?;
-        let key = idempotency(request)?;
+        let key = Key::of(request, "")?;
         let kind = self.read(|state, _| {
             Ok(self.catalog.agents.get(&state.meta.agent).map_or(AgentKind::AiHuman, |agent| agent.kind))
         })?;
@@ -158,7 +169,8 @@ impl<H: Host> Thread<H> {
             if let Some(key) = key {
                 key.insert(sql, row.seq, now)?;
             }
-            let started = if row.inbound == Inbound::Wakes { self.start_run(state, sql, now)? } else { None };
+            let stays = row.inbound != Inbound::Wakes || (input.by == By::Code && state.meta.stopped);
+            let started = if stays { None } else { self.start_run(state, sql, now)? };
             Ok(Accepted { row, started })
         })?;
         if accepted.started.is_some() {
@@ -168,13 +180,14 @@ impl<H: Host> Thread<H> {
         Ok(accepted)
     }
 
-    /// Stores a message of code that works in the thread; its id.
-    pub(super) fn add_message(self: &Rc<Self>, input: Input) -> Result<String> {
-        let accepted = self.accept(input, None)?;
+    /// Stores a message of code that works in the thread, once for a key; its id.
+    pub(super) fn add_message(self: &Rc<Self>, input: Input, key: Option<&str>) -> Result<String> {
+        let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
+        let accepted = self.accept(input, key.as_ref())?;
         self.read(|state, _| Ok(accepted.row.id(&state.meta.thread_id)))
     }
 
-    /// Starts a run for the queue unless one is active. A send clears a stop.
+    /// Starts a run for the queue unless one is active. A stop is cleared.
     fn start_run(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<Option<i64>> {
         if state.meta.stopped {
             state.meta.stopped = false;
@@ -195,29 +208,10 @@ impl<H: Host> Thread<H> {
     /// The message that the same key brought before.
     fn replayed(&self, key: &Key) -> Result<Option<Row>> {
         self.read(|_, sql| {
-            let mut found: Option<(String, i64)> = None;
-            sql.each(
-                "SELECT hash, seq, at_us FROM idempotency WHERE key = ?",
-                &[Param::Text(&key.key)],
-                &mut |cells| {
-                    if let [hash, seq, at_us] = cells
-                        && at_us.int().unwrap_or(0) > self.host.now_us() - limits::IDEMPOTENCY_US
-                    {
-                        found = hash.text().map(|hash| (hash.to_owned(), seq.int().unwrap_or(0)));
-                    }
-                    Ok(std::ops::ControlFlow::Break(()))
-                },
-            )?;
-            match found {
-                None => Ok(None),
-                Some((hash, _)) if hash != key.hash => Err(Error::new(
-                    Code::IdempotencyMismatch,
-                    "This Idempotency-Key was used with another body within the last 24 hours.",
-                )),
-                Some((_, seq)) => rows::find(sql, seq)?.map(Some).ok_or_else(|| {
-                    Error::new(Code::Conflict, "The message of this Idempotency-Key was deleted.")
-                }),
-            }
+            let Some(seq) = key.replayed(sql, self.host.now_us())? else { return Ok(None) };
+            rows::find(sql, seq)?
+                .map(Some)
+                .ok_or_else(|| Error::new(Code::Conflict, "The message of this Idempotency-Key was deleted."))
         })
     }
 
@@ -278,48 +272,4 @@ fn outcome(thread: &str, verdict: Verdict) -> Value {
             body
         }
     }
-}
-
-/// An `Idempotency-Key` and what it was sent with.
-struct Key {
-    key: String,
-    hash: String,
-}
-
-impl Key {
-    /// Remembers it, and forgets the oldest ones that are past their time.
-    fn insert<S: Sql>(&self, sql: &S, seq: i64, now: i64) -> Result<()> {
-        let cutoff = now - limits::IDEMPOTENCY_US;
-        let mut oldest = None;
-        sql.each("SELECT id, at_us FROM idempotency ORDER BY id LIMIT 1", &[], &mut |cells| {
-            if let [id, at_us] = cells {
-                oldest = id.int().filter(|_| at_us.int().is_some_and(|at| at <= cutoff));
-            }
-            Ok(std::ops::ControlFlow::Break(()))
-        })?;
-        if let Some(oldest) = oldest {
-            sql.run(
-                "DELETE FROM idempotency WHERE id <= ? AND at_us <= ?",
-                &[Param::Int(oldest + 100), Param::Int(cutoff)],
-            )?;
-        }
-        sql.run(
-            "INSERT OR REPLACE INTO idempotency (key, hash, seq, at_us) VALUES (?, ?, ?, ?)",
-            &[Param::Text(&self.key), Param::Text(&self.hash), Param::Int(seq), Param::Int(now)],
-        )
-    }
-}
-
-/// The request's key, bound to its body. `wait` is no part of it: a client may ask again and wait.
-fn idempotency(request: &ThreadRequest) -> Result<Option<Key>> {
-    let Some(key) = &request.idempotency_key else { return Ok(None) };
-    if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES {
-        return Err(Error::field(
-            "Idempotency-Key",
-            format!("`Idempotency-Key` must have 1 to {} bytes.", limits::IDEMPOTENCY_KEY_BYTES),
-        ));
-    }
-    use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(request.body.as_bytes());
-    Ok(Some(Key { key: key.clone(), hash: digest.iter().map(|byte| format!("{byte:02x}")).collect() }))
 }

@@ -5,9 +5,10 @@
 use std::rc::Rc;
 
 use futures_channel::oneshot;
-use futures_util::future::{Either, select};
+use futures_util::future::select;
 use futures_util::pin_mut;
 
+use super::effects::{self, Begun};
 use super::host::{Host, Param, Sql};
 use super::live::{Alarm, Armed};
 use super::state::State;
@@ -27,7 +28,11 @@ impl<H: Host> Thread<H> {
                 self.host.log(&format!("the alarm could not wake the thread: {error}"));
             }
         }
-        self.hold(deadline).await;
+        if let Err(error) = self.hold(deadline).await
+            && error.code != Code::ThreadNotFound
+        {
+            self.host.log(&format!("effects could not be run: {error}"));
+        }
         self.deliver_outbox(self.host.now_us()).await;
         if let Err(error) = self.settle_stored()
             && error.code != Code::ThreadNotFound
@@ -52,17 +57,59 @@ impl<H: Host> Thread<H> {
         }
     }
 
-    /// Waits until the flow ends, at most until `deadline`.
-    async fn hold(&self, deadline: i64) {
-        while self.live.flow.borrow().is_some() {
-            let (send, ended) = oneshot::channel();
-            self.live.flow_ended.borrow_mut().push(send);
-            let late = self.host.sleep_until(deadline);
-            pin_mut!(late);
-            if let Either::Right(_) = select(ended, late).await {
-                return;
+    /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. An effect that is due
+    /// meanwhile, or soon after, is waited for in memory.
+    async fn hold(self: &Rc<Self>, deadline: i64) -> Result<()> {
+        let mut begun = Begun::default();
+        loop {
+            let (send, stirred) = oneshot::channel();
+            self.live.stirred.borrow_mut().push(send);
+            let next = match self.start_effects(&mut begun) {
+                Err(error) if self.live.flow.borrow().is_none() => return Err(error),
+                Err(error) => {
+                    // The flow is joined all the same.
+                    self.host.log(&format!("effects could not be started: {error}"));
+                    None
+                }
+                Ok(next) => next,
+            };
+            let now = self.host.now_us();
+            let running = !self.live.effects.borrow().is_empty();
+            let busy = running || self.live.flow.borrow().is_some();
+            let soon = next.is_some_and(|at| at <= now + limits::EFFECT_SOON_US);
+            let full = self.must_pause_effects(&begun) && !running;
+            if now >= deadline || full || !(busy || soon) {
+                return Ok(());
             }
+            let until = self.host.sleep_until(next.map_or(deadline, |at| at.min(deadline)));
+            pin_mut!(until);
+            let _either = select(stirred, until).await;
         }
+    }
+
+    /// Makes sure that the object wakes at `at` or earlier. What is not known of the alarm may be due earlier still.
+    pub(super) fn arm_at(&self, state: &State, sql: &H::Sql, at: i64, now: i64) -> Result<()> {
+        match self.live.alarm.get() {
+            Alarm::Unknown if at > now => self.rearm(state, sql, now),
+            _ => self.arm(Some(at)),
+        }
+    }
+
+    /// Sets the alarm for what is due next, or removes it. Inside a transition it commits with it.
+    pub(super) fn rearm(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+        let due = due(state, sql, now)?;
+        let known = match self.live.alarm.get() {
+            Alarm::Held => return Ok(()),
+            Alarm::At(at) => Some(at) == due,
+            Alarm::None => due.is_none(),
+            Alarm::Unknown => false,
+        };
+        if known {
+            return Ok(());
+        }
+        self.host.set_alarm(due)?;
+        self.live.alarm.set(due.map_or(Alarm::None, Alarm::At));
+        Ok(())
     }
 
     /// Makes sure that the object wakes at `due` or earlier. Inside a transition it commits with it. A running
@@ -103,8 +150,11 @@ impl Drop for Holding<'_> {
 
 /// The next time at which the thread must be awake; `None` when it has nothing to do.
 pub(super) fn due<S: Sql>(state: &State, sql: &S, now: i64) -> Result<Option<i64>> {
-    if let Some(run) = state.active().filter(|run| run.runnable()) {
-        return Ok(Some(run.resume_us.unwrap_or(now)));
+    let run = state.active().filter(|run| run.runnable()).map(|run| run.resume_us.unwrap_or(now));
+    if run.is_some_and(|at| at <= now) {
+        return Ok(run);
     }
-    rows::integer(sql, "SELECT min(due_us) FROM outbox", &[] as &[Param<'_>])
+    let outbox = rows::integer(sql, "SELECT min(due_us) FROM outbox", &[] as &[Param<'_>])?;
+    let effect = effects::next_due(state, sql)?;
+    Ok([run, outbox, effect].into_iter().flatten().min())
 }

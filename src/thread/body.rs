@@ -52,6 +52,22 @@ impl Body {
         }
     }
 
+    /// A field that must be a whole number.
+    pub(super) fn whole(&mut self, name: &str) -> Result<Option<i64>> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => match value.as_i64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(wrong(name, "a whole number", &value)),
+            },
+        }
+    }
+
+    /// Names of the fields that were not taken.
+    pub(super) fn rest(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// A field that must be a list of strings.
     pub(super) fn strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
         let Some(value) = self.take(name) else { return Ok(None) };

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Thread;
 use super::body::Body;
+use super::effects;
 use super::flow::{Entry, Finished};
 use super::host::{Host, Sibling, Sql};
 use super::live::Verdict;
@@ -21,7 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::spec::message::{Role, ToolStatus};
 
 /// The tables of a thread, dropped when it is deleted.
-const DROP_ALL: [&str; 9] = [
+const DROP_ALL: [&str; 10] = [
     "DROP TABLE messages",
     "DROP TABLE runs",
     "DROP TABLE calls",
@@ -30,6 +31,7 @@ const DROP_ALL: [&str; 9] = [
     "DROP TABLE outbox",
     "DROP TABLE idempotency",
     "DROP TABLE vals",
+    "DROP TABLE effects",
     "DROP TABLE meta",
 ];
 
@@ -74,8 +76,10 @@ impl<H: Host> Thread<H> {
             state.meta.update(sql)?;
             Event::termination(state.active()).insert(sql, now)?;
             self.post_row(state, sql, now)?;
+            effects::cancel_all(state, sql, now)?;
             self.halt(state, sql, Reason::Terminated, now)
         })?;
+        self.abort_effects();
         self.halted(halted)
     }
 

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Thread;
 use super::body::Body;
+use super::effects::Tally;
 use super::host::Host;
 use super::schema;
 use super::state::{Meta, State};
@@ -70,6 +71,9 @@ impl<H: Host> Thread<H> {
             .hint("Set them as Worker variables, or as `env` in the agent's or prompt's definition."));
         }
         let state = State::created(meta);
+        // Of an object that is new all this is known.
+        state.effects.set(Tally::of_none());
+        self.live.alarm.is_none();
         self.transaction(|sql| {
             schema::migrate(sql, 0)?;
             state.meta.insert(sql)?;
@@ -108,11 +112,8 @@ impl<H: Host> Thread<H> {
     pub(super) async fn deliver_now(self: &Rc<Self>) {
         let now = self.host.now_us();
         self.deliver_outbox(now + super::outbox::INLINE_US).await;
-        let disarmed = self.read(|state, sql| {
-            let due = super::alarm::due(state, sql, now)?;
-            if due.is_none() { self.arm(None) } else { Ok(()) }
-        });
-        if let Err(error) = disarmed {
+        let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
+        if let Err(error) = rearmed {
             self.host.log(&format!("the alarm could not be taken back: {error}"));
         }
     }

@@ -20,6 +20,12 @@ impl<H: Host> Thread<H> {
             .or_else(|| definitions.prompt.env.get(name).cloned())
     }
 
+    /// A value for what runs apart from any prompt: an effect.
+    pub(super) fn agent_env(&self, agent: &str, name: &str) -> Option<String> {
+        let of_agent = || self.catalog.agents.get(agent).and_then(|agent| agent.env.get(name).cloned());
+        self.deployment(name).or_else(of_agent)
+    }
+
     /// A value for a call of a tool; the prompt's entry of it has the first word.
     pub(super) fn tool_env(
         &self,

@@ -113,9 +113,7 @@ impl<H: Host> Thread<H> {
 
     fn flow_over(&self) {
         self.live.partial.borrow_mut().take();
-        for waiting in self.live.flow_ended.borrow_mut().drain(..) {
-            let _nobody_waits = waiting.send(());
-        }
+        self.live.stir();
     }
 
     async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
@@ -159,7 +157,7 @@ impl<H: Host> Thread<H> {
             if entered != Entered::Scheduled {
                 Event::recovery(run).insert(sql, now)?;
             }
-            self.arm(Some(resume))?;
+            self.arm_at(state, sql, resume, now)?;
             Ok(entered)
         })?;
         match entered {
@@ -201,7 +199,7 @@ impl<H: Host> Thread<H> {
         Ok(true)
     }
 
-    fn outgoing_limit(&self) -> u32 {
+    pub(super) fn outgoing_limit(&self) -> u32 {
         let configured = self.host.var("BOBBIN_OUTGOING_PER_EVENT").and_then(|text| text.parse().ok());
         configured.unwrap_or(limits::OUTGOING_PER_EVENT)
     }

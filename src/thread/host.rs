@@ -140,6 +140,39 @@ pub struct NativeCall {
     pub state: ThreadState,
 }
 
+/// What a native effect is given (spec §10). Each attempt at the same occurrence is given the same key.
+#[derive(Clone)]
+pub struct EffectCall {
+    /// The registered name.
+    pub native: String,
+    /// The definition's name.
+    pub name: String,
+    /// Validated arguments; an object.
+    pub args: Value,
+    /// The thread.
+    pub thread_id: String,
+    /// The agent that the thread runs.
+    pub agent_id: String,
+    /// Public id of the effect.
+    pub effect_id: String,
+    /// `<thread>/e<number>`, for one that repeats with the number of the occurrence.
+    pub idempotency_key: String,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// When it was to run, microseconds since 1970.
+    pub scheduled_us: i64,
+    /// Microseconds since 1970.
+    pub now_us: i64,
+    /// Random bytes of this attempt.
+    pub random: [u8; 16],
+    /// Values of declared variables, by name.
+    pub env: Map<String, Value>,
+    /// Waits so many microseconds.
+    pub sleep: Sleep,
+    /// The thread. Messages that this attempt adds say so in `metadata.scheduledEffect`.
+    pub state: ThreadState,
+}
+
 /// A way to wait, in microseconds from now.
 pub type Sleep = Rc<dyn Fn(i64) -> LocalBoxFuture<'static, ()>>;
 
@@ -180,6 +213,9 @@ pub trait Host: 'static {
 
     /// Runs a native tool. An unknown name is an error result.
     fn native(&self, call: NativeCall) -> impl Future<Output = ToolResult> + 'static;
+
+    /// Runs a native effect. An unknown name is an error; the text is for whoever reads the thread's effects.
+    fn effect(&self, call: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static;
 
     /// Calls another object with a JSON text and gets one back.
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static;

@@ -2,6 +2,7 @@
 //! another object.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
@@ -16,8 +17,10 @@ use crate::models::{ChatMessage, Kept};
 pub(super) struct Live {
     pub(super) flow: RefCell<Option<Flow>>,
     pub(super) flows: Cell<u64>,
-    /// Told when the flow ends, however it does.
-    pub(super) flow_ended: RefCell<Vec<oneshot::Sender<()>>>,
+    /// Told when the alarm's handler should look again.
+    pub(super) stirred: RefCell<Vec<oneshot::Sender<()>>>,
+    /// Attempts at effects that are under way.
+    pub(super) effects: RefCell<BTreeMap<i64, AbortHandle>>,
     pub(super) waiters: RefCell<Vec<Waiter>>,
     pub(super) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.
@@ -32,6 +35,15 @@ pub(super) struct Live {
     pub(super) offers: RefCell<Option<Offers>>,
     /// The system message of the last request.
     pub(super) system: RefCell<Option<Kept<ChatMessage>>>,
+}
+
+impl Live {
+    /// Makes the alarm's handler look again: the flow or an effect has ended, or an effect was scheduled.
+    pub(super) fn stir(&self) {
+        for waiting in self.stirred.borrow_mut().drain(..) {
+            let _nobody_waits = waiting.send(());
+        }
+    }
 }
 
 /// The flow that drives the active run.
@@ -96,6 +108,13 @@ impl Armed {
 
     pub(super) fn set(&self, alarm: Alarm) {
         self.0.set(alarm);
+    }
+
+    /// None is set, if nothing is known.
+    pub(super) fn is_none(&self) {
+        if self.0.get() == Alarm::Unknown {
+            self.0.set(Alarm::None);
+        }
     }
 
     /// What was set may be gone. A running handler is still running.

@@ -172,6 +172,12 @@ impl Event {
         }
     }
 
+    /// An effect, or one occurrence of it, was given up.
+    pub(super) fn effect_failure(id: &str, name: &str, attempts: u32, error: &str) -> Event {
+        let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": error });
+        Event { kind: "effect_failure", run: None, reply: None, data }
+    }
+
     /// A user stopped the thread.
     pub(super) fn stop(run: Option<&Run>) -> Event {
         Event { kind: "stop", run: run.map(|run| run.id), reply: None, data: json!({}) }

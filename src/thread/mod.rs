@@ -10,7 +10,8 @@
 //!   when a turn ends.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `thread_state`: the thread for the code that works in it. `values`: what tools and clients remember in the thread.
-//! * `accept`: posts. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
+//!   `effects`: what it does later.
+//! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
 //!   messages and the thread. `read`: everything that only reads. `log`: what happened, durably.
 //! * `listen` and `frame`: streams. `outbox`: what the directory is told.
 //! * `state`, `rows`, `run`, `schema`: storage. `host`: the door to the outside.
@@ -22,11 +23,13 @@ mod context;
 mod control;
 mod create;
 mod edit;
+mod effects;
 mod env;
 mod flow;
 pub mod frame;
 pub mod host;
 mod http_tool;
+mod idempotency;
 mod listen;
 mod live;
 mod log;
@@ -45,8 +48,9 @@ mod tool_call;
 mod values;
 mod window;
 
+pub use effects::{NewEffect, Repetition};
 pub use frame::{Filter, Frame};
-pub use host::{Cell, Host, NativeCall, Param, Sibling, Sleep, Sql};
+pub use host::{Cell, EffectCall, Host, NativeCall, Param, Sibling, Sleep, Sql};
 pub use thread_state::{Identity, NewMessage, ThreadState};
 
 use std::cell::RefCell;
@@ -56,6 +60,7 @@ use crate::access::{Action, ThreadRef};
 use crate::api::{Reply, ThreadRequest, ThreadRoute};
 use crate::error::{Code, Error, Result};
 use crate::spec::Catalog;
+use effects::By;
 use live::Live;
 use state::State;
 
@@ -114,6 +119,11 @@ impl<H: Host> Thread<H> {
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),
             ThreadRoute::DeleteValue => self.delete_value(&request.query),
+            ThreadRoute::ListEffects => self.list_effects(&request.query),
+            ThreadRoute::PostEffect => self.post_effect(&request),
+            ThreadRoute::GetEffect(id) => self.get_effect(id),
+            ThreadRoute::RunEffect(id) => self.run_effect_now(id),
+            ThreadRoute::CancelEffect(id) => self.cancel_effect(id, By::User),
         }
     }
 
@@ -126,7 +136,9 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::ListLogs
             | ThreadRoute::GetLog(_)
             | ThreadRoute::Diagnostics
-            | ThreadRoute::GetValues => Action::ReadThread,
+            | ThreadRoute::GetValues
+            | ThreadRoute::ListEffects
+            | ThreadRoute::GetEffect(_) => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
             ThreadRoute::PostMessage => Action::Send,
             ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
@@ -137,7 +149,10 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::DeleteMessage(_)
             | ThreadRoute::Terminate
             | ThreadRoute::PostValue
-            | ThreadRoute::DeleteValue => Action::Manage,
+            | ThreadRoute::DeleteValue
+            | ThreadRoute::PostEffect
+            | ThreadRoute::RunEffect(_)
+            | ThreadRoute::CancelEffect(_) => Action::Manage,
         };
         self.read(|state, _| {
             let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };

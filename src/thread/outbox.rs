@@ -82,7 +82,7 @@ impl<H: Host> Thread<H> {
                 Param::Int(due),
             ],
         )?;
-        self.arm(Some(due))
+        self.arm_at(state, sql, due, self.host.now_us())
     }
 
     /// Tells the directory that a run began, unless it ends at once: then its end says everything. Nobody waits for it,

@@ -10,7 +10,7 @@ use super::host::{Cell, Host, Param, Sql};
 use super::live::Alarm;
 use super::rows::{self, Row, columns, message_id, message_seq, not_found};
 use super::state::State;
-use super::{alarm, schema};
+use super::{alarm, effects, schema};
 use crate::api::{Query, Reply, agents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -190,6 +190,9 @@ impl<H: Host> Thread<H> {
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
+            if let Some(at) = effects::next_due(state, sql)? {
+                due.push(json!({ "what": "effect", "at": at }));
+            }
             let handler_running = self.live.alarm.get() == Alarm::Held;
             let body = json!({
                 "threadId": state.meta.thread_id,
@@ -197,6 +200,9 @@ impl<H: Host> Thread<H> {
                 "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
                 "run": state.run.as_ref().map(super::run::Run::to_json),
                 "queue": { "waiting": state.queued },
+                "effects": {
+                    "next": effects::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
+                },
                 "waitingReceipts": [],
                 "alarm": { "at": alarm_at, "handlerRunning": handler_running, "due": alarm::due(state, sql, now)? },
                 "due": due,

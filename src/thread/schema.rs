@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
 /// One list of statements per version; version n is the n-th list.
-const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES];
+const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS];
 
 const FIRST: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -50,6 +50,17 @@ const FIRST: &[&str] = &[
 /// The values of the thread (spec §18): JSON text by key.
 const VALUES: &[&str] = &["CREATE TABLE vals (
     key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_us INTEGER NOT NULL) WITHOUT ROWID"];
+
+/// Effects (spec §10). `open`: 0 has ended, 1 waits, 2 is under way; with `at_us` it orders what is due next and what
+/// is to be forgotten first.
+const EFFECTS: &[&str] = &[
+    "CREATE TABLE effects (
+        id INTEGER PRIMARY KEY, open INTEGER NOT NULL, status TEXT NOT NULL, at_us INTEGER NOT NULL,
+        name TEXT NOT NULL, args TEXT NOT NULL, repeats TEXT, scheduled_us INTEGER NOT NULL,
+        created_us INTEGER NOT NULL, occurrence INTEGER NOT NULL, attempts INTEGER NOT NULL, error TEXT,
+        of_effect INTEGER, replay_of INTEGER)",
+    "CREATE INDEX effects_at ON effects (open, at_us)",
+];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

@@ -1,10 +1,12 @@
 //! What a thread remembers between two events: a cache over its tables that may be dropped at any moment, and is
 //! dropped whenever a transaction rolls back.
 
+use std::cell::Cell as Known;
 use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
 
+use super::effects::Tally;
 use super::host::{Cell, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
@@ -167,6 +169,8 @@ pub(crate) struct State {
     pub(crate) visible: Option<i64>,
     /// Values, once they were counted.
     pub(crate) values: Option<u32>,
+    /// What is known of effects.
+    pub(crate) effects: Known<Tally>,
 }
 
 impl State {
@@ -222,6 +226,7 @@ impl State {
             window: None,
             visible: None,
             values: None,
+            effects: Known::default(),
         }
     }
 

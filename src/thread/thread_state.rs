@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Thread;
 use super::accept::Input;
+use super::effects::{self, NewEffect};
 use super::host::Host;
 use crate::api::Query;
 use crate::error::{Error, Result};
@@ -107,12 +108,21 @@ impl ThreadState {
     /// Queues a message: the run that is under way takes it in before its next model call; without one it starts a run.
     /// Its id.
     pub fn queue_message(&self, message: NewMessage) -> Result<String> {
-        self.0.add_message(message, Wakes::Yes)
+        self.0.add_message(message, Wakes::Yes, None)
+    }
+
+    /// The same, once for a key within a day: code that may run again for the same work gives the key of that work.
+    /// The id of the message, also when it was queued before.
+    ///
+    /// # Errors
+    /// `idempotency_mismatch` when the key came with another text; `conflict` when the message was deleted.
+    pub fn queue_message_once(&self, message: NewMessage, key: &str) -> Result<String> {
+        self.0.add_message(message, Wakes::Yes, Some(key))
     }
 
     /// Stores a message that starts nothing (spec §35.16). Its id.
     pub fn inject_message(&self, message: NewMessage) -> Result<String> {
-        self.0.add_message(message, Wakes::No)
+        self.0.add_message(message, Wakes::No, None)
     }
 
     /// A page of messages: the query and the answer of `GET …/messages` (spec §14.3).
@@ -136,6 +146,24 @@ impl ThreadState {
     /// Deletes a message; a reply with the results of its calls. Whether there was one.
     pub fn delete_message(&self, id: &str) -> Result<bool> {
         self.0.delete_message(id)
+    }
+
+    /// Schedules an effect (spec §10.3), whose arguments are checked now and kept. Its id.
+    ///
+    /// # Errors
+    /// `invalid_field` for an unknown name or arguments that do not fit.
+    pub fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
+        self.0.schedule_effect(effect)
+    }
+
+    /// Effects that are still to run, the next one first, of one name or of all: as `GET …/effects` shows them.
+    pub fn get_scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
+        self.0.scheduled_effects(name)
+    }
+
+    /// Cancels an effect; whether it was still to run.
+    pub fn remove_scheduled_effect(&self, id: &str) -> Result<bool> {
+        self.0.remove_effect(id)
     }
 
     /// Ends the run and refuses all further work (spec §30); the thread stays readable. A tool that calls this has no
@@ -164,20 +192,27 @@ trait Door {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
-    fn add_message(&self, message: NewMessage, wakes: Wakes) -> Result<String>;
+    fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String>;
     fn messages(&self, query: &Query) -> Result<Value>;
     fn message(&self, id: &str) -> Result<Option<Value>>;
     fn update_message(&self, id: &str, content: &str) -> Result<()>;
     fn delete_message(&self, id: &str) -> Result<bool>;
+    fn schedule_effect(&self, effect: NewEffect) -> Result<String>;
+    fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>>;
+    fn remove_effect(&self, id: &str) -> Result<bool>;
     fn terminate(&self) -> Result<()>;
     fn emit(&self, event: &str, data: Value);
 }
 
-struct Open<H: Host>(Rc<Thread<H>>);
+struct Open<H: Host> {
+    thread: Rc<Thread<H>>,
+    /// The effect that works here, `{id, name}`: its messages name it (spec §10.4).
+    effect: Option<Value>,
+}
 
 impl<H: Host> Door for Open<H> {
     fn identity(&self) -> Result<Identity> {
-        self.0.read(|state, _| {
+        self.thread.read(|state, _| {
             let meta = &state.meta;
             Ok(Identity {
                 thread_id: meta.thread_id.clone(),
@@ -190,39 +225,54 @@ impl<H: Host> Door for Open<H> {
     }
 
     fn value(&self, key: &str) -> Result<Option<Value>> {
-        self.0.value(key)
+        self.thread.value(key)
     }
 
     fn set_value(&self, key: &str, value: &Value) -> Result<()> {
-        self.0.set_value(key, value)
+        self.thread.set_value(key, value)
     }
 
-    fn add_message(&self, message: NewMessage, wakes: Wakes) -> Result<String> {
-        self.0.add_message(Input::of(message, wakes)?)
+    fn add_message(&self, mut message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
+        if let Some(effect) = &self.effect {
+            message.metadata.insert("scheduledEffect".into(), effect.clone());
+        }
+        self.thread.add_message(Input::of(message, wakes)?, key)
     }
 
     fn messages(&self, query: &Query) -> Result<Value> {
-        self.0.messages(query)
+        self.thread.messages(query)
     }
 
     fn message(&self, id: &str) -> Result<Option<Value>> {
-        found(self.0.message(id))
+        found(self.thread.message(id))
     }
 
     fn update_message(&self, id: &str, content: &str) -> Result<()> {
-        self.0.update_message(id, content.to_owned())
+        self.thread.update_message(id, content.to_owned())
     }
 
     fn delete_message(&self, id: &str) -> Result<bool> {
-        found(self.0.remove_message(id)).map(|gone| gone.is_some())
+        found(self.thread.remove_message(id)).map(|gone| gone.is_some())
+    }
+
+    fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
+        self.thread.schedule_effect(effect)
+    }
+
+    fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
+        self.thread.scheduled_effects(name)
+    }
+
+    fn remove_effect(&self, id: &str) -> Result<bool> {
+        effects::remove(&self.thread, id)
     }
 
     fn terminate(&self) -> Result<()> {
-        self.0.terminate_now()
+        self.thread.terminate_now()
     }
 
     fn emit(&self, event: &str, data: Value) {
-        self.0.emit(event, data);
+        self.thread.emit(event, data);
     }
 }
 
@@ -237,6 +287,11 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
 impl<H: Host> Thread<H> {
     /// The thread for the code that works in it.
     pub fn thread_state(self: &Rc<Self>) -> ThreadState {
-        ThreadState(Rc::new(Open(self.clone())))
+        ThreadState(Rc::new(Open { thread: self.clone(), effect: None }))
+    }
+
+    /// The thread for an effect, `{id, name}`.
+    pub(super) fn state_for(self: &Rc<Self>, effect: Value) -> ThreadState {
+        ThreadState(Rc::new(Open { thread: self.clone(), effect: Some(effect) }))
     }
 }

@@ -190,7 +190,7 @@ impl<H: Host> Thread<H> {
         }
     }
 
-    fn sleep(self: &Rc<Self>) -> super::host::Sleep {
+    pub(super) fn sleep(self: &Rc<Self>) -> super::host::Sleep {
         let thread = self.clone();
         Rc::new(move |us| {
             let until = thread.host.now_us() + us.max(0);

@@ -13,6 +13,7 @@
 mod arithmetic;
 mod dice;
 mod memory;
+mod reminder;
 mod text;
 mod time;
 mod units;
@@ -34,6 +35,7 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("convert_units", |call| now(units::convert_units(&call.args))),
     ("current_time", |call| now(time::current_time(&call.args, call.now_us))),
     ("recall", |call| now(memory::recall(&call))),
+    ("remind_me", |call| now(reminder::remind_me(&call))),
     ("remember", |call| now(memory::remember(&call))),
     ("roll_dice", |call| now(dice::roll_dice(&call.args, call.random))),
     ("text_statistics", |call| now(text::text_statistics(&call.args))),

@@ -10,7 +10,7 @@ use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::Catalog;
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
-use bobbin::thread::host::{Cell, Host, NativeCall, Param, Sibling, Sql};
+use bobbin::thread::host::{Cell, EffectCall, Host, NativeCall, Param, Sibling, Sql};
 use bobbin::{Code, Error, Result};
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -172,6 +172,10 @@ impl Host for TinyHost {
 
     fn native(&self, _: NativeCall) -> impl Future<Output = ToolResult> + 'static {
         std::future::ready(ToolResult::error("a directory has no tools"))
+    }
+
+    fn effect(&self, _: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static {
+        std::future::ready(Err("a directory has no effects".to_owned()))
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {

@@ -25,6 +25,8 @@ pub struct Terms {
     pub pairs: bool,
     /// Whether texts repeat on purpose.
     pub texts_repeat: bool,
+    /// Attempts at one occurrence of an effect.
+    pub effect_attempts: usize,
     /// Times an idempotent tool may run with one key.
     pub idempotent_runs: usize,
 }
@@ -39,6 +41,7 @@ impl Default for Terms {
             alarm_may_stay: false,
             pairs: true,
             texts_repeat: false,
+            effect_attempts: bobbin::limits::EFFECT_ATTEMPTS as usize,
             idempotent_runs: bobbin::limits::IDEMPOTENT_RUNS as usize,
         }
     }
@@ -231,15 +234,23 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
             broken.push(format!("the idempotency key “{}” does not name the thread", execution.key));
         }
     }
+    let of_effect = |key: &str| key.split_once('/').is_some_and(|(_, rest)| rest.starts_with('e'));
     for ((key, name), times) in &by_key {
+        if of_effect(key) {
+            if *times > terms.effect_attempts {
+                broken.push(format!("the effect {name} was tried {times} times with key {key}"));
+            }
+            continue;
+        }
         let most = if idempotent(name) { terms.idempotent_runs } else { 1 };
         if *times > most {
             broken.push(format!("{} ran {times} times with key {key}", name.trim_start_matches(TOOL_URL)));
         }
     }
     let calls: usize = history.messages.iter().map(|message| History::calls(message).len()).sum();
-    if terms.pairs && by_key.len() > calls {
-        broken.push(format!("{} executions by key for {calls} stored calls", by_key.len()));
+    let by_tools = by_key.keys().filter(|(key, _)| !of_effect(key)).count();
+    if terms.pairs && by_tools > calls {
+        broken.push(format!("{by_tools} executions by key for {calls} stored calls"));
     }
 }
 

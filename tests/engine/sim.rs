@@ -314,11 +314,21 @@ impl Sim {
     }
 }
 
-/// Holds after every await of the process (docs/durability.md): runnable work has an alarm that is due, or its handler runs.
+/// Holds after every await of the process (docs/durability.md): what is due, and what is runnable, has an alarm in
+/// time, or its handler runs.
 fn watch(world: &World) {
-    let tables: Vec<i64> = world.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'");
-    if tables != [1] {
+    let tables: Vec<i64> =
+        world.database.ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('runs', 'effects')");
+    if tables != [2] {
         return;
+    }
+    let effects: Vec<Option<i64>> = world.database.ask("SELECT min(at_us) FROM effects WHERE open > 0");
+    if let Some(due_us) = effects.first().copied().flatten() {
+        let alarm = world.alarm.get();
+        let in_time = alarm.due_us.is_some_and(|at| at <= due_us.max(world.now_us()));
+        if !alarm.running && !alarm.retrying() && !in_time {
+            world.fail(format!("an effect is due at {due_us}, and the alarm is {alarm:?}"));
+        }
     }
     let runnable: Vec<Option<i64>> = world.database.ask(
         "SELECT coalesce(resume_us, 0) FROM runs WHERE id = (SELECT max(id) FROM runs) \

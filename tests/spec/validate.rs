@@ -1,8 +1,12 @@
 //! What is said about a catalog, all at once.
 
 use bobbin::spec::Catalog;
-use bobbin::spec::validate::{Kind, Severity, Sources, nearest, validate};
+use bobbin::spec::validate::{Kind, Natives, Severity, Sources, nearest, validate};
 use serde_json::{Value, json};
+
+fn natives() -> Natives {
+    Natives { tools: vec!["clock"], effects: vec!["bell"] }
+}
 
 /// A catalog with nothing wrong in it.
 fn fine() -> Value {
@@ -24,6 +28,10 @@ fn fine() -> Value {
             },
         },
         "agents": { "helper": { "sideA": { "prompt": "helper" } } },
+        "effects": { "ring": {
+            "description": "d", "args": { "type": "object", "properties": { "times": { "type": "integer" } } },
+            "run": { "native": "bell" }, "attempts": 3,
+        } },
     })
 }
 
@@ -35,7 +43,7 @@ fn complaints(changes: &[(&str, Value)]) -> Vec<String> {
         catalog.pointer_mut(parent).unwrap_or_else(|| panic!("{parent}"))[key] = value.clone();
     }
     let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
-    validate(&catalog, &Sources::default(), &["clock"]).iter().map(ToString::to_string).collect()
+    validate(&catalog, &Sources::default(), &natives()).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -241,6 +249,23 @@ fn each_mistake_is_named_with_file_and_field() {
             json!({ "description": "d", "run": { "native": "clock" } }),
             "tools/a b: error in name: the name \"a b\" may hold only letters, digits, _ and -",
         ),
+        // Effects.
+        ("/effects/ring/attempts", json!(0), "effects/ring: error in attempts: must be from 1 to 20"),
+        (
+            "/effects/ring/run",
+            json!({ "native": "clock" }),
+            "effects/ring: warning in run.native: this build has no native \"clock\"; there are bell",
+        ),
+        (
+            "/effects/ring/args/properties/times/type",
+            json!("int"),
+            "effects/ring: error in args.properties.times.type: `int` is no type",
+        ),
+        (
+            "/effects/ring/run",
+            json!({ "http": { "url": "a.example" } }),
+            "effects/ring: error in run.http.url: `a.example` should start with `https://`",
+        ),
         // Agents.
         (
             "/agents/helper/type",
@@ -381,8 +406,8 @@ fn a_definition_that_could_not_be_read_is_not_complained_about_again() {
         sources.insert(Kind::Prompt, "persona", "prompts/persona.json").as_deref(),
         Some("prompts/persona.md")
     );
-    assert_eq!(validate(&catalog, &sources, &["clock"]), []);
-    let found = validate(&catalog, &Sources::default(), &["clock"]);
+    assert_eq!(validate(&catalog, &sources, &natives()), []);
+    let found = validate(&catalog, &Sources::default(), &natives());
     assert_eq!((found.len(), found[0].severity), (1, Severity::Error));
 }
 

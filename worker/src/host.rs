@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bobbin::http::{FetchError, Request, Response};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
-use bobbin::thread::host::{Host, NativeCall, Sibling};
+use bobbin::thread::host::{EffectCall, Host, NativeCall, Sibling};
 use bobbin::{Error, Result};
 use futures_util::FutureExt;
 use wasm_bindgen::prelude::*;
@@ -103,6 +103,10 @@ impl Host for ObjectHost {
 
     fn native(&self, call: NativeCall) -> impl Future<Output = ToolResult> + 'static {
         bobbin::tools::run(call)
+    }
+
+    fn effect(&self, call: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static {
+        bobbin::effects::run(call)
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {

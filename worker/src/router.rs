@@ -153,6 +153,8 @@ impl Incoming<'_> {
                 | ThreadRoute::GetLog(_)
                 | ThreadRoute::Diagnostics
                 | ThreadRoute::GetValues
+                | ThreadRoute::ListEffects
+                | ThreadRoute::GetEffect(_)
         );
         let idempotency_key = if reads { None } else { self.head.idempotency_key.clone() };
         let request = ThreadRequest {

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use bobbin::spec::Catalog;
-use bobbin::spec::validate::{Complaint, Kind, Severity, Sources, validate};
+use bobbin::spec::validate::{Complaint, Kind, Natives, Severity, Sources, validate};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,7 +27,7 @@ use settings::Diagnostics;
 /// Compiles `agents` into the file `out`. Complaints go to stderr; an error among them, or a warning where `strict`
 /// or the folder's settings make them count, is an error and leaves `out` as it was.
 pub(crate) fn run(agents: &Path, out: &Path, strict: bool) -> Result<()> {
-    let compiled = compile(agents, &bobbin::tools::names())?;
+    let compiled = compile(agents, &Natives::registered())?;
     eprint!("{}", report(agents, &compiled.complaints));
     let count =
         |severity| compiled.complaints.iter().filter(|complaint| complaint.severity == severity).count();
@@ -50,7 +50,7 @@ struct Compiled {
     diagnostics: Diagnostics,
 }
 
-fn compile(agents: &Path, natives: &[&str]) -> Result<Compiled> {
+fn compile(agents: &Path, natives: &Natives) -> Result<Compiled> {
     let mut reading = Reading::default();
     let folder = folder::read(agents)?;
     reading.complaints.extend(folder.complaints);
@@ -115,6 +115,14 @@ impl Reading {
             }
             Kind::Agent => {
                 self.definition(file, value, |catalog| &mut catalog.agents, |agent, name| agent.name = name)
+            }
+            Kind::Effect => {
+                self.definition(
+                    file,
+                    value,
+                    |catalog| &mut catalog.effects,
+                    |effect, name| effect.name = name,
+                );
             }
         }
     }

@@ -55,6 +55,14 @@ pub fn validate(schema: &Value, value: &Value) -> Vec<Problem> {
     check.problems
 }
 
+/// The same for arguments: of something that declares none, any object is taken.
+pub(super) fn problems(schema: Option<&Value>, args: &Value) -> Vec<Problem> {
+    match schema {
+        Some(schema) => validate(schema, args),
+        None => validate(&serde_json::json!({ "type": "object" }), args),
+    }
+}
+
 /// Where in a value the validation is; put into words only when something is wrong there.
 enum Path<'a> {
     Root,

@@ -4,6 +4,7 @@
 //! together. A catalog with errors is not served.
 
 mod agents;
+mod effects;
 mod models;
 mod names;
 mod prompts;
@@ -65,11 +66,13 @@ pub enum Kind {
     Tool,
     /// An agent.
     Agent,
+    /// An effect.
+    Effect,
 }
 
 impl Kind {
     /// All of them, in the order in which they build on each other.
-    pub const ALL: [Kind; 4] = [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent];
+    pub const ALL: [Kind; 5] = [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect];
 
     /// The folder of its files.
     pub const fn folder(self) -> &'static str {
@@ -78,6 +81,7 @@ impl Kind {
             Kind::Prompt => "prompts",
             Kind::Tool => "tools",
             Kind::Agent => "agents",
+            Kind::Effect => "effects",
         }
     }
 
@@ -88,6 +92,7 @@ impl Kind {
             Kind::Prompt => "prompt",
             Kind::Tool => "tool",
             Kind::Agent => "agent",
+            Kind::Effect => "effect",
         }
     }
 }
@@ -120,13 +125,30 @@ impl Sources {
     }
 }
 
-/// Everything that is wrong with a catalog, by file. `natives` are the names that the Worker registers.
-pub fn validate(catalog: &Catalog, sources: &Sources, natives: &[&str]) -> Vec<Complaint> {
+/// The names that the Worker registers for `run.native`.
+#[derive(Clone, Debug, Default)]
+pub struct Natives {
+    /// Of tools.
+    pub tools: Vec<&'static str>,
+    /// Of effects.
+    pub effects: Vec<&'static str>,
+}
+
+impl Natives {
+    /// Those of this build.
+    pub fn registered() -> Natives {
+        Natives { tools: crate::tools::names(), effects: crate::effects::names() }
+    }
+}
+
+/// Everything that is wrong with a catalog, by file.
+pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<Complaint> {
     let mut check = Check { catalog, sources, natives, complaints: Vec::new() };
     check.models();
     check.prompts();
     check.tools();
     check.agents();
+    check.effects();
     check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
     check.complaints
 }
@@ -141,7 +163,7 @@ struct Place<'a> {
 struct Check<'a> {
     catalog: &'a Catalog,
     sources: &'a Sources,
-    natives: &'a [&'a str],
+    natives: &'a Natives,
     complaints: Vec<Complaint>,
 }
 
@@ -172,6 +194,7 @@ impl Check<'_> {
             Kind::Prompt => keys(&self.catalog.prompts),
             Kind::Tool => keys(&self.catalog.tools),
             Kind::Agent => keys(&self.catalog.agents),
+            Kind::Effect => keys(&self.catalog.effects),
         }
     }
 

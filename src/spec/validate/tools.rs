@@ -31,14 +31,19 @@ impl Check<'_> {
             if let Some(args) = &tool.args {
                 self.schema(at, "args", args);
             }
-            match &tool.run {
-                Run::Native(native) => self.native(at, native),
-                Run::Http(http) => self.http(at, http),
-            }
-            if tool.timeout_ms.is_some_and(|ms| ms == 0 || ms > HTTP_TOOL_MAX_MS) {
-                self.error(at, "timeoutMs", format!("must be from 1 to {HTTP_TOOL_MAX_MS} (ten minutes)"));
-            }
+            self.run(at, &tool.run, &self.natives.tools, tool.timeout_ms);
             self.variables(at, &tool.variables);
+        }
+    }
+
+    /// What runs, with the natives that it may name.
+    pub(super) fn run(&mut self, at: Place<'_>, run: &Run, natives: &[&str], timeout_ms: Option<u64>) {
+        match run {
+            Run::Native(native) => self.native(at, native, natives),
+            Run::Http(http) => self.http(at, http),
+        }
+        if timeout_ms.is_some_and(|ms| ms == 0 || ms > HTTP_TOOL_MAX_MS) {
+            self.error(at, "timeoutMs", format!("must be from 1 to {HTTP_TOOL_MAX_MS} (ten minutes)"));
         }
     }
 
@@ -51,9 +56,9 @@ impl Check<'_> {
     }
 
     /// A crate that embeds the Worker may register natives of its own, so an unknown one is no error here.
-    fn native(&mut self, at: Place<'_>, native: &str) {
-        if !self.natives.contains(&native) {
-            let hint = hint(native, self.natives);
+    fn native(&mut self, at: Place<'_>, native: &str, natives: &[&str]) {
+        if !natives.contains(&native) {
+            let hint = hint(native, natives);
             self.warning(at, "run.native", format!("this build has no native \"{native}\"{hint}"));
         }
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bobbin::http::Request;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{NativeCall, Sibling};
+use bobbin::thread::{EffectCall, NativeCall, Sibling};
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -81,6 +81,7 @@ pub struct Execution {
 
 type ModelScript = Rc<dyn Fn(&ModelRequest) -> Answer>;
 type NativeScript = Rc<dyn Fn(&NativeCall, usize) -> Native>;
+type EffectScript = Rc<dyn Fn(&EffectCall, usize) -> Native>;
 type SiblingScript = Rc<dyn Fn(&str) -> Result<String, bobbin::Error>>;
 type HttpScript = Rc<dyn Fn(&Request, usize) -> Answer>;
 
@@ -89,12 +90,15 @@ type HttpScript = Rc<dyn Fn(&Request, usize) -> Answer>;
 pub struct Outside {
     model: RefCell<Option<ModelScript>>,
     natives: RefCell<BTreeMap<String, NativeScript>>,
+    effects: RefCell<BTreeMap<String, EffectScript>>,
     servers: RefCell<BTreeMap<String, HttpScript>>,
     sibling: RefCell<Option<SiblingScript>>,
     /// Requests to models.
     pub requests: RefCell<Vec<ModelRequest>>,
     /// Executions of native and http tools, in order.
     pub executions: RefCell<Vec<Execution>>,
+    /// How late each attempt at a native effect began, in microseconds.
+    pub lateness: RefCell<Vec<i64>>,
     /// Calls to other objects.
     pub siblings: RefCell<Vec<(Sibling, Value)>>,
 }
@@ -115,6 +119,11 @@ impl Outside {
         self.natives.borrow_mut().insert(name.into(), Rc::new(script));
     }
 
+    /// Scripts a native effect; the number tells how often it ran before. A result that is an error is a failure.
+    pub fn effect(&self, name: &str, script: impl Fn(&EffectCall, usize) -> Native + 'static) {
+        self.effects.borrow_mut().insert(name.into(), Rc::new(script));
+    }
+
     /// Scripts an http tool by its path below [`TOOL_URL`]; the number tells how often it was called before.
     pub fn server(&self, path: &str, script: impl Fn(&Request, usize) -> Answer + 'static) {
         self.servers.borrow_mut().insert(format!("{TOOL_URL}{path}"), Rc::new(script));
@@ -130,6 +139,7 @@ impl Outside {
         self.model.borrow_mut().take();
         self.sibling.borrow_mut().take();
         self.natives.borrow_mut().clear();
+        self.effects.borrow_mut().clear();
         self.servers.borrow_mut().clear();
     }
 
@@ -181,6 +191,15 @@ impl Outside {
         let script = self.natives.borrow().get(&call.name).cloned()?;
         let before = self.executions.borrow().iter().filter(|e| e.name == call.name).count();
         let place = self.record(&call.name, &call.idempotency_key, call.args.clone());
+        Some((script(call, before), place))
+    }
+
+    /// A native effect starts. `None`: there is none of that name.
+    pub(super) fn start_effect(&self, call: &EffectCall, now_us: i64) -> Option<(Native, usize)> {
+        let script = self.effects.borrow().get(&call.native).cloned()?;
+        let before = self.executions.borrow().iter().filter(|e| e.name == call.native).count();
+        let place = self.record(&call.native, &call.idempotency_key, call.args.clone());
+        self.lateness.borrow_mut().push(now_us - call.scheduled_us);
         Some((script(call, before), place))
     }
 

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::http::{Body, FetchError, Request, Response};
-use bobbin::spec::message::ToolResult;
-use bobbin::thread::{Cell, Frame, Host, NativeCall, Param, Sibling, Sql};
+use bobbin::spec::message::{ToolResult, ToolStatus};
+use bobbin::thread::{Cell, EffectCall, Frame, Host, NativeCall, Param, Sibling, Sql};
 use bobbin::{Code, Error, Result};
 use bytes::Bytes;
 
@@ -45,6 +45,27 @@ impl SimHost {
 
     fn alive(&self) -> bool {
         self.sql.world.alive(self.sql.life)
+    }
+
+    /// What a scripted native does.
+    async fn perform(&self, native: Native, place: usize, name: &str) -> ToolResult {
+        let world = self.world().clone();
+        match native {
+            Native::Never => std::future::pending().await,
+            Native::Acts(act) => {
+                world.outside.finish(place);
+                self.point(At::NativeDone, name).await;
+                act()
+            }
+            Native::Gives(us, result) => {
+                if us > 0 {
+                    world.pause(us).await;
+                }
+                world.outside.finish(place);
+                self.point(At::NativeDone, name).await;
+                result
+            }
+        }
     }
 
     /// A point in an async call; a process that is gone stays there for ever.
@@ -184,21 +205,24 @@ impl Host for SimHost {
             let Some((native, place)) = world.outside.start(&call) else {
                 return ToolResult::error(format!("There is no native tool \"{}\".", call.name));
             };
-            match native {
-                Native::Never => std::future::pending().await,
-                Native::Acts(act) => {
-                    world.outside.finish(place);
-                    host.point(At::NativeDone, &call.name).await;
-                    act()
-                }
-                Native::Gives(us, result) => {
-                    if us > 0 {
-                        world.pause(us).await;
-                    }
-                    world.outside.finish(place);
-                    host.point(At::NativeDone, &call.name).await;
-                    result
-                }
+            host.perform(native, place, &call.name).await
+        }
+    }
+
+    fn effect(&self, call: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static {
+        let host = self.clone();
+        async move {
+            host.point(At::Native, &call.native).await;
+            gate().await;
+            let world = host.world().clone();
+            let Some((native, place)) = world.outside.start_effect(&call, world.now_us()) else {
+                // Those of the crate itself work in the thread alone.
+                return bobbin::effects::run(call).await;
+            };
+            let result = host.perform(native, place, &call.native).await;
+            match result.status {
+                ToolStatus::Success => Ok(()),
+                ToolStatus::Error => Err(result.text()),
             }
         }
     }

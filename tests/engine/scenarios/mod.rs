@@ -2,6 +2,7 @@
 
 mod budgets;
 mod edits;
+mod effects;
 mod failures;
 mod limits;
 mod models;
@@ -72,5 +73,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(models::all());
     all.extend(streams::all());
     all.extend(values::all());
+    all.extend(effects::all());
     all
 }

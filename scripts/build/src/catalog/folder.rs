@@ -12,7 +12,7 @@ use bobbin::spec::validate::{Complaint, Kind, Severity};
 pub(super) const SETTINGS: &str = "bobbin.json";
 
 /// Folders of definitions that come with a later version.
-const LATER: [&str; 5] = ["hooks", "effects", "api", "providers", "handlers"];
+const LATER: [&str; 4] = ["hooks", "api", "providers", "handlers"];
 
 /// A file that holds a definition.
 pub(super) struct File {

@@ -12,6 +12,10 @@ const PROMPT: (&str, &str) =
     ("prompts/helper.md", "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\n---\n\nYou help.\n");
 const AGENT: (&str, &str) = ("agents/helper.json", r#"{ "sideA": { "prompt": "helper" } }"#);
 
+fn natives() -> Natives {
+    Natives { tools: vec!["clock"], effects: vec!["bell"] }
+}
+
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -23,7 +27,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn compiled(files: &[(&str, &str)]) -> Compiled {
-    compile(folder(files).path(), &["clock"]).unwrap()
+    compile(folder(files).path(), &natives()).unwrap()
 }
 
 fn told(files: &[(&str, &str)]) -> Vec<String> {
@@ -53,6 +57,17 @@ fn a_folder_becomes_a_catalog() {
     assert_eq!(compiled.catalog.prompts["helper"].prompt, PromptText::Text("You help.".into()));
     assert_eq!(compiled.catalog.prompts["helper"].name, "helper");
     assert!(compiled.catalog.prompts.contains_key("voice"), "a name in the file counts more than the file's");
+}
+
+#[test]
+fn effects_are_read_and_checked() {
+    let effect = r#"{ "description": "d", "run": { "native": "bell" }, "attempts": 2 }"#;
+    let compiled = compiled(&[MODEL, PROMPT, AGENT, ("effects/ring.json", effect)]);
+    assert_eq!(compiled.complaints, []);
+    assert_eq!(compiled.catalog.effects["ring"].attempts, Some(2));
+    let wrong = r#"{ "description": "d", "run": { "native": "bell" }, "attempt": 2 }"#;
+    let told = told_of("effects/ring.json", wrong);
+    assert!(told[0].starts_with("effects/ring.json: error in attempt: "), "{told:?}");
 }
 
 #[test]

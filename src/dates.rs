@@ -5,7 +5,7 @@ use crate::limits::{DAY_US, SECOND_US};
 
 /// Which instant of a day a date without time means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edge {
+pub(crate) enum Edge {
     /// Its first.
     Start,
     /// Its last.
@@ -14,7 +14,7 @@ pub(super) enum Edge {
 
 /// Microseconds since 1970 of `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.5Z`, `2026-11-21T10:00:00+01:00`
 /// (no zone means UTC), or a number of 9 to 14 digits: seconds or, from 100,000,000,000 on, milliseconds.
-pub(super) fn instant(field: &str, text: &str, edge: Edge) -> Result<i64> {
+pub(crate) fn instant(field: &str, text: &str, edge: Edge) -> Result<i64> {
     parse(text, edge).ok_or_else(|| {
         Error::field(
             field,

@@ -1,0 +1,344 @@
+//! Running effects: the alarm's handler starts what is due, beside the run if there is one. An attempt is counted before
+//! it is made and may be made more than once, with the same idempotency key; each effect fails for itself.
+
+use std::rc::Rc;
+
+use futures_util::future::abortable;
+use serde_json::{Map, Value, json};
+
+use super::rows::{self, Effect, Status};
+use super::schedule::lines;
+use crate::error::Result;
+use crate::limits;
+use crate::spec::{Run, schema};
+use crate::thread::Thread;
+use crate::thread::host::{EffectCall, Host};
+use crate::thread::log::Event;
+use crate::thread::model_call::Watch;
+use crate::thread::post::{Post, PostError};
+use crate::thread::state::State;
+use crate::thread::tool_call::first_bytes;
+
+/// Requests of effects that one alarm event has sent: the platform limits them.
+#[derive(Debug, Default)]
+pub(in crate::thread) struct Begun(u32);
+
+/// One attempt to be made.
+struct Attempt {
+    id: i64,
+    /// Name of the definition.
+    name: String,
+    args: Value,
+    attempt: u32,
+    scheduled_us: i64,
+    key: String,
+    /// Whether it sends a request.
+    sends: bool,
+}
+
+impl<H: Host> Thread<H> {
+    /// Starts what is due, as far as there is room. When the next effect is due that waits; `None` when there is none,
+    /// or when it is due already and waits for room.
+    pub(in crate::thread) fn start_effects(self: &Rc<Self>, begun: &mut Begun) -> Result<Option<i64>> {
+        let now = self.host.now_us();
+        let none = self.read(|state, sql| Ok(rows::next_due(state, sql)?.is_none()))?;
+        if none {
+            return Ok(None);
+        }
+        let (processing, mut next) = self.read(|_, sql| rows::outlook(sql))?;
+        let running = self.live.effects.borrow().len();
+        let due = next.is_some_and(|at| at <= now);
+        if processing > running || (due && self.room(begun) > 0) {
+            let room = self.room(begun);
+            let (attempts, over) = self.transition(|state, sql| self.take(state, sql, room, now))?;
+            for effect in over {
+                self.announce_effect(&effect)?;
+            }
+            for attempt in attempts {
+                begun.0 += u32::from(attempt.sends);
+                self.start_attempt(attempt);
+            }
+            (_, next) = self.read(|_, sql| rows::outlook(sql))?;
+        }
+        Ok(next.filter(|at| *at > now || self.room(begun) > 0))
+    }
+
+    /// How many more may be started now.
+    fn room(&self, begun: &Begun) -> usize {
+        let left = self.outgoing_limit().saturating_sub(begun.0) as usize;
+        limits::EFFECTS_AT_ONCE.saturating_sub(self.live.effects.borrow().len()).min(left)
+    }
+
+    /// Whether this event has sent as much as it may; the others go on in a fresh one.
+    pub(in crate::thread) fn must_pause_effects(&self, begun: &Begun) -> bool {
+        begun.0 >= self.outgoing_limit()
+    }
+
+    /// Counts the attempts that are made now, and gives up what cannot be run. Attempts that were lost with their
+    /// process, or by a panic, have failed. Gives the attempts, and the effects that changed without one.
+    fn take(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        room: usize,
+        now: i64,
+    ) -> Result<(Vec<Attempt>, Vec<Effect>)> {
+        let (mut attempts, mut over) = (Vec::new(), Vec::new());
+        for effect in rows::processing(sql)? {
+            if !self.live.effects.borrow().contains_key(&effect.id) {
+                let error = "The process was lost in the middle of it.".to_owned();
+                over.push(self.failed(state, sql, effect, error, now)?);
+            }
+        }
+        for mut effect in rows::due(sql, now, room)? {
+            match self.ready(state, &effect) {
+                Err(error) => over.push(self.end(state, sql, effect, Status::Failed, Some(error), now)?),
+                Ok((args, sends)) => {
+                    effect.status = Status::Processing;
+                    effect.attempts += 1;
+                    effect.update(sql)?;
+                    attempts.push(Attempt {
+                        id: effect.id,
+                        key: effect.idempotency_key(&state.meta.thread_id),
+                        name: effect.name,
+                        args,
+                        attempt: effect.attempts,
+                        scheduled_us: effect.scheduled_us,
+                        sends,
+                    });
+                }
+            }
+        }
+        state.effects.set(state.effects.get().moved(0, 0));
+        rows::prune(state, sql, now)?;
+        Ok((attempts, over))
+    }
+
+    /// Its arguments and whether it sends a request, or why it cannot be run, today or ever.
+    fn ready(&self, state: &State, effect: &Effect) -> std::result::Result<(Value, bool), String> {
+        if effect.status != Status::Pending {
+            return Err("Its row is damaged.".to_owned());
+        }
+        if let Err(error) = effect.repeat() {
+            return Err(error.message);
+        }
+        let name = &effect.name;
+        let definition =
+            self.catalog.effects.get(name).ok_or_else(|| format!("There is no effect “{name}” any more."))?;
+        let args: Value = serde_json::from_str(&effect.args)
+            .map_err(|error| format!("Its stored arguments are no JSON: {error}."))?;
+        let problems = definition.validate(&args);
+        if !problems.is_empty() {
+            return Err(format!("Invalid arguments for “{name}”: {}", lines(&problems)));
+        }
+        for variable in definition.variables.iter().filter(|variable| variable.required) {
+            if self.agent_env(&state.meta.agent, &variable.name).is_none() {
+                return Err(format!("“{name}” needs a value for {}.", variable.name));
+            }
+        }
+        let args = match &definition.args {
+            Some(schema) => schema::with_defaults(schema, args),
+            None => args,
+        };
+        Ok((args, matches!(definition.run, Run::Http(_))))
+    }
+
+    /// Runs an attempt beside everything else.
+    fn start_attempt(self: &Rc<Self>, attempt: Attempt) {
+        let id = attempt.id;
+        let running = Running { thread: self.clone(), id };
+        let thread = self.clone();
+        let (work, abort) = abortable(async move {
+            let _running = running;
+            let outcome = thread.attempt_effect(attempt).await;
+            if let Err(error) = thread.attempt_ended(id, outcome) {
+                // Its row says that it is under way and nothing runs it: the next look takes it as lost.
+                thread.host.log(&format!("the end of an effect could not be stored: {error}"));
+            }
+        });
+        self.live.effects.borrow_mut().insert(id, abort);
+        self.host.spawn(async move {
+            // An aborted attempt was ended by whoever aborted it.
+            let _aborted = work.await;
+        });
+    }
+
+    async fn attempt_effect(self: &Rc<Self>, attempt: Attempt) -> std::result::Result<(), String> {
+        let Some(definition) = self.catalog.effects.get(&attempt.name) else {
+            return Err(format!("There is no effect “{}” any more.", attempt.name));
+        };
+        let identity = self.read(|state, _| {
+            let id = rows::effect_id(&state.meta.thread_id, attempt.id);
+            Ok((state.meta.thread_id.clone(), state.meta.agent.clone(), id))
+        });
+        let (thread_id, agent_id, effect_id) = identity.map_err(|error| error.message)?;
+        let env = |name: &str| self.agent_env(&agent_id, name);
+        let now_us = self.host.now_us();
+        match &definition.run {
+            Run::Native(native) => {
+                let declared = definition.variables.iter().filter_map(|variable| {
+                    env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
+                });
+                let origin = json!({ "id": effect_id, "name": attempt.name });
+                let call = EffectCall {
+                    native: native.clone(),
+                    name: attempt.name.clone(),
+                    args: attempt.args,
+                    thread_id,
+                    effect_id,
+                    idempotency_key: attempt.key,
+                    attempt: attempt.attempt,
+                    scheduled_us: attempt.scheduled_us,
+                    now_us,
+                    random: self.host.random(),
+                    env: declared.collect::<Map<_, _>>(),
+                    sleep: self.sleep(),
+                    state: self.state_for(origin),
+                    agent_id,
+                };
+                let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);
+                let deadline = now_us + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
+                let ended = Watch::new(&self.host, deadline).within(self.host.effect(call)).await;
+                ended.unwrap_or_else(|| Err(late(limit_ms)))
+            }
+            Run::Http(http) => {
+                let body = json!({
+                    "threadId": thread_id, "agentId": agent_id, "name": attempt.name, "args": attempt.args,
+                    "effectId": effect_id, "idempotencyKey": attempt.key, "attempt": attempt.attempt,
+                    "scheduledAt": attempt.scheduled_us,
+                });
+                let post = Post {
+                    name: &attempt.name,
+                    http,
+                    timeout_ms: definition.timeout_ms,
+                    idempotency_key: &attempt.key,
+                    random: self.host.random(),
+                    now_us,
+                    body,
+                };
+                match self.post_signed(post, &env).await {
+                    Ok(answered) => answered.refusal(&attempt.name).map_or(Ok(()), Err),
+                    Err(PostError::Late(limit_ms)) => Err(late(limit_ms)),
+                    Err(PostError::Failed(text)) => Err(text),
+                }
+            }
+        }
+    }
+
+    /// Stores how an attempt ended, unless the thread was terminated meanwhile.
+    fn attempt_ended(&self, id: i64, outcome: std::result::Result<(), String>) -> Result<()> {
+        let now = self.host.now_us();
+        let changed = self.transition(|state, sql| {
+            let effect = rows::by_id(sql, id)?.filter(|effect| effect.status == Status::Processing);
+            let Some(effect) = effect else { return Ok(None) };
+            let effect = match outcome {
+                Ok(()) => self.end(state, sql, effect, Status::Completed, None, now)?,
+                Err(error) => self.failed(state, sql, effect, error, now)?,
+            };
+            rows::prune(state, sql, now)?;
+            self.rearm(state, sql, now)?;
+            Ok(Some(effect))
+        })?;
+        changed.map_or(Ok(()), |effect| self.announce_effect(&effect))
+    }
+
+    /// An attempt failed: there is another after a pause, or it is given up.
+    fn failed(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        mut effect: Effect,
+        error: String,
+        now: i64,
+    ) -> Result<Effect> {
+        let definition = self.catalog.effects.get(&effect.name);
+        let limit = definition.and_then(|found| found.attempts).unwrap_or(limits::EFFECT_ATTEMPTS);
+        if effect.attempts >= limit {
+            return self.end(state, sql, effect, Status::Failed, Some(error), now);
+        }
+        let pause = limits::BACKOFF_US << effect.attempts.saturating_sub(1).min(20);
+        effect.status = Status::Pending;
+        effect.at_us = now + pause.min(limits::EFFECT_BACKOFF_MAX_US);
+        effect.error = Some(shortened(error));
+        effect.update(sql)?;
+        state.effects.set(state.effects.get().moved(0, 0));
+        Ok(effect)
+    }
+
+    /// It is over, or this occurrence of it: then that has a row of its own, and the next one is due.
+    fn end(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        mut effect: Effect,
+        status: Status,
+        error: Option<String>,
+        now: i64,
+    ) -> Result<Effect> {
+        let error = error.map(shortened);
+        if let Some(error) = &error {
+            let id = rows::effect_id(&state.meta.thread_id, effect.id);
+            Event::effect_failure(&id, &effect.name, effect.attempts, error).insert(sql, now)?;
+        }
+        // A repetition that cannot be read ends here.
+        let next = effect.repeat().ok().flatten().and_then(|repeat| repeat.next(effect.scheduled_us, now));
+        let Some(next) = next else {
+            effect = Effect { status, at_us: now, error, ..effect };
+            effect.update(sql)?;
+            state.effects.set(state.effects.get().moved(-1, 1));
+            return Ok(effect);
+        };
+        let mut over = Effect {
+            status,
+            at_us: now,
+            repeats: None,
+            of: Some(effect.id),
+            error: error.clone(),
+            ..effect.clone()
+        };
+        over.insert(sql)?;
+        let occurrence = effect.occurrence + 1;
+        effect = Effect {
+            status: Status::Pending,
+            at_us: next,
+            scheduled_us: next,
+            occurrence,
+            attempts: 0,
+            error,
+            ..effect
+        };
+        effect.update(sql)?;
+        state.effects.set(state.effects.get().moved(0, 1));
+        Ok(over)
+    }
+
+    /// Drops the attempts that are under way, at their next await. The caller has already ended their rows.
+    pub(in crate::thread) fn abort_effects(&self) {
+        let running = std::mem::take(&mut *self.live.effects.borrow_mut());
+        for abort in running.into_values() {
+            abort.abort();
+        }
+        self.live.stir();
+    }
+}
+
+fn late(limit_ms: u64) -> String {
+    format!("It did not end within {} s.", limit_ms as f64 / 1000.0)
+}
+
+fn shortened(error: String) -> String {
+    first_bytes(&error, limits::HTTP_TOOL_ERROR_BYTES).to_owned()
+}
+
+/// An attempt under way; its place is free again when it ends, however it does.
+struct Running<H: Host> {
+    thread: Rc<Thread<H>>,
+    id: i64,
+}
+
+impl<H: Host> Drop for Running<H> {
+    fn drop(&mut self) {
+        self.thread.live.effects.borrow_mut().remove(&self.id);
+        self.thread.live.stir();
+    }
+}

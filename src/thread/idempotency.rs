@@ -1,0 +1,88 @@
+//! Requests that come twice (docs/durability.md): a key that is remembered for a day, with what it was sent with and the
+//! number of what came of it.
+
+use std::ops::ControlFlow;
+
+use sha2::{Digest, Sha256};
+
+use super::host::{Param, Sql};
+use super::rows::integer;
+use crate::api::ThreadRequest;
+use crate::error::{Code, Error, Result};
+use crate::limits;
+
+/// An `Idempotency-Key` and what it was sent with.
+pub(super) struct Key {
+    key: String,
+    hash: String,
+}
+
+impl Key {
+    /// The request's key, bound to its route and body. The query is no part of it: a client may ask again and wait.
+    pub(super) fn of(request: &ThreadRequest, route: &str) -> Result<Option<Key>> {
+        let Some(key) = &request.idempotency_key else { return Ok(None) };
+        if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES {
+            return Err(Error::field(
+                "Idempotency-Key",
+                format!("`Idempotency-Key` must have 1 to {} bytes.", limits::IDEMPOTENCY_KEY_BYTES),
+            ));
+        }
+        Ok(Some(Key::new(key.clone(), &[route, &request.body])))
+    }
+
+    /// A key, bound to these texts.
+    pub(super) fn new(key: String, bound: &[&str]) -> Key {
+        let mut digest = Sha256::new();
+        bound.iter().for_each(|part| digest.update(part.as_bytes()));
+        let hash = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Key { key, hash }
+    }
+
+    /// The number of what the same key brought before.
+    ///
+    /// # Errors
+    /// `idempotency_mismatch` when it was sent with something else.
+    pub(super) fn replayed<S: Sql>(&self, sql: &S, now: i64) -> Result<Option<i64>> {
+        let mut found: Option<(String, i64)> = None;
+        sql.each(
+            "SELECT hash, seq, at_us FROM idempotency WHERE key = ?",
+            &[Param::Text(&self.key)],
+            &mut |cells| {
+                if let [hash, number, at_us] = cells
+                    && at_us.int().unwrap_or(0) > now - limits::IDEMPOTENCY_US
+                {
+                    found = hash.text().map(|hash| (hash.to_owned(), number.int().unwrap_or(0)));
+                }
+                Ok(ControlFlow::Break(()))
+            },
+        )?;
+        match found {
+            None => Ok(None),
+            Some((hash, _)) if hash != self.hash => Err(Error::new(
+                Code::IdempotencyMismatch,
+                "This Idempotency-Key was used with another body within the last 24 hours.",
+            )),
+            Some((_, number)) => Ok(Some(number)),
+        }
+    }
+
+    /// Remembers it, and forgets the oldest ones that are past their time.
+    pub(super) fn insert<S: Sql>(&self, sql: &S, number: i64, now: i64) -> Result<()> {
+        let cutoff = now - limits::IDEMPOTENCY_US;
+        let oldest = integer(
+            sql,
+            "SELECT id FROM (SELECT id, at_us FROM idempotency ORDER BY id LIMIT 1) WHERE at_us <= ?",
+            &[Param::Int(cutoff)],
+        )?;
+        if let Some(oldest) = oldest {
+            sql.run(
+                "DELETE FROM idempotency WHERE id <= ? AND at_us <= ?",
+                &[Param::Int(oldest + 100), Param::Int(cutoff)],
+            )?;
+        }
+        sql.run(
+            "INSERT OR REPLACE INTO idempotency (key, hash, seq, at_us) VALUES (?, ?, ?, ?)",
+            &[Param::Text(&self.key), Param::Text(&self.hash), Param::Int(number), Param::Int(now)],
+        )
+    }
+}
