@@ -12,6 +12,7 @@ import { scratch } from "./server.mjs";
  * @property {Record<string, { prompt: string } & Record<string, unknown>>} [prompts]
  * @property {Record<string, object>} [tools]
  * @property {Record<string, object>} [agents]
+ * @property {Record<string, object>} [effects]
  */
 
 export class AgentsFolder {
@@ -27,6 +28,7 @@ export class AgentsFolder {
     for (const [name, model] of Object.entries(definitions.models ?? {})) this.json(`models/${name}.json`, model);
     for (const [name, tool] of Object.entries(definitions.tools ?? {})) this.json(`tools/${name}.json`, tool);
     for (const [name, agent] of Object.entries(definitions.agents ?? {})) this.json(`agents/${name}.json`, agent);
+    for (const [name, effect] of Object.entries(definitions.effects ?? {})) this.json(`effects/${name}.json`, effect);
     for (const [name, { prompt, ...rest }] of Object.entries(definitions.prompts ?? {})) {
       // JSON is YAML, so every value can stand in the front matter as JSON.
       const matter = Object.entries(rest).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);

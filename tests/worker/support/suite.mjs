@@ -101,6 +101,13 @@ export class Suite {
     return tool;
   }
 
+  /** An effect behind a URL. @param {string} name @param {import("./tool.mjs").Answering} answer @param {object} [more] */
+  effect(name, answer, more = {}) {
+    const tool = this.tools.tool(name, answer);
+    this.definitions.push(() => this.folder.write({ effects: { [name]: this.tools.definition(name, more) } }));
+    return tool;
+  }
+
   /** A native tool, under a name of its own. @param {string} name @param {string} native @param {object} args  its schema @param {object} [more] */
   native(name, native, args, more = {}) {
     const definition = { description: `The native tool ${native}.`, args, run: { native }, ...more };

@@ -141,10 +141,12 @@ function callProblems(request, text, now) {
   if (signature) wrong.push(signature);
   try {
     const body = JSON.parse(text);
-    for (const field of ["threadId", "agentId", "name", "callId", "idempotencyKey"]) {
+    const effect = body.effectId !== undefined;
+    for (const field of ["threadId", "agentId", "name", effect ? "effectId" : "callId", "idempotencyKey"]) {
       if (typeof body[field] !== "string" || body[field] === "") wrong.push(`${field} is no text`);
     }
-    for (const field of ["args", "options"]) {
+    if (effect && !(body.attempt >= 1 && body.scheduledAt > 0)) wrong.push("attempt or scheduledAt is no number");
+    for (const field of effect ? ["args"] : ["args", "options"]) {
       if (typeof body[field] !== "object" || body[field] === null) wrong.push(`${field} is no object`);
     }
     if (headers["idempotency-key"] !== body.idempotencyKey) wrong.push("the header's idempotency key is another one");
