@@ -13,10 +13,13 @@ const SAFE = { "cache-control": "no-store", "x-content-type-options": "nosniff" 
 const JSON_TYPE = { ...SAFE, "content-type": "application/json; charset=utf-8" };
 const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
+/** Headers of an answer that a page may read: those of src/api/cors.rs. */
+const EXPOSED = "accept-ranges, content-length, content-range, etag, last-modified, location, retry-after";
+
 /** @param {Record<string, string>} headers @param {string | undefined} origin one that may read the answer */
 function forOrigin(headers, origin) {
   if (origin === undefined) return headers;
-  return { ...headers, "access-control-allow-origin": origin, "access-control-expose-headers": "retry-after", vary: "origin" };
+  return { ...headers, "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED, vary: "origin" };
 }
 
 /**
@@ -83,6 +86,168 @@ export function headOf(request) {
 }
 
 /**
+ * Those of these headers that a request has: JSON, an array of pairs.
+ *
+ * @param {Request} request
+ * @param {string} names   separated by commas
+ */
+export function headersOf(request, names) {
+  const pairs = [];
+  for (const name of names.split(",")) {
+    const value = request.headers.get(name);
+    if (value !== null) pairs.push([name, value]);
+  }
+  return JSON.stringify(pairs);
+}
+
+/**
+ * Sends a call with the body of a request, as a stream, to an object, and gives its answer back as it comes. No header
+ * of the client's goes along: what the object is to know of them is in the call.
+ *
+ * @param {DurableObjectNamespace} objects
+ * @param {string} name     of the object
+ * @param {string} header   that carries the call
+ * @param {string} call     ASCII
+ * @param {Request} request
+ * @param {string | undefined} origin   a page's, when it may read the answer
+ */
+export async function forward(objects, name, header, call, request, origin) {
+  const { method, body } = request;
+  const init = { method, body, headers: { [header]: call }, redirect: /** @type {const} */ ("manual") };
+  const answer = await objects.getByName(name).fetch("https://thread/", init);
+  if (origin === undefined) return answer;
+  const response = new Response(answer.body, answer);
+  for (const [name, value] of Object.entries(forOrigin({}, origin))) response.headers.set(name, value);
+  return response;
+}
+
+/** Bytes that are taken from a body at once: each piece is a crossing into wasm. */
+const PIECE_BYTES = 256 << 10;
+
+/**
+ * The body of a request on its way into wasm: each `next` is answered by one call of `take`.
+ */
+export class Incoming {
+  /** @type {ReadableStreamBYOBReader | undefined} */
+  #reader;
+  /** @type {((piece: Uint8Array | undefined, error: string | undefined) => void) | undefined} */
+  #take;
+  #ended = false;
+  #piece = new ArrayBuffer(0);
+
+  /**
+   * @param {Request} request
+   * @param {(piece: Uint8Array | undefined, error: string | undefined) => void} take   neither: the end
+   */
+  constructor(request, take) {
+    this.#take = take;
+    this.#reader = request.body?.getReader({ mode: "byob" });
+    this.#ended = this.#reader === undefined;
+  }
+
+  next() {
+    if (this.#ended || !this.#reader) return void this.#take?.(undefined, undefined);
+    // One piece of memory for the whole body: it comes back with each answer.
+    if (this.#piece.byteLength < PIECE_BYTES) this.#piece = new ArrayBuffer(PIECE_BYTES);
+    this.#reader.readAtLeast(PIECE_BYTES, new Uint8Array(this.#piece)).then(this.#read, this.#failed);
+  }
+
+  /** `take` is not called any more. */
+  leave() {
+    this.#take = undefined;
+  }
+
+  /** Reads what is left, within bounds, and gives it away. */
+  async discard() {
+    if (this.#ended || !this.#reader) return;
+    this.#ended = true;
+    const reader = this.#reader;
+    await discard({
+      read: () => reader.read(new Uint8Array(PIECE_BYTES)),
+      cancel: () => reader.cancel(),
+    });
+  }
+
+  #read = (/** @type {ReadableStreamReadResult<Uint8Array>} */ { done, value }) => {
+    if (value) this.#piece = /** @type {ArrayBuffer} */ (value.buffer);
+    // The last piece may be short, and may come with the end.
+    if (done) this.#ended = true;
+    this.#take?.(value?.byteLength ? value : undefined, undefined);
+  };
+  #failed = (/** @type {unknown} */ error) => {
+    this.#ended = true;
+    this.#take?.(undefined, error instanceof Error ? error.message : String(error));
+  };
+}
+
+/** How long a client may take nothing, or an object give nothing, before an answer is broken off. */
+const PATIENCE_MS = 60_000;
+
+/**
+ * An object's answer with any headers.
+ *
+ * @param {number} status
+ * @param {string} headers    JSON, an array of pairs
+ * @param {Uint8Array | undefined} bytes   the body; undefined for none
+ */
+export function served(status, headers, bytes) {
+  return new Response(bytes ?? null, { status, headers: JSON.parse(headers) });
+}
+
+/**
+ * An object's answer whose body is made piece by piece, each when the one before was taken.
+ *
+ * @param {number} status
+ * @param {string} headers    JSON, an array of pairs
+ * @param {number} length     bytes; negative when they are not known
+ * @param {Flow} flow
+ * @param {{ waitUntil(promise: Promise<unknown>): void }} ctx   the object's, which is kept meanwhile
+ */
+export function poured(status, headers, length, flow, ctx) {
+  const { readable, writable } = length < 0 ? new IdentityTransformStream() : new FixedLengthStream(length);
+  ctx.waitUntil(pour(flow, writable.getWriter()));
+  return new Response(readable, { status, headers: JSON.parse(headers) });
+}
+
+/** Fills as much of a piece as it can, and says how much; 0 is the end. @typedef {{ next(piece: Uint8Array): Promise<number>, free(): void }} Flow */
+
+/**
+ * That somebody is gone is not always reported by the platform: what is not taken for too long tells.
+ *
+ * @param {Flow} flow
+ * @param {WritableStreamDefaultWriter<Uint8Array>} writer
+ */
+async function pour(flow, writer) {
+  // One piece of memory for the whole body: a write resolves when it was taken.
+  const piece = new Uint8Array(PIECE_BYTES);
+  try {
+    for (;;) {
+      const length = await inTime(flow.next(piece));
+      if (length === 0) break;
+      await inTime(writer.write(piece.subarray(0, length)));
+    }
+    await inTime(writer.close());
+  } catch (error) {
+    // The answer is broken off; its status has been sent, so that is all that the client can be told.
+    writer.abort(error).catch(() => {});
+  } finally {
+    flow.free();
+  }
+}
+
+/** @template T @param {Promise<T>} promise @returns {Promise<T>} */
+async function inTime(promise) {
+  /** @type {ReturnType<typeof setTimeout> | null} */
+  let timer = null;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("nothing moves")), PATIENCE_MS)));
+  try {
+    return await /** @type {Promise<T>} */ (Promise.race([promise, late]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
  * Sends a call with the body of a request to an object: `head`, a line break, the body.
  *
  * @param {DurableObjectNamespace<import("bobbin-wasm").Entries & Rpc.DurableObjectBranded>} objects
@@ -144,7 +309,7 @@ export async function discardBody(request) {
   if (request.body) await discard(request.body.getReader());
 }
 
-/** @param {ReadableStreamDefaultReader<Uint8Array>} reader */
+/** @param {{ read(): Promise<{ done: boolean, value?: Uint8Array | undefined }>, cancel(): Promise<unknown> }} reader */
 async function discard(reader) {
   const until = Date.now() + DISCARD_MS;
   for (let length = 0; length < DISCARD_BYTES && Date.now() < until; ) {

@@ -2,7 +2,7 @@
 
 declare module "bobbin-wasm" {
   interface Entries {
-    fetch(request: Request): Response;
+    fetch(request: Request): Response | Promise<Response>;
     alarm(info: unknown): Promise<void>;
     /** Resolves with `[status, retryAfter, body]`. */
     call(text: string): Promise<unknown>;

@@ -16,6 +16,8 @@ pub enum BodyRule {
         /// What the limit is called.
         what: &'static str,
     },
+    /// It passes on to the object as a stream; the object knows what it takes.
+    Streamed,
 }
 
 impl BodyRule {
@@ -36,6 +38,7 @@ impl BodyRule {
                 | ThreadRoute::PostValue
                 | ThreadRoute::PostEffect,
             ) => REQUEST,
+            Route::Thread(_, route) if route.is_streamed() => BodyRule::Streamed,
             _ => BodyRule::Ignored,
         }
     }
@@ -63,7 +66,7 @@ impl BodyRule {
     /// The error of a body that is over the limit.
     pub fn too_large(self) -> Error {
         match self {
-            BodyRule::Ignored => Error::new(Code::TooLarge, "The body is too large."),
+            BodyRule::Ignored | BodyRule::Streamed => Error::new(Code::TooLarge, "The body is too large."),
             BodyRule::Json { limit, what } => Error::new(
                 Code::TooLarge,
                 format!("The body of {what} has at most {limit} bytes ({} MB).", limit >> 20),

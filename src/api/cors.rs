@@ -3,11 +3,13 @@
 /// How long a browser may remember a preflight's answer, seconds.
 pub const PREFLIGHT_S: u32 = 7_200;
 /// Methods that a preflight allows.
-pub const METHODS: &str = "GET, POST, PATCH, DELETE";
+pub const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// Request headers that a preflight allows.
-pub const HEADERS: &str = "authorization, content-type, idempotency-key, last-event-id";
+pub const HEADERS: &str =
+    "authorization, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range";
 /// Response headers that a page may read.
-pub const EXPOSED: &str = "retry-after";
+pub const EXPOSED: &str =
+    "accept-ranges, content-length, content-range, etag, last-modified, location, retry-after";
 
 /// Whether the list (`https://a.example, https://b.example:8443`, or `*` for all) has the origin of a request.
 /// Credentials are bearer tokens, never cookies, so `*` opens nothing to a page that has no token.

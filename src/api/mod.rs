@@ -1,20 +1,23 @@
 //! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router hands to an
 //! object over stub RPC, and the reply that comes back.
 //!
-//! The router (`worker/`) authenticates, matches the route and passes the body on as text; the object that owns the
-//! data authorises, parses and answers. So a body is parsed once, where it is used.
+//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or where
+//! [`ThreadRoute::is_streamed`] as a stream. The object that owns the data authorises, parses and answers. So a body is
+//! parsed once, where it is used.
 
 pub mod agents;
 pub mod body;
 pub mod cors;
 pub mod query;
 pub mod route;
+pub mod served;
 pub mod target;
 pub mod thread_id;
 
 pub use body::BodyRule;
 pub use query::Query;
 pub use route::{Route, ThreadRoute};
+pub use served::{Content, Served};
 pub use target::Target;
 
 use serde::{Deserialize, Serialize};
@@ -39,9 +42,19 @@ pub struct ThreadRequest {
     /// The `Idempotency-Key` header.
     #[serde(default)]
     pub idempotency_key: Option<String>,
-    /// The body, as received.
+    /// Headers that the route asks for ([`ThreadRoute::headers`]), with names in lower case.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// The body, as received; empty where it comes as a stream.
     #[serde(default)]
     pub body: String,
+}
+
+impl ThreadRequest {
+    /// The value of a header; `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
 }
 
 /// An object's answer.

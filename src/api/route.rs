@@ -75,6 +75,35 @@ pub enum ThreadRoute {
     RunEffect(String),
     /// `POST /effects/:id/cancel`.
     CancelEffect(String),
+    /// `GET /fs`: the root's listing, numbers, or a search.
+    ListFiles,
+    /// `GET /fs/{path}`: a file, its record, or a directory's listing. The path is as it was asked for.
+    GetFile(String),
+    /// `HEAD /fs/{path}`.
+    HeadFile(String),
+    /// `PUT /fs/{path}`: writes the body.
+    PutFile(String),
+    /// `POST /fs/{path}`: writes the body, or does what a JSON body says.
+    PostFile(String),
+    /// `PATCH /fs/{path}`: moves.
+    MoveFile(String),
+    /// `DELETE /fs/{path}`.
+    DeleteFile(String),
+    /// `POST /uploads`: begins an upload in chunks.
+    StartUpload,
+    /// `GET /uploads/:id`.
+    GetUpload(String),
+    /// `PUT /uploads/:id/:index`.
+    PutChunk {
+        /// The upload's id.
+        upload: String,
+        /// The chunk's place, from 0.
+        index: String,
+    },
+    /// `POST /uploads/:id/complete`.
+    CompleteUpload(String),
+    /// `DELETE /uploads/:id`.
+    DeleteUpload(String),
     /// `GET /stream`: a WebSocket.
     Stream,
     /// `GET /events`: server-sent events.
@@ -175,6 +204,42 @@ impl ThreadRoute {
                     _ => Err(no_such_route()),
                 };
             }
+            ["fs"] => (&[("GET", ThreadRoute::ListFiles)], "GET"),
+            ["fs", path @ ..] => {
+                let path = path.join("/");
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetFile(path)),
+                    "HEAD" => Ok(ThreadRoute::HeadFile(path)),
+                    "PUT" => Ok(ThreadRoute::PutFile(path)),
+                    "POST" => Ok(ThreadRoute::PostFile(path)),
+                    "PATCH" => Ok(ThreadRoute::MoveFile(path)),
+                    "DELETE" => Ok(ThreadRoute::DeleteFile(path)),
+                    _ => Err(not_allowed(method, "GET, HEAD, POST, PUT, PATCH, DELETE")),
+                };
+            }
+            ["uploads"] => (&[("POST", ThreadRoute::StartUpload)], "POST"),
+            ["uploads", id] => {
+                let id = (*id).to_owned();
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetUpload(id)),
+                    "DELETE" => Ok(ThreadRoute::DeleteUpload(id)),
+                    _ => Err(not_allowed(method, "GET, DELETE")),
+                };
+            }
+            ["uploads", id, "complete"] => {
+                return match method {
+                    "POST" => Ok(ThreadRoute::CompleteUpload((*id).to_owned())),
+                    _ => Err(not_allowed(method, "POST")),
+                };
+            }
+            ["uploads", id, index] => {
+                return match method {
+                    "PUT" => {
+                        Ok(ThreadRoute::PutChunk { upload: (*id).to_owned(), index: (*index).to_owned() })
+                    }
+                    _ => Err(not_allowed(method, "PUT")),
+                };
+            }
             ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
             ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
             _ => return Err(no_such_route()),
@@ -189,6 +254,58 @@ impl ThreadRoute {
 
 fn no_such_route() -> Error {
     Error::new(Code::NotFound, "A thread has no such route.")
+}
+
+impl ThreadRoute {
+    /// Whether a request of this route reaches the object as a stream and is answered by
+    /// [`crate::thread::Thread::serve`]; every other one is a text, answered by `handle`.
+    pub const fn is_streamed(&self) -> bool {
+        matches!(
+            self,
+            ThreadRoute::ListFiles
+                | ThreadRoute::GetFile(_)
+                | ThreadRoute::HeadFile(_)
+                | ThreadRoute::PutFile(_)
+                | ThreadRoute::PostFile(_)
+                | ThreadRoute::MoveFile(_)
+                | ThreadRoute::DeleteFile(_)
+                | ThreadRoute::StartUpload
+                | ThreadRoute::GetUpload(_)
+                | ThreadRoute::PutChunk { .. }
+                | ThreadRoute::CompleteUpload(_)
+                | ThreadRoute::DeleteUpload(_)
+        )
+    }
+
+    /// Whether it only reads, and so may be asked again when its answer was lost.
+    pub const fn reads(&self) -> bool {
+        matches!(
+            self,
+            ThreadRoute::Get
+                | ThreadRoute::ListMessages
+                | ThreadRoute::GetMessage(_)
+                | ThreadRoute::ListLogs
+                | ThreadRoute::GetLog(_)
+                | ThreadRoute::Diagnostics
+                | ThreadRoute::GetValues
+                | ThreadRoute::ListEffects
+                | ThreadRoute::GetEffect(_)
+                | ThreadRoute::ListFiles
+                | ThreadRoute::GetFile(_)
+                | ThreadRoute::HeadFile(_)
+                | ThreadRoute::GetUpload(_)
+        )
+    }
+
+    /// The request headers that reach the object with a streamed request, in lower case.
+    pub const fn headers(&self) -> &'static [&'static str] {
+        match self {
+            ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => {
+                &["range", "if-range", "if-match", "if-none-match"]
+            }
+            _ => &["content-type", "content-length", "if-match", "if-none-match"],
+        }
+    }
 }
 
 fn not_allowed(method: &str, allowed: &str) -> Error {

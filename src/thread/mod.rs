@@ -25,6 +25,7 @@ mod create;
 mod edit;
 mod effects;
 mod env;
+mod files;
 mod flow;
 pub mod frame;
 pub mod host;
@@ -57,8 +58,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::access::{Action, ThreadRef};
-use crate::api::{Reply, ThreadRequest, ThreadRoute};
+use crate::api::{Reply, Served, ThreadRequest, ThreadRoute};
 use crate::error::{Code, Error, Result};
+use crate::http;
 use crate::spec::Catalog;
 use effects::By;
 use live::Live;
@@ -90,6 +92,29 @@ impl<H: Host> Thread<H> {
             }
             Reply::from(error)
         })
+    }
+
+    /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read as far as it
+    /// is wanted. The same as [`Thread::handle`] otherwise.
+    pub async fn serve(self: Rc<Self>, request: ThreadRequest, body: impl http::Body) -> Served {
+        let _lost = LostFrames(&self.host);
+        let served = self.answer_streamed(request, body).await;
+        served.unwrap_or_else(|error| {
+            if error.code == Code::Internal {
+                self.host.log(&format!("internal error: {error}"));
+            }
+            Served::from(error)
+        })
+    }
+
+    async fn answer_streamed(
+        self: &Rc<Self>,
+        request: ThreadRequest,
+        body: impl http::Body,
+    ) -> Result<Served> {
+        self.authorise(&request)?;
+        self.wake()?;
+        self.serve_file(&request, body).await
     }
 
     async fn answer(self: &Rc<Self>, request: ThreadRequest) -> Result<Reply> {
@@ -124,6 +149,18 @@ impl<H: Host> Thread<H> {
             ThreadRoute::GetEffect(id) => self.get_effect(id),
             ThreadRoute::RunEffect(id) => self.run_effect_now(id),
             ThreadRoute::CancelEffect(id) => self.cancel_effect(id, By::User),
+            ThreadRoute::ListFiles
+            | ThreadRoute::GetFile(_)
+            | ThreadRoute::HeadFile(_)
+            | ThreadRoute::PutFile(_)
+            | ThreadRoute::PostFile(_)
+            | ThreadRoute::MoveFile(_)
+            | ThreadRoute::DeleteFile(_)
+            | ThreadRoute::StartUpload
+            | ThreadRoute::GetUpload(_)
+            | ThreadRoute::PutChunk { .. }
+            | ThreadRoute::CompleteUpload(_)
+            | ThreadRoute::DeleteUpload(_) => Err(Error::internal("a streamed route was called with a text")),
         }
     }
 
@@ -138,7 +175,11 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::Diagnostics
             | ThreadRoute::GetValues
             | ThreadRoute::ListEffects
-            | ThreadRoute::GetEffect(_) => Action::ReadThread,
+            | ThreadRoute::GetEffect(_)
+            | ThreadRoute::ListFiles
+            | ThreadRoute::GetFile(_)
+            | ThreadRoute::HeadFile(_)
+            | ThreadRoute::GetUpload(_) => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
             ThreadRoute::PostMessage => Action::Send,
             ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
@@ -152,7 +193,15 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::DeleteValue
             | ThreadRoute::PostEffect
             | ThreadRoute::RunEffect(_)
-            | ThreadRoute::CancelEffect(_) => Action::Manage,
+            | ThreadRoute::CancelEffect(_)
+            | ThreadRoute::PutFile(_)
+            | ThreadRoute::PostFile(_)
+            | ThreadRoute::MoveFile(_)
+            | ThreadRoute::DeleteFile(_)
+            | ThreadRoute::StartUpload
+            | ThreadRoute::PutChunk { .. }
+            | ThreadRoute::CompleteUpload(_)
+            | ThreadRoute::DeleteUpload(_) => Action::Manage,
         };
         self.read(|state, _| {
             let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };

@@ -100,6 +100,7 @@ impl Sim {
             route,
             query: Query(query.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect()),
             idempotency_key: key.map(str::to_owned),
+            headers: Vec::new(),
             body,
         };
         let reply = self

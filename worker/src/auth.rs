@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
-use bobbin::api::{Query, Route, ThreadRequest, ThreadRoute};
+use bobbin::api::{BodyRule, Query, Route, ThreadRequest, ThreadRoute};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
@@ -52,8 +52,8 @@ pub(crate) fn is_dev(env: &Env) -> bool {
     env.var("BOBBIN_DEV").as_deref() == Some("1")
 }
 
-/// Refuses what a development server must not serve.
-pub(crate) fn guard(config: &Config, head: &Head) -> Result<()> {
+/// Refuses what a development server must not serve. `rule` is the body's, of a route that exists.
+pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Result<()> {
     if !config.dev {
         return Ok(());
     }
@@ -62,7 +62,11 @@ pub(crate) fn guard(config: &Config, head: &Head) -> Result<()> {
         host: head.host.as_deref(),
         origin: head.origin.as_deref(),
         content_type: head.content_type.as_deref(),
-        body: if empty { Body::None } else { Body::Json },
+        body: match rule {
+            _ if empty => Body::None,
+            Some(BodyRule::Streamed) => Body::File,
+            _ => Body::Json,
+        },
     })
 }
 
@@ -117,6 +121,7 @@ async fn is_theirs(env: &Env, caller: &Caller, id: &str) -> Result<bool> {
         route: ThreadRoute::Get,
         query: Query::default(),
         idempotency_key: None,
+        headers: Vec::new(),
         body: String::new(),
     };
     let answer = call_thread(env, id, &request, "").await?;

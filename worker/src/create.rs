@@ -30,6 +30,7 @@ pub(crate) async fn create(env: &Env, caller: Caller, key: Option<String>, body:
         route: ThreadRoute::Create,
         query: Query::default(),
         idempotency_key: None,
+        headers: Vec::new(),
         body: String::new(),
     };
     call_thread(env, &id, &request, &body).await

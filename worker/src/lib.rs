@@ -7,6 +7,7 @@
 //!   routes that take more than one call to an object.
 //! * [`objects`]: threads and directories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
+//!   `streamed`: requests and answers whose bodies are streams.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //!
 //! A crate of your own may depend on this one, register native tools, and be built in its place.
@@ -25,6 +26,7 @@ mod remote;
 mod router;
 mod sockets;
 mod sql;
+mod streamed;
 mod upgrade;
 
 use std::panic::AssertUnwindSafe;

@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use bobbin::api::{Reply, ThreadRequest};
+use bobbin::api::{Reply, Served, ThreadRequest};
 use bobbin::directory::Directory;
 use bobbin::spec::Catalog;
 use bobbin::thread::Thread;
@@ -20,6 +20,7 @@ use crate::lifecycle::{promise, told};
 use crate::remote;
 use crate::sockets::Sockets;
 use crate::sql::Counters;
+use crate::streamed::{self, IncomingBody};
 use crate::upgrade::{HEADER, Listen};
 
 /// A call that asks what an object did to its storage; answered only in development.
@@ -90,6 +91,18 @@ impl<T> Shell<T> {
         remote::pack(reply)
     }
 
+    /// Answers a call with its body as a stream; as [`Shell::answer`].
+    async fn serve(&self, serve: impl AsyncFnOnce(&T) -> Served) -> Served {
+        match &self.core {
+            Err(error) => error.clone().into(),
+            Ok(core) => match AssertUnwindSafe(serve(core)).catch_unwind().await {
+                Ok(served) if served.status == 500 => streamed::without_details(served, self.dev),
+                Ok(served) => served,
+                Err(panic) => answer::without_details(Error::internal(told(&*panic)).into(), self.dev).into(),
+            },
+        }
+    }
+
     /// Runs the alarm. Never throws: the platform gives up on an alarm after six times, and then it is gone. After a
     /// panic it is set again, later each time.
     async fn alarm(&self, run: impl AsyncFnOnce(&T)) {
@@ -120,6 +133,7 @@ impl<T> Shell<T> {
 pub struct ThreadObject {
     shell: Rc<Shell<Rc<Thread<ObjectHost>>>>,
     sockets: Rc<Sockets>,
+    ctx: ObjectState,
 }
 
 impl std::panic::RefUnwindSafe for ThreadObject {}
@@ -133,7 +147,7 @@ impl ThreadObject {
         let (ctx, env) = (ctx.unchecked_into::<ObjectState>(), Env::new(env));
         let sockets = Rc::new(Sockets::new(ctx.clone()));
         let shell = Shell::new(&ctx, &env, &sockets, catalog, Thread::new)?;
-        Ok(ThreadObject { shell: Rc::new(shell), sockets })
+        Ok(ThreadObject { shell: Rc::new(shell), sockets, ctx })
     }
 
     /// A request to the thread: a [`ThreadRequest`] as JSON, a line break, the request's body. Resolves with
@@ -158,17 +172,15 @@ impl ThreadObject {
         })
     }
 
-    /// A WebSocket upgrade from the Worker; what is wanted is in one header.
-    pub fn fetch(&self, request: JsValue) -> Result<Response, JsValue> {
+    /// A request from the Worker: what is wanted is in one header, that of an upgrade or that of a call with its body
+    /// as a stream. Returns a `Response` or a promise of one.
+    pub fn fetch(&self, request: JsValue) -> Result<JsValue, JsValue> {
         let request = request.unchecked_into::<IncomingRequest>();
-        let error = match catch_unwind(AssertUnwindSafe(|| self.open(&request))) {
-            Ok(Ok(response)) => return Ok(response),
-            Ok(Err(error)) => error,
-            Err(panic) => Error::internal(told(&*panic)),
-        };
-        answer::of_error(error, None, None, self.shell.dev)
+        match request.header(streamed::HEADER) {
+            Some(call) => Ok(self.serve(request, call).into()),
+            None => self.upgrade(&request).map(JsValue::from),
+        }
     }
-
     /// What clients say on a socket is nothing; `ping` is answered by the platform.
     #[wasm_bindgen(js_name = webSocketMessage)]
     pub fn web_socket_message(&self, _socket: JsValue, _message: JsValue) {}
@@ -187,6 +199,31 @@ impl ThreadObject {
 }
 
 impl ThreadObject {
+    fn upgrade(&self, request: &IncomingRequest) -> Result<Response, JsValue> {
+        let error = match catch_unwind(AssertUnwindSafe(|| self.open(request))) {
+            Ok(Ok(response)) => return Ok(response),
+            Ok(Err(error)) => error,
+            Err(panic) => Error::internal(told(&*panic)),
+        };
+        answer::of_error(error, None, None, self.shell.dev)
+    }
+
+    fn serve(&self, request: IncomingRequest, call: String) -> Promise {
+        let (shell, ctx) = (self.shell.clone(), self.ctx.clone());
+        promise(async move {
+            let body = IncomingBody::of(&request)?;
+            let reading = body.clone();
+            let served = shell.serve(async |thread| match parse(&call) {
+                Ok(request) => thread.clone().serve(request, reading).await,
+                Err(error) => error.into(),
+            });
+            let served = served.await;
+            // Many clients see an answer only when they are done sending.
+            body.discard().await;
+            streamed::respond(served, &ctx).map(JsValue::from)
+        })
+    }
+
     /// Everything between the snapshot and the socket's place among the listeners is one synchronous stretch: no frame
     /// is missed and none comes twice.
     fn open(&self, request: &IncomingRequest) -> Result<Response, Error> {

@@ -16,6 +16,7 @@ use crate::create;
 use crate::events::{self, Wanted};
 use crate::objects::{COUNTERS, catalog};
 use crate::remote::{self, Answer, Relayed};
+use crate::{streamed, upgrade};
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
@@ -75,14 +76,15 @@ pub(crate) async fn answer(
 
 /// The methods that a path has.
 fn allowed(path: &str) -> String {
-    let methods = ["GET", "POST", "PATCH", "DELETE"];
+    let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
     methods.into_iter().filter(|method| Route::of(method, path).is_ok()).collect::<Vec<_>>().join(", ")
 }
 
 impl Incoming<'_> {
     async fn route(&self) -> Result<Response> {
-        auth::guard(self.config, &self.head)?;
-        let route = Route::of(&self.head.method, &self.target.path)?;
+        let route = Route::of(&self.head.method, &self.target.path);
+        auth::guard(self.config, &self.head, route.as_ref().ok().map(BodyRule::of))?;
+        let route = route?;
         if route == Route::Health {
             return self.health();
         }
@@ -143,19 +145,11 @@ impl Incoming<'_> {
         if self.config.dev && route == ThreadRoute::Diagnostics && query.get("counters").is_some() {
             return self.answer(&self.counters(&id).await?);
         }
+        if route.is_streamed() {
+            return self.streamed(caller, id, route).await;
+        }
         let body = self.checked(rule).await?;
-        let reads = matches!(
-            route,
-            ThreadRoute::Get
-                | ThreadRoute::ListMessages
-                | ThreadRoute::GetMessage(_)
-                | ThreadRoute::ListLogs
-                | ThreadRoute::GetLog(_)
-                | ThreadRoute::Diagnostics
-                | ThreadRoute::GetValues
-                | ThreadRoute::ListEffects
-                | ThreadRoute::GetEffect(_)
-        );
+        let reads = route.reads();
         let idempotency_key = if reads { None } else { self.head.idempotency_key.clone() };
         let request = ThreadRequest {
             thread_id: id.clone(),
@@ -163,6 +157,7 @@ impl Incoming<'_> {
             route,
             query,
             idempotency_key,
+            headers: Vec::new(),
             body: String::new(),
         };
         if let Some(body) = body {
@@ -178,6 +173,30 @@ impl Incoming<'_> {
             other => other,
         };
         self.answer(&answer?)
+    }
+
+    /// Passes the request on with its body as a stream, and the object's answer back.
+    async fn streamed(&self, caller: Caller, id: String, route: ThreadRoute) -> Result<Response> {
+        let failed = |error: JsValue| Error::internal(thrown(&error));
+        let headers = self.request.headers_of(route.headers()).map_err(failed)?;
+        let reads = route.reads();
+        let call = ThreadRequest {
+            thread_id: id.clone(),
+            caller,
+            route,
+            query: self.target.query.clone(),
+            idempotency_key: None,
+            headers,
+            body: String::new(),
+        };
+        let threads = self.env.threads().map_err(failed)?;
+        let call = upgrade::ascii(&call)?;
+        let origin = self.origin.as_deref();
+        let answer = match streamed::forward(&threads, &id, &call, &self.request, origin).await {
+            Err(_) if reads => streamed::forward(&threads, &id, &call, &self.request, origin).await,
+            other => other,
+        };
+        answer.map_err(|error| remote::lost(&error))
     }
 
     async fn list(&self, caller: &Caller) -> Result<Response> {

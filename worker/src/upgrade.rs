@@ -21,25 +21,31 @@ pub(crate) struct Listen {
 }
 
 impl Listen {
-    /// As a header's value: JSON in ASCII, because headers carry nothing else.
+    /// As a header's value.
     pub(crate) fn to_header(&self) -> Result<String> {
-        let json = serde_json::to_string(self).map_err(Error::internal)?;
-        let mut ascii = String::with_capacity(json.len());
-        for c in json.chars() {
-            if c.is_ascii() {
-                ascii.push(c);
-            } else {
-                let mut units = [0; 2];
-                for unit in c.encode_utf16(&mut units) {
-                    ascii.push_str(&format!("\\u{unit:04x}"));
-                }
-            }
-        }
-        Ok(ascii)
+        ascii(self)
     }
 
     /// From the header's value.
     pub(crate) fn parse(header: &str) -> Result<Listen> {
         serde_json::from_str(header).map_err(|error| Error::internal(format!("{HEADER}: {error}")))
     }
+}
+
+/// JSON in ASCII, because headers carry nothing else.
+pub(crate) fn ascii(value: &impl Serialize) -> Result<String> {
+    let json = serde_json::to_string(value).map_err(Error::internal)?;
+    let mut ascii = String::with_capacity(json.len());
+    for c in json.chars() {
+        // DEL is in JSON as it is, and in no header.
+        if c.is_ascii() && c != '\u{7f}' {
+            ascii.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                ascii.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    Ok(ascii)
 }

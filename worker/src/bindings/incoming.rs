@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 #[wasm_bindgen]
 extern "C" {
     /// The `Request`.
+    #[derive(Clone)]
     pub(crate) type IncomingRequest;
 
     #[wasm_bindgen(method, getter)]
@@ -19,12 +20,21 @@ extern "C" {
 extern "C" {
     #[wasm_bindgen(catch, js_name = headOf)]
     fn head_of(request: &IncomingRequest) -> Result<String, JsValue>;
+
+    #[wasm_bindgen(catch, js_name = headersOf)]
+    fn headers_of(request: &IncomingRequest, names: &str) -> Result<String, JsValue>;
 }
 
 impl IncomingRequest {
     /// The value of one header; [`Head`] has those that every request is asked for.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         self.headers().get(name).ok().flatten()
+    }
+
+    /// Those of these headers that are there, in one crossing.
+    pub(crate) fn headers_of(&self, names: &[&str]) -> Result<Vec<(String, String)>, JsValue> {
+        let pairs = headers_of(self, &names.join(","))?;
+        serde_json::from_str(&pairs).map_err(|error| JsValue::from_str(&error.to_string()))
     }
 }
 

@@ -1,0 +1,213 @@
+//! Requests whose bodies pass as streams between the client and an object, and answers with any headers and bodies: the
+//! door beside the calls of `remote`, for what is no short JSON. Nothing is held but the piece on its way.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use bobbin::Result;
+use bobbin::api::{Content, Reply, Served};
+use bobbin::http::{Body, FetchError};
+use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
+use futures_util::{FutureExt, StreamExt};
+use js_sys::{Promise, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+use crate::answer::{self, Response};
+use crate::bindings::{IncomingRequest, Namespace, ObjectState, Take, log, thrown};
+use crate::lifecycle::{promise, told};
+
+/// The header that carries the call, a [`bobbin::api::ThreadRequest`]. Only the Worker can reach an object, so only it
+/// can set this.
+pub(crate) const HEADER: &str = "x-bobbin-call";
+
+#[wasm_bindgen(module = "/platform.js")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = forward)]
+    async fn forward_call(
+        objects: &Namespace,
+        name: &str,
+        header: &str,
+        call: &str,
+        request: &IncomingRequest,
+        origin: Option<&str>,
+    ) -> Result<JsValue, JsValue>;
+
+    /// The body of a request, on the side of JavaScript.
+    type Incoming;
+    #[wasm_bindgen(constructor, catch)]
+    fn new(request: &IncomingRequest, take: &Take) -> Result<Incoming, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn next(this: &Incoming) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn leave(this: &Incoming) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    async fn discard(this: &Incoming) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(catch)]
+    fn served(status: u16, headers: &str, bytes: Option<Uint8Array>) -> Result<Response, JsValue>;
+
+    #[wasm_bindgen(catch)]
+    fn poured(
+        status: u16,
+        headers: &str,
+        length: f64,
+        flow: Flow,
+        ctx: &ObjectState,
+    ) -> Result<Response, JsValue>;
+}
+
+/// Sends a request to a thread's object, its body as a stream, and gives its answer. `call` is in ASCII; `origin` may
+/// read the answer.
+pub(crate) async fn forward(
+    objects: &Namespace,
+    name: &str,
+    call: &str,
+    request: &IncomingRequest,
+    origin: Option<&str>,
+) -> Result<Response, JsValue> {
+    forward_call(objects, name, HEADER, call, request, origin).await.map(JsCast::unchecked_into)
+}
+
+/// The body of a request as the core reads it. A clone is the same body.
+#[derive(Clone)]
+pub(crate) struct IncomingBody(Rc<Open>);
+
+struct Open {
+    incoming: Incoming,
+    /// Lives as long as the JavaScript side may call it.
+    _take: Take,
+    inbox: Rc<Inbox>,
+}
+
+/// Where the JavaScript side puts what was read.
+#[derive(Default)]
+struct Inbox {
+    read: RefCell<Option<Result<Option<Bytes>, FetchError>>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl IncomingBody {
+    /// The body of this request; nothing is read yet.
+    pub(crate) fn of(request: &IncomingRequest) -> Result<IncomingBody, JsValue> {
+        let inbox = Rc::<Inbox>::default();
+        let filled = inbox.clone();
+        let take = Take::wrap_assert_unwind_safe(Box::new(move |piece: Option<Vec<u8>>, error| {
+            let read = match error {
+                Some(error) => Err(FetchError(error)),
+                None => Ok(piece.map(Bytes::from)),
+            };
+            filled.read.replace(Some(read));
+            if let Some(waker) = filled.waker.take() {
+                waker.wake();
+            }
+        }));
+        let incoming = Incoming::new(request, &take)?;
+        Ok(IncomingBody(Rc::new(Open { incoming, _take: take, inbox })))
+    }
+
+    /// Reads what is left, within bounds.
+    pub(crate) async fn discard(&self) {
+        if let Err(error) = self.0.incoming.discard().await {
+            log(&format!("a body was not read to its end: {}", thrown(&error)));
+        }
+    }
+}
+
+impl Body for IncomingBody {
+    async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
+        if let Err(error) = self.0.incoming.next() {
+            return Some(Err(FetchError(thrown(&error))));
+        }
+        let inbox = &self.0.inbox;
+        let read = poll_fn(|context| match inbox.read.take() {
+            Some(read) => Poll::Ready(read),
+            None => {
+                inbox.waker.replace(Some(context.waker().clone()));
+                Poll::Pending
+            }
+        });
+        read.await.transpose()
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Before the closure goes: nothing may call it then. It cannot fail.
+        let _ = self.incoming.leave();
+    }
+}
+
+/// The answer as the platform takes it.
+pub(crate) fn respond(answer: Served, ctx: &ObjectState) -> Result<Response, JsValue> {
+    let Served { status, headers, content } = answer;
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.and_then(|(_, length)| length.parse::<f64>().ok());
+    let headers = serde_json::to_string(&headers).map_err(|error| JsValue::from_str(&error.to_string()))?;
+    match content {
+        Content::Empty => served(status, &headers, None),
+        Content::Bytes(bytes) => served(status, &headers, Some(Uint8Array::from(bytes.as_ref()))),
+        Content::Stream(stream) => {
+            let pouring = Pouring { stream, left: Bytes::new() };
+            let flow = Flow(Rc::new(RefCell::new(Some(pouring))));
+            poured(status, &headers, length.unwrap_or(-1.0), flow, ctx)
+        }
+    }
+}
+
+/// The body of an answer, piece by piece.
+#[wasm_bindgen]
+pub struct Flow(Rc<RefCell<Option<Pouring>>>);
+
+struct Pouring {
+    stream: LocalBoxStream<'static, Result<Bytes>>,
+    /// What was made and did not fit into the last piece.
+    left: Bytes,
+}
+
+impl std::panic::RefUnwindSafe for Flow {}
+impl std::panic::UnwindSafe for Flow {}
+
+#[wasm_bindgen]
+impl Flow {
+    /// Fills `piece` from its start and resolves with how many bytes it put there; 0 at the end. Rejects when the body
+    /// breaks off.
+    pub fn next(&self, piece: Uint8Array) -> Promise {
+        let slot = self.0.clone();
+        promise(async move {
+            // Taken out meanwhile: a panic leaves none behind, and what is freed in the middle goes with its future.
+            let Some(mut pouring) = slot.borrow_mut().take() else { return Ok(0.into()) };
+            while pouring.left.is_empty() {
+                match AssertUnwindSafe(pouring.stream.next()).catch_unwind().await {
+                    Ok(Some(Ok(made))) => pouring.left = made,
+                    Ok(None) => return Ok(0.into()),
+                    Ok(Some(Err(error))) => return Err(broken(&error.message)),
+                    Err(panic) => return Err(broken(told(&*panic))),
+                }
+            }
+            let length = pouring.left.len().min(piece.length() as usize);
+            let part = pouring.left.split_to(length);
+            piece.subarray(0, length as u32).copy_from(&part);
+            slot.replace(Some(pouring));
+            Ok((length as f64).into())
+        })
+    }
+}
+
+fn broken(why: &str) -> JsValue {
+    log(&format!("an answer broke off: {why}"));
+    JsValue::from_str(why)
+}
+
+/// An internal error as a client may see it.
+pub(crate) fn without_details(served: Served, dev: bool) -> Served {
+    let text = match &served.content {
+        Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Content::Empty | Content::Stream(_) => String::new(),
+    };
+    let body = serde_json::value::RawValue::from_string(text).ok();
+    answer::without_details(Reply { status: served.status, retry_after: None, body }, dev).into()
+}
