@@ -40,6 +40,10 @@ pub enum Code {
     Terminated,
     /// The state of the thread forbids this now.
     Conflict,
+    /// A condition of the request (`If-Match`, `If-None-Match`) does not hold.
+    PreconditionFailed,
+    /// The range that is asked for is none of the file's.
+    RangeNotSatisfiable,
     /// A body or value is over its limit, which the message names.
     TooLarge,
     /// An idempotency key came again with another body.
@@ -70,8 +74,10 @@ impl Code {
             Code::NotFound | Code::ThreadNotFound | Code::MessageNotFound | Code::AgentNotFound => 404,
             Code::MethodNotAllowed => 405,
             Code::Terminated | Code::Conflict => 409,
+            Code::PreconditionFailed => 412,
             Code::TooLarge => 413,
             Code::UnsupportedMediaType => 415,
+            Code::RangeNotSatisfiable => 416,
             Code::IdempotencyMismatch => 422,
             Code::RateLimited | Code::QueueFull => 429,
             Code::Internal => 500,

@@ -44,6 +44,20 @@ pub trait Body {
     fn next(&mut self) -> impl Future<Output = Option<Result<Bytes, FetchError>>>;
 }
 
+/// A time as headers have it, in whole seconds: `Sun, 22 Nov 2026 05:00:00 GMT`.
+pub fn date(us: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let seconds = us.div_euclid(1_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = crate::tools::civil(days);
+    let weekday = DAYS.get(days.rem_euclid(7) as usize).copied().unwrap_or_default();
+    let month = MONTHS.get((month - 1) as usize).copied().unwrap_or_default();
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
 /// The host of a URL whose target is private or link-local and not listed in `allowed` (hosts, or `host:port`,
 /// separated by commas); `None` when the request may leave. Names are judged by their spelling: the platform that
 /// resolves them refuses private answers itself.
@@ -93,7 +107,14 @@ fn is_private_v4(address: std::net::Ipv4Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::private_target;
+    use super::{date, private_target};
+
+    #[test]
+    fn a_date_is_as_headers_have_it() {
+        assert_eq!(date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(date(784_111_777_999_999), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(date(1_709_164_800_000_000), "Thu, 29 Feb 2024 00:00:00 GMT");
+    }
 
     #[test]
     fn private_targets_are_refused_unless_listed() {

@@ -109,6 +109,41 @@ pub const EFFECT_HISTORY_US: i64 = 30 * DAY_US;
 /// Effects that have ended and are listed.
 pub const EFFECT_HISTORY: u32 = 20_000;
 
+/// Path of a file, bytes of UTF-8.
+pub const FILE_PATH_BYTES: usize = 1_024;
+/// One part of a path, bytes of UTF-8.
+pub const FILE_NAME_BYTES: usize = 255;
+/// Files and directories of a thread.
+pub const FILES: u32 = 10_000;
+/// One file.
+pub const FILE_BYTES: u64 = 5_000_000_000;
+/// The thread's database, beyond which no file is written; the platform's own limit is 10 GB.
+pub const THREAD_BYTES: i64 = 9_000_000_000;
+/// Content that one row holds.
+pub const FILE_CHUNK_BYTES: usize = 1_000_000;
+/// A file that native code reads or writes as a whole.
+pub const FILE_WHOLE_BYTES: usize = 32 << 20;
+/// Thumbnail of a file.
+pub const THUMBNAIL_BYTES: usize = 256 << 10;
+/// Uploads and writes of a thread that are under way.
+pub const UPLOADS: usize = 100;
+/// How long an upload may take.
+pub const UPLOAD_US: i64 = DAY_US;
+/// Chunks of replaced files that one write deletes.
+pub const PRUNED_CHUNKS: i64 = 64;
+/// Pattern of a search in files, bytes of UTF-8.
+pub const FILE_PATTERN_BYTES: usize = 1_000;
+/// A text file that searches look into.
+pub const GREP_FILE_BYTES: i64 = 1 << 20;
+/// Text that one search reads.
+pub const GREP_SCAN_BYTES: i64 = 64 << 20;
+/// Files of an answer to a search.
+pub const FOUND_FILES: usize = 100;
+/// Lines of one file in an answer to a search.
+pub const FOUND_LINES: usize = 50;
+/// Characters of a line in an answer to a search.
+pub const FOUND_LINE_CHARS: usize = 500;
+
 /// How long an idempotency key is remembered.
 pub const IDEMPOTENCY_US: i64 = DAY_US;
 /// Length of an idempotency key.

@@ -78,7 +78,7 @@ impl BodyRule {
 const REQUEST: BodyRule = BodyRule::Json { limit: REQUEST_BYTES, what: "a request" };
 
 /// `application/json`, with or without parameters, or a type built on it (`application/merge-patch+json`).
-fn is_json(content_type: &str) -> bool {
+pub(crate) fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }

@@ -83,6 +83,14 @@ impl Cell {
         }
     }
 
+    /// The bytes in this cell; `None` for anything else.
+    pub fn blob(&self) -> Option<&[u8]> {
+        match self {
+            Cell::Blob(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// The text in this cell; `None` for anything else.
     pub fn text(&self) -> Option<&str> {
         match self {

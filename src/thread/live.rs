@@ -2,7 +2,7 @@
 //! another object.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
@@ -33,6 +33,8 @@ pub(super) struct Live {
     /// Block of the last step whose history was halved.
     pub(super) halved: Cell<Option<i64>>,
     pub(super) offers: RefCell<Option<Offers>>,
+    /// Ids of contents that are being written; the others of their kind are left over from an earlier life.
+    pub(super) writing: RefCell<BTreeSet<i64>>,
     /// The system message of the last request.
     pub(super) system: RefCell<Option<Kept<ChatMessage>>>,
 }

@@ -10,7 +10,7 @@
 //!   when a turn ends.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `thread_state`: the thread for the code that works in it. `values`: what tools and clients remember in the thread.
-//!   `effects`: what it does later.
+//!   `files`: its files. `effects`: what it does later.
 //! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
 //!   messages and the thread. `read`: everything that only reads. `log`: what happened, durably.
 //! * `listen` and `frame`: streams. `outbox`: what the directory is told.
@@ -50,6 +50,7 @@ mod values;
 mod window;
 
 pub use effects::{NewEffect, Repetition};
+pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
 pub use frame::{Filter, Frame};
 pub use host::{Cell, EffectCall, Host, NativeCall, Param, Sibling, Sleep, Sql};
 pub use thread_state::{Identity, NewMessage, ThreadState};

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
 /// One list of statements per version; version n is the n-th list.
-const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS];
+const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS, FILES];
 
 const FIRST: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -60,6 +60,19 @@ const EFFECTS: &[&str] = &[
         created_us INTEGER NOT NULL, occurrence INTEGER NOT NULL, attempts INTEGER NOT NULL, error TEXT,
         of_effect INTEGER, replay_of INTEGER)",
     "CREATE INDEX effects_at ON effects (open, at_us)",
+];
+
+/// The files of the thread (spec §16). Ids are never given out twice: they are versions. A row without `parent` has no
+/// place in the tree: content that is being written, or that was replaced. The index over texts is made with the first
+/// text (`files/search.rs`).
+const FILES: &[&str] = &[
+    "CREATE TABLE files (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, parent TEXT, name TEXT NOT NULL, kind INTEGER NOT NULL,
+        mime TEXT NOT NULL, size INTEGER NOT NULL, chunks INTEGER NOT NULL, metadata TEXT, width INTEGER,
+        height INTEGER, created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, search INTEGER NOT NULL,
+        UNIQUE (parent, name))",
+    // id: the file's, shifted by 20 bits, and the chunk's place.
+    "CREATE TABLE chunks (id INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 ];
 
 /// The version that this code writes.

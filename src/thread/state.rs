@@ -171,6 +171,10 @@ pub(crate) struct State {
     pub(crate) values: Option<u32>,
     /// What is known of effects.
     pub(crate) effects: Known<Tally>,
+    /// Files and directories, once they were counted.
+    pub(crate) files: Option<u32>,
+    /// Whether the index over the files' texts is known to be there.
+    pub(crate) file_texts: bool,
 }
 
 impl State {
@@ -227,6 +231,8 @@ impl State {
             visible: None,
             values: None,
             effects: Known::default(),
+            files: None,
+            file_texts: false,
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::accept::Input;
 use super::effects::{self, NewEffect};
+use super::files::FileDoor;
 use super::host::Host;
 use crate::api::Query;
 use crate::error::{Error, Result};
@@ -178,6 +179,13 @@ impl ThreadState {
     }
 }
 
+impl ThreadState {
+    /// Its files; `files/state.rs` has their methods.
+    pub(super) fn door(&self) -> &dyn FileDoor {
+        &*self.0
+    }
+}
+
 /// Whether a message starts a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wakes {
@@ -188,7 +196,7 @@ pub(super) enum Wakes {
 }
 
 /// The thread behind it, whatever its host.
-trait Door {
+trait Door: FileDoor {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
@@ -204,8 +212,9 @@ trait Door {
     fn emit(&self, event: &str, data: Value);
 }
 
-struct Open<H: Host> {
-    thread: Rc<Thread<H>>,
+/// A thread on its host.
+pub(super) struct Open<H: Host> {
+    pub(super) thread: Rc<Thread<H>>,
     /// The effect that works here, `{id, name}`: its messages name it (spec §10.4).
     effect: Option<Value>,
 }

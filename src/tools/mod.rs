@@ -18,6 +18,8 @@ mod text;
 mod time;
 mod units;
 
+pub(crate) use time::civil;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

@@ -56,7 +56,7 @@ fn offset_minutes(offset: &str) -> Option<i64> {
 }
 
 /// Year, month and day of a day since 1970 (Hinnant's `civil_from_days`).
-fn civil(days: i64) -> (i64, i64, i64) {
+pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);

@@ -1,20 +1,42 @@
-//! The files of a thread (spec §16). None yet: only the door that their bodies will pass through is there.
+//! The files of a thread (spec §16): a tree of its own, in its own database.
+//!
+//! # Layout
+//!
+//! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
+//! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
+//!   requests of its own.
+//! * `serve`: the routes of the API. `state`: the methods of [`super::ThreadState`].
 
-use std::rc::Rc;
+mod conditions;
+mod glob;
+mod path;
+mod read;
+mod record;
+mod search;
+mod serve;
+mod state;
+mod table;
+mod tree;
+mod uploads;
+mod write;
 
-use super::Thread;
-use super::host::Host;
-use crate::api::{Served, ThreadRequest};
+pub use record::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
+pub(super) use state::FileDoor;
+
 use crate::error::{Code, Error, Result};
-use crate::http;
+use crate::limits;
 
-impl<H: Host> Thread<H> {
-    /// Answers a request of a file route.
-    pub(super) async fn serve_file(
-        self: &Rc<Self>,
-        _request: &ThreadRequest,
-        _body: impl http::Body,
-    ) -> Result<Served> {
-        Err(Error::new(Code::NotFound, "Threads have no files yet."))
+/// Refuses one more file or directory beside so many.
+fn no_room(count: u32) -> Result<()> {
+    if count < limits::FILES {
+        return Ok(());
     }
+    Err(Error {
+        field: Some("path".into()),
+        ..Error::new(
+            Code::TooLarge,
+            format!("This thread holds {count} files and directories; the limit is {}.", limits::FILES),
+        )
+    }
+    .hint("Remove one first."))
 }

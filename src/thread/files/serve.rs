@@ -1,0 +1,304 @@
+//! The routes of the files (docs/http.md; spec §27.4).
+
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::conditions::{Conditions, Wanted};
+use super::path::FilePath;
+use super::record::FileOptions;
+use super::table::{self, Kind, Row};
+use super::tree::{self, Removal};
+use super::write::{Draft, Written};
+use crate::api::{Content, Query, Reply, Served, ThreadRequest, ThreadRoute};
+use crate::error::{Code, Error, Result};
+use crate::http;
+use crate::limits;
+use crate::thread::Thread;
+use crate::thread::body::Body;
+use crate::thread::host::Host;
+
+/// The type of what nobody gave a type.
+pub(super) const BYTES: &str = "application/octet-stream";
+
+/// Headers of every content: what somebody stored must run nothing where the API is.
+const SAFE: [(&str, &str); 3] = [
+    ("cache-control", "private, no-cache"),
+    ("x-content-type-options", "nosniff"),
+    ("content-security-policy", "sandbox; default-src 'none'"),
+];
+
+impl<H: Host> Thread<H> {
+    /// Answers a request of a file route.
+    pub(in crate::thread) async fn serve_file(
+        self: &Rc<Self>,
+        request: &ThreadRequest,
+        body: impl http::Body,
+    ) -> Result<Served> {
+        let query = &request.query;
+        let at = |path: &str| FilePath::parse("path", path);
+        match &request.route {
+            ThreadRoute::ListFiles => self.list_files(query),
+            ThreadRoute::GetFile(path) => self.get_file(&at(path)?, request),
+            ThreadRoute::HeadFile(path) => {
+                let served = self.get_file(&at(path)?, request)?;
+                Ok(Served { content: Content::Empty, headers: with_length(&served), ..served })
+            }
+            ThreadRoute::PutFile(path) => self.put_file(at(path)?, request, body).await,
+            ThreadRoute::PostFile(path) => {
+                let json = request.header("content-type").is_some_and(crate::api::body::is_json);
+                if json {
+                    let body = text_of(body).await?;
+                    self.post_file(at(path)?, request, &body)
+                } else {
+                    self.put_file(at(path)?, request, body).await
+                }
+            }
+            ThreadRoute::MoveFile(path) => {
+                let mut body = Body::parse(&text_of(body).await?)?;
+                let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
+                let record = self.rename(&at(path)?, &at(&to)?)?;
+                Ok(answer(200, &json!({ "file": record })))
+            }
+            ThreadRoute::DeleteFile(path) => {
+                let path = at(path)?;
+                match self.remove(&path, Removal::Either, &Conditions::of(request))? {
+                    true => Ok(Served::empty(204)),
+                    false => Err(tree::no_file(&path)),
+                }
+            }
+            ThreadRoute::StartUpload => {
+                let body = Body::parse(&text_of(body).await?)?;
+                Ok(answer(201, &self.start_upload(body)?))
+            }
+            ThreadRoute::GetUpload(id) => Ok(answer(200, &self.get_upload(id)?)),
+            ThreadRoute::PutChunk { upload, index } => {
+                Ok(answer(200, &self.put_upload_chunk(upload, index, body).await?))
+            }
+            ThreadRoute::CompleteUpload(id) => Ok(answer(200, &self.complete_upload(id)?)),
+            ThreadRoute::DeleteUpload(id) => {
+                self.delete_upload(id)?;
+                Ok(Served::empty(204))
+            }
+            _ => Err(Error::internal("a route without a stream was called with one")),
+        }
+    }
+
+    /// `GET …/fs`: numbers, a search, or the root.
+    fn list_files(&self, query: &Query) -> Result<Served> {
+        if query.flag("stats")? {
+            return Ok(answer(200, &serde_json::to_value(self.stats()?).map_err(Error::internal)?));
+        }
+        if let Some(pattern) = query.get("grep") {
+            let found = self.grep(pattern)?;
+            let body = json!({ "results": found.results, "pattern": pattern, "truncated": found.truncated });
+            return Ok(answer(200, &body));
+        }
+        if let Some(pattern) = query.get("find") {
+            let (files, truncated) = self.find(pattern)?;
+            return Ok(answer(200, &json!({ "files": files, "pattern": pattern, "truncated": truncated })));
+        }
+        Ok(answer(200, &self.list(&FilePath::parse("path", "")?, query)?))
+    }
+
+    /// `GET …/fs/{path}`.
+    fn get_file(self: &Rc<Self>, path: &FilePath, request: &ThreadRequest) -> Result<Served> {
+        let query = &request.query;
+        let as_record = match query.get("format") {
+            None | Some("") => query.flag("stat")?,
+            Some("json") => true,
+            Some(other) => {
+                return Err(Error::field("format", format!("`format` is json or absent, not “{other}”.")));
+            }
+        };
+        if as_record {
+            let record = self.stat(path)?.ok_or_else(|| tree::no_file(path))?;
+            return Ok(answer(200, &json!({ "file": record })));
+        }
+        let row = if path.is_root() { None } else { self.read(|_, sql| table::find(sql, path))? };
+        let row = match row {
+            Some(row) if row.kind == Kind::File => row,
+            Some(_) => return Ok(answer(200, &self.list(path, query)?)),
+            None if path.is_root() => return Ok(answer(200, &self.list(path, query)?)),
+            None => return Err(tree::no_file(path)),
+        };
+        if query.flag("thumbnail")? {
+            let found = self.read(|_, sql| table::thumbnail(sql, row.id))?;
+            let bytes =
+                found.ok_or_else(|| Error::new(Code::NotFound, format!("{path} was given no thumbnail.")))?;
+            let served = content_headers(Served::empty(200), picture(&bytes));
+            return Ok(Served { content: Content::Bytes(bytes), ..served });
+        }
+        self.content(row, request)
+    }
+
+    /// The content of a file, or the part of it that is asked for.
+    fn content(self: &Rc<Self>, row: Row, request: &ThreadRequest) -> Result<Served> {
+        let (etag, size) = (row.etag(), row.size.unsigned_abs());
+        let served = |status| {
+            content_headers(Served::empty(status), &row.mime)
+                .header("etag", &etag)
+                .header("last-modified", http::date(row.updated_us))
+                .header("accept-ranges", "bytes")
+        };
+        if Conditions::of(request).not_modified(&etag)? {
+            return Ok(served(304));
+        }
+        let (status, range) = match Wanted::of(request, &etag, size) {
+            Wanted::Whole => (200, 0..size),
+            Wanted::Part(range) => (206, range),
+            Wanted::Nothing => {
+                let error = Error {
+                    field: Some("range".into()),
+                    ..Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes."))
+                };
+                return Ok(Served::from(error).header("content-range", format!("bytes */{size}")));
+            }
+        };
+        let mut served = served(status).header("content-length", (range.end - range.start).to_string());
+        if status == 206 {
+            served = served.header(
+                "content-range",
+                format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1)),
+            );
+        }
+        if range.is_empty() {
+            served.content = Content::Bytes(Bytes::new());
+        } else {
+            served.content = Content::Stream(self.bytes_of(row, range));
+        }
+        Ok(served)
+    }
+
+    /// `PUT …/fs/{path}`: the body is the content, whatever its type.
+    async fn put_file(
+        self: &Rc<Self>,
+        path: FilePath,
+        request: &ThreadRequest,
+        body: impl http::Body,
+    ) -> Result<Served> {
+        let mime = request.header("content-type").unwrap_or(BYTES);
+        let draft = Draft::new(path, mime, FileOptions::default(), Conditions::of(request))?;
+        let declared = request.header("content-length").and_then(|length| length.parse().ok());
+        let written = self.write_stream(&draft, declared, body).await?;
+        Ok(told(&written))
+    }
+
+    /// `POST …/fs/{path}` with a JSON body: `{content}`, `{data}` in base64, or `{directory: true}`.
+    fn post_file(&self, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
+        let mut body = Body::parse(body)?;
+        if body.flag("directory")? {
+            let known = self.stat(&path)?.is_some();
+            let record = self.mkdir(&path)?;
+            return Ok(answer(if known { 200 } else { 201 }, &json!({ "file": record })));
+        }
+        let text = body.string("content")?;
+        let (content, usual) = match (text, base64(&mut body, "data")?) {
+            (Some(text), None) => (Bytes::from(text), "text/plain"),
+            (None, Some(data)) => (data, BYTES),
+            (Some(_), Some(_)) => {
+                return Err(Error::field("data", "Give `content` or `data`, not both."));
+            }
+            (None, None) => {
+                return Err(Error::field(
+                    "content",
+                    "Say what to write: `content`, a text, `data`, bytes in base64, or `directory`: true.",
+                )
+                .hint("Send a file that is JSON itself with PUT."));
+            }
+        };
+        let mime = body.string("mimeType")?.unwrap_or_else(|| usual.to_owned());
+        let options = options(&mut body)?;
+        if let Some(name) = body.rest() {
+            return Err(Error::field(name, format!("`{name}` is no field of a file."))
+                .hint("Send a file that is JSON itself with PUT."));
+        }
+        let draft = Draft::new(path, &mime, options, Conditions::of(request))?;
+        Ok(told(&self.write_whole(&draft, &content)?))
+    }
+}
+
+/// `width`, `height`, `metadata` and `thumbnail` of a body.
+pub(super) fn options(body: &mut Body) -> Result<FileOptions> {
+    let mut pixels = |name: &str| {
+        let Some(value) = body.take(name) else { return Ok(None) };
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        number
+            .map(Some)
+            .ok_or_else(|| Error::field(name, format!("`{name}` must be a whole number of pixels.")))
+    };
+    let (width, height) = (pixels("width")?, pixels("height")?);
+    Ok(FileOptions {
+        width,
+        height,
+        metadata: body.object("metadata")?,
+        thumbnail: base64(body, "thumbnail")?,
+    })
+}
+
+fn base64(body: &mut Body, name: &str) -> Result<Option<Bytes>> {
+    let Some(text) = body.string(name)? else { return Ok(None) };
+    let bytes = STANDARD.decode(text);
+    bytes
+        .map(|bytes| Some(Bytes::from(bytes)))
+        .map_err(|error| Error::field(name, format!("`{name}` is not base64: {error}.")))
+}
+
+/// The body as text.
+async fn text_of(mut body: impl http::Body) -> Result<String> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece
+            .map_err(|error| Error::new(Code::BadJson, format!("The body could not be read: {error}.")))?;
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > limits::REQUEST_BYTES {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("A JSON body has at most {} bytes.", limits::REQUEST_BYTES),
+            )
+            .hint("Send larger files with PUT."));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| Error::new(Code::BadJson, "The body is not valid UTF-8."))
+}
+
+fn answer(status: u16, body: &Value) -> Served {
+    Reply::json(status, body).into()
+}
+
+fn told(written: &Written) -> Served {
+    let served = answer(if written.created { 201 } else { 200 }, &json!({ "file": written.record }));
+    match &written.record.etag {
+        Some(etag) => served.header("etag", etag),
+        None => served,
+    }
+}
+
+fn content_headers(served: Served, mime: &str) -> Served {
+    SAFE.iter().fold(served.header("content-type", mime), |served, (name, value)| served.header(name, *value))
+}
+
+/// The headers of an answer without its body.
+fn with_length(served: &Served) -> Vec<(String, String)> {
+    let mut headers = served.headers.clone();
+    if let Content::Bytes(bytes) = &served.content
+        && !headers.iter().any(|(name, _)| name == "content-length")
+    {
+        headers.push(("content-length".into(), bytes.len().to_string()));
+    }
+    headers
+}
+
+/// The type of a thumbnail, by how it begins.
+fn picture(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => BYTES,
+    }
+}

@@ -1,0 +1,305 @@
+//! The rows behind the files: `files` has one for each file, directory and unfinished content, `chunks` the content.
+//!
+//! An id is never given out twice, and what is stored under one never changes: new content has a new id. So an id is a
+//! version (the ETag), and a reader that finds a chunk gone knows that its file was replaced.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::path::FilePath;
+use super::record::FileRecord;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::thread::host::{Cell, Param, Sql};
+use crate::thread::rows;
+
+/// Bits of a chunk's id that number it within its content.
+const INDEX_BITS: u32 = 20;
+/// The number under which a thumbnail lies, behind every chunk that a file can have.
+const THUMBNAIL: i64 = (1 << INDEX_BITS) - 1;
+
+/// What a row is. The first two have a place in the tree; the others have none, and a later write deletes what is left
+/// of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A directory. Directories come first in a listing.
+    Directory = 0,
+    /// A file.
+    File = 1,
+    /// An upload in chunks that is not complete; `name` is the path that it will have.
+    Upload = 2,
+    /// A body that is just being written.
+    Write = 3,
+    /// Content that was replaced or removed, and is too large to be deleted at once.
+    Gone = 4,
+}
+
+/// How a file is found by its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// Not at all.
+    No = 0,
+    /// By reading it.
+    Scan = 1,
+    /// By the index, then by reading it.
+    Index = 2,
+}
+
+/// A row of `files`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) id: i64,
+    /// The directory that it is in; `None` without a place in the tree.
+    pub(super) parent: Option<String>,
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) mime: String,
+    /// Bytes; of an upload, those that were announced.
+    pub(super) size: i64,
+    pub(super) chunks: i64,
+    /// A JSON object.
+    pub(super) metadata: Option<String>,
+    pub(super) width: Option<i64>,
+    pub(super) height: Option<i64>,
+    pub(super) created_us: i64,
+    pub(super) updated_us: i64,
+    pub(super) search: Search,
+}
+
+macro_rules! columns {
+    () => {
+        "id, parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us, search"
+    };
+}
+pub(super) use columns;
+
+impl Row {
+    pub(super) fn read(cells: &[Cell]) -> Result<Row> {
+        let [id, parent, name, kind, mime, size, chunks, metadata, width, height, created, updated, search] =
+            cells
+        else {
+            return Err(Error::internal("a row of files has the wrong number of columns"));
+        };
+        let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+        let number = |cell: &Cell| cell.int().unwrap_or_default();
+        Ok(Row {
+            id: number(id),
+            parent: parent.text().map(str::to_owned),
+            name: text(name),
+            kind: match number(kind) {
+                0 => Kind::Directory,
+                1 => Kind::File,
+                2 => Kind::Upload,
+                3 => Kind::Write,
+                _ => Kind::Gone,
+            },
+            mime: text(mime),
+            size: number(size),
+            chunks: number(chunks),
+            metadata: metadata.text().map(str::to_owned),
+            width: width.int(),
+            height: height.int(),
+            created_us: number(created),
+            updated_us: number(updated),
+            search: match number(search) {
+                0 => Search::No,
+                1 => Search::Scan,
+                _ => Search::Index,
+            },
+        })
+    }
+
+    /// Stores it under a new id, which is returned; `self.id` is not looked at.
+    pub(super) fn insert<S: Sql>(&self, sql: &S) -> Result<i64> {
+        let inserted = rows::integer(
+            sql,
+            "INSERT INTO files (parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us,
+                search) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            &[
+                self.parent.as_ref().into(),
+                Param::Text(&self.name),
+                Param::Int(self.kind as i64),
+                Param::Text(&self.mime),
+                Param::Int(self.size),
+                Param::Int(self.chunks),
+                self.metadata.as_ref().into(),
+                self.width.into(),
+                self.height.into(),
+                Param::Int(self.created_us),
+                Param::Int(self.updated_us),
+                Param::Int(self.search as i64),
+            ],
+        )?;
+        inserted.ok_or_else(|| Error::internal("a row of files got no id"))
+    }
+
+    /// Writes everything of it again.
+    pub(super) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
+        sql.run(
+            "UPDATE files SET parent = ?, name = ?, kind = ?, mime = ?, size = ?, chunks = ?, metadata = ?, width = ?,
+                height = ?, created_us = ?, updated_us = ?, search = ? WHERE id = ?",
+            &[
+                self.parent.as_ref().into(),
+                Param::Text(&self.name),
+                Param::Int(self.kind as i64),
+                Param::Text(&self.mime),
+                Param::Int(self.size),
+                Param::Int(self.chunks),
+                self.metadata.as_ref().into(),
+                self.width.into(),
+                self.height.into(),
+                Param::Int(self.created_us),
+                Param::Int(self.updated_us),
+                Param::Int(self.search as i64),
+                Param::Int(self.id),
+            ],
+        )
+    }
+
+    /// Its path; that of a row without a place is empty.
+    pub(super) fn path(&self) -> String {
+        let path = self.parent.as_ref().map(|parent| FilePath::of(parent, &self.name).as_str().to_owned());
+        path.unwrap_or_default()
+    }
+
+    /// Its version, as HTTP has it.
+    pub(super) fn etag(&self) -> String {
+        format!("\"f{}\"", self.id)
+    }
+
+    /// What clients and tools see of it.
+    pub(super) fn record(&self) -> Result<FileRecord> {
+        let metadata: Option<Map<String, Value>> = match &self.metadata {
+            None => None,
+            Some(text) => Some(serde_json::from_str(text).map_err(|error| {
+                Error::internal(format!("the stored metadata of {} is damaged: {error}", self.path()))
+            })?),
+        };
+        let pixels = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
+        Ok(FileRecord {
+            path: self.path(),
+            name: self.name.clone(),
+            mime_type: self.mime.clone(),
+            storage: "local",
+            size: self.size.unsigned_abs(),
+            is_directory: self.kind == Kind::Directory,
+            metadata,
+            width: pixels(self.width),
+            height: pixels(self.height),
+            created_at: self.created_us,
+            updated_at: self.updated_us,
+            is_chunked: self.chunks > 1,
+            chunk_count: self.chunks.unsigned_abs(),
+            etag: (self.kind == Kind::File).then(|| self.etag()),
+        })
+    }
+}
+
+/// Rows of a statement over all [`columns`].
+pub(super) fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+    let mut found = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        found.push(Row::read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// What is at a path; nothing is stored for the root.
+pub(super) fn find<S: Sql>(sql: &S, path: &FilePath) -> Result<Option<Row>> {
+    let Some((parent, name)) = path.split() else { return Ok(None) };
+    let rows = read(
+        sql,
+        concat!("SELECT ", columns!(), " FROM files WHERE parent = ? AND name = ?"),
+        &[Param::Text(parent), Param::Text(name)],
+    )?;
+    Ok(rows.into_iter().next())
+}
+
+/// The row with this id, wherever it is.
+pub(super) fn by_id<S: Sql>(sql: &S, id: i64) -> Result<Option<Row>> {
+    let rows = read(sql, concat!("SELECT ", columns!(), " FROM files WHERE id = ?"), &[Param::Int(id)])?;
+    Ok(rows.into_iter().next())
+}
+
+/// Rows without a place in the tree, a bounded number of them.
+pub(super) fn placeless<S: Sql>(sql: &S) -> Result<Vec<Row>> {
+    read(sql, concat!("SELECT ", columns!(), " FROM files WHERE parent IS NULL LIMIT 200"), &[])
+}
+
+/// Whether a directory has entries.
+pub(super) fn has_entries<S: Sql>(sql: &S, path: &FilePath) -> Result<bool> {
+    let found =
+        rows::integer(sql, "SELECT 1 FROM files WHERE parent = ? LIMIT 1", &[Param::Text(path.as_str())])?;
+    Ok(found.is_some())
+}
+
+/// How many chunks content of so many bytes has.
+pub(super) fn chunks_of(size: u64) -> u64 {
+    size.div_ceil(limits::FILE_CHUNK_BYTES as u64)
+}
+
+/// Stores a chunk, in place of an earlier one with that index.
+pub(super) fn put_chunk<S: Sql>(sql: &S, file: i64, index: i64, data: &[u8]) -> Result<()> {
+    sql.run(
+        "INSERT INTO chunks (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data",
+        &[Param::Int((file << INDEX_BITS) + index), Param::Blob(data)],
+    )
+}
+
+/// A chunk; `None` when it is gone.
+pub(super) fn chunk<S: Sql>(sql: &S, file: i64, index: i64) -> Result<Option<Bytes>> {
+    let mut found = None;
+    let id = Param::Int((file << INDEX_BITS) + index);
+    sql.each("SELECT data FROM chunks WHERE id = ?", &[id], &mut |cells| {
+        found = cells.first().and_then(Cell::blob).map(Bytes::copy_from_slice);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// The indexes of the chunks that are there, in order; a thumbnail is none of them.
+pub(super) fn stored_chunks<S: Sql>(sql: &S, file: i64) -> Result<Vec<i64>> {
+    let first = file << INDEX_BITS;
+    let mut indexes = Vec::new();
+    let range = [Param::Int(first), Param::Int(first + THUMBNAIL)];
+    sql.each("SELECT id FROM chunks WHERE id >= ? AND id < ? ORDER BY id", &range, &mut |cells| {
+        indexes.extend(cells.first().and_then(Cell::int).map(|id| id - first));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(indexes)
+}
+
+/// Stores a thumbnail.
+pub(super) fn put_thumbnail<S: Sql>(sql: &S, file: i64, data: &[u8]) -> Result<()> {
+    put_chunk(sql, file, THUMBNAIL, data)
+}
+
+/// The thumbnail, if one was given.
+pub(super) fn thumbnail<S: Sql>(sql: &S, file: i64) -> Result<Option<Bytes>> {
+    chunk(sql, file, THUMBNAIL)
+}
+
+/// Deletes up to `limit` chunks of a content, and its row when that was all. How many it deleted.
+pub(super) fn delete<S: Sql>(sql: &S, row: &Row, limit: i64) -> Result<i64> {
+    let first = row.id << INDEX_BITS;
+    let some = [Param::Int(first), Param::Int(first + THUMBNAIL), Param::Int(limit)];
+    let there = rows::integer(
+        sql,
+        "SELECT count(*) FROM (SELECT id FROM chunks WHERE id >= ? AND id <= ? LIMIT ?)",
+        &some,
+    )?;
+    let there = there.unwrap_or(0);
+    if there > 0 {
+        sql.run(
+            "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ? AND id <= ? LIMIT ?)",
+            &some,
+        )?;
+    }
+    if there < limit {
+        sql.run("DELETE FROM files WHERE id = ?", &[Param::Int(row.id)])?;
+    }
+    Ok(there)
+}

@@ -1,0 +1,331 @@
+//! The tree: directories, moving, removing, listing.
+
+use serde_json::{Value, json};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::conditions::Conditions;
+use super::no_room;
+use super::path::{FilePath, too_long};
+use super::record::{FileRecord, FileStats};
+use super::search;
+use super::table::{self, Kind, Row, Search, columns};
+use crate::api::Query;
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::thread::Thread;
+use crate::thread::host::{Cell, Host, Param, Sql};
+use crate::thread::rows;
+use crate::thread::state::State;
+
+/// The type of a directory (spec §16.2).
+const DIRECTORY: &str = "inode/directory";
+
+/// What is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// A file; a directory is refused.
+    File,
+    /// A directory without entries; a file is refused.
+    Directory,
+    /// Either.
+    Either,
+}
+
+impl<H: Host> Thread<H> {
+    /// What is at a path.
+    pub(super) fn stat(&self, path: &FilePath) -> Result<Option<FileRecord>> {
+        self.read(|state, sql| {
+            if path.is_root() {
+                return directory("", "", state.meta.created_us)
+                    .record()
+                    .map(|root| Some(FileRecord { path: "/".into(), ..root }));
+            }
+            table::find(sql, path)?.map(|row| row.record()).transpose()
+        })
+    }
+
+    /// Makes a directory and those above it. One that is there already is left as it is.
+    pub(super) fn mkdir(&self, path: &FilePath) -> Result<FileRecord> {
+        let now = self.host.now_us();
+        if !path.is_root() {
+            self.transition(|state, sql| {
+                state.must_live()?;
+                match table::find(sql, path)? {
+                    Some(row) if row.kind == Kind::Directory => Ok(()),
+                    Some(_) => Err(is_file(path)),
+                    None => {
+                        make_parents(state, sql, path, now)?;
+                        insert_directory(state, sql, path, now)
+                    }
+                }
+            })?;
+        }
+        self.stat(path)?.ok_or_else(|| Error::internal(format!("{path} went away as it was made")))
+    }
+
+    /// Takes a file or an empty directory away. Whether there was one.
+    pub(super) fn remove(&self, path: &FilePath, what: Removal, conditions: &Conditions) -> Result<bool> {
+        if path.is_root() {
+            return Err(Error::field("path", "The root cannot be removed."));
+        }
+        let removed = self.transition(|state, sql| {
+            state.must_live()?;
+            let row = table::find(sql, path)?;
+            conditions.check(row.as_ref().map(Row::etag).as_deref())?;
+            let Some(row) = row else { return Ok(false) };
+            match (row.kind, what) {
+                (Kind::Directory, Removal::File) => return Err(is_directory(path)),
+                (Kind::File, Removal::Directory) => return Err(is_file(path)),
+                (Kind::Directory, _) if table::has_entries(sql, path)? => {
+                    return Err(conflict(format!("{path} is not empty.")));
+                }
+                _ => discard(sql, &row)?,
+            }
+            state.files = state.files.map(|count| count.saturating_sub(1));
+            Ok(true)
+        })?;
+        self.prune_files();
+        Ok(removed)
+    }
+
+    /// Gives a file or a directory another path.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` when something is at the new path, or a file is above it; `invalid_field` for the root
+    /// and for a directory that would come into itself.
+    pub(super) fn rename(&self, from: &FilePath, to: &FilePath) -> Result<FileRecord> {
+        let (Some(_), Some((parent, name))) = (from.split(), to.split()) else {
+            return Err(Error::field("path", "The root cannot be moved or replaced."));
+        };
+        if to.is_below(from) {
+            return Err(Error::field("path", format!("{from} cannot be moved into itself.")));
+        }
+        let now = self.host.now_us();
+        let record = self.transition(|state, sql| {
+            state.must_live()?;
+            let row = table::find(sql, from)?.ok_or_else(|| no_file(from))?;
+            if from == to {
+                return row.record();
+            }
+            if table::find(sql, to)?.is_some() {
+                return Err(conflict(format!("There is something at {to} already.")));
+            }
+            make_parents(state, sql, to, now)?;
+            let row = Row { parent: Some(parent.to_owned()), name: name.to_owned(), ..row };
+            row.update(sql)?;
+            if row.kind == Kind::Directory {
+                move_entries(sql, from, to)?;
+            }
+            row.record()
+        })?;
+        self.prune_files();
+        Ok(record)
+    }
+
+    /// A page of a directory: `{files, path, cursor}`, directories first, then by name.
+    pub(super) fn list(&self, path: &FilePath, query: &Query) -> Result<Value> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let after = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(place_of).transpose()?;
+        self.read(|_, sql| {
+            if !path.is_root() {
+                match table::find(sql, path)? {
+                    Some(row) if row.kind == Kind::Directory => {}
+                    Some(_) => return Err(is_file(path)),
+                    None => return Err(no_file(path)),
+                }
+            }
+            let mut rows = entries(sql, path, after.as_ref(), i64::from(limit) + 1)?;
+            let more = rows.len() > limit as usize;
+            rows.truncate(limit as usize);
+            let last = rows.last().filter(|_| more);
+            let cursor = last.map(|row| URL_SAFE_NO_PAD.encode(format!("{}{}", row.kind as i64, row.name)));
+            let files = rows.iter().map(Row::record).collect::<Result<Vec<_>>>()?;
+            Ok(json!({ "files": files, "path": path.as_str(), "cursor": cursor }))
+        })
+    }
+
+    /// All entries of a directory; none when there is no such directory.
+    pub(super) fn entries(&self, path: &FilePath) -> Result<Vec<FileRecord>> {
+        self.read(|_, sql| {
+            entries(sql, path, None, i64::from(limits::FILES) + 1)?.iter().map(Row::record).collect()
+        })
+    }
+
+    /// How much there is.
+    pub(super) fn stats(&self) -> Result<FileStats> {
+        self.read(|_, sql| {
+            let mut stats = FileStats::default();
+            let statement =
+                "SELECT kind, count(*), sum(size) FROM files WHERE parent IS NOT NULL GROUP BY kind";
+            sql.each(statement, &[], &mut |cells| {
+                let number = |at: usize| cells.get(at).and_then(Cell::int).unwrap_or_default().unsigned_abs();
+                if number(0) == Kind::Directory as u64 {
+                    stats.directory_count = number(1);
+                } else {
+                    (stats.file_count, stats.total_size) = (number(1), number(2));
+                }
+                Ok(std::ops::ControlFlow::Continue(()))
+            })?;
+            Ok(stats)
+        })
+    }
+}
+
+/// Where the page before ended.
+struct Place {
+    kind: i64,
+    name: String,
+}
+
+fn place_of(cursor: &str) -> Result<Place> {
+    let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let place = text.as_deref().and_then(|text| match text.split_at_checked(1)? {
+        ("0", name) => Some(Place { kind: Kind::Directory as i64, name: name.to_owned() }),
+        ("1", name) => Some(Place { kind: Kind::File as i64, name: name.to_owned() }),
+        _ => None,
+    });
+    place.ok_or_else(|| Error {
+        field: Some("cursor".into()),
+        ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+    })
+}
+
+fn entries<S: Sql>(sql: &S, path: &FilePath, after: Option<&Place>, limit: i64) -> Result<Vec<Row>> {
+    let (kind, name) = after.map_or((-1, ""), |place| (place.kind, place.name.as_str()));
+    table::read(
+        sql,
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM files WHERE parent = ? AND (kind > ? OR (kind = ? AND name > ?)) ORDER BY kind, name LIMIT ?"
+        ),
+        &[
+            Param::Text(path.as_str()),
+            Param::Int(kind),
+            Param::Int(kind),
+            Param::Text(name),
+            Param::Int(limit),
+        ],
+    )
+}
+
+fn directory(parent: &str, name: &str, now: i64) -> Row {
+    Row {
+        id: 0,
+        parent: Some(parent.to_owned()),
+        name: name.to_owned(),
+        kind: Kind::Directory,
+        mime: DIRECTORY.to_owned(),
+        size: 0,
+        chunks: 0,
+        metadata: None,
+        width: None,
+        height: None,
+        created_us: now,
+        updated_us: now,
+        search: Search::No,
+    }
+}
+
+fn insert_directory<S: Sql>(state: &mut State, sql: &S, path: &FilePath, now: i64) -> Result<()> {
+    no_room(count(state, sql)?)?;
+    let (parent, name) = path.split().unwrap_or_default();
+    directory(parent, name, now).insert(sql)?;
+    state.files = state.files.map(|count| count + 1);
+    Ok(())
+}
+
+/// The directories above a path that are not there yet, innermost first.
+///
+/// # Errors
+/// `conflict` when one of them is a file.
+pub(super) fn missing_parents<S: Sql>(sql: &S, path: &FilePath) -> Result<Vec<FilePath>> {
+    let mut missing = Vec::new();
+    let above: Vec<FilePath> = path.ancestors().collect();
+    for path in above.into_iter().rev() {
+        match table::find(sql, &path)? {
+            // Those above it are there too.
+            Some(row) if row.kind == Kind::Directory => break,
+            Some(_) => return Err(is_file(&path)),
+            None => missing.push(path),
+        }
+    }
+    Ok(missing)
+}
+
+/// Makes the directories above a path.
+pub(super) fn make_parents<S: Sql>(state: &mut State, sql: &S, path: &FilePath, now: i64) -> Result<()> {
+    for path in missing_parents(sql, path)?.iter().rev() {
+        insert_directory(state, sql, path, now)?;
+    }
+    Ok(())
+}
+
+/// How many files and directories there are; counted once while the object lives.
+pub(super) fn count<S: Sql>(state: &mut State, sql: &S) -> Result<u32> {
+    if let Some(count) = state.files {
+        return Ok(count);
+    }
+    let count = rows::integer(sql, "SELECT count(*) FROM files WHERE parent IS NOT NULL", &[])?.unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    state.files = Some(count);
+    Ok(count)
+}
+
+/// Takes a row out of the tree, and its content with it unless that is large: then it goes bit by bit.
+pub(super) fn discard<S: Sql>(sql: &S, row: &Row) -> Result<()> {
+    if row.search == Search::Index {
+        search::forget(sql, row.id)?;
+    }
+    if row.chunks <= limits::PRUNED_CHUNKS {
+        // One more is its thumbnail, and one more than there can be says that this was all.
+        return table::delete(sql, row, limits::PRUNED_CHUNKS + 2).map(|_| ());
+    }
+    Row { parent: None, kind: Kind::Gone, search: Search::No, ..row.clone() }.update(sql)
+}
+
+/// Everything below a directory that was moved goes with it.
+fn move_entries<S: Sql>(sql: &S, from: &FilePath, to: &FilePath) -> Result<()> {
+    // What is below `/a` is from `/a/` up to `/a0`, which is the next after all that begin so.
+    let (first, end) = (format!("{from}/"), format!("{from}0"));
+    let below = [Param::Text(from.as_str()), Param::Text(&first), Param::Text(&end)];
+    let longest = rows::integer(
+        sql,
+        "SELECT max(length(CAST(parent AS BLOB)) + 1 + length(CAST(name AS BLOB))) FROM files
+         WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &below,
+    )?;
+    let grown = longest.unwrap_or(0) as usize + to.as_str().len();
+    let longest = grown.saturating_sub(from.as_str().len());
+    if longest > limits::FILE_PATH_BYTES {
+        return Err(too_long("path", longest));
+    }
+    let [a, b, c] = below;
+    let rest = Param::Int(from.as_str().chars().count() as i64 + 1);
+    sql.run(
+        "UPDATE files SET parent = ? || substr(parent, ?) WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &[Param::Text(to.as_str()), rest, a, b, c],
+    )
+}
+
+/// What is at a path, or is not, forbids this.
+fn conflict(message: String) -> Error {
+    Error { field: Some("path".into()), ..Error::new(Code::Conflict, message) }
+}
+
+/// There is nothing at this path.
+pub(super) fn no_file(path: &FilePath) -> Error {
+    Error::new(Code::NotFound, format!("There is no file {path}."))
+}
+
+/// There is a directory where a file is wanted.
+pub(super) fn is_directory(path: &FilePath) -> Error {
+    conflict(format!("{path} is a directory."))
+}
+
+/// There is a file where a directory is wanted.
+pub(super) fn is_file(path: &FilePath) -> Error {
+    conflict(format!("{path} is a file, not a directory."))
+}

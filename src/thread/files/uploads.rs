@@ -1,0 +1,185 @@
+//! Uploads that survive anything: content that comes chunk by chunk, each in a request of its own that may be repeated,
+//! and takes its place when all are there. An upload's id is the id of its content, so that completing it twice is the
+//! same as once.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::conditions::Conditions;
+use super::path::FilePath;
+use super::record::FileOptions;
+use super::table::{self, Kind, Row};
+use super::write::{Draft, check_draft, check_open, check_room, check_size, expired};
+use crate::error::{Code, Error, Result};
+use crate::http;
+use crate::limits;
+use crate::thread::Thread;
+use crate::thread::body::Body;
+use crate::thread::host::{Host, Sql};
+
+/// Chunks that an answer names as missing.
+const NAMED: usize = 20;
+
+impl<H: Host> Thread<H> {
+    /// `POST …/uploads`: `{path, size, mimeType?, metadata?, width?, height?, thumbnail?}`.
+    pub(super) fn start_upload(&self, mut body: Body) -> Result<Value> {
+        let path = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
+        let size = body.take("size").ok_or_else(|| Error::missing("size"))?;
+        let size = size.as_u64().ok_or_else(|| {
+            Error::field("size", "`size` must be the file's length in bytes, a whole number.")
+        })?;
+        check_size(size)?;
+        let mime = body.string("mimeType")?.unwrap_or_else(|| super::serve::BYTES.to_owned());
+        let options = super::serve::options(&mut body)?;
+        let draft = Draft::new(FilePath::parse("path", &path)?, &mime, options, Conditions::default())?;
+        let now = self.host.now_us();
+        let row = self.transition(|state, sql| {
+            check_draft(state, sql, &draft)?;
+            check_room(sql, size)?;
+            check_open(sql)?;
+            let row = draft.row(Kind::Upload, size, now);
+            let row = Row { id: row.insert(sql)?, ..row };
+            if let Some(thumbnail) = &draft.options.thumbnail {
+                table::put_thumbnail(sql, row.id, thumbnail)?;
+            }
+            Ok(row)
+        })?;
+        self.prune_files();
+        Ok(told(&row, &[]))
+    }
+
+    /// `GET …/uploads/:id`: what is there of it.
+    pub(super) fn get_upload(&self, id: &str) -> Result<Value> {
+        let now = self.host.now_us();
+        self.read(|_, sql| {
+            let row = upload(sql, id, now)?;
+            match row.kind {
+                Kind::File => Ok(json!({ "uploadId": id, "file": row.record()? })),
+                _ => Ok(told(&row, &table::stored_chunks(sql, row.id)?)),
+            }
+        })
+    }
+
+    /// `PUT …/uploads/:id/:index`: one chunk, of the length that its place says. Stored as a whole or not at all.
+    pub(super) async fn put_upload_chunk(
+        self: &Rc<Self>,
+        id: &str,
+        index: &str,
+        mut body: impl http::Body,
+    ) -> Result<Value> {
+        let now = self.host.now_us();
+        let row = self.read(|state, sql| {
+            state.must_live()?;
+            unfinished(upload(sql, id, now)?)
+        })?;
+        let place =
+            index.parse::<i64>().ok().filter(|index| (0..row.chunks).contains(index)).ok_or_else(|| {
+                Error::field(
+                    "index",
+                    format!("“{index}” is none of the {} chunks, numbered from 0.", row.chunks),
+                )
+            })?;
+        let chunk = limits::FILE_CHUNK_BYTES as i64;
+        let expected = (row.size - place * chunk).min(chunk).unsigned_abs() as usize;
+        let mut data = Vec::with_capacity(expected);
+        while let Some(piece) = body.next().await {
+            let piece =
+                piece.map_err(|error| Error::field("body", format!("The body broke off: {error}.")))?;
+            data.extend_from_slice(&piece);
+            if data.len() > expected {
+                break;
+            }
+        }
+        if data.len() != expected {
+            let have = if data.len() > expected { "more".to_owned() } else { data.len().to_string() };
+            return Err(Error::field(
+                "body",
+                format!("Chunk {place} has {expected} bytes; the body has {have}."),
+            ));
+        }
+        self.transition(|state, sql| {
+            state.must_live()?;
+            let row = unfinished(upload(sql, id, now)?)?;
+            check_room(sql, data.len() as u64)?;
+            table::put_chunk(sql, row.id, place, &data)
+        })?;
+        Ok(json!({ "uploadId": id, "index": place, "size": data.len() }))
+    }
+
+    /// `POST …/uploads/:id/complete`: the content takes its place. A second time nothing changes.
+    pub(super) fn complete_upload(&self, id: &str) -> Result<Value> {
+        let now = self.host.now_us();
+        let (row, received) = self.read(|_, sql| {
+            let row = upload(sql, id, now)?;
+            let received = table::stored_chunks(sql, row.id)?;
+            Ok((row, received))
+        })?;
+        if row.kind == Kind::File {
+            return Ok(json!({ "file": row.record()? }));
+        }
+        if received.len() as i64 != row.chunks {
+            let missing = (0..row.chunks).filter(|index| received.binary_search(index).is_err());
+            let named: Vec<String> = missing.take(NAMED).map(|index| index.to_string()).collect();
+            let more = row.chunks - received.len() as i64 - named.len() as i64;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            return Err(Error::new(
+                Code::Conflict,
+                format!("Chunks {}{more} are missing.", named.join(", ")),
+            )
+            .hint("PUT them, then complete the upload again."));
+        }
+        let path = FilePath::parse("path", &row.name)?;
+        let draft = Draft::new(path, &row.mime, FileOptions::default(), Conditions::default())?;
+        let written = self.install_stored(&draft, |sql| unfinished(upload(sql, id, now)?))?;
+        self.prune_files();
+        Ok(json!({ "file": written.record }))
+    }
+
+    /// `DELETE …/uploads/:id`.
+    pub(super) fn delete_upload(&self, id: &str) -> Result<()> {
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            state.must_live()?;
+            let row = unfinished(upload(sql, id, now)?)?;
+            // From here on nobody finds it, and what it has is deleted bit by bit.
+            Row { kind: Kind::Gone, ..row }.update(sql)
+        })?;
+        self.prune_files();
+        Ok(())
+    }
+}
+
+/// What a client is told of an upload.
+fn told(row: &Row, received: &[i64]) -> Value {
+    json!({
+        "uploadId": format!("u_{}", row.id), "path": row.name, "size": row.size, "mimeType": row.mime,
+        "chunkSize": limits::FILE_CHUNK_BYTES, "chunks": row.chunks, "received": received,
+        "expiresAt": row.created_us.saturating_add(limits::UPLOAD_US),
+    })
+}
+
+/// The row of an upload, or of the file that it became.
+fn upload<S: Sql>(sql: &S, id: &str, now: i64) -> Result<Row> {
+    let number = id.strip_prefix("u_").and_then(|number| number.parse().ok());
+    // The platform carries 53 bits.
+    let number = number.filter(|number: &i64| (1..1 << 32).contains(number));
+    let row = number.map(|number| table::by_id(sql, number)).transpose()?.flatten();
+    let row = row.filter(|row| match row.kind {
+        Kind::Upload => !expired(row, now),
+        Kind::File => true,
+        Kind::Directory | Kind::Write | Kind::Gone => false,
+    });
+    row.ok_or_else(|| {
+        Error::new(Code::NotFound, format!("There is no upload {id}."))
+            .hint("An upload ends after 24 hours, and when its file is replaced or removed.")
+    })
+}
+
+/// Refuses an upload that is complete.
+fn unfinished(row: Row) -> Result<Row> {
+    match row.kind {
+        Kind::Upload => Ok(row),
+        _ => Err(Error::new(Code::Conflict, format!("The upload is complete: {}.", row.path()))),
+    }
+}

@@ -1,0 +1,371 @@
+//! Writing a file. Its content is stored under a new id, in as many rows as it takes, and takes its place in the tree in
+//! one transaction when it is complete: a write that breaks off is never seen, and what was there before stays as it was.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::conditions::Conditions;
+use super::path::FilePath;
+use super::record::{FileOptions, FileRecord};
+use super::table::{self, Kind, Row, Search};
+use super::{no_room, search, tree};
+use crate::error::{Code, Error, Result};
+use crate::http;
+use crate::limits;
+use crate::thread::Thread;
+use crate::thread::body::bounded;
+use crate::thread::host::{Host, Sql};
+use crate::thread::state::State;
+
+/// A file that is to be written.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) path: FilePath,
+    pub(super) mime: String,
+    pub(super) options: FileOptions,
+    pub(super) conditions: Conditions,
+}
+
+/// A file that was written.
+pub(super) struct Written {
+    pub(super) record: FileRecord,
+    /// Whether there was none before.
+    pub(super) created: bool,
+}
+
+/// Content on its way to its place.
+enum Content<'a> {
+    /// All of it, not stored yet.
+    Whole(&'a [u8]),
+    /// Stored under an id of its own.
+    Stored(Row),
+}
+
+impl Draft {
+    /// Checks what can be checked without looking at the thread.
+    ///
+    /// # Errors
+    /// `invalid_field`, `too_large`.
+    pub(super) fn new(
+        path: FilePath,
+        mime: &str,
+        options: FileOptions,
+        conditions: Conditions,
+    ) -> Result<Draft> {
+        if path.is_root() {
+            return Err(Error::field("path", "`path` is the root; give a file's path."));
+        }
+        let mime = mime.trim();
+        let plain = mime.len() <= 255 && mime.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if !plain || mime.split_once('/').is_none_or(|(kind, rest)| kind.is_empty() || rest.is_empty()) {
+            return Err(Error::field("mimeType", "The type of a file is like `text/plain`; this is none."));
+        }
+        if let Some(metadata) = &options.metadata {
+            bounded("metadata", &Value::Object(metadata.clone()))?;
+        }
+        if let Some(thumbnail) = options.thumbnail.as_ref().filter(|t| t.len() > limits::THUMBNAIL_BYTES) {
+            return Err(Error {
+                field: Some("thumbnail".into()),
+                ..Error::new(
+                    Code::TooLarge,
+                    format!(
+                        "`thumbnail` has {} bytes; the limit is {}.",
+                        thumbnail.len(),
+                        limits::THUMBNAIL_BYTES
+                    ),
+                )
+            });
+        }
+        Ok(Draft { path, mime: mime.to_owned(), options, conditions })
+    }
+
+    /// Its row, without a place in the tree.
+    pub(super) fn row(&self, kind: Kind, size: u64, now: i64) -> Row {
+        let metadata = self.options.metadata.as_ref().filter(|metadata| !metadata.is_empty());
+        Row {
+            id: 0,
+            parent: None,
+            name: self.path.as_str().to_owned(),
+            kind,
+            mime: self.mime.clone(),
+            size: i64::try_from(size).unwrap_or(i64::MAX),
+            chunks: i64::try_from(table::chunks_of(size)).unwrap_or(i64::MAX),
+            metadata: metadata.map(|metadata| Value::Object(metadata.clone()).to_string()),
+            width: self.options.width.map(i64::from),
+            height: self.options.height.map(i64::from),
+            created_us: now,
+            updated_us: now,
+            search: Search::No,
+        }
+    }
+}
+
+/// Refuses a file of so many bytes.
+pub(super) fn check_size(size: u64) -> Result<()> {
+    if size <= limits::FILE_BYTES {
+        return Ok(());
+    }
+    Err(Error {
+        field: Some("size".into()),
+        ..Error::new(
+            Code::TooLarge,
+            format!("The file has {size} bytes; the limit is {}.", limits::FILE_BYTES),
+        )
+    })
+}
+
+/// Refuses more content than the thread's database may take.
+pub(super) fn check_room<S: Sql>(sql: &S, more: u64) -> Result<()> {
+    let there = sql.size();
+    if there.saturating_add(i64::try_from(more).unwrap_or(i64::MAX)) <= limits::THREAD_BYTES {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::TooLarge,
+        format!(
+            "The thread's database has {there} bytes; {more} more are beyond the limit of {}.",
+            limits::THREAD_BYTES
+        ),
+    )
+    .hint("Remove files first."))
+}
+
+/// What a draft would replace; an error when it cannot be written.
+pub(super) fn check_draft<S: Sql>(state: &State, sql: &S, draft: &Draft) -> Result<Option<Row>> {
+    state.must_live()?;
+    let old = table::find(sql, &draft.path)?;
+    if old.as_ref().is_some_and(|old| old.kind == Kind::Directory) {
+        return Err(tree::is_directory(&draft.path));
+    }
+    draft.conditions.check(old.as_ref().map(Row::etag).as_deref())?;
+    tree::missing_parents(sql, &draft.path)?;
+    Ok(old)
+}
+
+impl<H: Host> Thread<H> {
+    /// Writes a file whose content is here as a whole.
+    pub(super) fn write_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
+        let written = self.install_whole(draft, content)?;
+        self.prune_files();
+        Ok(written)
+    }
+
+    fn install_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            check_room(sql, content.len() as u64)?;
+            install(state, sql, draft, Content::Whole(content), now)
+        })
+    }
+
+    /// Writes a file whose content comes in pieces; `declared` is its length, when that is known. What was stored of a
+    /// body that breaks off is deleted.
+    pub(super) async fn write_stream(
+        self: &Rc<Self>,
+        draft: &Draft,
+        declared: Option<u64>,
+        body: impl http::Body,
+    ) -> Result<Written> {
+        check_size(declared.unwrap_or(0))?;
+        self.read(|state, sql| {
+            check_room(sql, declared.unwrap_or(0))?;
+            check_draft(state, sql, draft)
+        })?;
+        let written = self.take_in(draft, declared, body).await;
+        self.prune_files();
+        written
+    }
+
+    async fn take_in(
+        self: &Rc<Self>,
+        draft: &Draft,
+        declared: Option<u64>,
+        mut body: impl http::Body,
+    ) -> Result<Written> {
+        let mut writing: Option<Writing<H>> = None;
+        let (mut size, mut chunks) = (0_u64, 0_i64);
+        // What is not stored yet; one chunk and one piece of the body at most.
+        let mut waiting: Vec<u8> = Vec::new();
+        while let Some(piece) = body.next().await {
+            let piece = piece.map_err(|error| broke_off(&error))?;
+            size += piece.len() as u64;
+            check_size(size)?;
+            waiting.extend_from_slice(&piece);
+            while let Some((chunk, _)) = waiting.split_at_checked(limits::FILE_CHUNK_BYTES)
+                // A body of one chunk or less is stored with its row.
+                && waiting.len() > limits::FILE_CHUNK_BYTES
+            {
+                let id = match &writing {
+                    Some(writing) => writing.id,
+                    None => writing.insert(self.begin_write(draft)?).id,
+                };
+                self.store_chunk(id, chunks, chunk)?;
+                chunks += 1;
+                waiting.drain(..limits::FILE_CHUNK_BYTES);
+            }
+        }
+        if let Some(declared) = declared.filter(|declared| *declared != size) {
+            return Err(Error::field(
+                "content-length",
+                format!("The body has {size} bytes, but {declared} were announced."),
+            ));
+        }
+        let Some(writing) = writing else { return self.install_whole(draft, &waiting) };
+        self.store_chunk(writing.id, chunks, &waiting)?;
+        self.install_stored(draft, |sql| {
+            let stored = table::by_id(sql, writing.id)?.ok_or_else(|| {
+                Error::new(Code::Conflict, "The content went away while it was being written.")
+            })?;
+            Ok(Row { size: i64::try_from(size).unwrap_or(i64::MAX), chunks: chunks + 1, ..stored })
+        })
+    }
+
+    fn begin_write(self: &Rc<Self>, draft: &Draft) -> Result<Writing<H>> {
+        let now = self.host.now_us();
+        let id = self.transition(|state, sql| {
+            state.must_live()?;
+            check_open(sql)?;
+            draft.row(Kind::Write, 0, now).insert(sql)
+        })?;
+        self.live.writing.borrow_mut().insert(id);
+        Ok(Writing { thread: self.clone(), id })
+    }
+
+    fn store_chunk(&self, id: i64, index: i64, chunk: &[u8]) -> Result<()> {
+        self.read(|state, sql| {
+            state.must_live()?;
+            check_room(sql, chunk.len() as u64)?;
+            table::put_chunk(sql, id, index, chunk)
+        })
+    }
+
+    /// Gives content that is stored under an id of its own its place.
+    pub(super) fn install_stored(
+        &self,
+        draft: &Draft,
+        stored: impl FnOnce(&H::Sql) -> Result<Row>,
+    ) -> Result<Written> {
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            let stored = stored(sql)?;
+            install(state, sql, draft, Content::Stored(stored), now)
+        })
+    }
+
+    /// Deletes what is left of broken-off writes, expired uploads and large replaced files, a bounded part of it. It is
+    /// nobody's request, so nobody is told when it fails: the next write tries again.
+    pub(super) fn prune_files(&self) {
+        if let Err(error) = self.prune() {
+            self.host.log(&format!("files were not pruned: {error}"));
+        }
+    }
+
+    fn prune(&self) -> Result<()> {
+        let now = self.host.now_us();
+        let mut left = self.read(|_, sql| table::placeless(sql))?;
+        left.retain(|row| match row.kind {
+            Kind::Upload => expired(row, now),
+            Kind::Write => !self.live.writing.borrow().contains(&row.id),
+            Kind::Directory | Kind::File | Kind::Gone => true,
+        });
+        if left.is_empty() {
+            return Ok(());
+        }
+        self.transition(|_, sql| {
+            let mut limit = limits::PRUNED_CHUNKS;
+            for row in &left {
+                limit -= table::delete(sql, row, limit)?;
+                if limit <= 0 {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Whether the time of an upload is over.
+pub(super) fn expired(row: &Row, now: i64) -> bool {
+    row.created_us.saturating_add(limits::UPLOAD_US) <= now
+}
+
+/// Refuses one more write or upload beside those that are under way.
+pub(super) fn check_open<S: Sql>(sql: &S) -> Result<()> {
+    let open = table::placeless(sql)?.iter().filter(|row| row.kind != Kind::Gone).count();
+    if open < limits::UPLOADS {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::Conflict,
+        format!("{open} uploads of this thread are under way; that is the limit."),
+    )
+    .hint("Complete or delete one first."))
+}
+
+/// Puts content in its place. Runs inside a transition.
+fn install<S: Sql>(
+    state: &mut State,
+    sql: &S,
+    draft: &Draft,
+    content: Content<'_>,
+    now: i64,
+) -> Result<Written> {
+    let old = check_draft(state, sql, draft)?;
+    tree::make_parents(state, sql, &draft.path, now)?;
+    match &old {
+        None => no_room(tree::count(state, sql)?)?,
+        Some(old) => tree::discard(sql, old)?,
+    }
+    let (parent, name) = draft.path.split().unwrap_or_default();
+    let mut row = match &content {
+        Content::Whole(bytes) => draft.row(Kind::File, bytes.len() as u64, now),
+        Content::Stored(row) => row.clone(),
+    };
+    row.kind = Kind::File;
+    row.parent = Some(parent.to_owned());
+    row.name = name.to_owned();
+    row.created_us = old.as_ref().map_or(now, |old| old.created_us);
+    row.updated_us = now;
+    let text = match &content {
+        _ if !search::is_text(&row) => None,
+        Content::Whole(bytes) => Some(search::folded(bytes)),
+        Content::Stored(row) => Some(search::folded(&search::content(sql, row)?)),
+    };
+    row.search = text.as_deref().map_or(Search::No, search::found_by);
+    match &content {
+        Content::Whole(bytes) => {
+            row.id = row.insert(sql)?;
+            for (index, chunk) in (0..).zip(bytes.chunks(limits::FILE_CHUNK_BYTES)) {
+                table::put_chunk(sql, row.id, index, chunk)?;
+            }
+        }
+        Content::Stored(_) => row.update(sql)?,
+    }
+    if let Some(thumbnail) = &draft.options.thumbnail {
+        table::put_thumbnail(sql, row.id, thumbnail)?;
+    }
+    if let Some(text) = text.filter(|_| row.search == Search::Index) {
+        search::enter(state, sql, row.id, &text)?;
+    }
+    if old.is_none() {
+        state.files = state.files.map(|count| count + 1);
+    }
+    Ok(Written { record: row.record()?, created: old.is_none() })
+}
+
+/// A content that is being written. However that ends, what is left of it may then be deleted.
+struct Writing<H: Host> {
+    thread: Rc<Thread<H>>,
+    id: i64,
+}
+
+impl<H: Host> Drop for Writing<H> {
+    fn drop(&mut self) {
+        self.thread.live.writing.borrow_mut().remove(&self.id);
+    }
+}
+
+fn broke_off(error: &http::FetchError) -> Error {
+    Error::field("body", format!("The body broke off: {error}.")).hint("Send it again. Nothing was changed.")
+}
