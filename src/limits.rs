@@ -134,9 +134,9 @@ pub const PRUNED_CHUNKS: i64 = 64;
 /// Pattern of a search in files, bytes of UTF-8.
 pub const FILE_PATTERN_BYTES: usize = 1_000;
 /// A text file that searches look into.
-pub const GREP_FILE_BYTES: i64 = 1 << 20;
+pub const GREP_FILE_BYTES: u64 = 1 << 20;
 /// Text that one search reads.
-pub const GREP_SCAN_BYTES: i64 = 64 << 20;
+pub const GREP_SCAN_BYTES: u64 = 64 << 20;
 /// Files of an answer to a search.
 pub const FOUND_FILES: usize = 100;
 /// Lines of one file in an answer to a search.

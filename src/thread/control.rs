@@ -187,6 +187,8 @@ impl<H: Host> Thread<H> {
         }
         // Another delete may have finished meanwhile.
         self.read(|_, _| Ok(()))?;
+        // Nothing may be remembered of a thread that is gone, also when something goes wrong right after the commit.
+        self.state.borrow_mut().take();
         self.transaction(|sql| {
             for statement in DROP_ALL {
                 sql.run(statement, &[])?;
@@ -194,7 +196,6 @@ impl<H: Host> Thread<H> {
             self.host.set_alarm(None)
         })?;
         self.live.alarm.forget();
-        self.state.borrow_mut().take();
         self.host.close_listeners("the thread was deleted");
         let body = json!({
             "success": true, "threadId": id, "deletedThreadIds": [id], "deletedCount": 1, "message": "Thread deleted",

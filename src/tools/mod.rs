@@ -12,6 +12,7 @@
 
 mod arithmetic;
 mod dice;
+mod files;
 mod memory;
 mod reminder;
 mod text;
@@ -36,12 +37,16 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("calculate", |call| now(arithmetic::calculate(&call.args))),
     ("convert_units", |call| now(units::convert_units(&call.args))),
     ("current_time", |call| now(time::current_time(&call.args, call.now_us))),
+    ("list_files", |call| now(files::list_files(&call))),
+    ("read_file", |call| now(files::read_file(&call))),
     ("recall", |call| now(memory::recall(&call))),
     ("remind_me", |call| now(reminder::remind_me(&call))),
     ("remember", |call| now(memory::remember(&call))),
     ("roll_dice", |call| now(dice::roll_dice(&call.args, call.random))),
+    ("search_files", |call| now(files::search_files(&call))),
     ("text_statistics", |call| now(text::text_statistics(&call.args))),
     ("wait", wait),
+    ("write_file", |call| now(files::write_file(&call))),
 ];
 
 /// A result that needs no waiting.

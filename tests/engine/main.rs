@@ -9,6 +9,7 @@
 )]
 
 mod contract;
+mod files;
 mod host;
 mod scenarios;
 mod sim;

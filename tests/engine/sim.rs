@@ -17,9 +17,9 @@ use crate::host::{Counters, Listener, Lost, Object, SECOND_US, SimHost, World};
 /// The id of the thread in every simulation.
 pub const THREAD: &str = "6f0c0000-0000-4000-8000-000000000001";
 /// How often a client repeats a request before it gives up.
-const TRIES: usize = 40;
+pub(crate) const TRIES: usize = 40;
 
-struct Opened(Rc<Thread<SimHost>>);
+pub(crate) struct Opened(pub(crate) Rc<Thread<SimHost>>);
 
 impl Object for Opened {
     fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
@@ -344,7 +344,7 @@ fn watch(world: &World) {
 }
 
 /// A caller who may do everything.
-fn admin() -> Caller {
+pub(crate) fn admin() -> Caller {
     Caller::admin()
 }
 

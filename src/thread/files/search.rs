@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::host::{Host, Param, Sql};
-use crate::thread::state::State;
 
 /// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
 const GROUPS: usize = 32;
@@ -42,7 +41,7 @@ impl<H: Host> Thread<H> {
             }
             let mut scanned = 0;
             for row in candidates(sql, &wanted)? {
-                scanned += row.size;
+                scanned += row.size.unsigned_abs();
                 if found.results.len() >= limits::FOUND_FILES || scanned > limits::GREP_SCAN_BYTES {
                     found.truncated = true;
                     break;
@@ -175,8 +174,8 @@ fn indexed(folded: &str) -> String {
 }
 
 /// Whether a file is a text that searches look into.
-pub(super) fn is_text(row: &Row) -> bool {
-    row.size <= limits::GREP_FILE_BYTES && is_text_type(&row.mime)
+pub(super) fn is_text(mime: &str, size: u64) -> bool {
+    size <= limits::GREP_FILE_BYTES && is_text_type(mime)
 }
 
 fn is_text_type(mime: &str) -> bool {
@@ -214,7 +213,7 @@ fn is_text_type(mime: &str) -> bool {
 
 /// How a text is found. One that grew too large by folding is no row of the index.
 pub(super) fn found_by(folded: &str) -> Search {
-    if folded.len() as i64 <= limits::GREP_FILE_BYTES { Search::Index } else { Search::Scan }
+    if folded.len() as u64 <= limits::GREP_FILE_BYTES { Search::Index } else { Search::Scan }
 }
 
 /// Whether the index is there.
@@ -223,17 +222,19 @@ fn is_there<S: Sql>(sql: &S) -> bool {
     matches!(crate::thread::rows::integer(sql, statement, &[]), Ok(Some(_)))
 }
 
-/// Enters a text into the index, which is made when it is the first. Runs inside a transition.
-pub(super) fn enter<S: Sql>(state: &mut State, sql: &S, id: i64, folded: &str) -> Result<()> {
-    if !state.file_texts {
-        // Only the groups, neither the text nor where they are in it: candidates are read anyway.
-        sql.run(
-            "CREATE VIRTUAL TABLE IF NOT EXISTS file_texts USING fts5(text, content='', contentless_delete=1,
-                detail=none, tokenize='trigram case_sensitive 1')",
-            &[],
-        )?;
-        state.file_texts = true;
-    }
+/// Makes the index, if it is not there. Never in a transaction: when SQLite takes the making of an FTS5 table back, the
+/// commit around it fails.
+pub(super) fn make_index<S: Sql>(sql: &S) -> Result<()> {
+    // Only the groups, neither the text nor where they are in it: candidates are read anyway.
+    sql.run(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS file_texts USING fts5(text, content='', contentless_delete=1,
+            detail=none, tokenize='trigram case_sensitive 1')",
+        &[],
+    )
+}
+
+/// Enters a text into the index, which must be there.
+pub(super) fn enter<S: Sql>(sql: &S, id: i64, folded: &str) -> Result<()> {
     sql.run(
         "INSERT INTO file_texts (rowid, text) VALUES (?, ?)",
         &[Param::Int(id), Param::Text(&indexed(folded))],

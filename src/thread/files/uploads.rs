@@ -131,7 +131,8 @@ impl<H: Host> Thread<H> {
         }
         let path = FilePath::parse("path", &row.name)?;
         let draft = Draft::new(path, &row.mime, FileOptions::default(), Conditions::default())?;
-        let written = self.install_stored(&draft, |sql| unfinished(upload(sql, id, now)?))?;
+        let written =
+            self.install_stored(&draft, row.size.unsigned_abs(), |sql| unfinished(upload(sql, id, now)?))?;
         self.prune_files();
         Ok(json!({ "file": written.record }))
     }

@@ -153,6 +153,7 @@ impl<H: Host> Thread<H> {
 
     fn install_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
         let now = self.host.now_us();
+        self.make_index(&draft.mime, content.len() as u64)?;
         self.transition(|state, sql| {
             check_room(sql, content.len() as u64)?;
             install(state, sql, draft, Content::Whole(content), now)
@@ -213,7 +214,7 @@ impl<H: Host> Thread<H> {
         }
         let Some(writing) = writing else { return self.install_whole(draft, &waiting) };
         self.store_chunk(writing.id, chunks, &waiting)?;
-        self.install_stored(draft, |sql| {
+        self.install_stored(draft, size, |sql| {
             let stored = table::by_id(sql, writing.id)?.ok_or_else(|| {
                 Error::new(Code::Conflict, "The content went away while it was being written.")
             })?;
@@ -240,13 +241,30 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// Gives content that is stored under an id of its own its place.
+    /// Makes the index over texts before the first text is entered.
+    fn make_index(&self, mime: &str, size: u64) -> Result<()> {
+        if !search::is_text(mime, size) {
+            return Ok(());
+        }
+        self.read_mut(|state, sql| {
+            if !state.file_texts {
+                state.must_live()?;
+                search::make_index(sql)?;
+                state.file_texts = true;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives content of so many bytes, which is stored under an id of its own, its place.
     pub(super) fn install_stored(
         &self,
         draft: &Draft,
+        size: u64,
         stored: impl FnOnce(&H::Sql) -> Result<Row>,
     ) -> Result<Written> {
         let now = self.host.now_us();
+        self.make_index(&draft.mime, size)?;
         self.transition(|state, sql| {
             let stored = stored(sql)?;
             install(state, sql, draft, Content::Stored(stored), now)
@@ -328,7 +346,7 @@ fn install<S: Sql>(
     row.created_us = old.as_ref().map_or(now, |old| old.created_us);
     row.updated_us = now;
     let text = match &content {
-        _ if !search::is_text(&row) => None,
+        _ if !search::is_text(&row.mime, row.size.unsigned_abs()) => None,
         Content::Whole(bytes) => Some(search::folded(bytes)),
         Content::Stored(row) => Some(search::folded(&search::content(sql, row)?)),
     };
@@ -346,7 +364,7 @@ fn install<S: Sql>(
         table::put_thumbnail(sql, row.id, thumbnail)?;
     }
     if let Some(text) = text.filter(|_| row.search == Search::Index) {
-        search::enter(state, sql, row.id, &text)?;
+        search::enter(sql, row.id, &text)?;
     }
     if old.is_none() {
         state.files = state.files.map(|count| count + 1);

@@ -8,6 +8,7 @@
 //! * `alarm`: the one alarm of an object.
 //! * `sim_host`: the `Host` itself.
 //! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them.
+//! * `upload`: bodies that clients send.
 //! * `strict`: what a provider would refuse.
 
 mod alarm;
@@ -21,6 +22,7 @@ mod sim_host;
 mod strict;
 #[cfg(test)]
 mod toys;
+pub mod upload;
 pub mod world;
 
 pub use answer::{Answer, Say};

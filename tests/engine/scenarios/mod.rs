@@ -4,6 +4,7 @@ mod budgets;
 mod edits;
 mod effects;
 mod failures;
+mod files;
 mod limits;
 mod models;
 mod queue;
@@ -74,5 +75,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(streams::all());
     all.extend(values::all());
     all.extend(effects::all());
+    all.extend(files::all());
     all
 }

@@ -1,0 +1,42 @@
+//! The body of a request, as a client sends it: piece by piece, to its end or until the client is gone.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use bobbin::http::{Body, FetchError};
+use bytes::Bytes;
+
+use super::executor::gate;
+use super::fault::At;
+use super::world::World;
+
+/// Microseconds between two pieces.
+const PACE_US: i64 = 1_000;
+
+/// See the module.
+pub struct Upload {
+    world: Rc<World>,
+    pieces: VecDeque<Bytes>,
+    /// Whether the client goes after the last piece.
+    breaks: bool,
+}
+
+impl Upload {
+    /// A body of these pieces. One that breaks has no end.
+    pub fn new(world: &Rc<World>, pieces: Vec<Bytes>, breaks: bool) -> Upload {
+        Upload { world: world.clone(), pieces: pieces.into(), breaks }
+    }
+}
+
+impl Body for Upload {
+    async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
+        gate().await;
+        self.world.pause(PACE_US).await;
+        self.world.point(At::Chunk, "upload");
+        match self.pieces.pop_front() {
+            Some(piece) => Some(Ok(piece)),
+            None if self.breaks => Some(Err(FetchError("the client is gone".into()))),
+            None => None,
+        }
+    }
+}
