@@ -34,11 +34,6 @@ impl Body {
         self.0.remove(name)
     }
 
-    /// A field that nobody took.
-    pub(super) fn rest(&self) -> Option<&str> {
-        self.0.keys().next().map(String::as_str)
-    }
-
     /// A field that must be a string.
     pub(super) fn string(&mut self, name: &str) -> Result<Option<String>> {
         match self.take(name) {

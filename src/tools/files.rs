@@ -76,7 +76,7 @@ fn shown(bytes: &[u8]) -> String {
     if text.len() <= SHOWN_BYTES {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(SHOWN_BYTES);
+    let end = (0..=SHOWN_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let rest = text.len() - end;
     format!(
         "{}\n[{rest} more bytes are not shown; search_files finds lines in them.]",

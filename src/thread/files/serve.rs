@@ -212,7 +212,7 @@ impl<H: Host> Thread<H> {
         };
         let mime = body.string("mimeType")?.unwrap_or_else(|| usual.to_owned());
         let options = options(&mut body)?;
-        if let Some(name) = body.rest() {
+        if let Some(name) = body.rest().next() {
             return Err(Error::field(name, format!("`{name}` is no field of a file."))
                 .hint("Send a file that is JSON itself with PUT."));
         }
