@@ -243,14 +243,18 @@ test("an upload in chunks goes on after kills between chunks and inside them", a
   assert.equal((await send(3)).status, 200);
   assert.equal((await send(0)).status, 200);
   // Half of a chunk, and then the process is gone.
+  /** @type {Promise<void> | undefined} */
+  let crashed;
   const half = exchange(thread, "PUT", `${upload}/1`, {
     headers: { "content-length": String(CHUNK) },
     body: (async function* () {
       yield chunk(1).subarray(0, CHUNK / 2);
-      await bobbin.server.crash();
+      crashed = bobbin.server.crash();
+      await crashed;
     })(),
   });
   await assert.rejects(half);
+  await crashed;
   const there = (await thread.send("GET", upload)).json;
   assert.deepEqual(there.received, [0, 3]);
   const early = await thread.send("POST", `${upload}/complete`);
