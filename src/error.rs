@@ -54,6 +54,8 @@ pub enum Code {
     QueueFull,
     /// Our fault; the id in the message is in the log.
     Internal,
+    /// A custom endpoint failed; the id in the message is in the thread's log.
+    EndpointFailed,
     /// The definitions failed validation and are not served.
     CatalogInvalid,
     /// The object was restarted or lost in the middle; the same request may be sent again.
@@ -80,7 +82,7 @@ impl Code {
             Code::RangeNotSatisfiable => 416,
             Code::IdempotencyMismatch => 422,
             Code::RateLimited | Code::QueueFull => 429,
-            Code::Internal => 500,
+            Code::Internal | Code::EndpointFailed => 500,
             Code::CatalogInvalid | Code::Overloaded => 503,
         }
     }

@@ -8,7 +8,7 @@
 //! * [`thread`]: the engine of one thread. Start at `thread/step.rs`: the seven-step cycle, in order.
 //! * [`models`]: the wire formats of model providers. Bytes in, bytes out.
 //! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
-//! * [`effects`]: native effects, in the same way.
+//! * [`effects`], [`endpoints`]: native effects and endpoints, in the same way.
 //! * [`directory`]: which threads an owner has.
 //! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`access`]: API keys, scopes, browser tokens.
@@ -25,6 +25,7 @@ pub mod api;
 mod dates;
 pub mod directory;
 pub mod effects;
+pub mod endpoints;
 pub mod error;
 pub mod http;
 pub mod limits;

@@ -75,6 +75,13 @@ pub const WINDOW_MESSAGES: usize = 400;
 /// When history outgrows its budget the cut jumps, so that this share of the budget remains.
 pub const WINDOW_KEEP: f64 = 0.6;
 
+/// Body of a request to a custom endpoint.
+pub const ENDPOINT_REQUEST_BYTES: usize = 4 << 20;
+/// Time limit of a custom endpoint that names none, milliseconds.
+pub const ENDPOINT_MS: u64 = 60_000;
+/// Part of a path that a log row keeps.
+pub const LOGGED_PATH_BYTES: usize = 1 << 10;
+
 /// Key of a value, bytes of UTF-8.
 pub const VALUE_KEY_BYTES: usize = 512;
 /// A value, as JSON.

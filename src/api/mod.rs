@@ -8,6 +8,7 @@
 pub mod agents;
 pub mod body;
 pub mod cors;
+pub mod endpoints;
 pub mod query;
 pub mod route;
 pub mod served;

@@ -1,8 +1,10 @@
-//! Which request goes where. Path segments are decoded before they get here.
+//! Which request goes where.
 
 use serde::{Deserialize, Serialize};
 
+use super::target::Target;
 use crate::error::{Code, Error, Result};
+use crate::spec::endpoint::{self, Method};
 
 /// A route of the API, prefix `/api` (and `/healthz`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,13 +110,21 @@ pub enum ThreadRoute {
     Stream,
     /// `GET /events`: server-sent events.
     Events,
+    /// Any other path: the object looks for an endpoint of its catalog.
+    Endpoint {
+        /// The request's method.
+        method: Method,
+        /// The segments below the thread, decoded.
+        path: Vec<String>,
+    },
 }
 
 impl Route {
-    /// The route of a request. Unknown paths are `not_found`, known paths with another method
+    /// The route of a request, whose path segments are decoded one by one. Unknown paths are `not_found`, known paths with another method
     /// `method_not_allowed` with the allowed ones as hint.
-    pub fn of(method: &str, path: &str) -> Result<Route> {
-        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    pub fn of(method: &str, target: &Target) -> Result<Route> {
+        let segments = target.segments();
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let allowed = |methods: &str| Err(not_allowed(method, methods));
         match segments.as_slice() {
             ["healthz"] => match method {
@@ -145,7 +155,7 @@ impl Route {
             ["api", "threads", id, rest @ ..] => {
                 ThreadRoute::of(method, rest).map(|route| Route::Thread((*id).to_owned(), route))
             }
-            _ => Err(Error::new(Code::NotFound, format!("There is no route {path}."))
+            _ => Err(Error::new(Code::NotFound, format!("There is no route {}.", target.path))
                 .hint("The API is below /api; GET /api/agents lists the agents.")),
         }
     }
@@ -154,6 +164,16 @@ impl Route {
 impl ThreadRoute {
     /// The route below `/api/threads/:id`.
     pub fn of(method: &str, rest: &[&str]) -> Result<ThreadRoute> {
+        match rest {
+            // The runtime's own names come first, whatever the catalog has.
+            [first, ..] if endpoint::is_reserved(first) => {}
+            [] if matches!(method, "GET" | "HEAD" | "PATCH" | "DELETE") => {}
+            _ => {
+                let method = Method::of(method).ok_or_else(no_route)?;
+                let path = rest.iter().map(|segment| (*segment).to_owned()).collect();
+                return Ok(ThreadRoute::Endpoint { method, path });
+            }
+        }
         let (routes, allowed): (&[(&str, ThreadRoute)], &str) = match rest {
             [] => (
                 &[("GET", ThreadRoute::Get), ("PATCH", ThreadRoute::Patch), ("DELETE", ThreadRoute::Delete)],
@@ -201,7 +221,7 @@ impl ThreadRoute {
                     (["run"], "POST") => Ok(ThreadRoute::RunEffect(id)),
                     (["cancel"], "POST") => Ok(ThreadRoute::CancelEffect(id)),
                     (["run" | "cancel"], _) => Err(not_allowed(method, "POST")),
-                    _ => Err(no_such_route()),
+                    _ => Err(no_route()),
                 };
             }
             ["fs"] => (&[("GET", ThreadRoute::ListFiles)], "GET"),
@@ -242,7 +262,7 @@ impl ThreadRoute {
             }
             ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
             ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
-            _ => return Err(no_such_route()),
+            _ => return Err(no_route()),
         };
         routes
             .iter()
@@ -250,10 +270,6 @@ impl ThreadRoute {
             .map(|(_, route)| route.clone())
             .ok_or_else(|| not_allowed(method, allowed))
     }
-}
-
-fn no_such_route() -> Error {
-    Error::new(Code::NotFound, "A thread has no such route.")
 }
 
 impl ThreadRoute {
@@ -274,6 +290,7 @@ impl ThreadRoute {
                 | ThreadRoute::PutChunk { .. }
                 | ThreadRoute::CompleteUpload(_)
                 | ThreadRoute::DeleteUpload(_)
+                | ThreadRoute::Endpoint { .. }
         )
     }
 
@@ -294,21 +311,141 @@ impl ThreadRoute {
                 | ThreadRoute::GetFile(_)
                 | ThreadRoute::HeadFile(_)
                 | ThreadRoute::GetUpload(_)
+                | ThreadRoute::Endpoint { method: Method::Get | Method::Head, .. }
         )
     }
 
-    /// The request headers that reach the object with a streamed request, in lower case.
+    /// The request headers that reach the object with a streamed request, in lower case; `*` for all that
+    /// [`super::endpoints::tells_header`] lets pass.
     pub const fn headers(&self) -> &'static [&'static str] {
         match self {
             ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => {
                 &["range", "if-range", "if-match", "if-none-match"]
             }
+            ThreadRoute::Endpoint { .. } => &["*"],
             _ => &["content-type", "content-length", "if-match", "if-none-match"],
         }
     }
 }
 
-fn not_allowed(method: &str, allowed: &str) -> Error {
+/// Nothing is there, and nothing of the application's own.
+pub(crate) fn no_route() -> Error {
+    Error::new(Code::NotFound, "A thread has no such route.")
+}
+
+pub(crate) fn not_allowed(method: &str, allowed: &str) -> Error {
     Error::new(Code::MethodNotAllowed, format!("{method} is not possible here."))
         .hint(format!("Allowed: {allowed}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::endpoint::RESERVED;
+
+    const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+    fn of(method: &str, path: &str) -> Result<Route> {
+        Route::of(method, &Target::of(&format!("https://host/api/threads/t{path}")))
+    }
+
+    /// A path of each route of a thread; the compiler asks for that of a new one.
+    fn path(route: &ThreadRoute) -> Option<&'static str> {
+        Some(match route {
+            ThreadRoute::Create | ThreadRoute::Endpoint { .. } => return None,
+            ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",
+            ThreadRoute::PostMessage | ThreadRoute::ListMessages => "/messages",
+            ThreadRoute::GetMessage(_) | ThreadRoute::PatchMessage(_) | ThreadRoute::DeleteMessage(_) => {
+                "/messages/m"
+            }
+            ThreadRoute::Stop => "/stop",
+            ThreadRoute::Continue => "/continue",
+            ThreadRoute::Terminate => "/terminate",
+            ThreadRoute::ListLogs => "/logs",
+            ThreadRoute::GetLog(_) => "/logs/l",
+            ThreadRoute::Diagnostics => "/diagnostics",
+            ThreadRoute::GetValues | ThreadRoute::PostValue | ThreadRoute::DeleteValue => "/kv",
+            ThreadRoute::Stream => "/stream",
+            ThreadRoute::Events => "/events",
+            ThreadRoute::ListEffects | ThreadRoute::PostEffect => "/effects",
+            ThreadRoute::GetEffect(_) => "/effects/e",
+            ThreadRoute::RunEffect(_) => "/effects/e/run",
+            ThreadRoute::CancelEffect(_) => "/effects/e/cancel",
+            ThreadRoute::ListFiles => "/fs",
+            ThreadRoute::GetFile(_)
+            | ThreadRoute::HeadFile(_)
+            | ThreadRoute::PutFile(_)
+            | ThreadRoute::PostFile(_)
+            | ThreadRoute::MoveFile(_)
+            | ThreadRoute::DeleteFile(_) => "/fs/f",
+            ThreadRoute::StartUpload => "/uploads",
+            ThreadRoute::GetUpload(_) | ThreadRoute::DeleteUpload(_) => "/uploads/u",
+            ThreadRoute::PutChunk { .. } => "/uploads/u/0",
+            ThreadRoute::CompleteUpload(_) => "/uploads/u/complete",
+        })
+    }
+
+    #[test]
+    fn the_runtimes_names_never_lead_to_an_endpoint() {
+        for name in RESERVED {
+            for below in ["", "/x", "/x/y", "/x/y/z"] {
+                for method in METHODS {
+                    let route = of(method, &format!("/{name}{below}"));
+                    let endpoint = matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. })));
+                    assert!(!endpoint, "{method} /{name}{below}: {route:?}");
+                    if let Ok(Route::Thread(_, route)) = route {
+                        let path = path(&route).unwrap_or_default();
+                        assert_eq!(path.split('/').nth(1), Some(name), "{route:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_route_of_the_runtime_has_a_reserved_name() {
+        // One that had none would be an endpoint's: the names are looked at before the routes.
+        for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
+            .into_iter()
+            .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
+            .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
+            .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete"])
+        {
+            let found: Vec<ThreadRoute> = METHODS
+                .into_iter()
+                .filter_map(|method| match of(method, text) {
+                    Ok(Route::Thread(_, route)) if path(&route).is_some() => Some(route),
+                    _ => None,
+                })
+                .collect();
+            assert!(!found.is_empty(), "{text} is no route of the runtime any more");
+            assert!(found.iter().all(|route| path(route) == Some(text)), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn any_other_path_is_looked_up_in_the_catalog() {
+        for method in METHODS {
+            let Ok(Route::Thread(_, route)) = of(method, "/reports/a%2Fb/%C3%BC+/c%25") else { panic!() };
+            let path = ["reports", "a/b", "ü+", "c%"].map(str::to_owned).to_vec();
+            assert_eq!(route, ThreadRoute::Endpoint { method: Method::of(method).unwrap(), path });
+        }
+        for (method, endpoint) in [("POST", true), ("PUT", true), ("GET", false), ("HEAD", false), ("DELETE", false)] {
+            let route = of(method, "/");
+            assert_eq!(matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. }))), endpoint, "{route:?}");
+        }
+        for method in ["OPTIONS", "TRACE", "get", ""] {
+            assert_eq!(of(method, "/reports").unwrap_err().code, Code::NotFound, "{method}");
+        }
+        // Escaped or not, a name of the runtime's is one.
+        assert_eq!(of("GET", "/%6dessages"), Ok(Route::Thread("t".into(), ThreadRoute::ListMessages)));
+        assert_eq!(of("GET", "/fs%2Fx").map(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn an_endpoints_route_survives_the_way_to_an_object() {
+        let route = ThreadRoute::Endpoint { method: Method::Put, path: vec!["a b".into(), String::new()] };
+        let json = serde_json::to_string(&route).unwrap();
+        assert_eq!(serde_json::from_str::<ThreadRoute>(&json).unwrap(), route, "{json}");
+    }
 }

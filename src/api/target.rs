@@ -5,7 +5,7 @@ use super::Query;
 /// Where a request goes.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// The path, decoded, with its leading slash.
+    /// The path as it came, with its leading slash.
     pub path: String,
     /// The query.
     pub query: Query,
@@ -24,7 +24,14 @@ impl Target {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             (decode(name, true), decode(value, true))
         });
-        Target { path: decode(path, false), query: Query(parameters.collect()) }
+        Target { path: path.to_owned(), query: Query(parameters.collect()) }
+    }
+}
+
+impl Target {
+    /// The segments of the path, each decoded by itself: an escaped slash parts no segments.
+    pub fn segments(&self) -> Vec<String> {
+        self.path.trim_matches('/').split('/').map(|segment| decode(segment, false)).collect()
     }
 }
 
@@ -66,7 +73,8 @@ mod tests {
     #[test]
     fn a_url_is_split_and_decoded() {
         let target = Target::of("http://127.0.0.1:8787/api/agents/a%20b?search=x+y%26z&search=2&flag&=v#top");
-        assert_eq!(target.path, "/api/agents/a b");
+        assert_eq!(target.path, "/api/agents/a%20b");
+        assert_eq!(target.segments(), ["api", "agents", "a b"]);
         assert_eq!(target.query.get("search"), Some("x y&z"));
         assert_eq!(target.query.get("flag"), Some(""));
         assert_eq!(target.query.get("nothing"), None);
@@ -75,18 +83,20 @@ mod tests {
     #[test]
     fn odd_urls_do_no_harm() {
         let cases = [
-            ("http://host", "/"),
-            ("http://host?a=1", "/"),
-            ("http://host/%", "/%"),
-            ("http://host/%4", "/%4"),
-            ("http://host/%zz%41", "/%zzA"),
-            ("http://host/%ff", "/\u{fffd}"),
-            ("http://host/a+b", "/a+b"),
-            ("/only/path", "/only/path"),
-            ("", "/"),
+            ("http://host", vec![""]),
+            ("http://host?a=1", vec![""]),
+            ("http://host/%", vec!["%"]),
+            ("http://host/%4", vec!["%4"]),
+            ("http://host/%zz%41", vec!["%zzA"]),
+            ("http://host/%ff", vec!["\u{fffd}"]),
+            ("http://host/a+b", vec!["a+b"]),
+            ("http://host/a%2Fb/%2f/c/", vec!["a/b", "/", "c"]),
+            ("http://host/a//b", vec!["a", "", "b"]),
+            ("/only/path", vec!["only", "path"]),
+            ("", vec![""]),
         ];
-        for (url, path) in cases {
-            assert_eq!(Target::of(url).path, path, "{url}");
+        for (url, segments) in cases {
+            assert_eq!(Target::of(url).segments(), segments, "{url}");
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::Agent;
 use super::effect::Effect;
+use super::endpoint::{Endpoint, EndpointRoute};
 use super::model::Model;
 use super::prompt::Prompt;
 use super::tool::Tool;
@@ -27,6 +28,8 @@ pub struct Catalog {
     pub agents: BTreeMap<String, Agent>,
     /// Effects.
     pub effects: BTreeMap<String, Effect>,
+    /// Custom endpoints of threads, by what they answer.
+    pub endpoints: BTreeMap<EndpointRoute, Endpoint>,
 }
 
 impl Catalog {

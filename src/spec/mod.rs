@@ -1,6 +1,7 @@
 //! Definitions and records as plain data.
 //!
-//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`variable`]: one each.
+//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`],
+//!   [`variable`]: one each.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`validate`]: whether they make sense together.
 //! * [`message`]: messages, tool calls and tool results. [`finite`]: strict JSON.
@@ -8,6 +9,7 @@
 pub mod agent;
 pub mod catalog;
 pub mod effect;
+pub mod endpoint;
 pub mod finite;
 mod form;
 pub mod message;
@@ -22,6 +24,7 @@ pub mod variable;
 pub use agent::{Agent, AgentKind, SessionTool, Side};
 pub use catalog::Catalog;
 pub use effect::Effect;
+pub use endpoint::{Endpoint, EndpointRoute, Method};
 pub use model::{Capabilities, Model, Provider};
 pub use prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use tool::{Http, Run, Tool};

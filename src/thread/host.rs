@@ -7,6 +7,7 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
+use super::endpoints::{EndpointAnswer, EndpointCall, Panicked};
 use super::frame::Frame;
 use super::thread_state::ThreadState;
 use crate::error::Result;
@@ -224,6 +225,15 @@ pub trait Host: 'static {
 
     /// Runs a native effect. An unknown name is an error; the text is for whoever reads the thread's effects.
     fn effect(&self, call: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static;
+
+    /// Runs a native endpoint. An unknown name is an error of code `internal`.
+    ///
+    /// # Errors
+    /// It panicked, which ends this call alone.
+    fn endpoint(
+        &self,
+        call: EndpointCall,
+    ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static;
 
     /// Calls another object with a JSON text and gets one back.
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static;

@@ -8,6 +8,7 @@ use super::Thread;
 use super::host::{Host, Param, Sql};
 use super::run::Run;
 use super::state::State;
+use super::tool_call::first_bytes;
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
@@ -186,6 +187,15 @@ impl Event {
     /// The thread was terminated.
     pub(super) fn termination(run: Option<&Run>) -> Event {
         Event { kind: "termination", run: run.map(|run| run.id), reply: None, data: json!({}) }
+    }
+
+    /// A custom endpoint failed.
+    pub(super) fn endpoint(name: &str, method: &str, path: &str, status: u16, id: &str, error: &str) -> Event {
+        let path = first_bytes(path, limits::LOGGED_PATH_BYTES);
+        let data = json!({
+            "name": name, "method": method, "path": path, "status": status, "request_id": id, "error": error,
+        });
+        Event { kind: "endpoint", run: None, reply: None, data }
     }
 
     /// Writes it.

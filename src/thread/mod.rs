@@ -9,6 +9,7 @@
 //!   `tool_call`: receipts. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
 //!   when a turn ends.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
+//! * `endpoints`: routes of the application's own.
 //! * `thread_state`: the thread for the code that works in it. `values`: what tools and clients remember in the thread.
 //!   `files`: its files. `effects`: what it does later.
 //! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
@@ -24,6 +25,7 @@ mod control;
 mod create;
 mod edit;
 mod effects;
+mod endpoints;
 mod env;
 mod files;
 mod flow;
@@ -50,6 +52,7 @@ mod values;
 mod window;
 
 pub use effects::{NewEffect, Repetition};
+pub use endpoints::{EndpointAnswer, EndpointCall, Panicked};
 pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
 pub use frame::{Filter, Frame};
 pub use host::{Cell, EffectCall, Host, NativeCall, Param, Sibling, Sleep, Sql};
@@ -115,6 +118,9 @@ impl<H: Host> Thread<H> {
     ) -> Result<Served> {
         self.authorise(&request)?;
         self.wake()?;
+        if let ThreadRoute::Endpoint { method, path } = &request.route {
+            return self.serve_endpoint(&request, *method, path, body).await;
+        }
         self.serve_file(&request, body).await
     }
 
@@ -161,7 +167,8 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::GetUpload(_)
             | ThreadRoute::PutChunk { .. }
             | ThreadRoute::CompleteUpload(_)
-            | ThreadRoute::DeleteUpload(_) => Err(Error::internal("a streamed route was called with a text")),
+            | ThreadRoute::DeleteUpload(_)
+            | ThreadRoute::Endpoint { .. } => Err(Error::internal("a streamed route was called with a text")),
         }
     }
 
@@ -203,6 +210,7 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::PutChunk { .. }
             | ThreadRoute::CompleteUpload(_)
             | ThreadRoute::DeleteUpload(_) => Action::Manage,
+            ThreadRoute::Endpoint { method, ref path } => self.endpoint_action(method, path),
         };
         self.read(|state, _| {
             let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };

@@ -33,6 +33,8 @@ pub(super) struct Post<'a> {
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) status: u16,
+    /// `content-type`; all of them when it is no 2xx.
+    pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
 
@@ -127,6 +129,6 @@ impl<H: Host> Thread<H> {
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Answered { status: response.status, body })
+        Ok(Answered { status: response.status, headers: response.headers, body })
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::spec::finite;
 use crate::spec::message::Role;
 
-/// What native tools are given of their thread. A clone is the same thread.
+/// What native tools and endpoints are given of their thread. A clone is the same thread.
 ///
 /// Every method acts at once: it returns when the change is in the thread's database, and nothing that follows, be it an
 /// answer, a frame or a request, leaves the thread before the change is durable. A change is not undone when the tool
@@ -104,6 +104,11 @@ impl ThreadState {
         let value = finite::to_json(value)
             .map_err(|error| Error::field("value", format!("The value for “{key}” is refused: {error}.")))?;
         self.0.set_value(key, &value)
+    }
+
+    /// A page of values: the query (without `key`) and the answer of `GET …/kv`.
+    pub fn get_values(&self, query: &Query) -> Result<Value> {
+        self.0.values(query)
     }
 
     /// Queues a message: the run that is under way takes it in before its next model call; without one it starts a run.
@@ -201,6 +206,7 @@ trait Door: FileDoor {
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
     fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String>;
+    fn values(&self, query: &Query) -> Result<Value>;
     fn messages(&self, query: &Query) -> Result<Value>;
     fn message(&self, id: &str) -> Result<Option<Value>>;
     fn update_message(&self, id: &str, content: &str) -> Result<()>;
@@ -239,6 +245,10 @@ impl<H: Host> Door for Open<H> {
 
     fn set_value(&self, key: &str, value: &Value) -> Result<()> {
         self.thread.set_value(key, value)
+    }
+
+    fn values(&self, query: &Query) -> Result<Value> {
+        self.thread.values(query)
     }
 
     fn add_message(&self, mut message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {

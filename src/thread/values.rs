@@ -78,6 +78,11 @@ impl<H: Host> Thread<H> {
             let value = self.value(key)?.ok_or_else(|| no_value(key))?;
             return Ok(Reply::json(200, &json!({ "key": key, "value": value })));
         }
+        Ok(Reply::json(200, &self.values(query)?))
+    }
+
+    /// A page of values by key.
+    pub(super) fn values(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let prefix = query.get("prefix").unwrap_or_default();
@@ -103,11 +108,10 @@ impl<H: Host> Thread<H> {
                 last = rest.next();
             }
             let cursor = last.filter(|_| rest.peek().is_some()).map(|key| URL_SAFE_NO_PAD.encode(key));
-            let body = json!({
+            Ok(json!({
                 "values": values, "total": total, "limit": limit, "offset": offset, "prefix": prefix,
                 "search": search, "cursor": cursor,
-            });
-            Ok(Reply::json(200, &body))
+            }))
         })
     }
 

@@ -5,7 +5,7 @@ use bobbin::spec::validate::{Kind, Natives, Severity, Sources, nearest, validate
 use serde_json::{Value, json};
 
 fn natives() -> Natives {
-    Natives { tools: vec!["clock"], effects: vec!["bell"] }
+    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"] }
 }
 
 /// A catalog with nothing wrong in it.
@@ -32,6 +32,7 @@ fn fine() -> Value {
             "description": "d", "args": { "type": "object", "properties": { "times": { "type": "integer" } } },
             "run": { "native": "bell" }, "attempts": 3,
         } },
+        "endpoints": { "GET /reports/[day]": { "run": { "native": "report" } } },
     })
 }
 
@@ -40,6 +41,7 @@ fn complaints(changes: &[(&str, Value)]) -> Vec<String> {
     let mut catalog = fine();
     for (pointer, value) in changes {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
+        let key = key.replace("~1", "/");
         catalog.pointer_mut(parent).unwrap_or_else(|| panic!("{parent}"))[key] = value.clone();
     }
     let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
@@ -265,6 +267,37 @@ fn each_mistake_is_named_with_file_and_field() {
             "/effects/ring/run",
             json!({ "http": { "url": "a.example" } }),
             "effects/ring: error in run.http.url: `a.example` should start with `https://`",
+        ),
+        // Endpoints.
+        (
+            "/endpoints/GET ~1fs~1x",
+            json!({ "run": { "native": "report" } }),
+            "api/GET /fs/x: error: GET /fs/x would hide the runtime's own /fs; name the file or its folder otherwise",
+        ),
+        (
+            "/endpoints/DELETE ~1",
+            json!({ "run": { "native": "report" } }),
+            "api/DELETE /: error: DELETE / would hide the runtime's own DELETE /; name the file or its folder otherwise",
+        ),
+        (
+            "/endpoints/GET ~1a",
+            json!({ "run": { "native": "clock" } }),
+            "api/GET /a: warning in run.native: this build has no native \"clock\"; there are report",
+        ),
+        (
+            "/endpoints/GET ~1a",
+            json!({ "run": { "http": { "url": "a.example" } } }),
+            "api/GET /a: error in run.http.url: `a.example` should start with `https://`",
+        ),
+        (
+            "/endpoints/GET ~1a",
+            json!({ "run": { "native": "report" }, "timeoutMs": 0 }),
+            "api/GET /a: error in timeoutMs: must be from 1 to 600000 (ten minutes)",
+        ),
+        (
+            "/endpoints/GET ~1a",
+            json!({ "run": { "native": "report" }, "variables": [{ "name": "BOBBIN_X", "type": "text" }] }),
+            "api/GET /a: error in variables[0].name: \"BOBBIN_X\": names starting with BOBBIN_ belong to the runtime",
         ),
         // Agents.
         (

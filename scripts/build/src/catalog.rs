@@ -16,8 +16,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use bobbin::spec::Catalog;
 use bobbin::spec::validate::{Complaint, Kind, Natives, Severity, Sources, validate};
+use bobbin::spec::{Catalog, Endpoint, EndpointRoute};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -85,6 +85,8 @@ struct Reading {
     sources: Sources,
     /// Files that were read without the fields that are wrong in them: what follows from that is not to be said.
     partial: BTreeMap<String, Vec<String>>,
+    /// Files of endpoints, by the shape of what they answer.
+    shapes: BTreeMap<String, String>,
     complaints: Vec<Complaint>,
 }
 
@@ -124,6 +126,7 @@ impl Reading {
                     |effect, name| effect.name = name,
                 );
             }
+            Kind::Endpoint => self.endpoint(file, value),
         }
     }
 
@@ -140,6 +143,14 @@ impl Reading {
             let message = format!("{first} is the {} \"{name}\" already", file.kind.noun());
             return self.complain(file, "name", message);
         }
+        if let Some(mut definition) = self.shaped::<T>(file, value) {
+            rename(&mut definition, name.clone());
+            definitions(&mut self.catalog).insert(name, definition);
+        }
+    }
+
+    /// The definition in a file, as far as its fields are right.
+    fn shaped<T: DeserializeOwned + JsonSchema>(&mut self, file: &folder::File, value: Value) -> Option<T> {
         let (definition, wrong) = shape::read::<T>(value);
         if !wrong.is_empty() {
             let fields = wrong.iter().map(|wrong| top(&wrong.field).to_owned()).collect();
@@ -148,9 +159,25 @@ impl Reading {
         for wrong in wrong {
             self.complain(file, &wrong.field, wrong.message);
         }
-        if let Some(mut definition) = definition {
-            rename(&mut definition, name.clone());
-            definitions(&mut self.catalog).insert(name, definition);
+        definition
+    }
+
+    /// An endpoint is known by what it answers, which its file's name says.
+    fn endpoint(&mut self, file: &folder::File, value: Value) {
+        let route = EndpointRoute::of_file(&file.name);
+        let endpoint = self.shaped::<Endpoint>(file, value);
+        let route = match route {
+            Ok(route) => route,
+            Err(wrong) => return wrong.into_iter().for_each(|message| self.complain(file, "", message)),
+        };
+        if let Some(first) = self.shapes.get(&route.shape()) {
+            let message = format!("{first} answers {route} already");
+            return self.complain(file, "", message);
+        }
+        self.shapes.insert(route.shape(), file.path.clone());
+        self.sources.insert(Kind::Endpoint, &route.to_string(), &file.path);
+        if let Some(endpoint) = endpoint {
+            self.catalog.endpoints.insert(route, endpoint);
         }
     }
 

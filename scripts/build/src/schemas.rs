@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use bobbin::spec::{Agent, Effect, Model, Prompt, Tool};
+use bobbin::spec::{Agent, Effect, Endpoint, Model, Prompt, Tool};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
@@ -37,6 +37,7 @@ fn stale(folder: &Path) -> Result<Vec<(String, String)>> {
         ("tool", schema::<Tool>()),
         ("agent", schema::<Agent>()),
         ("effect", schema::<Effect>()),
+        ("endpoint", schema::<Endpoint>()),
     ];
     for (name, schema) in schemas {
         let file = format!("{name}.schema.json");

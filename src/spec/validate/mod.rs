@@ -5,6 +5,7 @@
 
 mod agents;
 mod effects;
+mod endpoints;
 mod models;
 mod names;
 mod prompts;
@@ -68,11 +69,14 @@ pub enum Kind {
     Agent,
     /// An effect.
     Effect,
+    /// A custom endpoint.
+    Endpoint,
 }
 
 impl Kind {
     /// All of them, in the order in which they build on each other.
-    pub const ALL: [Kind; 5] = [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect];
+    pub const ALL: [Kind; 6] =
+        [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect, Kind::Endpoint];
 
     /// The folder of its files.
     pub const fn folder(self) -> &'static str {
@@ -82,6 +86,7 @@ impl Kind {
             Kind::Tool => "tools",
             Kind::Agent => "agents",
             Kind::Effect => "effects",
+            Kind::Endpoint => "api",
         }
     }
 
@@ -93,6 +98,7 @@ impl Kind {
             Kind::Tool => "tool",
             Kind::Agent => "agent",
             Kind::Effect => "effect",
+            Kind::Endpoint => "endpoint",
         }
     }
 }
@@ -132,12 +138,18 @@ pub struct Natives {
     pub tools: Vec<&'static str>,
     /// Of effects.
     pub effects: Vec<&'static str>,
+    /// Of endpoints.
+    pub endpoints: Vec<&'static str>,
 }
 
 impl Natives {
     /// Those of this build.
     pub fn registered() -> Natives {
-        Natives { tools: crate::tools::names(), effects: crate::effects::names() }
+        Natives {
+            tools: crate::tools::names(),
+            effects: crate::effects::names(),
+            endpoints: crate::endpoints::names(),
+        }
     }
 }
 
@@ -149,6 +161,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
     check.tools();
     check.agents();
     check.effects();
+    check.endpoints();
     check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
     check.complaints
 }
@@ -195,6 +208,8 @@ impl Check<'_> {
             Kind::Tool => keys(&self.catalog.tools),
             Kind::Agent => keys(&self.catalog.agents),
             Kind::Effect => keys(&self.catalog.effects),
+            // Nothing refers to an endpoint.
+            Kind::Endpoint => Vec::new(),
         }
     }
 

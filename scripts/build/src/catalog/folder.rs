@@ -12,13 +12,13 @@ use bobbin::spec::validate::{Complaint, Kind, Severity};
 pub(super) const SETTINGS: &str = "bobbin.json";
 
 /// Folders of definitions that come with a later version.
-const LATER: [&str; 4] = ["hooks", "api", "providers", "handlers"];
+const LATER: [&str; 3] = ["hooks", "providers", "handlers"];
 
 /// A file that holds a definition.
 pub(super) struct File {
     /// What it defines.
     pub(super) kind: Kind,
-    /// Its name without the extension.
+    /// Its name without the extension; of an endpoint, its path below the folder of endpoints.
     pub(super) name: String,
     /// Its path below the folder, with `/`.
     pub(super) path: String,
@@ -42,7 +42,7 @@ pub(super) fn read(agents: &Path) -> Result<Folder> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_folder = entry.path().is_dir();
         match Kind::ALL.into_iter().find(|kind| kind.folder() == name) {
-            Some(kind) if is_folder => folder.definitions(kind, &entry.path()),
+            Some(kind) if is_folder => folder.definitions(kind, kind.folder(), &entry.path()),
             _ if is_folder && LATER.contains(&name.as_str()) => folder.later(&name, &entry.path()),
             _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS, &entry.path()),
             _ if is_readme(&name) => {}
@@ -53,20 +53,24 @@ pub(super) fn read(agents: &Path) -> Result<Folder> {
 }
 
 impl Folder {
-    fn definitions(&mut self, kind: Kind, path: &Path) {
+    /// Reads `folder`, a path below the folder of definitions. Folders of endpoints may hold folders.
+    fn definitions(&mut self, kind: Kind, folder: &str, path: &Path) {
         let entries = match entries(path) {
             Ok(entries) => entries,
-            Err(error) => {
-                return self.complain(kind.folder(), format!("cannot be read: {error}"), Severity::Error);
-            }
+            Err(error) => return self.complain(folder, format!("cannot be read: {error}"), Severity::Error),
         };
         for entry in entries {
             let file = entry.file_name().to_string_lossy().into_owned();
-            let path = format!("{}/{file}", kind.folder());
+            let path = format!("{folder}/{file}");
+            if kind == Kind::Endpoint && entry.path().is_dir() {
+                self.definitions(kind, &path, &entry.path());
+                continue;
+            }
             match name(kind, &entry) {
                 Some(name) => {
+                    let within = folder.split_once('/').map(|(_, within)| format!("{within}/{name}"));
                     if let Some(text) = self.text(&path, &entry.path()) {
-                        self.files.push(File { kind, name, path, text });
+                        self.files.push(File { kind, name: within.unwrap_or(name), path, text });
                     }
                 }
                 None if is_readme(&file) => {}

@@ -13,7 +13,7 @@ const PROMPT: (&str, &str) =
 const AGENT: (&str, &str) = ("agents/helper.json", r#"{ "sideA": { "prompt": "helper" } }"#);
 
 fn natives() -> Natives {
-    Natives { tools: vec!["clock"], effects: vec!["bell"] }
+    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"] }
 }
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -262,7 +262,7 @@ fn what_does_not_belong_in_the_folder_is_reported() {
     assert_eq!(
         told_of("promts/a.md", ""),
         [
-            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents; settings in bobbin.json"
+            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents, api; settings in bobbin.json"
         ]
     );
     assert_eq!(
@@ -319,7 +319,7 @@ fn complaints_are_printed_a_line_each() {
 #[test]
 fn the_sample_application_has_nothing_wrong_with_it() {
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents");
-    let compiled = compile(&agents, &bobbin::tools::names()).unwrap();
+    let compiled = compile(&agents, &Natives::registered()).unwrap();
     assert_eq!(compiled.complaints, []);
     assert!(compiled.catalog.agents.contains_key("helper"));
 }

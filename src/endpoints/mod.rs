@@ -1,0 +1,87 @@
+//! Native endpoints and their registry (spec §26). A definition names one with `{"run": {"native": "name"}}`.
+//!
+//! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own:
+//!
+//! ```
+//! use bobbin::thread::EndpointAnswer;
+//! bobbin::endpoints::register("visits", |call| {
+//!     let count = || -> bobbin::Result<EndpointAnswer> {
+//!         let visits = call.state.get_value("visits")?.unwrap_or(0) + 1;
+//!         call.state.set_value("visits", &visits)?;
+//!         Ok(EndpointAnswer::json(200, &serde_json::json!({ "visits": visits })))
+//!     };
+//!     let answer = count();
+//!     Box::pin(async move { answer })
+//! });
+//! ```
+
+mod summary;
+mod transcript;
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use crate::error::{Error, Result};
+use crate::thread::{EndpointAnswer, EndpointCall, Panicked};
+
+/// What runs when a native endpoint is asked. An error of the client's (`invalid_field`, `not_found`, …) is answered as
+/// it is, with the status of its code; any other one is a failure, which the client is told no more of than an id.
+pub type Native = fn(EndpointCall) -> LocalBoxFuture<'static, Result<EndpointAnswer>>;
+
+/// The endpoints of this crate.
+const BUILT_IN: &[(&str, Native)] = &[
+    ("summary", |call| now(summary::summary(&call))),
+    ("transcript", |call| now(transcript::transcript(&call))),
+];
+
+/// An answer that needs no waiting.
+fn now(answer: Result<EndpointAnswer>) -> LocalBoxFuture<'static, Result<EndpointAnswer>> {
+    Box::pin(std::future::ready(answer))
+}
+
+thread_local! {
+    /// Endpoints of embedding crates; filled once when the program starts.
+    static ADDED: RefCell<BTreeMap<&'static str, Native>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Adds a native endpoint, or replaces the one of that name. Call it when the program starts.
+pub fn register(name: &'static str, native: Native) {
+    ADDED.with(|added| added.borrow_mut().insert(name, native));
+}
+
+/// The names that definitions may use.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = ADDED.with(|added| added.borrow().keys().copied().collect());
+    names.extend(BUILT_IN.iter().map(|(name, _)| *name));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Runs a native endpoint. An unknown name is an error of code `internal`; a panic ends this call alone.
+///
+/// # Errors
+/// What the panic said.
+pub async fn run(call: EndpointCall) -> std::result::Result<Result<EndpointAnswer>, Panicked> {
+    let added = ADDED.with(|added| added.borrow().get(call.native.as_str()).copied());
+    let built_in = || BUILT_IN.iter().find(|(name, _)| *name == call.native).map(|(_, native)| *native);
+    let Some(native) = added.or_else(built_in) else {
+        let text = format!("the native endpoint \"{}\" is not part of this deployment", call.native);
+        return Ok(Err(Error::internal(text)));
+    };
+    // The function may panic before it gives a future.
+    let running = AssertUnwindSafe(async move { native(call).await }).catch_unwind();
+    running.await.map_err(|panic| Panicked(told(&*panic)))
+}
+
+/// What a panic said.
+fn told(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("something that is not text").to_owned()
+}

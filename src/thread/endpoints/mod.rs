@@ -1,0 +1,186 @@
+//! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no
+//! run by itself; one that is under way goes on beside it.
+//!
+//! `call`: what a native one is given and gives back. `remote`: those behind a URL. `answer`: what reaches the client.
+
+mod answer;
+mod call;
+mod remote;
+
+pub use call::{EndpointAnswer, EndpointCall, Panicked};
+
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use serde_json::Value;
+
+use super::Thread;
+use super::host::Host;
+use super::log::Event;
+use super::model_call::Watch;
+use crate::access::Action;
+use crate::api::endpoints::{Matched, find};
+use crate::api::route::{no_route, not_allowed};
+use crate::api::{Served, ThreadRequest};
+use crate::error::{Code, Error, Result};
+use crate::http::Body;
+use crate::limits;
+use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
+use crate::spec::Run;
+
+/// Why there is no answer of the endpoint's.
+enum Failure {
+    /// The endpoint refused the request: the client is told why.
+    Refused(Error),
+    /// It failed: the log has this text, the client an id.
+    Broke(String),
+}
+
+impl<H: Host> Thread<H> {
+    /// What a caller does who asks. A path that leads nowhere is only read, so that it is answered as such.
+    pub(super) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
+        match find(&self.catalog.endpoints, method, path) {
+            Matched::Endpoint(..) if !method.reads() => Action::Manage,
+            _ => Action::ReadThread,
+        }
+    }
+
+    /// Answers a request with the endpoint of its path.
+    pub(super) async fn serve_endpoint(
+        self: &Rc<Self>,
+        request: &ThreadRequest,
+        method: Method,
+        path: &[String],
+        body: impl Body,
+    ) -> Result<Served> {
+        let (route, endpoint, params) = match find(&self.catalog.endpoints, method, path) {
+            Matched::Endpoint(route, endpoint, params) => (route, endpoint, params),
+            Matched::OtherMethods(methods) => return Ok(other_methods(method, path, methods)),
+            Matched::Nothing if path.is_empty() => return Ok(other_methods(method, path, Vec::new())),
+            Matched::Nothing => return Err(no_route()),
+        };
+        let body = whole(request, body).await?;
+        let random = self.host.random();
+        let env = |name: &str| self.endpoint_env(name);
+        let declared = endpoint.variables.iter().filter_map(|variable| {
+            env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
+        });
+        let call = EndpointCall {
+            native: String::new(),
+            name: route.to_string(),
+            thread_id: self.read(|state, _| Ok(state.meta.thread_id.clone()))?,
+            agent_id: self.read(|state, _| Ok(state.meta.agent.clone()))?,
+            request_id: random.iter().take(6).map(|byte| format!("{byte:02x}")).collect(),
+            method,
+            path: format!("/{}", path.join("/")),
+            params,
+            query: request.query.clone(),
+            headers: request.headers.clone(),
+            body,
+            now_us: self.host.now_us(),
+            random,
+            env: declared.collect(),
+            sleep: self.sleep(),
+            state: self.thread_state(),
+        };
+        let (id, path) = (call.request_id.clone(), call.path.clone());
+        match self.run_endpoint(endpoint, call).await {
+            Ok(answer) => match answer::served(answer, method) {
+                Ok(served) => Ok(served),
+                Err(error) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
+            },
+            Err(Failure::Refused(error)) => Ok(error.into()),
+            Err(Failure::Broke(error)) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
+        }
+    }
+
+    async fn run_endpoint(
+        self: &Rc<Self>,
+        endpoint: &Endpoint,
+        call: EndpointCall,
+    ) -> std::result::Result<EndpointAnswer, Failure> {
+        let native = match &endpoint.run {
+            Run::Http(http) => return self.http_endpoint(http, endpoint.timeout_ms, call).await.map_err(Failure::Broke),
+            Run::Native(native) => native.clone(),
+        };
+        let limit_ms = endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(limits::HTTP_TOOL_MAX_MS);
+        let deadline = self.host.now_us() + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
+        let running = self.host.endpoint(EndpointCall { native, ..call });
+        match Watch::new(&self.host, deadline).within(running).await {
+            None => Err(Failure::Broke(format!("it did not answer within {} s", limit_ms as f64 / 1000.0))),
+            Some(Ok(Ok(answer))) => Ok(answer),
+            Some(Ok(Err(error))) if error.code.status() < 500 => Err(Failure::Refused(error)),
+            Some(Ok(Err(error))) => Err(Failure::Broke(error.message)),
+            Some(Err(panicked)) => {
+                // It may have come between a commit of the thread's and the frame that tells of it.
+                self.host.close_listeners("the thread had to start over");
+                Err(Failure::Broke(panicked.to_string()))
+            }
+        }
+    }
+
+    /// Logs a failure, and tells the client no more of it than where to find it.
+    fn endpoint_failed(
+        &self,
+        route: &EndpointRoute,
+        method: Method,
+        path: &str,
+        id: &str,
+        error: &str,
+    ) -> Served {
+        let told = Error::new(Code::EndpointFailed, format!("The endpoint {route} failed ({id})."))
+            .hint("The id is in the log of the thread, with what happened: GET …/logs.");
+        self.host.log(&format!("the endpoint {route} failed ({id}): {error}"));
+        let now = self.host.now_us();
+        let event = Event::endpoint(&route.to_string(), method.as_str(), path, told.code.status(), id, error);
+        if let Err(error) = self.transition(|_, sql| event.insert(sql, now)) {
+            self.host.log(&format!("a failure of the endpoint {route} ({id}) is not in the thread's log: {error}"));
+        }
+        told.into()
+    }
+
+    /// A value that an endpoint declares: the deployment's, else the agent's.
+    fn endpoint_env(&self, name: &str) -> Option<String> {
+        self.deployment(name).or_else(|| {
+            let agent = self.read(|state, _| Ok(self.catalog.agents.get(&state.meta.agent))).ok()??;
+            agent.env.get(name).cloned()
+        })
+    }
+}
+
+/// The path is there, the method is not.
+fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>) -> Served {
+    if path.is_empty() {
+        // The thread itself, whose own methods come first.
+        let own = ["GET", "PATCH", "DELETE"];
+        methods.retain(|method| *method != "HEAD" && !own.contains(method));
+        methods.splice(0..0, own);
+    }
+    let methods = methods.join(", ");
+    Served::from(not_allowed(method.as_str(), &methods)).header("allow", methods)
+}
+
+/// The whole body.
+async fn whole(request: &ThreadRequest, mut body: impl Body) -> Result<Bytes> {
+    let too_large = || {
+        let limit = limits::ENDPOINT_REQUEST_BYTES;
+        Error::new(
+            Code::TooLarge,
+            format!("The body of a request to an endpoint has at most {limit} bytes ({} MB).", limit >> 20),
+        )
+    };
+    let declared = request.header("content-length").and_then(|length| length.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > limits::ENDPOINT_REQUEST_BYTES) {
+        return Err(too_large());
+    }
+    let mut read = BytesMut::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece
+            .map_err(|error| Error::new(Code::BadJson, format!("The body could not be read: {error}.")))?;
+        if read.len() + piece.len() > limits::ENDPOINT_REQUEST_BYTES {
+            return Err(too_large());
+        }
+        read.extend_from_slice(&piece);
+    }
+    Ok(read.freeze())
+}
