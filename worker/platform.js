@@ -89,11 +89,11 @@ export function headOf(request) {
  * Those of these headers that a request has: JSON, an array of pairs.
  *
  * @param {Request} request
- * @param {string} names   separated by commas
+ * @param {string} names   separated by commas; `*` for all
  */
 export function headersOf(request, names) {
   const pairs = [];
-  for (const name of names.split(",")) {
+  for (const name of names === "*" ? request.headers.keys() : names.split(",")) {
     const value = request.headers.get(name);
     if (value !== null) pairs.push([name, value]);
   }

@@ -6,9 +6,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bobbin::access::Caller;
-use bobbin::api::{Query, ThreadRequest, ThreadRoute};
+use bobbin::api::{Content, Query, Route, Target, ThreadRequest, ThreadRoute};
+use bobbin::http::{Body, FetchError};
 use bobbin::spec::Catalog;
 use bobbin::thread::{Filter, Thread};
+use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
@@ -52,6 +54,59 @@ pub struct Seen {
     pub body: Value,
     /// `Retry-After`, seconds.
     pub retry_after: Option<u32>,
+}
+
+/// A request to an endpoint.
+#[derive(Clone)]
+pub struct Ask {
+    /// Its method.
+    pub method: &'static str,
+    /// Its path below the thread, with its query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, in pieces.
+    pub body: Vec<Bytes>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+impl Ask {
+    /// An admin's request without a body.
+    pub fn of(method: &'static str, path: &str) -> Ask {
+        Ask { method, path: path.into(), headers: Vec::new(), body: Vec::new(), caller: admin() }
+    }
+}
+
+/// What a client saw of a request to an endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers.
+    pub headers: Vec<(String, String)>,
+    /// The body; empty when there is none.
+    pub body: Bytes,
+}
+
+impl Answered {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON; `null` when it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+}
+
+struct Pieces(std::vec::IntoIter<Bytes>);
+
+impl Body for Pieces {
+    async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
+        self.0.next().map(Ok)
+    }
 }
 
 /// A thread in its world. A clone is the same thread.
@@ -133,6 +188,47 @@ impl Sim {
         }
         self.world.fail(format!("{route:?} was not answered in {TRIES} tries: {last:?}"));
         Seen { status: 599, body: Value::Null, retry_after: None }
+    }
+
+    /// One request to an endpoint, once.
+    pub async fn serve(&self, ask: Ask) -> Result<Answered, Lost> {
+        let target = Target::of(&format!("https://host/api/threads/{THREAD}{}", ask.path));
+        let Ok(Route::Thread(thread_id, route)) = Route::of(ask.method, &target) else {
+            panic!("{} {} is no route", ask.method, ask.path);
+        };
+        let request = ThreadRequest {
+            thread_id,
+            caller: ask.caller,
+            route,
+            query: target.query,
+            idempotency_key: None,
+            headers: ask.headers,
+            body: String::new(),
+        };
+        let served = self
+            .world
+            .enter(move |object| async move {
+                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
+                thread.serve(request, Pieces(ask.body.into_iter())).await
+            })
+            .await?;
+        let body = match served.content {
+            Content::Empty => Bytes::new(),
+            Content::Bytes(bytes) => bytes,
+            Content::Stream(_) => panic!("an endpoint answers with no stream"),
+        };
+        Ok(Answered { status: served.status, headers: served.headers, body })
+    }
+
+    /// The same, repeated until it is answered.
+    pub async fn serve_surely(&self, ask: Ask) -> Answered {
+        for _ in 0..TRIES {
+            match self.serve(ask.clone()).await {
+                Ok(answered) if answered.status < 500 => return answered,
+                _ => self.world.pause(50_000 + self.world.below(SECOND_US as usize) as i64).await,
+            }
+        }
+        panic!("{} {} was not answered in {TRIES} tries", ask.method, ask.path);
     }
 
     /// Creates the thread.

@@ -7,6 +7,7 @@ use bobbin::http::{FetchError, Request, Response};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
 use bobbin::thread::host::{EffectCall, Host, NativeCall, Sibling};
+use bobbin::thread::{EndpointAnswer, EndpointCall, Panicked};
 use bobbin::{Error, Result};
 use futures_util::FutureExt;
 use wasm_bindgen::prelude::*;
@@ -107,6 +108,13 @@ impl Host for ObjectHost {
 
     fn effect(&self, call: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static {
         bobbin::effects::run(call)
+    }
+
+    fn endpoint(
+        &self,
+        call: EndpointCall,
+    ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static {
+        bobbin::endpoints::run(call)
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {

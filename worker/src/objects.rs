@@ -96,7 +96,7 @@ impl<T> Shell<T> {
         match &self.core {
             Err(error) => error.clone().into(),
             Ok(core) => match AssertUnwindSafe(serve(core)).catch_unwind().await {
-                Ok(served) if served.status == 500 => streamed::without_details(served, self.dev),
+                Ok(served) if streamed::is_internal(&served) => streamed::without_details(served, self.dev),
                 Ok(served) => served,
                 Err(panic) => answer::without_details(Error::internal(told(&*panic)).into(), self.dev).into(),
             },

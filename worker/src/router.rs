@@ -2,7 +2,7 @@
 //! object that it concerns, in one remote call.
 
 use bobbin::access::{Action, Caller};
-use bobbin::api::{BodyRule, Route, Target, ThreadRequest, ThreadRoute, agents, cors, thread_id};
+use bobbin::api::{BodyRule, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id};
 use bobbin::directory::DirectoryCall;
 use bobbin::directory::call::{ROOT, name_of};
 use bobbin::{Code, Error, Result};
@@ -68,21 +68,21 @@ pub(crate) async fn answer(
     match incoming.route().await {
         Ok(response) => Ok(response),
         Err(error) => {
-            let allow = (error.code == Code::MethodNotAllowed).then(|| allowed(&incoming.target.path));
+            let allow = (error.code == Code::MethodNotAllowed).then(|| allowed(&incoming.target));
             answer::of_error(error, incoming.origin.as_deref(), allow.as_deref(), config.dev)
         }
     }
 }
 
 /// The methods that a path has.
-fn allowed(path: &str) -> String {
+fn allowed(target: &Target) -> String {
     let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-    methods.into_iter().filter(|method| Route::of(method, path).is_ok()).collect::<Vec<_>>().join(", ")
+    methods.into_iter().filter(|method| Route::of(method, target).is_ok()).collect::<Vec<_>>().join(", ")
 }
 
 impl Incoming<'_> {
     async fn route(&self) -> Result<Response> {
-        let route = Route::of(&self.head.method, &self.target.path);
+        let route = Route::of(&self.head.method, &self.target);
         auth::guard(self.config, &self.head, route.as_ref().ok().map(BodyRule::of))?;
         let route = route?;
         if route == Route::Health {
@@ -178,7 +178,8 @@ impl Incoming<'_> {
     /// Passes the request on with its body as a stream, and the object's answer back.
     async fn streamed(&self, caller: Caller, id: String, route: ThreadRoute) -> Result<Response> {
         let failed = |error: JsValue| Error::internal(thrown(&error));
-        let headers = self.request.headers_of(route.headers()).map_err(failed)?;
+        let mut headers = self.request.headers_of(route.headers()).map_err(failed)?;
+        headers.retain(|(name, _)| endpoints::tells_header(name));
         let reads = route.reads();
         let call = ThreadRequest {
             thread_id: id.clone(),

@@ -202,6 +202,14 @@ fn broken(why: &str) -> JsValue {
     JsValue::from_str(why)
 }
 
+/// Whether it is an internal error, whose details are not for clients. An endpoint's own 500 is worded for them.
+pub(crate) fn is_internal(served: &Served) -> bool {
+    match &served.content {
+        Content::Bytes(body) => served.status == 500 && body.starts_with(br#"{"error":{"code":"internal""#),
+        Content::Empty | Content::Stream(_) => false,
+    }
+}
+
 /// An internal error as a client may see it.
 pub(crate) fn without_details(served: Served, dev: bool) -> Served {
     let text = match &served.content {

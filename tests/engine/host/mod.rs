@@ -28,7 +28,7 @@ pub mod world;
 pub use answer::{Answer, Say};
 pub use database::Counters;
 pub use fault::{At, Fault};
-pub use outside::{MODEL_URL, Native, TOOL_URL};
+pub use outside::{Handler, MODEL_URL, Native, TOOL_URL};
 pub use sim_host::SimHost;
 pub use world::{Listener, Lost, Object, World};
 

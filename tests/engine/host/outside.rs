@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bobbin::http::Request;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EffectCall, NativeCall, Sibling};
+use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, NativeCall, Sibling};
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -66,6 +66,14 @@ pub enum Native {
     Never,
 }
 
+/// What a native endpoint does.
+pub enum Handler {
+    /// Waits for so long, then acts and answers.
+    Acts(i64, Box<dyn FnOnce() -> bobbin::Result<EndpointAnswer>>),
+    /// Never comes back.
+    Never,
+}
+
 /// An execution of a tool that reached the outside: its effect has happened.
 #[derive(Clone, Debug)]
 pub struct Execution {
@@ -82,6 +90,7 @@ pub struct Execution {
 type ModelScript = Rc<dyn Fn(&ModelRequest) -> Answer>;
 type NativeScript = Rc<dyn Fn(&NativeCall, usize) -> Native>;
 type EffectScript = Rc<dyn Fn(&EffectCall, usize) -> Native>;
+type EndpointScript = Rc<dyn Fn(&EndpointCall) -> Handler>;
 type SiblingScript = Rc<dyn Fn(&str) -> Result<String, bobbin::Error>>;
 type HttpScript = Rc<dyn Fn(&Request, usize) -> Answer>;
 
@@ -92,10 +101,13 @@ pub struct Outside {
     natives: RefCell<BTreeMap<String, NativeScript>>,
     effects: RefCell<BTreeMap<String, EffectScript>>,
     servers: RefCell<BTreeMap<String, HttpScript>>,
+    endpoints: RefCell<BTreeMap<String, EndpointScript>>,
     sibling: RefCell<Option<SiblingScript>>,
     /// Requests to models.
     pub requests: RefCell<Vec<ModelRequest>>,
-    /// Executions of native and http tools, in order.
+    /// Requests that reached a native endpoint.
+    pub handled: RefCell<Vec<EndpointCall>>,
+    /// Executions of native and http tools, and requests to http endpoints, in order.
     pub executions: RefCell<Vec<Execution>>,
     /// How late each attempt at a native effect began, in microseconds.
     pub lateness: RefCell<Vec<i64>>,
@@ -129,6 +141,11 @@ impl Outside {
         self.servers.borrow_mut().insert(format!("{TOOL_URL}{path}"), Rc::new(script));
     }
 
+    /// Scripts a native endpoint.
+    pub fn endpoint(&self, name: &str, script: impl Fn(&EndpointCall) -> Handler + 'static) {
+        self.endpoints.borrow_mut().insert(name.into(), Rc::new(script));
+    }
+
     /// Scripts the other objects.
     pub fn sibling(&self, script: impl Fn(&str) -> Result<String, bobbin::Error> + 'static) {
         *self.sibling.borrow_mut() = Some(Rc::new(script));
@@ -141,6 +158,8 @@ impl Outside {
         self.natives.borrow_mut().clear();
         self.effects.borrow_mut().clear();
         self.servers.borrow_mut().clear();
+        self.endpoints.borrow_mut().clear();
+        self.handled.borrow_mut().clear();
     }
 
     /// A request arrives. The complaints are about the request itself.
@@ -201,6 +220,13 @@ impl Outside {
         let place = self.record(&call.native, &call.idempotency_key, call.args.clone());
         self.lateness.borrow_mut().push(now_us - call.scheduled_us);
         Some((script(call, before), place))
+    }
+
+    /// A native endpoint is asked. `None`: there is none of that name.
+    pub(super) fn ask_endpoint(&self, call: &EndpointCall) -> Option<Handler> {
+        let script = self.endpoints.borrow().get(&call.native).cloned()?;
+        self.handled.borrow_mut().push(call.clone());
+        Some(script(call))
     }
 
     fn record(&self, name: &str, key: &str, args: Value) -> usize {

@@ -6,15 +6,18 @@ use std::rc::Rc;
 
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::message::{ToolResult, ToolStatus};
-use bobbin::thread::{Cell, EffectCall, Frame, Host, NativeCall, Param, Sibling, Sql};
+use bobbin::thread::{
+    Cell, EffectCall, EndpointAnswer, EndpointCall, Frame, Host, NativeCall, Panicked, Param, Sibling, Sql,
+};
 use bobbin::{Code, Error, Result};
 use bytes::Bytes;
+use futures_util::FutureExt;
 
 use super::answer::Piece;
 use super::database::Database;
 use super::executor::{Timer, gate};
-use super::fault::At;
-use super::outside::Native;
+use super::fault::{At, Injected};
+use super::outside::{Handler, Native};
 use super::world::World;
 
 /// The door of one life of the object.
@@ -223,6 +226,41 @@ impl Host for SimHost {
             match result.status {
                 ToolStatus::Success => Ok(()),
                 ToolStatus::Error => Err(result.text()),
+            }
+        }
+    }
+
+    fn endpoint(
+        &self,
+        call: EndpointCall,
+    ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static {
+        let host = self.clone();
+        async move {
+            host.point(At::Native, &call.native).await;
+            gate().await;
+            let acting = host.clone();
+            let running = AssertUnwindSafe(async move {
+                match acting.world().outside.ask_endpoint(&call) {
+                    None => Err(Error::internal("there is no such endpoint")),
+                    Some(Handler::Never) => std::future::pending().await,
+                    Some(Handler::Acts(us, act)) => {
+                        if us > 0 {
+                            acting.world().pause(us).await;
+                        }
+                        let answer = act();
+                        acting.point(At::NativeDone, &call.native).await;
+                        answer
+                    }
+                }
+            });
+            match running.catch_unwind().await {
+                Ok(answer) => Ok(answer),
+                Err(payload) => match payload.downcast_ref::<&str>() {
+                    Some(text) => Err(Panicked((*text).to_owned())),
+                    None if payload.is::<Injected>() => Err(Panicked("injected".to_owned())),
+                    // The process dies.
+                    None => resume_unwind(payload),
+                },
             }
         }
     }

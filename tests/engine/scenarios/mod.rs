@@ -3,6 +3,7 @@
 mod budgets;
 mod edits;
 mod effects;
+mod endpoints;
 mod failures;
 mod files;
 mod limits;
@@ -76,5 +77,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(values::all());
     all.extend(effects::all());
     all.extend(files::all());
+    all.extend(endpoints::all());
     all
 }
