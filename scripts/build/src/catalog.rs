@@ -61,7 +61,7 @@ fn compile(agents: &Path, natives: &Natives) -> Result<Compiled> {
     for file in &folder.files {
         reading.file(file);
     }
-    let Reading { catalog, sources, partial, mut complaints } = reading;
+    let Reading { catalog, sources, partial, mut complaints, .. } = reading;
     let whole = |complaint: &Complaint| match partial.get(&complaint.file) {
         Some(fields) => {
             complaint.severity == Severity::Error && !fields.iter().any(|f| f == top(&complaint.field))

@@ -230,7 +230,7 @@ fn an_endpoint_that_does_not_answer_is_given_up() {
                 let answered = get(&sim, path).await;
                 assert_eq!((answered.status, &answered.json()["error"]["code"]), (500, &json!("endpoint_failed")));
                 let took = sim.world.now_us() - start;
-                assert!((after_ms * 1_000..after_ms * 1_000 + 100_000).contains(&took), "{path}: {took}");
+                assert!((took - after_ms * 1_000).abs() < 100_000, "{path}: {took}");
             }
             let rows = failures(&sim).await;
             let text = |n: usize| rows[n]["error"].as_str().unwrap().to_owned();
@@ -392,10 +392,10 @@ fn a_body_over_the_limit_is_refused() {
 
 #[test]
 fn an_endpoint_has_the_values_that_it_declares() {
-    with("env", &[("GET /env", native())])
+    with("env", &[("GET /declared", native())])
         .define(|catalog| {
             catalog["agents"]["helper"]["env"] = json!({ "CITY": "agent's", "OTHER": "x", "KEY": "agent's" });
-            catalog["endpoints"]["GET /env"]["variables"] = json!([
+            catalog["endpoints"]["GET /declared"]["variables"] = json!([
                 { "name": "CITY", "type": "text" }, { "name": "KEY", "type": "secret" }, { "name": "NONE", "type": "text" },
             ]);
         })
@@ -403,7 +403,7 @@ fn an_endpoint_has_the_values_that_it_declares() {
         .setup(|sim| drop(sim.world.vars.borrow_mut().insert("KEY".into(), "deployment's".into())))
         .drive(|sim| async move {
             let expected = json!({ "CITY": "agent's", "KEY": "deployment's" });
-            assert_eq!(get(&sim, "/env").await.json(), expected);
+            assert_eq!(get(&sim, "/declared").await.json(), expected);
         })
         .calm();
 }

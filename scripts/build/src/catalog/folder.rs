@@ -106,6 +106,7 @@ impl Folder {
         let (folder, file) = path.split_once('/').unwrap_or(("", path));
         let message = match folder {
             "prompts" => "not read: prompts are .md or .json files".to_owned(),
+            "api" => "not read: endpoints are .json files".to_owned(),
             "" => {
                 let known = Kind::ALL.map(Kind::folder).join(", ");
                 format!("not read: definitions are in the folders {known}; settings in {SETTINGS}")
