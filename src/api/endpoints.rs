@@ -236,7 +236,11 @@ mod tests {
                     match find(&endpoints, method, &path) {
                         Matched::Endpoint(route, (), params) => {
                             endpoint += 1;
-                            assert_eq!(Some(route), expected, "round {round}: {method:?} {path:?} of {all:?}");
+                            assert_eq!(
+                                Some(route),
+                                expected,
+                                "round {round}: {method:?} {path:?} of {all:?}"
+                            );
                             let values: Vec<&str> = params.values().map(String::as_str).collect();
                             assert!(values.iter().all(|value| path.join("/").contains(value)));
                         }

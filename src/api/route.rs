@@ -430,9 +430,15 @@ mod tests {
             let path = ["reports", "a/b", "ü+", "c%"].map(str::to_owned).to_vec();
             assert_eq!(route, ThreadRoute::Endpoint { method: Method::of(method).unwrap(), path });
         }
-        for (method, endpoint) in [("POST", true), ("PUT", true), ("GET", false), ("HEAD", false), ("DELETE", false)] {
+        for (method, endpoint) in
+            [("POST", true), ("PUT", true), ("GET", false), ("HEAD", false), ("DELETE", false)]
+        {
             let route = of(method, "/");
-            assert_eq!(matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. }))), endpoint, "{route:?}");
+            assert_eq!(
+                matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. }))),
+                endpoint,
+                "{route:?}"
+            );
         }
         for method in ["OPTIONS", "TRACE", "get", ""] {
             assert_eq!(of(method, "/reports").unwrap_err().code, Code::NotFound, "{method}");

@@ -23,6 +23,7 @@ fn paragraph(message: &Value) -> Option<String> {
         "assistant" => "Assistant",
         _ => return None,
     };
-    let text = message.get("content").and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())?;
+    let text =
+        message.get("content").and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())?;
     Some(format!("**{who}**\n\n{text}\n"))
 }

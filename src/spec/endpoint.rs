@@ -356,7 +356,9 @@ mod tests {
 
     #[test]
     fn what_is_no_route_is_refused() {
-        for text in ["", "GET", "GET a", "HEAD /a", "get /a", "GET //a", "GET /a/", "GET /[*]/a", "GET /[a]/[a]"] {
+        for text in
+            ["", "GET", "GET a", "HEAD /a", "get /a", "GET //a", "GET /a/", "GET /[*]/a", "GET /[a]/[a]"]
+        {
             assert!(text.parse::<EndpointRoute>().is_err(), "{text}");
         }
     }
@@ -372,7 +374,9 @@ mod tests {
     #[test]
     fn only_a_static_segment_hides_a_route_of_the_runtime() {
         let hides = |text: &str| text.parse::<EndpointRoute>().unwrap().hides();
-        for text in ["GET /[a]", "GET /[*]", "PUT /", "POST /", "GET /[a]/messages", "GET /a/messages", "GET /Kv"] {
+        for text in
+            ["GET /[a]", "GET /[*]", "PUT /", "POST /", "GET /[a]/messages", "GET /a/messages", "GET /Kv"]
+        {
             assert_eq!(hides(text), None, "{text}");
         }
         for method in ["GET", "PATCH", "DELETE"] {

@@ -190,7 +190,14 @@ impl Event {
     }
 
     /// A custom endpoint failed.
-    pub(super) fn endpoint(name: &str, method: &str, path: &str, status: u16, id: &str, error: &str) -> Event {
+    pub(super) fn endpoint(
+        name: &str,
+        method: &str,
+        path: &str,
+        status: u16,
+        id: &str,
+        error: &str,
+    ) -> Event {
         let path = first_bytes(path, limits::LOGGED_PATH_BYTES);
         let data = json!({
             "name": name, "method": method, "path": path, "status": status, "request_id": id, "error": error,

@@ -8,8 +8,9 @@ impl Check<'_> {
             let name = route.to_string();
             let at = Place { kind: Kind::Endpoint, name: &name };
             if let Some(hidden) = route.hides() {
-                let message =
-                    format!("{name} would hide the runtime's own {hidden}; name the file or its folder otherwise");
+                let message = format!(
+                    "{name} would hide the runtime's own {hidden}; name the file or its folder otherwise"
+                );
                 self.error(at, "", message);
             }
             self.run(at, &endpoint.run, &self.natives.endpoints, endpoint.timeout_ms);

@@ -37,7 +37,9 @@ pub(super) fn served(answer: EndpointAnswer, method: Method) -> Result<Served, S
             return Err(format!("it answered with a header “{name}”, which cannot name one"));
         }
         if !value.chars().all(|c| c == '\t' || (' '..='~').contains(&c)) {
-            return Err(format!("the header “{name}” of its answer has a value that is not one line of ASCII"));
+            return Err(format!(
+                "the header “{name}” of its answer has a value that is not one line of ASCII"
+            ));
         }
         let own = OWN_HEADERS.contains(&name.as_str())
             || name.starts_with("access-control-")
@@ -60,8 +62,7 @@ pub(super) fn served(answer: EndpointAnswer, method: Method) -> Result<Served, S
 
 /// RFC 9110, 5.6.2; in lower case.
 fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 #[cfg(test)]

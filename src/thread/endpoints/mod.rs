@@ -25,8 +25,8 @@ use crate::api::{Served, ThreadRequest};
 use crate::error::{Code, Error, Result};
 use crate::http::Body;
 use crate::limits;
-use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::spec::Run;
+use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 
 /// Why there is no answer of the endpoint's.
 enum Failure {
@@ -100,7 +100,9 @@ impl<H: Host> Thread<H> {
         call: EndpointCall,
     ) -> std::result::Result<EndpointAnswer, Failure> {
         let native = match &endpoint.run {
-            Run::Http(http) => return self.http_endpoint(http, endpoint.timeout_ms, call).await.map_err(Failure::Broke),
+            Run::Http(http) => {
+                return self.http_endpoint(http, endpoint.timeout_ms, call).await.map_err(Failure::Broke);
+            }
             Run::Native(native) => native.clone(),
         };
         let limit_ms = endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(limits::HTTP_TOOL_MAX_MS);
@@ -134,7 +136,9 @@ impl<H: Host> Thread<H> {
         let now = self.host.now_us();
         let event = Event::endpoint(&route.to_string(), method.as_str(), path, told.code.status(), id, error);
         if let Err(error) = self.transition(|_, sql| event.insert(sql, now)) {
-            self.host.log(&format!("a failure of the endpoint {route} ({id}) is not in the thread's log: {error}"));
+            self.host.log(&format!(
+                "a failure of the endpoint {route} ({id}) is not in the thread's log: {error}"
+            ));
         }
         told.into()
     }

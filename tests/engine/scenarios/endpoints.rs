@@ -77,13 +77,17 @@ fn counting() -> Scenario {
                 answers.push(answered.json()["count"].as_i64().unwrap());
             }
             sim.ask("hello").await;
-            answers.push(sim.serve_surely(Ask::of("POST", "/count/1")).await.json()["count"].as_i64().unwrap());
+            answers
+                .push(sim.serve_surely(Ask::of("POST", "/count/1")).await.json()["count"].as_i64().unwrap());
             assert!(answers.is_sorted_by(|a, b| a < b), "no answer comes twice: {answers:?}");
             let count = sim.serve_surely(Ask::of("GET", "/count")).await.json().as_i64().unwrap();
             let handled = sim.world.outside.handled.borrow();
             let tried = handled.iter().filter(|call| !call.method.reads()).count() as i64;
             // Who answered has written; who was lost may have.
-            assert!(answers.last() <= Some(&count) && 3 <= count && count <= tried, "{answers:?} {count} {tried}");
+            assert!(
+                answers.last() <= Some(&count) && 3 <= count && count <= tried,
+                "{answers:?} {count} {tried}"
+            );
         })
         .terms(|terms| {
             terms.one_answer = false;
@@ -163,7 +167,14 @@ fn a_failure_is_an_id_for_the_client_and_a_row_for_the_log() {
                 let rows = failures(&sim).await;
                 assert_eq!(rows.len(), n + 1);
                 let row = &rows[n];
-                assert!(row["error"].as_str().unwrap().to_lowercase().contains(if how == "status" { "42" } else { "detail" }), "{row}");
+                assert!(
+                    row["error"].as_str().unwrap().to_lowercase().contains(if how == "status" {
+                        "42"
+                    } else {
+                        "detail"
+                    }),
+                    "{row}"
+                );
                 let id = row["request_id"].as_str().unwrap();
                 assert!(error["message"].as_str().unwrap().contains(id), "{error}");
                 assert_eq!(
@@ -174,7 +185,10 @@ fn a_failure_is_an_id_for_the_client_and_a_row_for_the_log() {
             }
             // What the endpoint refuses on purpose is told as it is, and no failure.
             let answered = sim.serve(Ask::of("POST", "/fail/otherwise")).await.unwrap();
-            assert_eq!((answered.status, &answered.json()["error"]["message"]), (404, &json!("There is no way otherwise.")));
+            assert_eq!(
+                (answered.status, &answered.json()["error"]["message"]),
+                (404, &json!("There is no way otherwise."))
+            );
             assert_eq!(failures(&sim).await.len(), ways.len());
             // The thread is none the worse for it.
             assert_eq!(sim.ask("hello").await["outcome"], "completed");
@@ -228,13 +242,19 @@ fn an_endpoint_that_does_not_answer_is_given_up() {
             for (path, after_ms) in [("/late", 60_000), ("/soon", 1_500), ("/far", 2_000)] {
                 let start = sim.world.now_us();
                 let answered = get(&sim, path).await;
-                assert_eq!((answered.status, &answered.json()["error"]["code"]), (500, &json!("endpoint_failed")));
+                assert_eq!(
+                    (answered.status, &answered.json()["error"]["code"]),
+                    (500, &json!("endpoint_failed"))
+                );
                 let took = sim.world.now_us() - start;
                 assert!((took - after_ms * 1_000).abs() < 100_000, "{path}: {took}");
             }
             let rows = failures(&sim).await;
             let text = |n: usize| rows[n]["error"].as_str().unwrap().to_owned();
-            assert_eq!((text(0), text(1)), ("it did not answer within 60 s".into(), "it did not answer within 1.5 s".into()));
+            assert_eq!(
+                (text(0), text(1)),
+                ("it did not answer within 60 s".into(), "it did not answer within 1.5 s".into())
+            );
         })
         .calm();
 }
@@ -246,7 +266,12 @@ fn answers_of_http_endpoints_pass_up_to_499_and_fail_beyond() {
         (Answer::status(200, ""), 200, "", None),
         (Answer::status(204, ""), 204, "", None),
         (Answer::status(404, "not here"), 404, "not here", None),
-        (Answer::status(302, "").header("location", "https://a.example/"), 302, "", Some("https://a.example/")),
+        (
+            Answer::status(302, "").header("location", "https://a.example/"),
+            302,
+            "",
+            Some("https://a.example/"),
+        ),
         (Answer::status(200, "x".repeat(limits::HTTP_TOOL_BYTES)), 200, "", None),
         (Answer::status(500, "a stack"), 500, "", None),
         (Answer::status(503, "busy"), 500, "", None),
@@ -376,7 +401,8 @@ fn a_body_over_the_limit_is_refused() {
         .setup(acts(|call| Ok(EndpointAnswer::bytes(200, "x/y", call.body.clone()))))
         .drive(|sim| async move {
             let most = limits::ENDPOINT_REQUEST_BYTES;
-            let body = |bytes: usize| vec![Bytes::from(vec![7; bytes / 2]), Bytes::from(vec![8; bytes - bytes / 2])];
+            let body =
+                |bytes: usize| vec![Bytes::from(vec![7; bytes / 2]), Bytes::from(vec![8; bytes - bytes / 2])];
             let ask = |bytes: usize| Ask { body: body(bytes), ..Ask::of("POST", "/x") };
             let answered = sim.serve(ask(most)).await.unwrap();
             assert_eq!((answered.status, answered.body.len(), answered.body[most - 1]), (200, most, 8));

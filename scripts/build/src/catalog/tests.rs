@@ -67,7 +67,10 @@ fn files_in_folders_become_endpoints() {
         MODEL,
         PROMPT,
         AGENT,
-        ("api/health.json", r#"{ "$schema": "x", "description": "d", "run": { "native": "report" }, "timeoutMs": 5 }"#),
+        (
+            "api/health.json",
+            r#"{ "$schema": "x", "description": "d", "run": { "native": "report" }, "timeoutMs": 5 }"#,
+        ),
         ("api/import.POST.json", ENDPOINT),
         ("api/index.put.json", ENDPOINT),
         ("api/reports/index.json", ENDPOINT),
@@ -350,7 +353,7 @@ fn what_does_not_belong_in_the_folder_is_reported() {
     assert_eq!(
         told_of("promts/a.md", ""),
         [
-            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents, api; settings in bobbin.json"
+            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents, effects, api; settings in bobbin.json"
         ]
     );
     assert_eq!(
