@@ -8,6 +8,7 @@ import http from "node:http";
  * @property {number} status
  * @property {http.IncomingHttpHeaders} headers
  * @property {string} text
+ * @property {Buffer} bytes  the body as it came
  * @property {any} json  undefined when the body is not JSON
  */
 
@@ -61,8 +62,9 @@ export function exchange(base, method, path, options = {}) {
       });
       response.on("end", () => {
         clearTimeout(deadline);
-        const text = Buffer.concat(chunks).toString("utf8");
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: parsed(text) });
+        const bytes = Buffer.concat(chunks);
+        const text = bytes.toString("utf8");
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, bytes, json: parsed(text) });
       });
     });
     request.end(body);

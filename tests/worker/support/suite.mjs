@@ -114,6 +114,27 @@ export class Suite {
     this.definitions.push(() => this.folder.write({ tools: { [name]: definition } }));
   }
 
+  /**
+   * A custom endpoint that the server of tools answers.
+   *
+   * @param {string} file    below `agents/api`, without `.json`
+   * @param {import("./tool.mjs").Answering} answer
+   * @param {object} [more]  further fields
+   */
+  endpoint(file, answer, more = {}) {
+    const name = `endpoint-${this.definitions.length}`;
+    const tool = this.tools.tool(name, answer);
+    this.definitions.push(() => {
+      this.folder.json(`api/${file}.json`, { run: { http: { url: `${this.tools.base}/${name}` } }, ...more });
+    });
+    return tool;
+  }
+
+  /** A native one. @param {string} file @param {string} native */
+  nativeEndpoint(file, native) {
+    this.definitions.push(() => this.folder.json(`api/${file}.json`, { run: { native } }));
+  }
+
   async up() {
     await this.models.listen();
     await this.tools.listen();

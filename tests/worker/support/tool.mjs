@@ -1,4 +1,4 @@
-// A server of http tools (the receiving end of an http tool call): verifies every call's form and signature,
+// A server of http tools and endpoints (the receiving end of such a call): verifies every call's form and signature,
 // records it, and answers as the test says.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -22,7 +22,7 @@ export const SIGNING_SECRET = "signing-secret-of-the-tests";
  *
  * @typedef {object} Answer
  * @property {number} [status]                     200
- * @property {string | object} [body]
+ * @property {string | Buffer | object} [body]      an object is sent as JSON
  * @property {Record<string, string>} [headers]
  *
  * @typedef {(received: Received) => Answer | string | Promise<Answer | string>} Answering  a string is the body of a 200
@@ -109,7 +109,7 @@ export class ToolServer {
     const answer = await tool.answer(received);
     if (!response.writable) return;
     const { status = 200, body: out = "", headers: extra = {} } = typeof answer === "string" ? { body: answer } : answer;
-    const json = typeof out !== "string";
+    const json = typeof out !== "string" && !Buffer.isBuffer(out);
     response.writeHead(status, { "content-type": json ? "application/json" : "text/plain", ...extra });
     response.end(json ? JSON.stringify(out) : out);
   }
@@ -120,6 +120,10 @@ export class ToolServer {
     await once(this.server, "close");
   }
 }
+
+const TOOL_CALL = { texts: ["callId"], objects: ["args", "options"] };
+const EFFECT_CALL = { texts: ["effectId"], objects: ["args"] };
+const ENDPOINT_CALL = { texts: ["requestId", "method", "path"], objects: ["params", "query", "headers"] };
 
 /**
  * What is wrong with a call's form.
@@ -141,12 +145,12 @@ function callProblems(request, text, now) {
   if (signature) wrong.push(signature);
   try {
     const body = JSON.parse(text);
-    const effect = body.effectId !== undefined;
-    for (const field of ["threadId", "agentId", "name", effect ? "effectId" : "callId", "idempotencyKey"]) {
+    const { texts, objects } = "method" in body ? ENDPOINT_CALL : "effectId" in body ? EFFECT_CALL : TOOL_CALL;
+    for (const field of ["threadId", "agentId", "name", "idempotencyKey", ...texts]) {
       if (typeof body[field] !== "string" || body[field] === "") wrong.push(`${field} is no text`);
     }
-    if (effect && !(body.attempt >= 1 && body.scheduledAt > 0)) wrong.push("attempt or scheduledAt is no number");
-    for (const field of effect ? ["args"] : ["args", "options"]) {
+    if ("effectId" in body && !(body.attempt >= 1 && body.scheduledAt > 0)) wrong.push("attempt or scheduledAt is no number");
+    for (const field of objects) {
       if (typeof body[field] !== "object" || body[field] === null) wrong.push(`${field} is no object`);
     }
     if (headers["idempotency-key"] !== body.idempotencyKey) wrong.push("the header's idempotency key is another one");
