@@ -27,6 +27,8 @@ const bobbin = suite({
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("hello"));
 bobbin.agent("silent", hang);
+bobbin.nativeEndpoint("glance", "summary");
+bobbin.nativeEndpoint("glance.put", "summary");
 
 /** @param {import("./support/http.mjs").Answer} answer @param {number} status @param {string} code */
 function refused(answer, status, code) {
@@ -51,6 +53,8 @@ const actions = [
   ["GET", "/kv", undefined, "thread"],
   ["POST", "/kv", { key: "k", value: 1 }, "owner"],
   ["DELETE", "/kv?key=k", undefined, "owner"],
+  ["GET", "/glance", undefined, "thread"],
+  ["PUT", "/glance", { any: "body" }, "owner"],
   ["POST", "/messages", { role: "user", content: "hi" }, "thread"],
   ["POST", "/stop", undefined, "thread"],
   ["POST", "/continue", {}, "thread"],
@@ -231,6 +235,10 @@ test("CORS: the allowed origins, no other", async () => {
   });
   assert.equal(answer.headers["access-control-allow-origin"], "https://app.example");
   assert.match(String(answer.headers.vary), /origin/i);
+  const thread = await bobbin.client.thread("plain");
+  const glance = async (/** @type {string} */ origin) => (await thread.send("GET", "/glance", undefined, { headers: { origin } })).headers;
+  assert.equal((await glance("https://app.example"))["access-control-allow-origin"], "https://app.example");
+  assert.equal((await glance("https://evil.example"))["access-control-allow-origin"], undefined);
   const failing = await exchange(bobbin.server.base, "GET", "/api/agents", { headers: { origin: "https://app.example" } });
   assert.equal(failing.status, 401);
   assert.equal(failing.headers["access-control-allow-origin"], "https://app.example", "errors can be read too");
