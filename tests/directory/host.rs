@@ -9,8 +9,8 @@ use bobbin::directory::Directory;
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::Catalog;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::Frame;
 use bobbin::thread::host::{Cell, EffectCall, Host, NativeCall, Param, Sibling, Sql};
+use bobbin::thread::{EndpointAnswer, EndpointCall, Frame, Panicked};
 use bobbin::{Code, Error, Result};
 use bytes::Bytes;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -176,6 +176,13 @@ impl Host for TinyHost {
 
     fn effect(&self, _: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static {
         std::future::ready(Err("a directory has no effects".to_owned()))
+    }
+
+    fn endpoint(
+        &self,
+        _: EndpointCall,
+    ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static {
+        std::future::ready(Ok(Err(Error::internal("a directory has no endpoints"))))
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {
