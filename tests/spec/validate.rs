@@ -261,7 +261,7 @@ fn each_mistake_is_named_with_file_and_field() {
         (
             "/effects/ring/args/properties/times/type",
             json!("int"),
-            "effects/ring: error in args.properties.times.type: `int` is no type",
+            "effects/ring: error in args.properties.times.type: \"int\" is not a type; types are string, number, integer, boolean, null, array, object",
         ),
         (
             "/effects/ring/run",
