@@ -116,6 +116,21 @@ pub const EFFECT_HISTORY_US: i64 = 30 * DAY_US;
 /// Effects that have ended and are listed.
 pub const EFFECT_HISTORY: u32 = 20_000;
 
+/// Attachments of a message.
+pub const ATTACHMENTS: usize = 20;
+/// Attachments that come with a message, together, before base64.
+pub const ATTACHMENT_BYTES: usize = 8 << 20;
+/// Description of an attachment.
+pub const ATTACHMENT_TEXT_BYTES: usize = 4 << 10;
+/// An image that a model is shown.
+pub const IMAGE_BYTES: usize = 5 << 20;
+/// Images of one request to a model together; earlier ones are told of in words.
+pub const IMAGES_BYTES: usize = 8 << 20;
+/// Images of one request to a model.
+pub const IMAGES: usize = 20;
+/// What an image counts for in a context window.
+pub const IMAGE_IN_CONTEXT_BYTES: usize = 4 << 10;
+
 /// Path of a file, bytes of UTF-8.
 pub const FILE_PATH_BYTES: usize = 1_024;
 /// One part of a path, bytes of UTF-8.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::Thread;
+use super::attachments::{self, NewAttachment};
 use super::body::{Body, bounded};
 use super::flow::Entry;
 use super::host::{Host, Sql};
@@ -29,6 +30,7 @@ pub(super) struct Input {
     content: String,
     silent: bool,
     metadata: Option<String>,
+    attachments: Vec<NewAttachment>,
 }
 
 /// Who gives a message.
@@ -60,19 +62,16 @@ impl Input {
                     .hint("`role` is user or system."));
             }
         };
-        if body.take("attachments").is_some_and(|list| list.as_array().is_none_or(|list| !list.is_empty())) {
-            return Err(Error::field("attachments", "Attachments are not supported yet.")
-                .hint("Send the text alone."));
-        }
+        let attachments = attachments::parse(&mut body)?;
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
         let wakes = if role == Role::System { Wakes::No } else { Wakes::Yes };
-        Input { role, wakes, by: By::Client, content, silent: body.flag("silent")?, metadata }.checked()
+        Input { role, wakes, by: By::Client, content, silent: body.flag("silent")?, metadata, attachments }.checked()
     }
 
     /// A message from code that works in the thread.
     pub(super) fn of(message: NewMessage, wakes: Wakes) -> Result<Input> {
-        let NewMessage { role, content, silent, metadata } = message;
+        let NewMessage { role, content, silent, metadata, attachments } = message;
         if !matches!(role, Role::User | Role::System) {
             return Err(Error::field("role", "`role` is user or system."));
         }
@@ -81,13 +80,16 @@ impl Input {
             bounded("metadata", metadata)?;
         }
         let metadata = metadata.map(|metadata| metadata.to_string());
-        Input { role, wakes, by: By::Code, content, silent, metadata }.checked()
+        Input { role, wakes, by: By::Code, content, silent, metadata, attachments }.checked()
     }
 
     fn checked(self) -> Result<Input> {
         let content = &self.content;
-        if content.trim().is_empty() {
+        if content.trim().is_empty() && self.attachments.is_empty() {
             return Err(Error::missing("content"));
+        }
+        if self.role != Role::User && !self.attachments.is_empty() {
+            return Err(Error::field("attachments", "Only a user's message has attachments."));
         }
         if content.len() > limits::CONTENT_BYTES {
             return Err(Error {
@@ -147,7 +149,7 @@ impl<H: Host> Thread<H> {
         if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
             return Ok(Accepted { row: Shared::new(row), started: None });
         }
-        let now = self.host.now_us();
+        let (now, random) = (self.host.now_us(), self.host.random());
         let accepted = self.transition(|state, sql| {
             state.must_live()?;
             if state.queued >= limits::QUEUE_MESSAGES {
@@ -159,7 +161,9 @@ impl<H: Host> Thread<H> {
                     )
                 });
             }
+            let attachments = attachments::store(state, sql, &input.attachments, random, now)?;
             let row = Row {
+                attachments,
                 inbound: if input.wakes == Wakes::Yes { Inbound::Wakes } else { Inbound::Quiet },
                 silent: input.silent,
                 metadata: input.metadata,

@@ -24,6 +24,11 @@ impl Body {
         }
     }
 
+    /// An object's fields.
+    pub(super) fn of(fields: Map<String, Value>) -> Body {
+        Body(fields)
+    }
+
     /// A field as it is; `null` counts as absent.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())

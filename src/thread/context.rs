@@ -5,7 +5,7 @@ use super::host::{Host, Param, Sql};
 use super::rows::{self, Shared, columns};
 use super::state::State;
 use super::step::{Definitions, Step};
-use super::window::{Entry, Form, SHORT_BYTES, Window};
+use super::window::{Entry, Form, SHORT_BYTES, Window, with_notes};
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Kept, Part, ToolOffer};
@@ -72,11 +72,13 @@ impl<H: Host> Thread<H> {
         let system = self.system(prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name)));
         let tools =
             if model.capabilities.supports_tool_calls { self.offers(prompt) } else { Kept::default() };
-        let messages = self.read(|state, _| {
+        let messages = self.read(|state, sql| {
             let run_turn = state.run.as_ref().map_or(0, |run| run.turn_from);
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
-            let history = History { entries, turn_from: run_turn, below: step.block, short_below, prompt };
-            Ok(history.messages(system))
+            let below = step.block;
+            let shown = if model.capabilities.supports_images { shown(entries, below) } else { i64::MAX };
+            let history = History { entries, turn_from: run_turn, below, short_below, shown, prompt };
+            history.messages(system, sql)
         })?;
         let mut options = model.provider_options.clone();
         if let Some(effort) = prompt.reasoning.as_ref().and_then(|reasoning| reasoning.effort) {
@@ -138,19 +140,40 @@ struct History<'a> {
     turn_from: i64,
     below: i64,
     short_below: i64,
+    /// Images from this seq on are shown.
+    shown: i64,
     prompt: &'a Prompt,
+}
+
+/// From which message on images are shown: the newest ones, as many as a request may carry.
+fn shown(entries: &[Entry], below: i64) -> i64 {
+    let (mut from, mut bytes, mut count) = (i64::MAX, 0, 0);
+    for entry in entries.iter().rev().skip_while(|entry| entry.row.seq >= below) {
+        for image in entry.row.attachments.iter().filter(|attachment| attachment.is_image()) {
+            bytes += image.size();
+            count += 1;
+        }
+        if bytes > limits::IMAGES_BYTES || count > limits::IMAGES {
+            break;
+        }
+        from = entry.row.seq;
+    }
+    from
 }
 
 impl History<'_> {
     /// The messages of the request. Calls and results always pair, whatever was stored, edited or deleted, and the
     /// last message is never an assistant's.
-    fn messages(&self, system: Kept<ChatMessage>) -> Vec<Kept<ChatMessage>> {
+    fn messages<S: Sql>(&self, system: Kept<ChatMessage>, sql: &S) -> Result<Vec<Kept<ChatMessage>>> {
         let mut out = Vec::with_capacity(self.entries.len() + 2);
         out.push(system);
         let mut empty_last = false;
         for entry in self.entries.iter().take_while(|entry| entry.row.seq < self.below) {
             empty_last = entry.row.is_empty_reply();
             match entry.row.role {
+                Role::User if entry.row.seq >= self.shown && entry.row.has_images() => {
+                    out.push(with_images(&entry.row, sql)?);
+                }
                 Role::System | Role::User => out.push(entry.message(Form::Whole)),
                 // Results are placed after the calls that they answer; those that answer none are left out.
                 Role::Tool => {}
@@ -164,7 +187,7 @@ impl History<'_> {
         } else if ends_with_reply || out.len() == 1 {
             out.push(says(CONTINUE));
         }
-        out
+        Ok(out)
     }
 
     /// A reply and the results of its calls.
@@ -198,6 +221,17 @@ impl History<'_> {
         let long = entry.row.seq < self.short_below && text.len() > SHORT_BYTES;
         Some(entry.message(if long { Form::Shortened } else { Form::Whole }))
     }
+}
+
+/// A message with its images. Made anew for each request: images are large, and not kept in memory between two.
+fn with_images<S: Sql>(row: &Shared, sql: &S) -> Result<Kept<ChatMessage>> {
+    let text = with_notes(row.content.clone().unwrap_or_default(), row);
+    let mut parts = vec![Part::Text(text)];
+    for attachment in row.attachments.iter().filter(|attachment| attachment.is_image()) {
+        // One that was removed since is left to its note.
+        parts.extend(attachment.image(sql)?);
+    }
+    Ok(ChatMessage::User(parts).into())
 }
 
 /// The newest rows of the current turn, oldest first: enough to see the same error repeat.

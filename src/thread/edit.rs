@@ -5,6 +5,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use super::Thread;
+use super::attachments;
 use super::body::Body;
 use super::host::{Host, Param, Sql};
 use super::live::Verdict;
@@ -99,6 +100,7 @@ impl<H: Host> Thread<H> {
                 "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool')",
                 &[Param::Int(row.seq), Param::Int(below)],
             )?;
+            attachments::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
             edited(state, sql)?;
             Ok(row.seq)

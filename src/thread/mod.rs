@@ -11,14 +11,16 @@
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `endpoints`: routes of the application's own.
 //! * `thread_state`: the thread for the code that works in it. `values`: what tools and clients remember in the thread.
-//!   `files`: its files. `effects`: what it does later.
-//! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a new thread. `edit`: changes to
-//!   messages and the thread. `read`: everything that only reads. `log`: what happened, durably.
+//!   `files`: its files. `attachments`: those that messages show. `effects`: what it does later.
+//! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a
+//!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
+//!   durably. `endpoints`: routes of the application's own.
 //! * `listen` and `frame`: streams. `outbox`: what the directory is told.
 //! * `state`, `rows`, `run`, `schema`: storage. `host`: the door to the outside.
 
 mod accept;
 mod alarm;
+mod attachments;
 mod body;
 mod context;
 mod control;
@@ -51,6 +53,7 @@ mod tool_call;
 mod values;
 mod window;
 
+pub use attachments::NewAttachment;
 pub use effects::{NewEffect, Repetition};
 pub use endpoints::{EndpointAnswer, EndpointCall, Panicked};
 pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
+use super::attachments::AttachmentRef;
 use super::host::{Cell, Param, Sql};
 use crate::error::{Code, Error, Result};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
@@ -42,12 +43,14 @@ pub(crate) struct Row {
     pub(crate) inbound: Inbound,
     /// JSON object, as stored.
     pub(crate) metadata: Option<String>,
+    /// Files that it shows; stored as a JSON array.
+    pub(crate) attachments: Vec<AttachmentRef>,
 }
 
 /// The columns of [`Row`], in its order.
 macro_rules! columns {
     () => {
-        "seq, role, content, name, tool_calls, tool_call_id, status, created_us, parent, depth, silent, inbound, metadata"
+        "seq, role, content, name, tool_calls, tool_call_id, status, created_us, parent, depth, silent, inbound, metadata, attachments"
     };
 }
 pub(crate) use columns;
@@ -69,13 +72,28 @@ impl Row {
             silent: false,
             inbound: Inbound::No,
             metadata: None,
+            attachments: Vec::new(),
         }
     }
 
     /// A row read with [`columns!`].
     pub(crate) fn read(cells: &[Cell]) -> Result<Row> {
-        let [seq, role, content, name, calls, call_id, status, created, parent, depth, silent, inbound, meta] =
-            cells
+        let [
+            seq,
+            role,
+            content,
+            name,
+            calls,
+            call_id,
+            status,
+            created,
+            parent,
+            depth,
+            silent,
+            inbound,
+            meta,
+            attachments,
+        ] = cells
         else {
             return Err(Error::internal("a message row has the wrong number of columns"));
         };
@@ -105,6 +123,11 @@ impl Row {
                 _ => Inbound::No,
             },
             metadata: text(meta),
+            attachments: match attachments.text() {
+                None => Vec::new(),
+                Some(json) => serde_json::from_str(json)
+                    .map_err(|error| Error::internal(format!("stored attachments are damaged: {error}")))?,
+            },
         })
     }
 
@@ -112,8 +135,14 @@ impl Row {
     pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
         let calls = (!self.calls.is_empty()).then(|| serde_json::to_string(&self.calls)).transpose();
         let calls = calls.map_err(Error::internal)?;
+        let attachments = (!self.attachments.is_empty()).then(|| serde_json::to_string(&self.attachments));
+        let attachments = attachments.transpose().map_err(Error::internal)?;
         sql.run(
-            concat!("INSERT INTO messages (", columns!(), ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+            concat!(
+                "INSERT INTO messages (",
+                columns!(),
+                ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            ),
             &[
                 Param::Int(self.seq),
                 Param::Text(self.role.as_str()),
@@ -128,6 +157,7 @@ impl Row {
                 Param::Int(i64::from(self.silent)),
                 Param::Int(self.inbound as i64),
                 self.metadata.as_ref().into(),
+                attachments.as_ref().into(),
             ],
         )
     }
@@ -150,10 +180,16 @@ impl Row {
             && self.content.as_deref().is_none_or(|text| text.trim().is_empty())
     }
 
+    /// Whether it shows images to a model that sees.
+    pub(crate) fn has_images(&self) -> bool {
+        self.attachments.iter().any(AttachmentRef::is_image)
+    }
+
     /// Bytes that it takes in a request, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len() + 64).sum();
-        self.content.as_ref().map_or(0, String::len) + calls + 32
+        let attachments: usize = self.attachments.iter().map(AttachmentRef::bytes).sum();
+        self.content.as_ref().map_or(0, String::len) + calls + attachments + 32
     }
 
     /// Its public id.
@@ -186,6 +222,7 @@ impl Row {
             "depth": self.depth,
             "silent": self.silent,
             "metadata": metadata,
+            "attachments": self.attachments,
             "subagent_id": null,
         })
     }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
 /// One list of statements per version; version n is the n-th list.
-const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS, FILES];
+const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS, FILES, ATTACHMENTS];
 
 const FIRST: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -74,6 +74,9 @@ const FILES: &[&str] = &[
     // id: the file's, shifted by 20 bits, and the chunk's place.
     "CREATE TABLE chunks (id INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 ];
+
+/// Files that a message shows (spec §16.4): a JSON array.
+const ATTACHMENTS: &[&str] = &["ALTER TABLE messages ADD COLUMN attachments TEXT"];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

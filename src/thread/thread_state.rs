@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::accept::Input;
 use super::effects::{self, NewEffect};
+use super::attachments::NewAttachment;
 use super::files::FileDoor;
 use super::host::Host;
 use crate::api::Query;
@@ -63,18 +64,26 @@ pub struct Identity {
 pub struct NewMessage {
     /// `user` or `system`.
     pub role: Role,
-    /// Its text; not blank.
+    /// Its text; not blank, unless something is attached.
     pub content: String,
     /// Kept from people, seen by the model.
     pub silent: bool,
     /// Whatever its author wants to find again.
     pub metadata: Map<String, Value>,
+    /// Files that it shows.
+    pub attachments: Vec<NewAttachment>,
 }
 
 impl NewMessage {
     /// A user's message.
     pub fn user(content: impl Into<String>) -> NewMessage {
-        NewMessage { role: Role::User, content: content.into(), silent: false, metadata: Map::new() }
+        NewMessage {
+            role: Role::User,
+            content: content.into(),
+            silent: false,
+            metadata: Map::new(),
+            attachments: Vec::new(),
+        }
     }
 }
 

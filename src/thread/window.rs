@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
+use super::attachments::AttachmentRef;
 use super::host::{Param, Sql};
 use super::rows::{Inbound, Row, Shared, columns};
 use crate::error::Result;
@@ -63,7 +64,7 @@ fn message(row: &Row, form: Form) -> ChatMessage {
     let content = row.content.clone().unwrap_or_default();
     match row.role {
         Role::System => ChatMessage::System(content),
-        Role::User => ChatMessage::User(vec![Part::Text(content)]),
+        Role::User => ChatMessage::User(vec![Part::Text(with_notes(content, row))]),
         Role::Assistant => {
             let tool_calls = if form == Form::WithoutCalls { Vec::new() } else { row.calls.clone() };
             ChatMessage::Assistant { content, tool_calls }
@@ -74,6 +75,13 @@ fn message(row: &Row, form: Form) -> ChatMessage {
             content: if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
         },
     }
+}
+
+/// The text of a message, and a line for each of its attachments.
+pub(super) fn with_notes(content: String, row: &Row) -> String {
+    let notes = row.attachments.iter().map(AttachmentRef::note);
+    let lines = Some(content).filter(|text| !text.is_empty()).into_iter().chain(notes);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl Window {

@@ -5,8 +5,9 @@
 //! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
 //! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
 //!   requests of its own.
-//! * `serve`: the routes of the API. `state`: the methods of [`super::ThreadState`].
+//! * `attach`: files of messages. `serve`: the routes of the API. `state`: the methods of [`super::ThreadState`].
 
+mod attach;
 mod conditions;
 mod glob;
 mod path;
@@ -20,7 +21,9 @@ mod tree;
 mod uploads;
 mod write;
 
+pub(super) use attach::{beginning, content, put, remove_if, stat};
 pub use record::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
+pub(super) use serve::options;
 pub(super) use state::FileDoor;
 
 use crate::error::{Code, Error, Result};

@@ -222,7 +222,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// `width`, `height`, `metadata` and `thumbnail` of a body.
-pub(super) fn options(body: &mut Body) -> Result<FileOptions> {
+pub(in crate::thread) fn options(body: &mut Body) -> Result<FileOptions> {
     let mut pixels = |name: &str| {
         let Some(value) = body.take(name) else { return Ok(None) };
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());

@@ -35,7 +35,7 @@ pub(super) struct Written {
 }
 
 /// Content on its way to its place.
-enum Content<'a> {
+pub(super) enum Content<'a> {
     /// All of it, not stored yet.
     Whole(&'a [u8]),
     /// Stored under an id of its own.
@@ -322,7 +322,7 @@ pub(super) fn check_open<S: Sql>(sql: &S) -> Result<()> {
 }
 
 /// Puts content in its place. Runs inside a transition.
-fn install<S: Sql>(
+pub(super) fn install<S: Sql>(
     state: &mut State,
     sql: &S,
     draft: &Draft,

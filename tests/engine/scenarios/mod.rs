@@ -1,5 +1,6 @@
 //! What happens to threads: stories with every way to fail at every point.
 
+mod attachments;
 mod budgets;
 mod edits;
 mod effects;
@@ -78,5 +79,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(effects::all());
     all.extend(files::all());
     all.extend(endpoints::all());
+    all.extend(attachments::all());
     all
 }

@@ -1,0 +1,70 @@
+//! Files of messages, for the transitions that store, send and delete those.
+
+use super::conditions::Conditions;
+use super::path::FilePath;
+use super::record::{FileOptions, FileRecord};
+use super::table::{self, Kind};
+use super::write::{Content, Draft, check_room, install};
+use super::{search, tree};
+use crate::error::Result;
+use crate::thread::host::Sql;
+use crate::thread::state::State;
+
+/// Writes a file whose content is here as a whole.
+pub(in crate::thread) fn put<S: Sql>(
+    state: &mut State,
+    sql: &S,
+    path: &str,
+    mime: &str,
+    content: &[u8],
+    options: FileOptions,
+    now: i64,
+) -> Result<FileRecord> {
+    let draft = Draft::new(FilePath::parse("path", path)?, mime, options, Conditions::default())?;
+    check_room(sql, content.len() as u64)?;
+    install(state, sql, &draft, Content::Whole(content), now).map(|written| written.record)
+}
+
+/// The file at a path; `None` when there is none.
+///
+/// # Errors
+/// `invalid_field` for what is no path, with `field`; `conflict` for a directory.
+pub(in crate::thread) fn stat<S: Sql>(sql: &S, field: &str, path: &str) -> Result<Option<FileRecord>> {
+    let path = FilePath::parse(field, path)?;
+    match table::find(sql, &path)? {
+        Some(row) if row.kind == Kind::Directory => Err(tree::is_directory(&path)),
+        Some(row) => row.record().map(Some),
+        None if path.is_root() => Err(tree::is_directory(&path)),
+        None => Ok(None),
+    }
+}
+
+/// The bytes of a file of at most `limit` bytes; `None` when there is none, or a longer one.
+pub(in crate::thread) fn content<S: Sql>(sql: &S, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
+    let found = table::find(sql, &FilePath::parse("path", path)?)?;
+    let fits = |row: &table::Row| row.kind == Kind::File && row.size.unsigned_abs() <= limit as u64;
+    found.filter(fits).map(|row| search::content(sql, &row)).transpose()
+}
+
+/// The first row of a file's content; for what stands at its beginning.
+pub(in crate::thread) fn beginning<S: Sql>(sql: &S, path: &str) -> Result<Option<bytes::Bytes>> {
+    match table::find(sql, &FilePath::parse("path", path)?)?.filter(|row| row.kind == Kind::File) {
+        Some(row) => table::chunk(sql, row.id, 0),
+        None => Ok(None),
+    }
+}
+
+/// Takes a file away if `is_it`; without one nothing happens.
+pub(in crate::thread) fn remove_if<S: Sql>(
+    state: &mut State,
+    sql: &S,
+    path: &str,
+    is_it: impl FnOnce(&FileRecord) -> bool,
+) -> Result<()> {
+    let Some(row) = table::find(sql, &FilePath::parse("path", path)?)? else { return Ok(()) };
+    if row.kind == Kind::File && is_it(&row.record()?) {
+        tree::discard(sql, &row)?;
+        state.files = state.files.map(|count| count.saturating_sub(1));
+    }
+    Ok(())
+}
