@@ -66,7 +66,8 @@ impl Input {
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
         let wakes = if role == Role::System { Wakes::No } else { Wakes::Yes };
-        Input { role, wakes, by: By::Client, content, silent: body.flag("silent")?, metadata, attachments }.checked()
+        Input { role, wakes, by: By::Client, content, silent: body.flag("silent")?, metadata, attachments }
+            .checked()
     }
 
     /// A message from code that works in the thread.
@@ -148,6 +149,9 @@ impl<H: Host> Thread<H> {
     fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>) -> Result<Accepted> {
         if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
             return Ok(Accepted { row: Shared::new(row), started: None });
+        }
+        for (mime, size) in input.attachments.iter().filter_map(NewAttachment::content) {
+            self.make_index(mime, size)?;
         }
         let (now, random) = (self.host.now_us(), self.host.random());
         let accepted = self.transition(|state, sql| {

@@ -46,6 +46,16 @@ pub enum NewAttachment {
     },
 }
 
+impl NewAttachment {
+    /// The type and the bytes of what comes with the message.
+    pub(super) fn content(&self) -> Option<(&str, u64)> {
+        match self {
+            NewAttachment::Path { .. } => None,
+            NewAttachment::Inline { mime_type, data, .. } => Some((mime_type, data.len() as u64)),
+        }
+    }
+}
+
 /// An attachment of a stored message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

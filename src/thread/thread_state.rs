@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use super::Thread;
 use super::accept::Input;
-use super::effects::{self, NewEffect};
 use super::attachments::NewAttachment;
+use super::effects::{self, NewEffect};
 use super::files::FileDoor;
 use super::host::Host;
 use crate::api::Query;

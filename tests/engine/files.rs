@@ -1,5 +1,6 @@
 //! A client of the routes whose bodies are streams.
 
+use bobbin::access::Caller;
 use bobbin::api::{Content, Query, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -15,6 +16,8 @@ const READS_US: i64 = 2_000;
 /// A request of a streamed route.
 #[derive(Clone, Debug)]
 pub struct Sent {
+    /// Who asks.
+    pub caller: Caller,
     /// What is asked.
     pub route: ThreadRoute,
     /// Its query.
@@ -28,9 +31,16 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// A request without a body.
+    /// An admin's request without a body.
     pub fn new(route: ThreadRoute) -> Sent {
-        Sent { route, query: Vec::new(), headers: Vec::new(), pieces: Vec::new(), breaks: false }
+        Sent {
+            caller: admin(),
+            route,
+            query: Vec::new(),
+            headers: Vec::new(),
+            pieces: Vec::new(),
+            breaks: false,
+        }
     }
 
     /// With a parameter of the query.
@@ -85,7 +95,7 @@ impl Sim {
     pub async fn serve_once(&self, sent: Sent) -> Result<Got, Lost> {
         let request = ThreadRequest {
             thread_id: THREAD.into(),
-            caller: admin(),
+            caller: sent.caller,
             route: sent.route,
             query: Query(sent.query),
             idempotency_key: None,

@@ -6,14 +6,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bobbin::access::Caller;
-use bobbin::api::{Content, Query, Route, Target, ThreadRequest, ThreadRoute};
-use bobbin::http::{Body, FetchError};
+use bobbin::api::{Query, Route, Target, ThreadRequest, ThreadRoute};
 use bobbin::spec::Catalog;
 use bobbin::thread::{Filter, Thread};
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
+use crate::files::{Got, Sent};
 use crate::host::{Counters, Listener, Lost, Object, SECOND_US, SimHost, World};
 
 /// The id of the thread in every simulation.
@@ -101,14 +101,6 @@ impl Answered {
     }
 }
 
-struct Pieces(std::vec::IntoIter<Bytes>);
-
-impl Body for Pieces {
-    async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
-        self.0.next().map(Ok)
-    }
-}
-
 /// A thread in its world. A clone is the same thread.
 #[derive(Clone)]
 pub struct Sim {
@@ -191,39 +183,26 @@ impl Sim {
     }
 
     /// One request to an endpoint, once.
-    pub async fn serve(&self, ask: Ask) -> Result<Answered, Lost> {
+    pub async fn reach(&self, ask: Ask) -> Result<Answered, Lost> {
         let target = Target::of(&format!("https://host/api/threads/{THREAD}{}", ask.path));
-        let Ok(Route::Thread(thread_id, route)) = Route::of(ask.method, &target) else {
+        let Ok(Route::Thread(_, route)) = Route::of(ask.method, &target) else {
             panic!("{} {} is no route", ask.method, ask.path);
         };
-        let request = ThreadRequest {
-            thread_id,
+        let sent = Sent {
             caller: ask.caller,
-            route,
-            query: target.query,
-            idempotency_key: None,
+            query: target.query.0,
             headers: ask.headers,
-            body: String::new(),
+            pieces: ask.body,
+            ..Sent::new(route)
         };
-        let served = self
-            .world
-            .enter(move |object| async move {
-                let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
-                thread.serve(request, Pieces(ask.body.into_iter())).await
-            })
-            .await?;
-        let body = match served.content {
-            Content::Empty => Bytes::new(),
-            Content::Bytes(bytes) => bytes,
-            Content::Stream(_) => panic!("an endpoint answers with no stream"),
-        };
-        Ok(Answered { status: served.status, headers: served.headers, body })
+        let Got { status, headers, body } = self.serve_once(sent).await?;
+        Ok(Answered { status, headers, body: body.expect("an answer that is whole").into() })
     }
 
     /// The same, repeated until it is answered.
-    pub async fn serve_surely(&self, ask: Ask) -> Answered {
+    pub async fn reach_surely(&self, ask: Ask) -> Answered {
         for _ in 0..TRIES {
-            match self.serve(ask.clone()).await {
+            match self.reach(ask.clone()).await {
                 Ok(answered) if answered.status < 500 => return answered,
                 _ => self.world.pause(50_000 + self.world.below(SECOND_US as usize) as i64).await,
             }

@@ -77,7 +77,7 @@ test("a reminder starts a run by itself", async () => {
   await schedule(thread, { name: "remind", args: { content: "tea" }, delay: 500 });
   const messages = await until("the answer", async () => {
     const messages = await thread.messages();
-    return messages.length === 2 && messages;
+    return messages.length === 2 ? messages : undefined;
   });
   assert.deepEqual(
     messages.map(({ role, content, metadata }) => [role, content, metadata?.scheduledEffect?.name ?? null]),

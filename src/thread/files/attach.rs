@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::thread::host::Sql;
 use crate::thread::state::State;
 
-/// Writes a file whose content is here as a whole.
+/// Writes a file whose content is here as a whole. The index over texts must be there: `make_index`.
 pub(in crate::thread) fn put<S: Sql>(
     state: &mut State,
     sql: &S,

@@ -242,7 +242,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Makes the index over texts before the first text is entered.
-    fn make_index(&self, mime: &str, size: u64) -> Result<()> {
+    pub(in crate::thread) fn make_index(&self, mime: &str, size: u64) -> Result<()> {
         if !search::is_text(mime, size) {
             return Ok(());
         }

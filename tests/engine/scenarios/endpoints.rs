@@ -43,7 +43,7 @@ fn acts(act: impl Fn(&EndpointCall) -> Result<EndpointAnswer> + Clone + 'static)
 }
 
 async fn get(sim: &Sim, path: &str) -> Answered {
-    sim.serve(Ask::of("GET", path)).await.unwrap()
+    sim.reach(Ask::of("GET", path)).await.unwrap()
 }
 
 /// Rows of the log that tell of failed endpoints, the oldest first.
@@ -72,15 +72,15 @@ fn counting() -> Scenario {
         .drive(|sim| async move {
             let mut answers = Vec::new();
             for by in [1, 1] {
-                let answered = sim.serve_surely(Ask::of("POST", &format!("/count/{by}"))).await;
+                let answered = sim.reach_surely(Ask::of("POST", &format!("/count/{by}"))).await;
                 assert_eq!(answered.status, 201, "{answered:?}");
                 answers.push(answered.json()["count"].as_i64().unwrap());
             }
             sim.ask("hello").await;
             answers
-                .push(sim.serve_surely(Ask::of("POST", "/count/1")).await.json()["count"].as_i64().unwrap());
+                .push(sim.reach_surely(Ask::of("POST", "/count/1")).await.json()["count"].as_i64().unwrap());
             assert!(answers.is_sorted_by(|a, b| a < b), "no answer comes twice: {answers:?}");
-            let count = sim.serve_surely(Ask::of("GET", "/count")).await.json().as_i64().unwrap();
+            let count = sim.reach_surely(Ask::of("GET", "/count")).await.json().as_i64().unwrap();
             let handled = sim.world.outside.handled.borrow();
             let tried = handled.iter().filter(|call| !call.method.reads()).count() as i64;
             if sim.world.faults.borrow().fired.is_empty() {
@@ -136,7 +136,7 @@ fn forwarding() -> Scenario {
             let body = vec![Bytes::from_static(&[0, 1]), Bytes::from_static(&[255])];
             let headers = vec![("content-type".to_owned(), "x/y".to_owned())];
             let ask = Ask { body, headers, ..Ask::of("PUT", "/in/a%20b/c/d?q=1&q=2") };
-            let answered = sim.serve_surely(ask).await;
+            let answered = sim.reach_surely(ask).await;
             assert_eq!((answered.status, &answered.body[..]), (418, &b"short and stout"[..]), "{answered:?}");
             let header = |name| answered.header(name);
             assert_eq!((header("content-type"), header("x-own")), (Some("application/json"), None));
@@ -163,7 +163,7 @@ fn a_failure_is_an_id_for_the_client_and_a_row_for_the_log() {
         .drive(|sim| async move {
             let ways = ["error", "overloaded", "panic", "header", "status"];
             for (n, how) in ways.into_iter().enumerate() {
-                let answered = sim.serve(Ask::of("POST", &format!("/fail/{how}"))).await.unwrap();
+                let answered = sim.reach(Ask::of("POST", &format!("/fail/{how}"))).await.unwrap();
                 let error = answered.json()["error"].clone();
                 assert_eq!((answered.status, &error["code"]), (500, &json!("endpoint_failed")), "{error}");
                 assert!(!error.to_string().contains("DETAIL"), "{error}");
@@ -187,7 +187,7 @@ fn a_failure_is_an_id_for_the_client_and_a_row_for_the_log() {
                 assert!(sim.world.log.borrow().last().unwrap().contains(id));
             }
             // What the endpoint refuses on purpose is told as it is, and no failure.
-            let answered = sim.serve(Ask::of("POST", "/fail/otherwise")).await.unwrap();
+            let answered = sim.reach(Ask::of("POST", "/fail/otherwise")).await.unwrap();
             assert_eq!(
                 (answered.status, &answered.json()["error"]["message"]),
                 (404, &json!("There is no way otherwise."))
@@ -218,7 +218,7 @@ fn a_panic_ends_its_request_alone_and_listeners_come_back() {
             let slow = async move { get(&beside, "/slow").await };
             let panics = async {
                 sim.world.pause(SECOND_US).await;
-                sim.serve(Ask::of("POST", "/x")).await.unwrap()
+                sim.reach(Ask::of("POST", "/x")).await.unwrap()
             };
             let (slow, panicked) = futures_util::future::join(slow, panics).await;
             assert_eq!((slow.status, panicked.status), (200, 500));
@@ -330,7 +330,7 @@ fn an_endpoint_works_beside_a_run() {
         .drive(|sim| async move {
             let message = sim.send("use work").await;
             sim.until_executions(1).await;
-            assert_eq!(sim.serve(Ask::of("POST", "/count/7")).await.unwrap().status, 204);
+            assert_eq!(sim.reach(Ask::of("POST", "/count/7")).await.unwrap().status, 204);
             let thread = sim.get(ThreadRoute::Get, &[]).await;
             assert_eq!(thread["thread"]["executing"], true, "the run goes on");
             assert_eq!(sim.outcome(&message).await["outcome"], "completed");
@@ -352,7 +352,7 @@ fn a_terminated_thread_still_serves_and_takes_nothing() {
         .drive(|sim| async move {
             sim.terminate().await;
             assert_eq!(&get(&sim, "/who").await.body[..], b"helper");
-            let answered = sim.serve(Ask::of("POST", "/count/1")).await.unwrap();
+            let answered = sim.reach(Ask::of("POST", "/count/1")).await.unwrap();
             assert_eq!((answered.status, &answered.json()["error"]["code"]), (409, &json!("terminated")));
             assert!(failures(&sim).await.is_empty());
         })
@@ -383,7 +383,7 @@ fn who_may_ask_and_what_is_answered_elsewhere() {
                 ("admin", "POST", "/", 405, "method_not_allowed"),
             ];
             for (who, method, path, status, code) in cases {
-                let answered = sim.serve(Ask { caller: scope(who), ..Ask::of(method, path) }).await.unwrap();
+                let answered = sim.reach(Ask { caller: scope(who), ..Ask::of(method, path) }).await.unwrap();
                 let error = answered.json()["error"]["code"].as_str().unwrap_or_default().to_owned();
                 assert_eq!((answered.status, error.as_str()), (status, code), "{who} {method} {path}");
                 assert_eq!(answered.body.is_empty(), method == "HEAD");
@@ -407,12 +407,12 @@ fn a_body_over_the_limit_is_refused() {
             let body =
                 |bytes: usize| vec![Bytes::from(vec![7; bytes / 2]), Bytes::from(vec![8; bytes - bytes / 2])];
             let ask = |bytes: usize| Ask { body: body(bytes), ..Ask::of("POST", "/x") };
-            let answered = sim.serve(ask(most)).await.unwrap();
+            let answered = sim.reach(ask(most)).await.unwrap();
             assert_eq!((answered.status, answered.body.len(), answered.body[most - 1]), (200, most, 8));
-            let answered = sim.serve(ask(most + 1)).await.unwrap();
+            let answered = sim.reach(ask(most + 1)).await.unwrap();
             assert_eq!((answered.status, &answered.json()["error"]["code"]), (413, &json!("too_large")));
             let headers = vec![("content-length".to_owned(), (most + 1).to_string())];
-            let answered = sim.serve(Ask { headers, ..Ask::of("POST", "/x") }).await.unwrap();
+            let answered = sim.reach(Ask { headers, ..Ask::of("POST", "/x") }).await.unwrap();
             assert_eq!(answered.status, 413);
             assert_eq!(sim.world.outside.handled.borrow().len(), 1);
         })

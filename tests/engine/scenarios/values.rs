@@ -331,7 +331,7 @@ fn a_thread_from_before_there_were_values_gets_them() {
             let schema = || sim.world.database.ask::<i64>("SELECT schema FROM meta");
             let today = schema();
             sim.world.database.alter(
-                "DROP TABLE vals; DROP TABLE effects; DROP TABLE files; DROP TABLE chunks; UPDATE meta SET schema = 1",
+                "DROP TABLE vals; DROP TABLE effects; DROP TABLE files; DROP TABLE chunks; ALTER TABLE messages DROP COLUMN attachments; UPDATE meta SET schema = 1",
             );
             assert_eq!(value(&sim, "a").await, Value::Null);
             set(&sim, "a", json!(1)).await;
