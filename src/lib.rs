@@ -30,6 +30,7 @@ pub mod error;
 pub mod http;
 pub mod limits;
 pub mod models;
+mod registry;
 pub mod signing;
 pub mod spec;
 pub mod thread;

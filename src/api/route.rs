@@ -294,7 +294,7 @@ impl ThreadRoute {
         )
     }
 
-    /// Whether it only reads, and so may be asked again when its answer was lost.
+    /// Whether it only reads: whoever may read the thread may ask it, and it may be asked again when its answer was lost.
     pub const fn reads(&self) -> bool {
         matches!(
             self,

@@ -9,12 +9,10 @@
 //! });
 //! ```
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
+use crate::registry::Registry;
 use crate::thread::{EffectCall, NewMessage};
 
 /// What runs when a native effect is due. The error is a text for whoever reads the thread's effects.
@@ -27,29 +25,23 @@ const BUILT_IN: &[(&str, Native)] =
     &[("queue_message", |call| Box::pin(std::future::ready(queue_message(&call))))];
 
 thread_local! {
-    /// Effects of embedding crates; filled once when the program starts.
-    static ADDED: RefCell<BTreeMap<&'static str, Native>> = const { RefCell::new(BTreeMap::new()) };
+    // Filled once when the program starts.
+    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
 }
 
 /// Adds a native effect, or replaces the one of that name. Call it when the program starts.
 pub fn register(name: &'static str, native: Native) {
-    ADDED.with(|added| added.borrow_mut().insert(name, native));
+    NATIVES.with(|natives| natives.add(name, native));
 }
 
 /// The names that definitions may use.
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = ADDED.with(|added| added.borrow().keys().copied().collect());
-    names.extend(BUILT_IN.iter().map(|(name, _)| *name));
-    names.sort_unstable();
-    names.dedup();
-    names
+    NATIVES.with(Registry::names)
 }
 
 /// Runs a native effect. An unknown name is an error.
 pub fn run(call: EffectCall) -> LocalBoxFuture<'static, Result<(), String>> {
-    let added = ADDED.with(|added| added.borrow().get(call.native.as_str()).copied());
-    let built_in = || BUILT_IN.iter().find(|(name, _)| *name == call.native).map(|(_, native)| *native);
-    match added.or_else(built_in) {
+    match NATIVES.with(|natives| natives.find(&call.native)) {
         Some(native) => native(call),
         None => {
             let text = format!("The native effect \"{}\" is not part of this deployment.", call.native);

@@ -19,14 +19,13 @@ mod summary;
 mod transcript;
 
 use std::any::Any;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use crate::error::{Error, Result};
+use crate::registry::Registry;
 use crate::thread::{EndpointAnswer, EndpointCall, Panicked};
 
 /// What runs when a native endpoint is asked. An error of the client's (`invalid_field`, `not_found`, …) is answered as
@@ -45,22 +44,18 @@ fn now(answer: Result<EndpointAnswer>) -> LocalBoxFuture<'static, Result<Endpoin
 }
 
 thread_local! {
-    /// Endpoints of embedding crates; filled once when the program starts.
-    static ADDED: RefCell<BTreeMap<&'static str, Native>> = const { RefCell::new(BTreeMap::new()) };
+    // Filled once when the program starts.
+    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
 }
 
 /// Adds a native endpoint, or replaces the one of that name. Call it when the program starts.
 pub fn register(name: &'static str, native: Native) {
-    ADDED.with(|added| added.borrow_mut().insert(name, native));
+    NATIVES.with(|natives| natives.add(name, native));
 }
 
 /// The names that definitions may use.
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = ADDED.with(|added| added.borrow().keys().copied().collect());
-    names.extend(BUILT_IN.iter().map(|(name, _)| *name));
-    names.sort_unstable();
-    names.dedup();
-    names
+    NATIVES.with(Registry::names)
 }
 
 /// Runs a native endpoint. An unknown name is an error of code `internal`; a panic ends this call alone.
@@ -68,9 +63,7 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// What the panic said.
 pub async fn run(call: EndpointCall) -> std::result::Result<Result<EndpointAnswer>, Panicked> {
-    let added = ADDED.with(|added| added.borrow().get(call.native.as_str()).copied());
-    let built_in = || BUILT_IN.iter().find(|(name, _)| *name == call.native).map(|(_, native)| *native);
-    let Some(native) = added.or_else(built_in) else {
+    let Some(native) = NATIVES.with(|natives| natives.find(&call.native)) else {
         let text = format!("the native endpoint \"{}\" is not part of this deployment", call.native);
         return Ok(Err(Error::internal(text)));
     };

@@ -28,7 +28,8 @@ impl<H: Host> Thread<H> {
                 self.host.log(&format!("the alarm could not wake the thread: {error}"));
             }
         }
-        if let Err(error) = self.hold(deadline).await
+        let held = self.hold(deadline).await;
+        if let Err(error) = &held
             && error.code != Code::ThreadNotFound
         {
             self.host.log(&format!("effects could not be run: {error}"));
@@ -50,6 +51,8 @@ impl<H: Host> Thread<H> {
                 Some(now + limits::BACKOFF_US)
             }
         };
+        // What failed just now is not tried again at once.
+        let due = due.map(|at| if held.is_err() { at.max(now + limits::BACKOFF_US) } else { at });
         if due.is_some()
             && let Err(error) = self.arm(due)
         {

@@ -177,43 +177,13 @@ impl<H: Host> Thread<H> {
 
     /// Compares the caller's scope with the thread's owner. A thread that is not the caller's is not found.
     fn authorise(&self, request: &ThreadRequest) -> Result<()> {
-        let action = match request.route {
-            ThreadRoute::Get
-            | ThreadRoute::ListMessages
-            | ThreadRoute::GetMessage(_)
-            | ThreadRoute::ListLogs
-            | ThreadRoute::GetLog(_)
-            | ThreadRoute::Diagnostics
-            | ThreadRoute::GetValues
-            | ThreadRoute::ListEffects
-            | ThreadRoute::GetEffect(_)
-            | ThreadRoute::ListFiles
-            | ThreadRoute::GetFile(_)
-            | ThreadRoute::HeadFile(_)
-            | ThreadRoute::GetUpload(_) => Action::ReadThread,
+        let action = match &request.route {
+            ThreadRoute::Endpoint { method, path } => self.endpoint_action(*method, path),
+            route if route.reads() => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
             ThreadRoute::PostMessage => Action::Send,
             ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
-            ThreadRoute::Create
-            | ThreadRoute::Patch
-            | ThreadRoute::Delete
-            | ThreadRoute::PatchMessage(_)
-            | ThreadRoute::DeleteMessage(_)
-            | ThreadRoute::Terminate
-            | ThreadRoute::PostValue
-            | ThreadRoute::DeleteValue
-            | ThreadRoute::PostEffect
-            | ThreadRoute::RunEffect(_)
-            | ThreadRoute::CancelEffect(_)
-            | ThreadRoute::PutFile(_)
-            | ThreadRoute::PostFile(_)
-            | ThreadRoute::MoveFile(_)
-            | ThreadRoute::DeleteFile(_)
-            | ThreadRoute::StartUpload
-            | ThreadRoute::PutChunk { .. }
-            | ThreadRoute::CompleteUpload(_)
-            | ThreadRoute::DeleteUpload(_) => Action::Manage,
-            ThreadRoute::Endpoint { method, ref path } => self.endpoint_action(method, path),
+            _ => Action::Manage,
         };
         self.read(|state, _| {
             let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };

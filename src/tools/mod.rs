@@ -21,11 +21,9 @@ mod units;
 
 pub(crate) use time::civil;
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-
 use futures_util::future::LocalBoxFuture;
 
+use crate::registry::Registry;
 use crate::spec::message::ToolResult;
 use crate::thread::NativeCall;
 
@@ -55,29 +53,23 @@ fn now(result: ToolResult) -> LocalBoxFuture<'static, ToolResult> {
 }
 
 thread_local! {
-    /// Tools of embedding crates; filled once when the program starts.
-    static ADDED: RefCell<BTreeMap<&'static str, Native>> = const { RefCell::new(BTreeMap::new()) };
+    // Filled once when the program starts.
+    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
 }
 
 /// Adds a native tool, or replaces the one of that name. Call it when the program starts.
 pub fn register(name: &'static str, native: Native) {
-    ADDED.with(|added| added.borrow_mut().insert(name, native));
+    NATIVES.with(|natives| natives.add(name, native));
 }
 
 /// The names that definitions may use.
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = ADDED.with(|added| added.borrow().keys().copied().collect());
-    names.extend(BUILT_IN.iter().map(|(name, _)| *name));
-    names.sort_unstable();
-    names.dedup();
-    names
+    NATIVES.with(Registry::names)
 }
 
 /// Runs a native tool. An unknown name is an error result.
 pub fn run(call: NativeCall) -> LocalBoxFuture<'static, ToolResult> {
-    let added = ADDED.with(|added| added.borrow().get(call.name.as_str()).copied());
-    let built_in = || BUILT_IN.iter().find(|(name, _)| *name == call.name).map(|(_, native)| *native);
-    match added.or_else(built_in) {
+    match NATIVES.with(|natives| natives.find(&call.name)) {
         Some(native) => native(call),
         None => {
             let text = format!("The native tool \"{}\" is not part of this deployment.", call.name);

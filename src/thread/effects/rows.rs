@@ -77,7 +77,7 @@ pub(super) struct Effect {
     pub(super) name: String,
     /// JSON.
     pub(super) args: String,
-    /// JSON text of when it comes again; see [`Repeat`].
+    /// When it comes again, as [`Repeat`] writes it.
     pub(super) repeats: Option<String>,
     /// When it was to run, whatever was tried since.
     pub(super) scheduled_us: i64,

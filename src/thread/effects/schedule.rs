@@ -92,7 +92,8 @@ impl<H: Host> Thread<H> {
         }
         let id = self.schedule(Wanted { name, args, from, repeat }, key.as_ref())?;
         self.read(|state, sql| {
-            let effect = rows::by_id(sql, id)?.ok_or_else(|| gone("effect"))?;
+            let effect = rows::by_id(sql, id)?
+                .ok_or_else(|| Error::internal("the effect went away as it was scheduled"))?;
             Ok(Reply::json(201, &json!({ "effect": effect.to_json(&state.meta.thread_id) })))
         })
     }
@@ -320,8 +321,4 @@ fn at_time(at: &Value) -> Result<i64> {
 
 fn conflict(id: &str, why: &str) -> Error {
     Error::new(Code::Conflict, format!("The effect “{id}” {why}."))
-}
-
-fn gone(what: &str) -> Error {
-    Error::internal(format!("the {what} went away while it was read"))
 }

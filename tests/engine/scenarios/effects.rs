@@ -7,6 +7,7 @@ use bobbin::{Code, limits};
 use serde_json::{Value, json};
 
 use super::{clerk, with_work, work};
+use crate::files::Sent;
 use crate::host::{Answer, DAY_US, Native, SECOND_US, TOOL_URL};
 use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
@@ -493,6 +494,35 @@ fn what_has_ended_long_ago_is_forgotten_and_no_id_comes_twice() {
             assert_ne!(old, new);
             let gone = sim.insist(ThreadRoute::GetEffect(old), &[], None, String::new()).await;
             assert_eq!((gone.status, &list(&sim).await["total"]), (404, &json!(1)));
+        })
+        .calm();
+}
+
+#[test]
+fn effects_and_clients_see_the_same_values_and_files() {
+    with_effects("shared")
+        .setup(|sim| {
+            sim.world.outside.effect("ring", |call, _| {
+                let state = call.state.clone();
+                Native::Acts(Box::new(move || {
+                    let before: i64 = state.get_value("count").unwrap().unwrap_or(0);
+                    state.set_value("count", &(before + 1)).unwrap();
+                    state
+                        .write_file("/log.txt", format!("{before}"), "text/plain", Default::default())
+                        .unwrap();
+                    ToolResult::success("")
+                }))
+            });
+        })
+        .drive(|sim| async move {
+            let body = json!({ "key": "count", "value": 41 }).to_string();
+            sim.insist(ThreadRoute::PostValue, &[], None, body).await;
+            let id = schedule(&sim, json!({ "name": "ring" })).await;
+            over(&sim, &id).await;
+            sim.evict().await;
+            assert_eq!(sim.get(ThreadRoute::GetValues, &[("key", "count")]).await["value"], 42);
+            let file = sim.serve(Sent::new(ThreadRoute::GetFile("log.txt".into()))).await;
+            assert_eq!(file.body.as_deref(), Ok(&b"41"[..]));
         })
         .calm();
 }

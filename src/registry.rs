@@ -1,0 +1,35 @@
+//! Native functions by name: what `{"run": {"native": "name"}}` of a definition names.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// The functions of this crate, and those that crates which embed it add.
+pub(crate) struct Registry<N: 'static> {
+    built_in: &'static [(&'static str, N)],
+    added: RefCell<BTreeMap<&'static str, N>>,
+}
+
+impl<N: Copy> Registry<N> {
+    pub(crate) const fn new(built_in: &'static [(&'static str, N)]) -> Registry<N> {
+        Registry { built_in, added: RefCell::new(BTreeMap::new()) }
+    }
+
+    /// Adds one, or replaces the one of that name.
+    pub(crate) fn add(&self, name: &'static str, native: N) {
+        self.added.borrow_mut().insert(name, native);
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<N> {
+        let built_in = || self.built_in.iter().find(|(known, _)| *known == name).map(|(_, native)| *native);
+        self.added.borrow().get(name).copied().or_else(built_in)
+    }
+
+    /// All names, in order.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = self.added.borrow().keys().copied().collect();
+        names.extend(self.built_in.iter().map(|(name, _)| *name));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
