@@ -20,7 +20,7 @@ impl<H: Host> Thread<H> {
             .or_else(|| definitions.prompt.env.get(name).cloned())
     }
 
-    /// A value for what runs apart from any prompt: an effect.
+    /// A value for what runs apart from any prompt: an effect or an endpoint.
     pub(super) fn agent_env(&self, agent: &str, name: &str) -> Option<String> {
         let of_agent = || self.catalog.agents.get(agent).and_then(|agent| agent.env.get(name).cloned());
         self.deployment(name).or_else(of_agent)

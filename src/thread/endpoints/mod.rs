@@ -61,15 +61,17 @@ impl<H: Host> Thread<H> {
         };
         let body = whole(request, body).await?;
         let random = self.host.random();
-        let env = |name: &str| self.endpoint_env(name);
+        let (thread_id, agent_id) =
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.agent.clone())))?;
+        let env = |name: &str| self.agent_env(&agent_id, name);
         let declared = endpoint.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
         let call = EndpointCall {
             native: String::new(),
             name: route.to_string(),
-            thread_id: self.read(|state, _| Ok(state.meta.thread_id.clone()))?,
-            agent_id: self.read(|state, _| Ok(state.meta.agent.clone()))?,
+            thread_id,
+            agent_id: agent_id.clone(),
             request_id: random.iter().take(6).map(|byte| format!("{byte:02x}")).collect(),
             method,
             path: format!("/{}", path.join("/")),
@@ -141,14 +143,6 @@ impl<H: Host> Thread<H> {
             ));
         }
         told.into()
-    }
-
-    /// A value that an endpoint declares: the deployment's, else the agent's.
-    fn endpoint_env(&self, name: &str) -> Option<String> {
-        self.deployment(name).or_else(|| {
-            let agent = self.read(|state, _| Ok(self.catalog.agents.get(&state.meta.agent))).ok()??;
-            agent.env.get(name).cloned()
-        })
     }
 }
 

@@ -33,7 +33,7 @@ impl<H: Host> Thread<H> {
             now_us: call.now_us,
             body: asked(&call, &key),
         };
-        match self.post_signed(post, &|name| self.endpoint_env(name)).await {
+        match self.post_signed(post, &|name| self.agent_env(&call.agent_id, name)).await {
             Ok(answered) => passed(&call.name, answered),
             Err(PostError::Late(limit_ms)) => {
                 Err(format!("it did not answer within {} s", limit_ms as f64 / 1000.0))
