@@ -113,6 +113,20 @@ test("the session of the README works as pasted", async () => {
   );
 });
 
+test("what the README says of values, files, effects and endpoints works as pasted", async () => {
+  const [keep = "", later = "", own = ""] = blocks("README.md", "## More than messages", "sh");
+  const aside = new Terminal();
+  await aside.paste((session[0] ?? "").replace("http://127.0.0.1:8787", server.base));
+  const kept = await aside.paste(keep);
+  assert.match(kept, /"value":"red".*"\/notes\/bobbin\.txt".*"text":"A bobbin holds one thread\."/s);
+  assert.equal(JSON.parse(await aside.paste(later)).effect.status, "pending");
+  const summary = await until("the reminder is answered", async () => {
+    const summary = JSON.parse(await aside.paste(own));
+    return summary.messages === 2 ? summary : undefined;
+  });
+  assert.deepEqual([summary.keys, summary.last_message.role], [["colour"], "assistant"]);
+});
+
 test("the README's run that is killed in the middle finishes, once", async () => {
   const [, , , , post, list] = session;
   await terminal.paste(post ?? "");
