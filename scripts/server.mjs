@@ -2,7 +2,7 @@
 // checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word.
 
 import { spawn } from "node:child_process";
-import { chmodSync, copyFileSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -24,6 +24,7 @@ const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localho
  * @property {string} agents
  * @property {string} persist
  * @property {Record<string, string>} vars
+ * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
  * @property {(line: string) => void} log      a line of the server's output once it is up
  * @property {(code: number) => void} ended    the server ended by itself
  */
@@ -41,7 +42,7 @@ export async function startServer(options) {
   const port = await claimPort(options.port);
   const home = inCheckout(`.bobbin/run/${port}`);
   const dist = join(home, "dist");
-  prepare(home, options.dist);
+  prepare(home, options.dist, options.filesBucket);
   const reloadCatalog = async () => {
     // Renamed into place: the server watches this file and must never see half of it.
     await compileCatalog(options.agents, join(home, "catalog.json"));
@@ -121,12 +122,21 @@ export async function startServer(options) {
   return { url: `http://${HOST}:${port}`, reloadCatalog, stop };
 }
 
-/** @param {string} home @param {string} built */
-function prepare(home, built) {
+/** A bucket for large files, as wrangler.toml would bind it. */
+const FILES_BUCKET = `
+[[r2_buckets]]
+binding = "FILES"
+bucket_name = "bobbin-files"
+`;
+
+/** @param {string} home @param {string} built @param {boolean} [filesBucket] */
+function prepare(home, built, filesBucket = false) {
   const dist = join(home, "dist");
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });
-  copyFileSync(inCheckout("wrangler.toml"), join(home, "wrangler.toml"));
+  const config = readFileSync(inCheckout("wrangler.toml"), "utf8");
+  const bound = /^\s*binding\s*=\s*"FILES"/m.test(config);
+  writeFileSync(join(home, "wrangler.toml"), filesBucket && !bound ? config + FILES_BUCKET : config);
   for (const name of ["index.js", "index_bg.wasm"]) {
     // A later build replaces its files, so these stay as they are under a running server.
     linkSync(join(built, name), join(dist, name));

@@ -16,6 +16,7 @@ const HELP = `npm start -- [flags]
   --port N            where to listen on 127.0.0.1 (default 8787; 0 picks a free port)
   --agents DIR        the folder with the definitions (default agents)
   --persist DIR       where threads are kept (default .bobbin/state)
+  --files-bucket      large files live in a bucket on this machine, as in R2
   --local-model       answers come from a small real model on this machine
   --var NAME=VALUE    a variable of the Worker; may be given several times
   --help              this text
@@ -84,6 +85,7 @@ function readFlags(args) {
     agents: resolve(inCheckout("."), values.agents),
     persist: resolve(inCheckout("."), values.persist),
     vars,
+    filesBucket: values["files-bucket"],
     localModel: values["local-model"],
   };
 }
@@ -107,6 +109,7 @@ function parse(args) {
       port: { type: "string", default: "8787" },
       agents: { type: "string", default: "agents" },
       persist: { type: "string", default: ".bobbin/state" },
+      "files-bucket": { type: "boolean", default: false },
       "local-model": { type: "boolean", default: false },
       var: { type: "string", multiple: true, default: [] },
       help: { type: "boolean", default: false },

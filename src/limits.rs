@@ -153,6 +153,10 @@ pub const UPLOADS: usize = 100;
 pub const UPLOAD_US: i64 = DAY_US;
 /// Chunks of replaced files that one write deletes.
 pub const PRUNED_CHUNKS: i64 = 64;
+/// Objects of a bucket that one call deletes; the platform's own limit is 1,000.
+pub const DELETED_OBJECTS: i64 = 1_000;
+/// Files that may fail to move to or from the bucket before the rest waits for the next write.
+pub const FAILED_MOVES: usize = 3;
 /// Pattern of a search in files, bytes of UTF-8.
 pub const FILE_PATTERN_BYTES: usize = 1_000;
 /// A text file that searches look into.

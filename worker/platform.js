@@ -136,7 +136,7 @@ export class Incoming {
   #piece = new ArrayBuffer(0);
 
   /**
-   * @param {Request} request
+   * @param {{ body: ReadableStream<Uint8Array> | null }} request   or an object of a bucket
    * @param {(piece: Uint8Array | undefined, error: string | undefined) => void} take   neither: the end
    */
   constructor(request, take) {
@@ -155,6 +155,13 @@ export class Incoming {
   /** `take` is not called any more. */
   leave() {
     this.#take = undefined;
+  }
+
+  /** Ends it: no more is wanted. */
+  cancel() {
+    if (this.#ended || !this.#reader) return;
+    this.#ended = true;
+    this.#reader.cancel().catch(() => {});
   }
 
   /** Reads what is left, within bounds, and gives it away. */
@@ -233,6 +240,40 @@ async function pour(flow, writer) {
   } finally {
     flow.free();
   }
+}
+
+/**
+ * Stores an object, whose content is made piece by piece: all of it or nothing.
+ *
+ * @param {R2Bucket} bucket
+ * @param {string} key
+ * @param {number} length
+ * @param {Flow} flow
+ */
+export async function putObject(bucket, key, length, flow) {
+  const { readable, writable } = new FixedLengthStream(length);
+  const stored = bucket.put(key, readable);
+  // Heard below; a refusal may come while the content is still poured.
+  stored.catch(() => {});
+  await pour(flow, writable.getWriter());
+  await inTime(stored);
+}
+
+/**
+ * A part of an object as a stream; null when there is no such object.
+ *
+ * @param {R2Bucket} bucket
+ * @param {string} key
+ * @param {number} offset
+ * @param {number} length
+ */
+export function getObject(bucket, key, offset, length) {
+  return inTime(bucket.get(key, { range: { offset, length } }));
+}
+
+/** @param {R2Bucket} bucket @param {string[]} keys */
+export function deleteObjects(bucket, keys) {
+  return inTime(bucket.delete(keys));
 }
 
 /** @template T @param {Promise<T>} promise @returns {Promise<T>} */

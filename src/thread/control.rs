@@ -169,9 +169,11 @@ impl<H: Host> Thread<H> {
         Ok(Reply::json(202, &body))
     }
 
-    /// Deletes the thread: its run is ended, the directory forgets it, then its tables go. Safe to repeat.
+    /// Deletes the thread: its run is ended, its objects in the bucket are deleted, the directory forgets it, then its
+    /// tables go. Safe to repeat.
     pub(super) async fn delete(self: &Rc<Self>) -> Result<Reply> {
         self.terminate_now()?;
+        self.delete_objects().await?;
         let (id, owner) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))?;
         let call =

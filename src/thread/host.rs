@@ -1,10 +1,12 @@
 //! The engine's only door to the outside. Two hosts exist: Cloudflare's (`worker/`), and the simulated one of
 //! `tests/engine/`, which is seeded and fails at every point on purpose.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
+use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
+use futures_util::stream::LocalBoxStream;
 use serde_json::{Map, Value};
 
 use super::endpoints::{EndpointAnswer, EndpointCall, Panicked};
@@ -182,6 +184,9 @@ pub struct EffectCall {
     pub state: ThreadState,
 }
 
+/// Content of an object in the bucket, as it arrives.
+pub type ObjectStream = LocalBoxStream<'static, std::result::Result<Bytes, FetchError>>;
+
 /// A way to wait, in microseconds from now.
 pub type Sleep = Rc<dyn Fn(i64) -> LocalBoxFuture<'static, ()>>;
 
@@ -237,6 +242,32 @@ pub trait Host: 'static {
 
     /// Calls another object with a JSON text and gets one back.
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static;
+
+    /// The size in bytes above which a file's content lives in the bucket, at least [`crate::limits::FILE_WHOLE_BYTES`]
+    /// in a deployment ([`crate::thread::spilled_above`]); `None` while no bucket is bound.
+    fn bucket(&self) -> Option<u64>;
+
+    /// Stores an object of exactly so many bytes, in place of an earlier one. It is there as a whole or not at all: when
+    /// the content breaks off there is none of it.
+    fn put_object(
+        &self,
+        key: String,
+        length: u64,
+        content: LocalBoxStream<'static, Result<Bytes>>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static;
+
+    /// Bytes of an object, which has them; `None` when there is no such object. Dropping the stream cancels the rest.
+    fn get_object(
+        &self,
+        key: String,
+        range: Range<u64>,
+    ) -> impl Future<Output = std::result::Result<Option<ObjectStream>, FetchError>> + 'static;
+
+    /// Deletes objects, at most [`crate::limits::DELETED_OBJECTS`]; one that is not there is deleted already.
+    fn delete_objects(
+        &self,
+        keys: Vec<String>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static;
 
     /// Resolves at that time.
     fn sleep_until(&self, us: i64) -> impl Future<Output = ()> + 'static;

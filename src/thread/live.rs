@@ -8,6 +8,7 @@ use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
 
 use super::context::Offers;
+use super::files::Mover;
 use super::rows::Shared;
 use super::run::Run;
 use crate::models::{ChatMessage, Kept};
@@ -35,6 +36,8 @@ pub(super) struct Live {
     pub(super) offers: RefCell<Option<Offers>>,
     /// Ids of contents that are being written; the others of their kind are left over from an earlier life.
     pub(super) writing: RefCell<BTreeSet<i64>>,
+    /// Who moves files between the database and the bucket.
+    pub(super) mover: Mover,
     /// The system message of the last request.
     pub(super) system: RefCell<Option<Kept<ChatMessage>>>,
 }

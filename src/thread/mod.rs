@@ -56,9 +56,9 @@ mod window;
 pub use attachments::NewAttachment;
 pub use effects::{NewEffect, Repetition};
 pub use endpoints::{EndpointAnswer, EndpointCall, Panicked};
-pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
+pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult, spilled_above};
 pub use frame::{Filter, Frame};
-pub use host::{Cell, EffectCall, Host, NativeCall, Param, Sibling, Sleep, Sql};
+pub use host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sleep, Sql};
 pub use thread_state::{Identity, NewMessage, ThreadState};
 
 use std::cell::RefCell;

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
 /// One list of statements per version; version n is the n-th list.
-const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS, FILES, ATTACHMENTS];
+const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET];
 
 const FIRST: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -77,6 +77,12 @@ const FILES: &[&str] = &[
 
 /// Files that a message shows (spec §16.4): a JSON array.
 const ATTACHMENTS: &[&str] = &["ALTER TABLE messages ADD COLUMN attachments TEXT"];
+
+/// Where a file's content is (`files/table.rs`). The index has only what a bucket has something of.
+const BUCKET: &[&str] = &[
+    "ALTER TABLE files ADD COLUMN storage INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX files_away ON files (storage) WHERE storage > 0",
+];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

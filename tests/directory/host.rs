@@ -2,17 +2,18 @@
 //! directory that may be out of reach.
 
 use std::cell::{Cell as Flag, RefCell};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
 use bobbin::directory::Directory;
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::Catalog;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::host::{Cell, EffectCall, Host, NativeCall, Param, Sibling, Sql};
+use bobbin::thread::host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sql};
 use bobbin::thread::{EndpointAnswer, EndpointCall, Frame, Panicked};
 use bobbin::{Code, Error, Result};
 use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, StatementStatus};
 
@@ -123,6 +124,10 @@ impl World {
 
 pub struct TinyHost(Rc<World>);
 
+fn no_bucket() -> FetchError {
+    FetchError("a directory has no files".into())
+}
+
 pub struct NoBody;
 
 impl Body for NoBody {
@@ -192,6 +197,34 @@ impl Host for TinyHost {
             let root = root.ok_or_else(|| Error::new(Code::Overloaded, "the root is out of reach"))?;
             serde_json::to_string(&root.call(&call)).map_err(Error::internal)
         }
+    }
+
+    fn bucket(&self) -> Option<u64> {
+        None
+    }
+
+    fn put_object(
+        &self,
+        _: String,
+        _: u64,
+        _: LocalBoxStream<'static, Result<Bytes>>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
+        std::future::ready(Err(no_bucket()))
+    }
+
+    fn get_object(
+        &self,
+        _: String,
+        _: Range<u64>,
+    ) -> impl Future<Output = std::result::Result<Option<ObjectStream>, FetchError>> + 'static {
+        std::future::ready(Err(no_bucket()))
+    }
+
+    fn delete_objects(
+        &self,
+        _: Vec<String>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
+        std::future::ready(Err(no_bucket()))
     }
 
     fn sleep_until(&self, _: i64) -> impl Future<Output = ()> + 'static {

@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import http from "node:http";
+import { exchange, resident } from "./support/bytes.mjs";
 import { say } from "./support/model.mjs";
 import { chance, sleep, until } from "./support/poll.mjs";
-import { tree } from "./support/processes.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/client.mjs").Thread} Thread */
@@ -20,41 +20,6 @@ const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("hello"));
 
-/**
- * One exchange whose bodies are bytes.
- *
- * @param {Thread} thread
- * @param {string} method
- * @param {string} path        below the thread
- * @param {{ body?: Uint8Array | string | AsyncIterable<Uint8Array>, headers?: Record<string, string>, take?: (bytes: Buffer) => void }} [options]
- * @returns {Promise<{ status: number, headers: http.IncomingHttpHeaders, bytes: Buffer, json: () => any }>}
- */
-function exchange(thread, method, path, { body, headers = {}, take } = {}) {
-  return new Promise((resolve, reject) => {
-    const url = new URL(`/api${thread.path}${path}`, thread.client.base);
-    const request = http.request(url, { method, headers, timeout: 60_000 }, (response) => {
-      /** @type {Buffer[]} */
-      const chunks = [];
-      response.on("data", take ?? ((chunk) => chunks.push(chunk)));
-      response.on("error", reject);
-      response.on("end", () => {
-        const bytes = Buffer.concat(chunks);
-        const json = () => JSON.parse(bytes.toString("utf8"));
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, json });
-      });
-    });
-    request.on("timeout", () => request.destroy(new Error(`${method} ${path}: nothing for a minute`)));
-    request.on("error", reject);
-    if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return void request.end(body);
-    (async () => {
-      for await (const piece of body) {
-        if (!request.write(piece)) await new Promise((drained) => request.once("drain", drained));
-      }
-      request.end();
-    })().catch(reject);
-  });
-}
-
 /** @param {Thread} thread @param {string} path @param {Uint8Array | string} body @param {string} [type] */
 async function put(thread, path, body, type = "application/octet-stream") {
   const answer = await exchange(thread, "PUT", `/fs/${path}`, { body, headers: { "content-type": type } });
@@ -64,22 +29,6 @@ async function put(thread, path, body, type = "application/octet-stream") {
 
 /** @param {Thread} thread @param {string} path @param {Record<string, string>} [headers] */
 const get = (thread, path, headers = {}) => exchange(thread, "GET", `/fs/${path}`, { headers });
-
-/** Bytes that the server's processes hold. */
-function resident() {
-  const pid = bobbin.server.child?.pid;
-  assert.ok(pid !== undefined);
-  let bytes = 0;
-  for (const process of tree(pid)) {
-    try {
-      if (!readFileSync(`/proc/${process}/cmdline`, "utf8").includes("workerd")) continue;
-      bytes += Number(readFileSync(`/proc/${process}/statm`, "utf8").split(" ")[1]) * 4096;
-    } catch {
-      // It has ended.
-    }
-  }
-  return bytes;
-}
 
 test("bytes of every size come back as they were, in this life and the next", async () => {
   const thread = await bobbin.client.thread("plain");
@@ -144,11 +93,11 @@ test("100 MB go up and down and the server does not grow", async () => {
   for (const _ of [1, 2]) await up(true);
   await down();
   if (!existsSync("/proc/self/statm")) return;
-  const before = resident();
+  const before = resident(bobbin.server);
   await up(true);
-  const afterUp = resident();
+  const afterUp = resident(bobbin.server);
   await down();
-  const afterDown = resident();
+  const afterDown = resident(bobbin.server);
   const growth = [afterUp - before, afterDown - afterUp];
   console.log(`      grew by ${growth.map((bytes) => (bytes / 1e6).toFixed(1)).join(" MB up, ")} MB down`);
   assert.ok(growth.every((bytes) => bytes < GROWTH_BYTES), `it grew by ${growth} bytes`);

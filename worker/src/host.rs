@@ -1,18 +1,22 @@
 //! The engine's door on Cloudflare.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::http::{FetchError, Request, Response};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
-use bobbin::thread::host::{EffectCall, Host, NativeCall, Sibling};
-use bobbin::thread::{EndpointAnswer, EndpointCall, Panicked};
+use bobbin::thread::host::{EffectCall, Host, NativeCall, ObjectStream, Sibling};
+use bobbin::thread::{EndpointAnswer, EndpointCall, Panicked, spilled_above};
 use bobbin::{Error, Result};
+use bytes::Bytes;
 use futures_util::FutureExt;
+use futures_util::stream::LocalBoxStream;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{self, Env, ObjectState, Storage, Timer, thrown};
+use crate::bucket;
 use crate::fetch::{FetchBody, fetch};
 use crate::lifecycle::{promise, told};
 use crate::remote::{self, Answer};
@@ -128,6 +132,34 @@ impl Host for ObjectHost {
             let retry_after = retry_after.map(|s| format!(",\"retry_after\":{s}")).unwrap_or_default();
             Ok(format!("{{\"status\":{status}{retry_after},\"body\":{body}}}"))
         }
+    }
+
+    fn bucket(&self) -> Option<u64> {
+        self.env.files().map(|_| spilled_above(self.env.var("BOBBIN_R2_ABOVE_BYTES").as_deref()))
+    }
+
+    fn put_object(
+        &self,
+        key: String,
+        length: u64,
+        content: LocalBoxStream<'static, Result<Bytes>>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
+        bucket::put(self.env.files(), key, length, content)
+    }
+
+    fn get_object(
+        &self,
+        key: String,
+        range: Range<u64>,
+    ) -> impl Future<Output = std::result::Result<Option<ObjectStream>, FetchError>> + 'static {
+        bucket::get(self.env.files(), key, range)
+    }
+
+    fn delete_objects(
+        &self,
+        keys: Vec<String>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
+        bucket::delete(self.env.files(), keys)
     }
 
     fn sleep_until(&self, us: i64) -> impl Future<Output = ()> + 'static {

@@ -7,7 +7,7 @@
 //!   routes that take more than one call to an object.
 //! * [`objects`]: threads and directories, which the shim's classes forward to. `host`, `sql`, `fetch`, `sockets`: what they
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
-//!   `streamed`: requests and answers whose bodies are streams.
+//!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //!
 //! A crate of your own may depend on this one, register native tools, and be built in its place.
@@ -16,6 +16,7 @@
 mod answer;
 mod auth;
 mod bindings;
+mod bucket;
 mod create;
 mod events;
 mod fetch;

@@ -45,6 +45,8 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     fn leave(this: &Incoming) -> Result<(), JsValue>;
     #[wasm_bindgen(method, catch)]
+    fn cancel(this: &Incoming) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
     async fn discard(this: &Incoming) -> Result<JsValue, JsValue>;
 
     #[wasm_bindgen(catch)]
@@ -109,6 +111,12 @@ impl IncomingBody {
         Ok(IncomingBody(Rc::new(Open { incoming, _take: take, inbox })))
     }
 
+    /// Ends the body, of which no more is wanted.
+    pub(crate) fn cancel(&self) {
+        // There is nobody to tell that it could not be ended.
+        let _ = self.0.incoming.cancel();
+    }
+
     /// Reads what is left, within bounds.
     pub(crate) async fn discard(&self) {
         if let Err(error) = self.0.incoming.discard().await {
@@ -151,9 +159,7 @@ pub(crate) fn respond(answer: Served, ctx: &ObjectState) -> Result<Response, JsV
         Content::Empty => served(status, &headers, None),
         Content::Bytes(bytes) => served(status, &headers, Some(Uint8Array::from(bytes.as_ref()))),
         Content::Stream(stream) => {
-            let pouring = Pouring { stream, left: Bytes::new() };
-            let flow = Flow(Rc::new(RefCell::new(Some(pouring))));
-            poured(status, &headers, length.unwrap_or(-1.0), flow, ctx)
+            poured(status, &headers, length.unwrap_or(-1.0), Flow::of(stream), ctx)
         }
     }
 }
@@ -170,6 +176,13 @@ struct Pouring {
 
 impl std::panic::RefUnwindSafe for Flow {}
 impl std::panic::UnwindSafe for Flow {}
+
+impl Flow {
+    /// These pieces.
+    pub(crate) fn of(stream: LocalBoxStream<'static, Result<Bytes>>) -> Flow {
+        Flow(Rc::new(RefCell::new(Some(Pouring { stream, left: Bytes::new() }))))
+    }
+}
 
 #[wasm_bindgen]
 impl Flow {

@@ -42,7 +42,9 @@ pub(in crate::thread) fn stat<S: Sql>(sql: &S, field: &str, path: &str) -> Resul
 /// The bytes of a file of at most `limit` bytes; `None` when there is none, or a longer one.
 pub(in crate::thread) fn content<S: Sql>(sql: &S, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
     let found = table::find(sql, &FilePath::parse("path", path)?)?;
-    let fits = |row: &table::Row| row.kind == Kind::File && row.size.unsigned_abs() <= limit as u64;
+    let fits = |row: &table::Row| {
+        row.kind == Kind::File && row.size.unsigned_abs() <= limit as u64 && !row.storage.is_away()
+    };
     found.filter(fits).map(|row| search::content(sql, &row)).transpose()
 }
 

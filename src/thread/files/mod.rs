@@ -4,7 +4,7 @@
 //!
 //! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
 //! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
-//!   requests of its own.
+//!   requests of its own. `spill`: large content that goes to the bucket.
 //! * `attach`: files of messages. `serve`: the routes of the API. `state`: the methods of [`super::ThreadState`].
 
 mod attach;
@@ -15,6 +15,7 @@ mod read;
 mod record;
 mod search;
 mod serve;
+mod spill;
 mod state;
 mod table;
 mod tree;
@@ -24,6 +25,8 @@ mod write;
 pub(super) use attach::{beginning, content, put, remove_if, stat};
 pub use record::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
 pub(super) use serve::options;
+pub(super) use spill::Mover;
+pub use spill::spilled_above;
 pub(super) use state::FileDoor;
 
 use crate::error::{Code, Error, Result};

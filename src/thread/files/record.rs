@@ -14,7 +14,7 @@ pub struct FileRecord {
     pub name: String,
     /// As it was given; `inode/directory` for a directory.
     pub mime_type: String,
-    /// Where the content is: `local`, the thread's own database.
+    /// Where the content is: `local`, the thread's own database, or `r2`, the deployment's bucket.
     pub storage: &'static str,
     /// Bytes.
     pub size: u64,

@@ -1,5 +1,6 @@
 //! The routes of the files (docs/http.md; spec §27.4).
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use base64::Engine;
@@ -42,9 +43,18 @@ impl<H: Host> Thread<H> {
         let at = |path: &str| FilePath::parse("path", path);
         match &request.route {
             ThreadRoute::ListFiles => self.list_files(query),
-            ThreadRoute::GetFile(path) => self.get_file(&at(path)?, request),
+            ThreadRoute::GetFile(path) => {
+                let found = self.get_file(&at(path)?, request)?;
+                match found.part {
+                    Some((row, range)) => {
+                        let content = Content::Stream(self.opened(row, range).await?);
+                        Ok(Served { content, ..found.head })
+                    }
+                    None => Ok(found.head),
+                }
+            }
             ThreadRoute::HeadFile(path) => {
-                let served = self.get_file(&at(path)?, request)?;
+                let served = self.get_file(&at(path)?, request)?.head;
                 Ok(Served { content: Content::Empty, headers: with_length(&served), ..served })
             }
             ThreadRoute::PutFile(path) => self.put_file(at(path)?, request, body).await,
@@ -105,7 +115,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// `GET …/fs/{path}`.
-    fn get_file(self: &Rc<Self>, path: &FilePath, request: &ThreadRequest) -> Result<Served> {
+    fn get_file(&self, path: &FilePath, request: &ThreadRequest) -> Result<Found> {
         let query = &request.query;
         let as_record = match query.get("format") {
             None | Some("") => query.flag("stat")?,
@@ -116,13 +126,13 @@ impl<H: Host> Thread<H> {
         };
         if as_record {
             let record = self.stat(path)?.ok_or_else(|| tree::no_file(path))?;
-            return Ok(answer(200, &json!({ "file": record })));
+            return Ok(answer(200, &json!({ "file": record })).into());
         }
         let row = if path.is_root() { None } else { self.read(|_, sql| table::find(sql, path))? };
         let row = match row {
             Some(row) if row.kind == Kind::File => row,
-            Some(_) => return Ok(answer(200, &self.list(path, query)?)),
-            None if path.is_root() => return Ok(answer(200, &self.list(path, query)?)),
+            Some(_) => return Ok(answer(200, &self.list(path, query)?).into()),
+            None if path.is_root() => return Ok(answer(200, &self.list(path, query)?).into()),
             None => return Err(tree::no_file(path)),
         };
         if query.flag("thumbnail")? {
@@ -130,47 +140,9 @@ impl<H: Host> Thread<H> {
             let bytes =
                 found.ok_or_else(|| Error::new(Code::NotFound, format!("{path} was given no thumbnail.")))?;
             let served = content_headers(Served::empty(200), picture(&bytes));
-            return Ok(Served { content: Content::Bytes(bytes), ..served });
+            return Ok(Served { content: Content::Bytes(bytes), ..served }.into());
         }
-        self.content(row, request)
-    }
-
-    /// The content of a file, or the part of it that is asked for.
-    fn content(self: &Rc<Self>, row: Row, request: &ThreadRequest) -> Result<Served> {
-        let (etag, size) = (row.etag(), row.size.unsigned_abs());
-        let served = |status| {
-            content_headers(Served::empty(status), &row.mime)
-                .header("etag", &etag)
-                .header("last-modified", http::date(row.updated_us))
-                .header("accept-ranges", "bytes")
-        };
-        if Conditions::of(request).not_modified(&etag)? {
-            return Ok(served(304));
-        }
-        let (status, range) = match Wanted::of(request, &etag, size) {
-            Wanted::Whole => (200, 0..size),
-            Wanted::Part(range) => (206, range),
-            Wanted::Nothing => {
-                let error = Error {
-                    field: Some("range".into()),
-                    ..Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes."))
-                };
-                return Ok(Served::from(error).header("content-range", format!("bytes */{size}")));
-            }
-        };
-        let mut served = served(status).header("content-length", (range.end - range.start).to_string());
-        if status == 206 {
-            served = served.header(
-                "content-range",
-                format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1)),
-            );
-        }
-        if range.is_empty() {
-            served.content = Content::Bytes(Bytes::new());
-        } else {
-            served.content = Content::Stream(self.bytes_of(row, range));
-        }
-        Ok(served)
+        content(row, request)
     }
 
     /// `PUT …/fs/{path}`: the body is the content, whatever its type.
@@ -188,7 +160,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// `POST …/fs/{path}` with a JSON body: `{content}`, `{data}` in base64, or `{directory: true}`.
-    fn post_file(&self, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
+    fn post_file(self: &Rc<Self>, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
         let mut body = Body::parse(body)?;
         if body.flag("directory")? {
             let known = self.stat(&path)?.is_some();
@@ -219,6 +191,55 @@ impl<H: Host> Thread<H> {
         let draft = Draft::new(path, &mime, options, Conditions::of(request))?;
         Ok(told(&self.write_whole(&draft, &content)?))
     }
+}
+
+/// What is at a path, as far as it is known before content is read.
+struct Found {
+    /// The answer; all of it unless there is a part.
+    head: Served,
+    /// The bytes of a file that are its content.
+    part: Option<(Row, Range<u64>)>,
+}
+
+impl From<Served> for Found {
+    fn from(head: Served) -> Found {
+        Found { head, part: None }
+    }
+}
+
+/// The content of a file, or the part of it that is asked for.
+fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
+    let (etag, size) = (row.etag(), row.size.unsigned_abs());
+    let served = |status| {
+        content_headers(Served::empty(status), &row.mime)
+            .header("etag", &etag)
+            .header("last-modified", http::date(row.updated_us))
+            .header("accept-ranges", "bytes")
+    };
+    if Conditions::of(request).not_modified(&etag)? {
+        return Ok(served(304).into());
+    }
+    let (status, range) = match Wanted::of(request, &etag, size) {
+        Wanted::Whole => (200, 0..size),
+        Wanted::Part(range) => (206, range),
+        Wanted::Nothing => {
+            let error = Error {
+                field: Some("range".into()),
+                ..Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes."))
+            };
+            return Ok(Served::from(error).header("content-range", format!("bytes */{size}")).into());
+        }
+    };
+    let mut served = served(status).header("content-length", (range.end - range.start).to_string());
+    if status == 206 {
+        served = served
+            .header("content-range", format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1)));
+    }
+    if range.is_empty() {
+        served.content = Content::Bytes(Bytes::new());
+        return Ok(served.into());
+    }
+    Ok(Found { head: served, part: Some((row, range)) })
 }
 
 /// `width`, `height`, `metadata` and `thumbnail` of a body.

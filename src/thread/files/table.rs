@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Upload = 2,
     /// A body that is just being written.
     Write = 3,
-    /// Content that was replaced or removed, and is too large to be deleted at once.
+    /// Content that was replaced or removed, and is too large to be deleted at once or has an object in the bucket.
     Gone = 4,
 }
 
@@ -45,6 +45,26 @@ pub(super) enum Search {
     Scan = 1,
     /// By the index, then by reading it.
     Index = 2,
+}
+
+/// Where the content of a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Storage {
+    /// In `chunks`, and nowhere else.
+    Local = 0,
+    /// In `chunks`, all of it; the bucket may have an object of it, whole or none.
+    Copying = 1,
+    /// In the bucket; `chunks` may still have some of it.
+    Emptying = 2,
+    /// In the bucket alone.
+    Bucket = 3,
+}
+
+impl Storage {
+    /// Whether it is read from the bucket.
+    pub(super) fn is_away(self) -> bool {
+        matches!(self, Storage::Emptying | Storage::Bucket)
+    }
 }
 
 /// A row of `files`.
@@ -66,19 +86,35 @@ pub(super) struct Row {
     pub(super) created_us: i64,
     pub(super) updated_us: i64,
     pub(super) search: Search,
+    pub(super) storage: Storage,
 }
 
 macro_rules! columns {
     () => {
-        "id, parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us, search"
+        "id, parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us, search,
+         storage"
     };
 }
 pub(super) use columns;
 
 impl Row {
     pub(super) fn read(cells: &[Cell]) -> Result<Row> {
-        let [id, parent, name, kind, mime, size, chunks, metadata, width, height, created, updated, search] =
-            cells
+        let [
+            id,
+            parent,
+            name,
+            kind,
+            mime,
+            size,
+            chunks,
+            metadata,
+            width,
+            height,
+            created,
+            updated,
+            search,
+            storage,
+        ] = cells
         else {
             return Err(Error::internal("a row of files has the wrong number of columns"));
         };
@@ -108,6 +144,12 @@ impl Row {
                 1 => Search::Scan,
                 _ => Search::Index,
             },
+            storage: match number(storage) {
+                0 => Storage::Local,
+                1 => Storage::Copying,
+                2 => Storage::Emptying,
+                _ => Storage::Bucket,
+            },
         })
     }
 
@@ -116,7 +158,7 @@ impl Row {
         let inserted = rows::integer(
             sql,
             "INSERT INTO files (parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us,
-                search) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                search, storage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             &[
                 self.parent.as_ref().into(),
                 Param::Text(&self.name),
@@ -130,6 +172,7 @@ impl Row {
                 Param::Int(self.created_us),
                 Param::Int(self.updated_us),
                 Param::Int(self.search as i64),
+                Param::Int(self.storage as i64),
             ],
         )?;
         inserted.ok_or_else(|| Error::internal("a row of files got no id"))
@@ -139,7 +182,7 @@ impl Row {
     pub(super) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
         sql.run(
             "UPDATE files SET parent = ?, name = ?, kind = ?, mime = ?, size = ?, chunks = ?, metadata = ?, width = ?,
-                height = ?, created_us = ?, updated_us = ?, search = ? WHERE id = ?",
+                height = ?, created_us = ?, updated_us = ?, search = ?, storage = ? WHERE id = ?",
             &[
                 self.parent.as_ref().into(),
                 Param::Text(&self.name),
@@ -153,6 +196,7 @@ impl Row {
                 Param::Int(self.created_us),
                 Param::Int(self.updated_us),
                 Param::Int(self.search as i64),
+                Param::Int(self.storage as i64),
                 Param::Int(self.id),
             ],
         )
@@ -182,7 +226,7 @@ impl Row {
             path: self.path(),
             name: self.name.clone(),
             mime_type: self.mime.clone(),
-            storage: "local",
+            storage: if self.storage.is_away() { "r2" } else { "local" },
             size: self.size.unsigned_abs(),
             is_directory: self.kind == Kind::Directory,
             metadata,
@@ -224,9 +268,32 @@ pub(super) fn by_id<S: Sql>(sql: &S, id: i64) -> Result<Option<Row>> {
     Ok(rows.into_iter().next())
 }
 
-/// Rows without a place in the tree, a bounded number of them.
+/// Rows without a place in the tree that the bucket has nothing of, a bounded number of them.
 pub(super) fn placeless<S: Sql>(sql: &S) -> Result<Vec<Row>> {
-    read(sql, concat!("SELECT ", columns!(), " FROM files WHERE parent IS NULL LIMIT 200"), &[])
+    let statement =
+        concat!("SELECT ", columns!(), " FROM files WHERE parent IS NULL AND storage = 0 LIMIT 200");
+    read(sql, statement, &[])
+}
+
+/// Rows that are on their way to the bucket or out of it, oldest first, a bounded number of them.
+pub(super) fn moving<S: Sql>(sql: &S) -> Result<Vec<Row>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM files WHERE storage > 0 AND storage < 3 ORDER BY storage, id LIMIT 20"
+    );
+    read(sql, statement, &[])
+}
+
+/// Ids beyond `after` that the bucket may have an object of, in order.
+pub(super) fn with_objects<S: Sql>(sql: &S, after: i64, limit: i64) -> Result<Vec<i64>> {
+    let mut ids = Vec::new();
+    let statement = "SELECT id FROM files WHERE storage > 0 AND id > ? ORDER BY id LIMIT ?";
+    sql.each(statement, &[Param::Int(after), Param::Int(limit)], &mut |cells| {
+        ids.extend(cells.first().and_then(Cell::int));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(ids)
 }
 
 /// Whether a directory has entries.
@@ -282,24 +349,35 @@ pub(super) fn thumbnail<S: Sql>(sql: &S, file: i64) -> Result<Option<Bytes>> {
     chunk(sql, file, THUMBNAIL)
 }
 
-/// Deletes up to `limit` chunks of a content, and its row when that was all. How many it deleted.
+/// Deletes up to `limit` chunks of a content, its thumbnail too, and its row when that was all. How many it deleted.
 pub(super) fn delete<S: Sql>(sql: &S, row: &Row, limit: i64) -> Result<i64> {
-    let first = row.id << INDEX_BITS;
-    let some = [Param::Int(first), Param::Int(first + THUMBNAIL), Param::Int(limit)];
+    let deleted = delete_chunks(sql, row.id, THUMBNAIL + 1, limit)?;
+    if deleted < limit {
+        sql.run("DELETE FROM files WHERE id = ?", &[Param::Int(row.id)])?;
+    }
+    Ok(deleted)
+}
+
+/// Deletes up to `limit` chunks of a content and keeps its thumbnail. How many it deleted.
+pub(super) fn empty<S: Sql>(sql: &S, file: i64, limit: i64) -> Result<i64> {
+    delete_chunks(sql, file, THUMBNAIL, limit)
+}
+
+/// Deletes up to `limit` chunks with a number below `end`.
+fn delete_chunks<S: Sql>(sql: &S, file: i64, end: i64, limit: i64) -> Result<i64> {
+    let first = file << INDEX_BITS;
+    let some = [Param::Int(first), Param::Int(first + end), Param::Int(limit)];
     let there = rows::integer(
         sql,
-        "SELECT count(*) FROM (SELECT id FROM chunks WHERE id >= ? AND id <= ? LIMIT ?)",
+        "SELECT count(*) FROM (SELECT id FROM chunks WHERE id >= ? AND id < ? LIMIT ?)",
         &some,
     )?;
     let there = there.unwrap_or(0);
     if there > 0 {
         sql.run(
-            "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ? AND id <= ? LIMIT ?)",
+            "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ? AND id < ? LIMIT ?)",
             &some,
         )?;
-    }
-    if there < limit {
-        sql.run("DELETE FROM files WHERE id = ?", &[Param::Int(row.id)])?;
     }
     Ok(there)
 }

@@ -1,5 +1,7 @@
 //! The tree: directories, moving, removing, listing.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use base64::Engine;
@@ -10,7 +12,7 @@ use super::no_room;
 use super::path::{FilePath, too_long};
 use super::record::{FileRecord, FileStats};
 use super::search;
-use super::table::{self, Kind, Row, Search, columns};
+use super::table::{self, Kind, Row, Search, Storage, columns};
 use crate::api::Query;
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -66,7 +68,12 @@ impl<H: Host> Thread<H> {
     }
 
     /// Takes a file or an empty directory away. Whether there was one.
-    pub(super) fn remove(&self, path: &FilePath, what: Removal, conditions: &Conditions) -> Result<bool> {
+    pub(super) fn remove(
+        self: &Rc<Self>,
+        path: &FilePath,
+        what: Removal,
+        conditions: &Conditions,
+    ) -> Result<bool> {
         if path.is_root() {
             return Err(Error::field("path", "The root cannot be removed."));
         }
@@ -95,7 +102,7 @@ impl<H: Host> Thread<H> {
     /// # Errors
     /// `not_found`; `conflict` when something is at the new path, or a file is above it; `invalid_field` for the root
     /// and for a directory that would come into itself.
-    pub(super) fn rename(&self, from: &FilePath, to: &FilePath) -> Result<FileRecord> {
+    pub(super) fn rename(self: &Rc<Self>, from: &FilePath, to: &FilePath) -> Result<FileRecord> {
         let (Some(_), Some((parent, name))) = (from.split(), to.split()) else {
             return Err(Error::field("path", "The root cannot be moved or replaced."));
         };
@@ -226,6 +233,7 @@ fn directory(parent: &str, name: &str, now: i64) -> Row {
         created_us: now,
         updated_us: now,
         search: Search::No,
+        storage: Storage::Local,
     }
 }
 
@@ -274,10 +282,15 @@ pub(super) fn count<S: Sql>(state: &mut State, sql: &S) -> Result<u32> {
     Ok(count)
 }
 
-/// Takes a row out of the tree, and its content with it unless that is large: then it goes bit by bit.
+/// Takes a row out of the tree, and its content with it unless that is large: then it goes bit by bit. What the bucket
+/// may have an object of stays named until that is deleted.
 pub(super) fn discard<S: Sql>(sql: &S, row: &Row) -> Result<()> {
     if row.search == Search::Index {
         search::forget(sql, row.id)?;
+    }
+    if row.storage != Storage::Local {
+        let (kind, storage) = (Kind::Gone, Storage::Copying);
+        return Row { parent: None, kind, search: Search::No, storage, ..row.clone() }.update(sql);
     }
     if row.chunks <= limits::PRUNED_CHUNKS {
         // One more is its thumbnail, and one more than there can be says that this was all.

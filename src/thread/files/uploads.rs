@@ -23,7 +23,7 @@ const NAMED: usize = 20;
 
 impl<H: Host> Thread<H> {
     /// `POST …/uploads`: `{path, size, mimeType?, metadata?, width?, height?, thumbnail?}`.
-    pub(super) fn start_upload(&self, mut body: Body) -> Result<Value> {
+    pub(super) fn start_upload(self: &Rc<Self>, mut body: Body) -> Result<Value> {
         let path = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
         let size = body.take("size").ok_or_else(|| Error::missing("size"))?;
         let size = size.as_u64().ok_or_else(|| {
@@ -108,7 +108,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// `POST …/uploads/:id/complete`: the content takes its place. A second time nothing changes.
-    pub(super) fn complete_upload(&self, id: &str) -> Result<Value> {
+    pub(super) fn complete_upload(self: &Rc<Self>, id: &str) -> Result<Value> {
         let now = self.host.now_us();
         let (row, received) = self.read(|_, sql| {
             let row = upload(sql, id, now)?;
@@ -138,7 +138,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// `DELETE …/uploads/:id`.
-    pub(super) fn delete_upload(&self, id: &str) -> Result<()> {
+    pub(super) fn delete_upload(self: &Rc<Self>, id: &str) -> Result<()> {
         let now = self.host.now_us();
         self.transition(|state, sql| {
             state.must_live()?;

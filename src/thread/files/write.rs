@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::conditions::Conditions;
 use super::path::FilePath;
 use super::record::{FileOptions, FileRecord};
-use super::table::{self, Kind, Row, Search};
+use super::table::{self, Kind, Row, Search, Storage};
 use super::{no_room, search, tree};
 use crate::error::{Code, Error, Result};
 use crate::http;
@@ -97,6 +97,7 @@ impl Draft {
             created_us: now,
             updated_us: now,
             search: Search::No,
+            storage: Storage::Local,
         }
     }
 }
@@ -145,7 +146,7 @@ pub(super) fn check_draft<S: Sql>(state: &State, sql: &S, draft: &Draft) -> Resu
 
 impl<H: Host> Thread<H> {
     /// Writes a file whose content is here as a whole.
-    pub(super) fn write_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
+    pub(super) fn write_whole(self: &Rc<Self>, draft: &Draft, content: &[u8]) -> Result<Written> {
         let written = self.install_whole(draft, content)?;
         self.prune_files();
         Ok(written)
@@ -266,17 +267,19 @@ impl<H: Host> Thread<H> {
         let now = self.host.now_us();
         self.make_index(&draft.mime, size)?;
         self.transition(|state, sql| {
-            let stored = stored(sql)?;
+            let stored = Row { storage: self.storage_for(size), ..stored(sql)? };
             install(state, sql, draft, Content::Stored(stored), now)
         })
     }
 
-    /// Deletes what is left of broken-off writes, expired uploads and large replaced files, a bounded part of it. It is
-    /// nobody's request, so nobody is told when it fails: the next write tries again.
-    pub(super) fn prune_files(&self) {
+    /// Deletes what is left of broken-off writes, expired uploads and large replaced files, a bounded part of it, and
+    /// moves on what is on its way to the bucket. It is nobody's request, so nobody is told when it fails: the next
+    /// write tries again.
+    pub(super) fn prune_files(self: &Rc<Self>) {
         if let Err(error) = self.prune() {
             self.host.log(&format!("files were not pruned: {error}"));
         }
+        self.tend_bucket();
     }
 
     fn prune(&self) -> Result<()> {

@@ -25,6 +25,10 @@ pub enum At {
     Native,
     /// It has done its work; the result is not handed over yet.
     NativeDone,
+    /// The bucket is about to be asked.
+    Object,
+    /// It has done what it was asked; that is not known here yet.
+    ObjectDone,
     /// A timer has fired.
     Sleep,
     /// Another object is about to be called.

@@ -8,11 +8,12 @@
 //! * `alarm`: the one alarm of an object.
 //! * `sim_host`: the `Host` itself.
 //! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them.
-//! * `upload`: bodies that clients send.
+//! * `upload`: bodies that clients send. `bucket`: objects beside the database.
 //! * `strict`: what a provider would refuse.
 
 mod alarm;
 pub mod answer;
+mod bucket;
 pub mod database;
 pub mod executor;
 pub mod fault;

@@ -1,17 +1,19 @@
 //! `bobbin::thread::Host` on the simulated world.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::message::{ToolResult, ToolStatus};
 use bobbin::thread::{
-    Cell, EffectCall, EndpointAnswer, EndpointCall, Frame, Host, NativeCall, Panicked, Param, Sibling, Sql,
+    Cell, EffectCall, EndpointAnswer, EndpointCall, Frame, Host, NativeCall, ObjectStream, Panicked, Param,
+    Sibling, Sql,
 };
-use bobbin::{Code, Error, Result};
+use bobbin::{Code, Error, Result, limits};
 use bytes::Bytes;
-use futures_util::FutureExt;
+use futures_util::stream::{self, LocalBoxStream};
+use futures_util::{FutureExt, StreamExt};
 
 use super::answer::Piece;
 use super::database::Database;
@@ -19,6 +21,11 @@ use super::executor::{Timer, gate};
 use super::fault::{At, Injected};
 use super::outside::{Handler, Native};
 use super::world::World;
+
+/// Microseconds that a piece of an object takes.
+const OBJECT_US: i64 = 1_000;
+/// Bytes of such a piece.
+const OBJECT_PIECE: usize = 300_000;
 
 /// The door of one life of the object.
 #[derive(Clone)]
@@ -68,6 +75,17 @@ impl SimHost {
                 self.point(At::NativeDone, name).await;
                 result
             }
+        }
+    }
+
+    /// Reaches the bucket, once earlier writes are durable.
+    async fn ask_bucket(&self, what: &str) -> std::result::Result<(), FetchError> {
+        self.point(At::Object, what).await;
+        gate().await;
+        self.world().count_request();
+        match self.world().bucket.refuses.get() {
+            true => Err(FetchError("the bucket is out of order".into())),
+            false => Ok(()),
         }
     }
 
@@ -274,6 +292,81 @@ impl Host for SimHost {
             gate().await;
             host.point(At::SiblingDone, &call).await;
             reply
+        }
+    }
+
+    fn bucket(&self) -> Option<u64> {
+        self.world().bucket.above.get()
+    }
+
+    fn put_object(
+        &self,
+        key: String,
+        length: u64,
+        mut content: LocalBoxStream<'static, Result<Bytes>>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
+        let host = self.clone();
+        async move {
+            host.ask_bucket(&key).await?;
+            let world = host.world().clone();
+            let mut object = Vec::new();
+            while let Some(piece) = content.next().await {
+                object.extend_from_slice(&piece.map_err(|error| FetchError(error.message))?);
+                world.pause(OBJECT_US).await;
+                host.point(At::Chunk, "object").await;
+            }
+            if object.len() as u64 != length {
+                world.fail(format!("{key}: {} bytes instead of {length}", object.len()));
+            }
+            world.bucket.objects.borrow_mut().insert(key.clone(), object.into());
+            world.bucket.puts.set(world.bucket.puts.get() + 1);
+            gate().await;
+            host.point(At::ObjectDone, &key).await;
+            Ok(())
+        }
+    }
+
+    fn get_object(
+        &self,
+        key: String,
+        range: Range<u64>,
+    ) -> impl Future<Output = std::result::Result<Option<ObjectStream>, FetchError>> + 'static {
+        let host = self.clone();
+        async move {
+            host.ask_bucket(&key).await?;
+            let bucket = &host.world().bucket;
+            bucket.gets.set(bucket.gets.get() + 1);
+            let Some(object) = bucket.objects.borrow().get(&key).cloned() else { return Ok(None) };
+            host.point(At::ObjectDone, &key).await;
+            let part = object.slice(range.start as usize..range.end as usize);
+            let pieces = stream::unfold((host.clone(), part), |(host, mut part)| async move {
+                if part.is_empty() {
+                    return None;
+                }
+                host.world().pause(OBJECT_US).await;
+                host.point(At::Chunk, "object").await;
+                let piece = part.split_to(part.len().min(OBJECT_PIECE));
+                Some((Ok(piece), (host, part)))
+            });
+            Ok(Some(Box::pin(pieces) as ObjectStream))
+        }
+    }
+
+    fn delete_objects(
+        &self,
+        keys: Vec<String>,
+    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
+        let host = self.clone();
+        async move {
+            host.ask_bucket(&keys.join(" ")).await?;
+            let world = host.world().clone();
+            if keys.is_empty() || keys.len() as i64 > limits::DELETED_OBJECTS {
+                world.fail(format!("{} objects are deleted at once", keys.len()));
+            }
+            world.bucket.objects.borrow_mut().retain(|key, _| !keys.contains(key));
+            gate().await;
+            host.point(At::ObjectDone, "deleted").await;
+            Ok(())
         }
     }
 

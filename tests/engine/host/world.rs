@@ -11,6 +11,7 @@ use bobbin::thread::{Filter, Frame};
 use futures_util::future::LocalBoxFuture;
 
 use super::alarm::Alarm;
+use super::bucket::Bucket;
 use super::database::Database;
 use super::executor::{Executor, Owner, Polled, Timer};
 use super::fault::{At, Crash, Fault, Faults, Injected};
@@ -67,6 +68,8 @@ pub struct World {
     pub faults: RefCell<Faults>,
     /// What is beyond the process.
     pub outside: Outside,
+    /// Objects beside the database.
+    pub bucket: Bucket,
     /// What a test must know about: refused requests, panics of the engine, broken limits.
     pub failures: RefCell<Vec<String>>,
     /// The operator's log.
@@ -105,6 +108,7 @@ impl World {
             alarm: Cell::default(),
             faults: RefCell::new(Faults::none()),
             outside: Outside::default(),
+            bucket: Bucket::default(),
             failures: RefCell::default(),
             log: RefCell::default(),
             frames: RefCell::default(),

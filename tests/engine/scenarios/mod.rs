@@ -11,6 +11,7 @@ mod limits;
 mod models;
 mod queue;
 mod soak;
+mod spill;
 mod stops;
 mod streams;
 mod tools;
@@ -78,6 +79,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(values::all());
     all.extend(effects::all());
     all.extend(files::all());
+    all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());
     all

@@ -20,6 +20,7 @@ const QUIET_MS = Number(process.env.BOBBIN_QUIET_SECONDS ?? 2) * 1000;
 /**
  * @typedef {object} Settings
  * @property {Record<string, string>} [vars]
+ * @property {string[]} [flags]               further flags of `npm start`
  * @property {string} [key]                   bearer of the suite's client
  *
  * @typedef {object} AgentSettings
@@ -140,7 +141,8 @@ export class Suite {
     await this.tools.listen();
     for (const write of this.definitions) write();
     const vars = { MODEL_KEY, BOBBIN_SIGNING_SECRET: SIGNING_SECRET, ...this.settings.vars };
-    this.running = await Server.start({ agents: this.folder.path, vars });
+    const { flags = [] } = this.settings;
+    this.running = await Server.start({ agents: this.folder.path, vars, flags });
   }
 
   async down() {

@@ -10,7 +10,7 @@ mod sockets;
 mod storage;
 
 pub(crate) use incoming::{Head, IncomingRequest};
-pub(crate) use objects::{Env, Namespace, ObjectState, Stub, relay};
+pub(crate) use objects::{Bucket, Env, Namespace, ObjectState, Stub, relay};
 pub(crate) use outside::{FetchInit, FetchResponse, Outgoing, Take, Timer, date_now, log, random};
 pub(crate) use sockets::{Socket, SocketPair, auto_response};
 pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};

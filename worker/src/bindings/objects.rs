@@ -33,6 +33,10 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = getByName)]
     pub(crate) fn get_by_name(this: &Namespace, name: &str) -> Result<Stub, JsValue>;
 
+    /// `R2Bucket`.
+    #[derive(Clone)]
+    pub(crate) type Bucket;
+
     /// A stub of one of our objects.
     pub(crate) type Stub;
 
@@ -82,6 +86,12 @@ impl Env {
     /// The namespace of the directories.
     pub(crate) fn directories(&self) -> Result<Namespace, JsValue> {
         self.namespace("DIRECTORY")
+    }
+
+    /// The bucket of the files, when one is bound.
+    pub(crate) fn files(&self) -> Option<Bucket> {
+        let found = js_sys::Reflect::get(&self.0, &JsValue::from_str("FILES")).ok()?;
+        found.is_object().then(|| found.unchecked_into())
     }
 
     fn namespace(&self, binding: &str) -> Result<Namespace, JsValue> {

@@ -1,0 +1,149 @@
+// Large files in a bucket, in the real runtime: content that passes without being held, kills, and nothing left over.
+
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { exchange, resident } from "./support/bytes.mjs";
+import { say } from "./support/model.mjs";
+import { until } from "./support/poll.mjs";
+import { suite } from "./support/suite.mjs";
+
+/** @typedef {import("./support/client.mjs").Thread} Thread */
+
+const CHUNK = 1_000_000;
+const LARGE = 40 * CHUNK;
+/** By how much the server may grow over a large file. */
+const GROWTH_BYTES = 20 * 1024 * 1024;
+
+const bobbin = suite({ flags: ["--files-bucket"] });
+const test = bobbin.test.bind(bobbin);
+bobbin.agent("plain", () => say("hello"));
+
+/** How many objects the bucket has. */
+function objects() {
+  const blobs = join(bobbin.server.persist, "v3/r2/bobbin-files/blobs");
+  return existsSync(blobs) ? readdirSync(blobs).length : 0;
+}
+
+/** @param {Thread} thread @param {string} path @param {Uint8Array} body */
+async function put(thread, path, body) {
+  const answer = await exchange(thread, "PUT", `/fs/${path}`, { body, headers: { "content-type": "video/mp4" } });
+  assert.ok(answer.status === 200 || answer.status === 201, `${answer.status} ${answer.bytes}`);
+  return answer.json().file;
+}
+
+/** @param {Thread} thread @param {string} path @param {Record<string, string>} [headers] */
+const get = (thread, path, headers = {}) => exchange(thread, "GET", `/fs/${path}`, { headers });
+
+/** @param {Thread} thread @param {string} path */
+const storage = async (thread, path) => (await get(thread, `${path}?stat=1`)).json().file.storage;
+
+/** @param {Thread} thread @param {string} path */
+const moved = (thread, path) => until(`${path} is in the bucket`, async () => (await storage(thread, path)) === "r2");
+
+/** @param {Thread} thread */
+const bytes = async (thread) => (await thread.diagnostics()).bytes;
+
+test("a large file lives in the bucket and is read from there, in this life and the next", async () => {
+  const thread = await bobbin.client.thread("plain");
+  const content = randomBytes(LARGE + 7);
+  const file = await put(thread, "film", content);
+  assert.equal(file.storage, "local");
+  assert.ok((await get(thread, "film")).bytes.equals(content), "while it is on its way");
+  await moved(thread, "film");
+  assert.equal(objects(), 1);
+  const left = await bytes(thread);
+  assert.ok(left < CHUNK, `the database still has ${left} bytes`);
+  const check = async () => {
+    const whole = await get(thread, "film");
+    assert.deepEqual([whole.status, whole.headers.etag], [200, file.etag]);
+    assert.equal(whole.headers["content-length"], String(content.length));
+    assert.ok(whole.bytes.equals(content));
+    const part = await get(thread, "film", { range: `bytes=${CHUNK - 5}-${3 * CHUNK + 4}` });
+    assert.equal(part.status, 206);
+    assert.equal(part.headers["content-range"], `bytes ${CHUNK - 5}-${3 * CHUNK + 4}/${content.length}`);
+    assert.ok(part.bytes.equals(content.subarray(CHUNK - 5, 3 * CHUNK + 5)));
+    assert.ok((await get(thread, "film", { range: "bytes=-3" })).bytes.equals(content.subarray(-3)));
+    assert.equal((await get(thread, "film", { "if-none-match": file.etag })).status, 304);
+    const head = await exchange(thread, "HEAD", "/fs/film");
+    assert.deepEqual([head.status, head.headers["content-length"]], [200, String(content.length)]);
+  };
+  await check();
+  await bobbin.server.crash();
+  await check();
+  await put(thread, "film", Buffer.from("short"));
+  assert.equal((await get(thread, "film")).bytes.toString(), "short");
+  await until("its object is deleted", () => objects() === 0);
+  assert.equal(await storage(thread, "film"), "local");
+});
+
+test("a removed file and a deleted thread leave no object", async () => {
+  const thread = await bobbin.client.thread("plain");
+  const content = randomBytes(LARGE);
+  for (const path of ["one", "two"]) {
+    await put(thread, path, content);
+    await moved(thread, path);
+  }
+  assert.equal(objects(), 2);
+  assert.equal((await thread.send("DELETE", "/fs/one")).status, 204);
+  await until("its object is deleted", () => objects() === 1);
+  // This one is on its way.
+  await put(thread, "three", content);
+  assert.equal((await thread.send("DELETE")).status, 200);
+  await until("every object is deleted", () => objects() === 0);
+  assert.equal((await get(thread, "two")).json().error.code, "thread_not_found");
+});
+
+test("a kill while a file is on its way loses nothing", async () => {
+  const thread = await bobbin.client.thread("plain");
+  const content = randomBytes(LARGE);
+  await put(thread, "film", content);
+  await bobbin.server.crash();
+  assert.ok((await get(thread, "film")).bytes.equals(content));
+  await put(thread, "small", Buffer.from("a write takes it up again"));
+  await moved(thread, "film");
+  assert.ok((await get(thread, "film")).bytes.equals(content));
+  assert.equal((await thread.send("DELETE")).status, 200);
+  await until("every object is deleted", () => objects() === 0);
+});
+
+test("100 MB go to the bucket and back and the server does not grow", async () => {
+  const thread = await bobbin.client.thread("plain");
+  const piece = randomBytes(CHUNK);
+  const up = async () => {
+    const body = (async function* () {
+      for (let at = 0; at < 100; at++) yield piece;
+    })();
+    const answer = await exchange(thread, "PUT", "/fs/large", { body, headers: { "content-length": String(100 * CHUNK) } });
+    assert.equal(answer.json().file.size, 100 * CHUNK);
+    await moved(thread, "large");
+  };
+  const down = async () => {
+    let at = 0;
+    const take = (/** @type {Buffer} */ bytes) => {
+      for (let from = 0; from < bytes.length; ) {
+        const length = Math.min(bytes.length - from, CHUNK - (at % CHUNK));
+        const same = bytes.compare(piece, at % CHUNK, (at % CHUNK) + length, from, from + length) === 0;
+        assert.ok(same, `bytes from ${at} on are others`);
+        from += length;
+        at += length;
+      }
+    };
+    const answer = await exchange(thread, "GET", "/fs/large", { take });
+    assert.deepEqual([answer.status, at], [200, 100 * CHUNK]);
+  };
+  // The first ones fill caches, of SQLite and of the sockets.
+  for (const _ of [1, 2]) await up();
+  await down();
+  if (!existsSync("/proc/self/statm")) return;
+  const before = resident(bobbin.server);
+  await up();
+  const afterUp = resident(bobbin.server);
+  await down();
+  const growth = [afterUp - before, resident(bobbin.server) - afterUp];
+  console.log(`      grew by ${growth.map((bytes) => (bytes / 1e6).toFixed(1)).join(" MB up, ")} MB down`);
+  assert.ok(growth.every((bytes) => bytes < GROWTH_BYTES), `it grew by ${growth} bytes`);
+  const left = await bytes(thread);
+  assert.ok(left < CHUNK, `the database still has ${left} bytes`);
+});

@@ -1,0 +1,59 @@
+// Bodies that are bytes, as they come and go.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import { tree } from "./processes.mjs";
+
+/** @typedef {import("./client.mjs").Thread} Thread */
+
+/**
+ * One exchange whose bodies are bytes.
+ *
+ * @param {Thread} thread
+ * @param {string} method
+ * @param {string} path        below the thread
+ * @param {{ body?: Uint8Array | string | AsyncIterable<Uint8Array>, headers?: Record<string, string>, take?: (bytes: Buffer) => void }} [options]
+ * @returns {Promise<{ status: number, headers: http.IncomingHttpHeaders, bytes: Buffer, json: () => any }>}
+ */
+export function exchange(thread, method, path, { body, headers = {}, take } = {}) {
+  return new Promise((resolve, reject) => {
+    const url = new URL(`/api${thread.path}${path}`, thread.client.base);
+    const request = http.request(url, { method, headers, timeout: 60_000 }, (response) => {
+      /** @type {Buffer[]} */
+      const chunks = [];
+      response.on("data", take ?? ((chunk) => chunks.push(chunk)));
+      response.on("error", reject);
+      response.on("end", () => {
+        const bytes = Buffer.concat(chunks);
+        const json = () => JSON.parse(bytes.toString("utf8"));
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, json });
+      });
+    });
+    request.on("timeout", () => request.destroy(new Error(`${method} ${path}: nothing for a minute`)));
+    request.on("error", reject);
+    if (body === undefined || typeof body === "string" || body instanceof Uint8Array) return void request.end(body);
+    (async () => {
+      for await (const piece of body) {
+        if (!request.write(piece)) await new Promise((drained) => request.once("drain", drained));
+      }
+      request.end();
+    })().catch(reject);
+  });
+}
+
+/** Bytes that a server's processes hold. @param {import("./server.mjs").Server} server */
+export function resident(server) {
+  const pid = server.child?.pid;
+  assert.ok(pid !== undefined);
+  let bytes = 0;
+  for (const process of tree(pid)) {
+    try {
+      if (!readFileSync(`/proc/${process}/cmdline`, "utf8").includes("workerd")) continue;
+      bytes += Number(readFileSync(`/proc/${process}/statm`, "utf8").split(" ")[1]) * 4096;
+    } catch {
+      // It has ended.
+    }
+  }
+  return bytes;
+}
