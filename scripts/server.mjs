@@ -1,5 +1,6 @@
 // One running server: `wrangler dev` over a folder of its own, .bobbin/run/<port>, with the same layout as the
-// checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word.
+// checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word; a bucket is
+// added to it when it is asked for.
 
 import { spawn } from "node:child_process";
 import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
