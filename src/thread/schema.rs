@@ -78,10 +78,11 @@ const FILES: &[&str] = &[
 /// Files that a message shows (spec §16.4): a JSON array.
 const ATTACHMENTS: &[&str] = &["ALTER TABLE messages ADD COLUMN attachments TEXT"];
 
-/// Where a file's content is (`files/table.rs`). The index has only what a bucket has something of.
+/// Files that the bucket has something of, and how far they are (`files/table.rs`). id: the file's. No column of `files`:
+/// SQLite reads the whole schema to add one, in each new thread.
 const BUCKET: &[&str] = &[
-    "ALTER TABLE files ADD COLUMN storage INTEGER NOT NULL DEFAULT 0",
-    "CREATE INDEX files_away ON files (storage) WHERE storage > 0",
+    "CREATE TABLE objects (id INTEGER PRIMARY KEY, storage INTEGER NOT NULL)",
+    "CREATE INDEX objects_moving ON objects (storage)",
 ];
 
 /// The version that this code writes.

@@ -158,9 +158,7 @@ pub(crate) fn respond(answer: Served, ctx: &ObjectState) -> Result<Response, JsV
     match content {
         Content::Empty => served(status, &headers, None),
         Content::Bytes(bytes) => served(status, &headers, Some(Uint8Array::from(bytes.as_ref()))),
-        Content::Stream(stream) => {
-            poured(status, &headers, length.unwrap_or(-1.0), Flow::of(stream), ctx)
-        }
+        Content::Stream(stream) => poured(status, &headers, length.unwrap_or(-1.0), Flow::of(stream), ctx),
     }
 }
 

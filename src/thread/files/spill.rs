@@ -100,8 +100,8 @@ impl<H: Host> Thread<H> {
                 self.transition(|_, sql| {
                     let Some(row) = table::by_id(sql, row.id)? else { return Ok(()) };
                     // From here on it is like any other that was removed.
+                    table::forget_object(sql, row.id)?;
                     let row = Row { storage: Storage::Local, ..row };
-                    row.update(sql)?;
                     table::delete(sql, &row, limits::PRUNED_CHUNKS + 2).map(drop)
                 })
             }

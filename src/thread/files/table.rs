@@ -50,7 +50,7 @@ pub(super) enum Search {
 /// Where the content of a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Storage {
-    /// In `chunks`, and nowhere else.
+    /// In `chunks`, and nowhere else; the others are in `objects`.
     Local = 0,
     /// In `chunks`, all of it; the bucket may have an object of it, whole or none.
     Copying = 1,
@@ -92,7 +92,7 @@ pub(super) struct Row {
 macro_rules! columns {
     () => {
         "id, parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us, search,
-         storage"
+         (SELECT storage FROM objects WHERE objects.id = files.id)"
     };
 }
 pub(super) use columns;
@@ -144,21 +144,21 @@ impl Row {
                 1 => Search::Scan,
                 _ => Search::Index,
             },
-            storage: match number(storage) {
-                0 => Storage::Local,
-                1 => Storage::Copying,
-                2 => Storage::Emptying,
-                _ => Storage::Bucket,
+            storage: match storage.int() {
+                None => Storage::Local,
+                Some(1) => Storage::Copying,
+                Some(2) => Storage::Emptying,
+                Some(_) => Storage::Bucket,
             },
         })
     }
 
-    /// Stores it under a new id, which is returned; `self.id` is not looked at.
+    /// Stores it under a new id, which is returned; `self.id` is not looked at, and no bucket has anything of it yet.
     pub(super) fn insert<S: Sql>(&self, sql: &S) -> Result<i64> {
         let inserted = rows::integer(
             sql,
             "INSERT INTO files (parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us,
-                search, storage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                search) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             &[
                 self.parent.as_ref().into(),
                 Param::Text(&self.name),
@@ -172,7 +172,6 @@ impl Row {
                 Param::Int(self.created_us),
                 Param::Int(self.updated_us),
                 Param::Int(self.search as i64),
-                Param::Int(self.storage as i64),
             ],
         )?;
         inserted.ok_or_else(|| Error::internal("a row of files got no id"))
@@ -182,7 +181,7 @@ impl Row {
     pub(super) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
         sql.run(
             "UPDATE files SET parent = ?, name = ?, kind = ?, mime = ?, size = ?, chunks = ?, metadata = ?, width = ?,
-                height = ?, created_us = ?, updated_us = ?, search = ?, storage = ? WHERE id = ?",
+                height = ?, created_us = ?, updated_us = ?, search = ? WHERE id = ?",
             &[
                 self.parent.as_ref().into(),
                 Param::Text(&self.name),
@@ -196,9 +195,15 @@ impl Row {
                 Param::Int(self.created_us),
                 Param::Int(self.updated_us),
                 Param::Int(self.search as i64),
-                Param::Int(self.storage as i64),
                 Param::Int(self.id),
             ],
+        )?;
+        if self.storage == Storage::Local {
+            return Ok(());
+        }
+        sql.run(
+            "INSERT OR REPLACE INTO objects (id, storage) VALUES (?, ?)",
+            &[Param::Int(self.id), Param::Int(self.storage as i64)],
         )
     }
 
@@ -270,17 +275,20 @@ pub(super) fn by_id<S: Sql>(sql: &S, id: i64) -> Result<Option<Row>> {
 
 /// Rows without a place in the tree that the bucket has nothing of, a bounded number of them.
 pub(super) fn placeless<S: Sql>(sql: &S) -> Result<Vec<Row>> {
-    let statement =
-        concat!("SELECT ", columns!(), " FROM files WHERE parent IS NULL AND storage = 0 LIMIT 200");
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM files WHERE parent IS NULL AND id NOT IN (SELECT id FROM objects) LIMIT 200"
+    );
     read(sql, statement, &[])
 }
 
-/// Rows that are on their way to the bucket or out of it, oldest first, a bounded number of them.
+/// Rows that are on their way to the bucket or out of it, a bounded number of them.
 pub(super) fn moving<S: Sql>(sql: &S) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
-        " FROM files WHERE storage > 0 AND storage < 3 ORDER BY storage, id LIMIT 20"
+        " FROM files WHERE id IN (SELECT id FROM objects WHERE storage < 3 LIMIT 20)"
     );
     read(sql, statement, &[])
 }
@@ -288,12 +296,17 @@ pub(super) fn moving<S: Sql>(sql: &S) -> Result<Vec<Row>> {
 /// Ids beyond `after` that the bucket may have an object of, in order.
 pub(super) fn with_objects<S: Sql>(sql: &S, after: i64, limit: i64) -> Result<Vec<i64>> {
     let mut ids = Vec::new();
-    let statement = "SELECT id FROM files WHERE storage > 0 AND id > ? ORDER BY id LIMIT ?";
+    let statement = "SELECT id FROM objects WHERE id > ? ORDER BY id LIMIT ?";
     sql.each(statement, &[Param::Int(after), Param::Int(limit)], &mut |cells| {
         ids.extend(cells.first().and_then(Cell::int));
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(ids)
+}
+
+/// The bucket has nothing of a content any more.
+pub(super) fn forget_object<S: Sql>(sql: &S, file: i64) -> Result<()> {
+    sql.run("DELETE FROM objects WHERE id = ?", &[Param::Int(file)])
 }
 
 /// Whether a directory has entries.

@@ -73,7 +73,7 @@ pub fn nothing_left(sim: &Sim) {
         database.ask("SELECT id FROM chunks WHERE (id >> 20) NOT IN (SELECT id FROM files)");
     assert!(strays.is_empty(), "chunks of nobody: {strays:?}");
     let short: Vec<String> = database.ask(
-        "SELECT parent || name FROM files WHERE kind = 1 AND storage < 2 AND chunks !=
+        "SELECT parent || name FROM files WHERE kind = 1 AND id NOT IN (SELECT id FROM objects WHERE storage > 1) AND chunks !=
             (SELECT count(*) FROM chunks WHERE id >= files.id << 20 AND id < (files.id << 20) + 1048575)",
     );
     assert!(short.is_empty(), "files with other chunks than they say: {short:?}");
