@@ -330,9 +330,13 @@ fn a_thread_from_before_there_were_values_gets_them() {
             sim.evict().await;
             let schema = || sim.world.database.ask::<i64>("SELECT schema FROM meta");
             let today = schema();
-            sim.world.database.alter(
-                "DROP TABLE vals; DROP TABLE effects; DROP TABLE files; DROP TABLE chunks; ALTER TABLE messages DROP COLUMN attachments; UPDATE meta SET schema = 1",
-            );
+            for table in sim.world.database.ask::<String>(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT IN
+                 ('meta', 'messages', 'runs', 'calls', 'logs', 'bodies', 'outbox', 'idempotency')",
+            ) {
+                sim.world.database.alter(&format!("DROP TABLE {table}"));
+            }
+            sim.world.database.alter("ALTER TABLE messages DROP COLUMN attachments; UPDATE meta SET schema = 1");
             assert_eq!(value(&sim, "a").await, Value::Null);
             set(&sim, "a", json!(1)).await;
             sim.evict().await;
