@@ -6,6 +6,7 @@ mod edits;
 mod effects;
 mod endpoints;
 mod failures;
+mod file_search;
 mod files;
 mod limits;
 mod models;
