@@ -153,7 +153,7 @@ impl<H: Host> Thread<H> {
         for (mime, size) in input.attachments.iter().filter_map(NewAttachment::content) {
             self.make_index(mime, size)?;
         }
-        let (now, random) = (self.host.now_us(), self.host.random());
+        let now = self.host.now_us();
         let accepted = self.transition(|state, sql| {
             state.must_live()?;
             if state.queued >= limits::QUEUE_MESSAGES {
@@ -165,7 +165,7 @@ impl<H: Host> Thread<H> {
                     )
                 });
             }
-            let attachments = attachments::store(state, sql, &input.attachments, random, now)?;
+            let attachments = attachments::store(state, sql, &input.attachments, || self.host.random(), now)?;
             let row = Row {
                 attachments,
                 inbound: if input.wakes == Wakes::Yes { Inbound::Wakes } else { Inbound::Quiet },

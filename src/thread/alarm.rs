@@ -100,9 +100,13 @@ impl<H: Host> Thread<H> {
 
     /// Sets the alarm for what is due next, or removes it. Inside a transition it commits with it.
     pub(super) fn rearm(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+        let alarm = self.live.alarm.get();
+        if alarm == Alarm::Held {
+            return Ok(());
+        }
         let due = due(state, sql, now)?;
-        let known = match self.live.alarm.get() {
-            Alarm::Held => return Ok(()),
+        let known = match alarm {
+            Alarm::Held => true,
             Alarm::At(at) => Some(at) == due,
             Alarm::None => due.is_none(),
             Alarm::Unknown => false,

@@ -143,21 +143,17 @@ fn too_large(field: &str, message: String) -> Error {
     Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
 }
 
-/// Stores what is to be attached, in the transition that stores the message. `random` makes the names unique.
+/// Stores what is to be attached, in the transition that stores the message. `random` gives each its name.
 pub(super) fn store<S: Sql>(
     state: &mut State,
     sql: &S,
     new: &[NewAttachment],
-    random: [u8; 16],
+    random: impl Fn() -> [u8; 16],
     now: i64,
 ) -> Result<Vec<AttachmentRef>> {
     let mut stored = Vec::new();
-    for (at, new) in (0_u8..).zip(new) {
-        let mut bytes = random;
-        if let Some(last) = bytes.last_mut() {
-            *last = last.wrapping_add(at);
-        }
-        let hex: String = bytes.iter().rev().take(4).map(|byte| format!("{byte:02x}")).collect();
+    for (at, new) in new.iter().enumerate() {
+        let hex: String = random().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         let id = format!("a_{}_{hex}", now / 1_000);
         stored.push(match new {
             NewAttachment::Path { path, description } => by_path(sql, id, at, path, description.clone())?,
@@ -191,7 +187,7 @@ pub(super) fn store<S: Sql>(
 fn by_path<S: Sql>(
     sql: &S,
     id: String,
-    at: u8,
+    at: usize,
     path: &str,
     description: Option<String>,
 ) -> Result<AttachmentRef> {

@@ -337,6 +337,12 @@ impl<'a, H: Host> Watch<'a, H> {
         Watch { host, deadline, armed: deadline, timer: Box::pin(host.sleep_until(deadline)) }
     }
 
+    /// One that ends after so many milliseconds.
+    pub(super) fn for_ms(host: &'a H, limit_ms: u64) -> Watch<'a, H> {
+        let us = i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
+        Watch::new(host, host.now_us() + us)
+    }
+
     /// Moves the deadline.
     fn until(&mut self, deadline: i64) {
         self.deadline = deadline;

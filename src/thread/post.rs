@@ -76,9 +76,8 @@ impl<H: Host> Thread<H> {
         let request = self.request(&post, env).map_err(PostError::Failed)?;
         let limit_ms = post.timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
         let limit_ms = limit_ms.min(limits::HTTP_TOOL_MAX_MS);
-        let deadline = self.host.now_us() + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
         self.live.outgoing.set(self.live.outgoing.get() + 1);
-        let answer = Watch::new(&self.host, deadline).within(self.exchange(post.name, request)).await;
+        let answer = Watch::for_ms(&self.host, limit_ms).within(self.exchange(post.name, request)).await;
         answer.ok_or(PostError::Late(limit_ms))?.map_err(PostError::Failed)
     }
 

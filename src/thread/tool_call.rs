@@ -182,8 +182,7 @@ impl<H: Host> Thread<H> {
             Run::Native(name) => {
                 let running = self.host.native(NativeCall { name: name.clone(), ..call });
                 let Some(limit_ms) = tool.timeout_ms else { return Ok(running.await) };
-                let deadline = self.host.now_us() + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
-                let finished = Watch::new(&self.host, deadline).within(running).await;
+                let finished = Watch::for_ms(&self.host, limit_ms).within(running).await;
                 Ok(finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms)))
             }
             Run::Http(http) => Ok(self.http_tool(http, tool, &env, call).await),
@@ -254,8 +253,7 @@ fn arguments(tool: &Tool, call: &ToolCall) -> std::result::Result<Value, String>
             None => args,
         });
     }
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Err(format!("Invalid arguments for \"{name}\": {}", lines.join("\n")))
+    Err(format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))
 }
 
 fn unknown_tool(name: &str, definitions: &Definitions<'_>) -> String {

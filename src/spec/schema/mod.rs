@@ -55,6 +55,11 @@ pub fn validate(schema: &Value, value: &Value) -> Vec<Problem> {
     check.problems
 }
 
+/// Problems, a line each.
+pub fn lines(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 /// The same for arguments: of something that declares none, any object is taken.
 pub(super) fn problems(schema: Option<&Value>, args: &Value) -> Vec<Problem> {
     match schema {

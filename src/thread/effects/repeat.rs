@@ -5,6 +5,7 @@ use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use serde_json::{Value, json};
 
+use super::schedule::Repetition;
 use crate::error::{Error, Result};
 use crate::limits;
 
@@ -18,6 +19,14 @@ pub(super) enum Repeat {
 }
 
 impl Repeat {
+    pub(super) fn of(repeats: &Repetition) -> Result<Option<Repeat>> {
+        match repeats {
+            Repetition::Once => Ok(None),
+            Repetition::Every(ms) => Repeat::every(*ms).map(Some),
+            Repetition::Cron(text) => Repeat::cron(text).map(Some),
+        }
+    }
+
     pub(super) fn every(ms: i64) -> Result<Repeat> {
         let most = limits::EFFECT_AHEAD_US / 1_000;
         if !(limits::EFFECT_EVERY_MIN_MS..=most).contains(&ms) {

@@ -7,7 +7,6 @@ use futures_util::future::abortable;
 use serde_json::{Map, Value, json};
 
 use super::rows::{self, Effect, Status};
-use super::schedule::lines;
 use crate::error::Result;
 use crate::limits;
 use crate::spec::{Run, schema};
@@ -110,7 +109,6 @@ impl<H: Host> Thread<H> {
             }
         }
         state.effects.set(state.effects.get().moved(0, 0));
-        rows::prune(state, sql, now)?;
         Ok((attempts, over))
     }
 
@@ -129,7 +127,7 @@ impl<H: Host> Thread<H> {
             .map_err(|error| format!("Its stored arguments are no JSON: {error}."))?;
         let problems = definition.validate(&args);
         if !problems.is_empty() {
-            return Err(format!("Invalid arguments for “{name}”: {}", lines(&problems)));
+            return Err(format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)));
         }
         for variable in definition.variables.iter().filter(|variable| variable.required) {
             if self.agent_env(&state.meta.agent, &variable.name).is_none() {
@@ -197,8 +195,7 @@ impl<H: Host> Thread<H> {
                     agent_id,
                 };
                 let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);
-                let deadline = now_us + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
-                let ended = Watch::new(&self.host, deadline).within(self.host.effect(call)).await;
+                let ended = Watch::for_ms(&self.host, limit_ms).within(self.host.effect(call)).await;
                 ended.unwrap_or_else(|| Err(late(limit_ms)))
             }
             Run::Http(http) => {
@@ -235,7 +232,6 @@ impl<H: Host> Thread<H> {
                 Ok(()) => self.end(state, sql, effect, Status::Completed, None, now)?,
                 Err(error) => self.failed(state, sql, effect, error, now)?,
             };
-            rows::prune(state, sql, now)?;
             self.rearm(state, sql, now)?;
             Ok(Some(effect))
         })?;
@@ -286,6 +282,7 @@ impl<H: Host> Thread<H> {
             effect = Effect { status, at_us: now, error, ..effect };
             effect.update(sql)?;
             state.effects.set(state.effects.get().moved(-1, 1));
+            rows::prune(state, sql, now)?;
             return Ok(effect);
         };
         let mut over = Effect {
@@ -309,6 +306,7 @@ impl<H: Host> Thread<H> {
         };
         effect.update(sql)?;
         state.effects.set(state.effects.get().moved(0, 1));
+        rows::prune(state, sql, now)?;
         Ok(over)
     }
 

@@ -80,12 +80,13 @@ impl<H: Host> Thread<H> {
             (None, Some(at)) => Some(at_time(&at)?),
             (None, None) => None,
         };
-        let repeat = match (body.whole("every")?, body.string("cron")?) {
+        let repeats = match (body.whole("every")?, body.string("cron")?) {
             (Some(_), Some(_)) => return Err(Error::field("cron", "Give `every` or `cron`, not both.")),
-            (Some(ms), None) => Some(Repeat::every(ms)?),
-            (None, Some(text)) => Some(Repeat::cron(&text)?),
-            (None, None) => None,
+            (Some(ms), None) => Repetition::Every(ms),
+            (None, Some(text)) => Repetition::Cron(text),
+            (None, None) => Repetition::Once,
         };
+        let repeat = Repeat::of(&repeats)?;
         if let Some(field) = body.rest().next() {
             return Err(Error::field(field, format!("`{field}` is no field of an effect."))
                 .hint("name, args, delay or at, every or cron."));
@@ -101,11 +102,7 @@ impl<H: Host> Thread<H> {
     /// Schedules one for code; its id.
     pub(crate) fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
         let now = self.host.now_us();
-        let repeat = match effect.repeats {
-            Repetition::Once => None,
-            Repetition::Every(ms) => Some(Repeat::every(ms)?),
-            Repetition::Cron(text) => Some(Repeat::cron(&text)?),
-        };
+        let repeat = Repeat::of(&effect.repeats)?;
         let from = effect.delay_ms.map(|ms| after("delay", ms, now)).transpose()?;
         let id = self.schedule(Wanted { name: effect.name, args: effect.args, from, repeat }, None)?;
         self.read(|state, _| Ok(effect_id(&state.meta.thread_id, id)))
@@ -175,7 +172,7 @@ impl<H: Host> Thread<H> {
         if problems.is_empty() {
             return Ok(());
         }
-        Err(Error::field("args", format!("Invalid arguments for “{name}”: {}", lines(&problems))))
+        Err(Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems))))
     }
 
     /// `GET …/effects`: those to come, the next one first, then those that have ended, the last one first.
@@ -224,18 +221,18 @@ impl<H: Host> Thread<H> {
         let effect = self.transition(|state, sql| {
             state.must_live()?;
             let mut effect = rows::find(state, sql, id)?;
-            let tally = state.effects.get();
             match effect.status {
                 Status::Pending => {
                     effect.status = if by == By::User { Status::UserCanceled } else { Status::AgentCanceled };
                     effect.at_us = now;
-                    state.effects.set(tally.moved(-1, 1));
+                    state.effects.set(state.effects.get().moved(-1, 1));
                 }
                 Status::Processing if effect.repeats.is_some() => effect.repeats = None,
                 Status::Processing => return Err(conflict(id, "is running")),
                 _ => return Err(conflict(id, "has ended")),
             }
             effect.update(sql)?;
+            rows::prune(state, sql, now)?;
             self.rearm(state, sql, now)?;
             Ok(effect)
         })?;
@@ -296,11 +293,6 @@ pub(crate) fn remove<H: Host>(thread: &Rc<Thread<H>>, id: &str) -> Result<bool> 
         Err(error) if matches!(error.code, Code::NotFound | Code::Conflict) => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-/// Problems on one line each, as a developer reads them.
-pub(super) fn lines(problems: &[schema::Problem]) -> String {
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 fn after(field: &str, ms: i64, now: i64) -> Result<i64> {

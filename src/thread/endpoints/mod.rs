@@ -108,9 +108,8 @@ impl<H: Host> Thread<H> {
             Run::Native(native) => native.clone(),
         };
         let limit_ms = endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(limits::HTTP_TOOL_MAX_MS);
-        let deadline = self.host.now_us() + i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
         let running = self.host.endpoint(EndpointCall { native, ..call });
-        match Watch::new(&self.host, deadline).within(running).await {
+        match Watch::for_ms(&self.host, limit_ms).within(running).await {
             None => Err(Failure::Broke(format!("it did not answer within {} s", limit_ms as f64 / 1000.0))),
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(error))) if error.code.status() < 500 => Err(Failure::Refused(error)),

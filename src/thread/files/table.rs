@@ -159,22 +159,27 @@ impl Row {
             sql,
             "INSERT INTO files (parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us,
                 search) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            &[
-                self.parent.as_ref().into(),
-                Param::Text(&self.name),
-                Param::Int(self.kind as i64),
-                Param::Text(&self.mime),
-                Param::Int(self.size),
-                Param::Int(self.chunks),
-                self.metadata.as_ref().into(),
-                self.width.into(),
-                self.height.into(),
-                Param::Int(self.created_us),
-                Param::Int(self.updated_us),
-                Param::Int(self.search as i64),
-            ],
+            &self.params(),
         )?;
         inserted.ok_or_else(|| Error::internal("a row of files got no id"))
+    }
+
+    /// What is stored of it besides its id, in the order of the columns.
+    fn params(&self) -> [Param<'_>; 12] {
+        [
+            self.parent.as_ref().into(),
+            Param::Text(&self.name),
+            Param::Int(self.kind as i64),
+            Param::Text(&self.mime),
+            Param::Int(self.size),
+            Param::Int(self.chunks),
+            self.metadata.as_ref().into(),
+            self.width.into(),
+            self.height.into(),
+            Param::Int(self.created_us),
+            Param::Int(self.updated_us),
+            Param::Int(self.search as i64),
+        ]
     }
 
     /// Writes everything of it again.
@@ -182,21 +187,7 @@ impl Row {
         sql.run(
             "UPDATE files SET parent = ?, name = ?, kind = ?, mime = ?, size = ?, chunks = ?, metadata = ?, width = ?,
                 height = ?, created_us = ?, updated_us = ?, search = ? WHERE id = ?",
-            &[
-                self.parent.as_ref().into(),
-                Param::Text(&self.name),
-                Param::Int(self.kind as i64),
-                Param::Text(&self.mime),
-                Param::Int(self.size),
-                Param::Int(self.chunks),
-                self.metadata.as_ref().into(),
-                self.width.into(),
-                self.height.into(),
-                Param::Int(self.created_us),
-                Param::Int(self.updated_us),
-                Param::Int(self.search as i64),
-                Param::Int(self.id),
-            ],
+            &[&self.params()[..], &[Param::Int(self.id)]].concat(),
         )?;
         if self.storage == Storage::Local {
             return Ok(());
