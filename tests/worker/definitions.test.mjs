@@ -98,11 +98,8 @@ plainTest("a folder with mistakes is not served: every mistake is printed with i
   });
   folder.file("tools/broken.json", '{ "description": "x",\n  "run": }');
   folders.push(folder);
-  const server = new Server({ agents: folder.path, serves: false }, await freePort());
+  const server = await Server.refused(folder.path);
   servers.push(server);
-  await server.up();
-  await until("npm start has ended", () => server.child?.exitCode !== null, { withinMs: 60_000, describe: () => server.output() });
-  assert.notEqual(server.child?.exitCode, 0);
   const printed = server.output();
   for (const [file, field] of [
     ["slow.json", "provider"],
@@ -141,9 +138,7 @@ plainTest("the sample agents answer without any key", { timeout: 120_000 }, asyn
 plainTest("a folder that does not exist is said so", { timeout: 60_000 }, async () => {
   const folder = new AgentsFolder();
   rmSync(folder.path, { recursive: true });
-  const server = new Server({ agents: folder.path, serves: false }, await freePort());
+  const server = await Server.refused(folder.path);
   servers.push(server);
-  await server.up();
-  await until("npm start has ended", () => server.child?.exitCode !== null, { withinMs: 60_000 });
   assert.match(server.output(), new RegExp(folder.path));
 });

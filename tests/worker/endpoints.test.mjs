@@ -4,8 +4,7 @@ import assert from "node:assert/strict";
 import { after as afterAll, test as plainTest } from "node:test";
 import { AgentsFolder } from "./support/agents.mjs";
 import { say } from "./support/model.mjs";
-import { until } from "./support/poll.mjs";
-import { Server, freePort } from "./support/server.mjs";
+import { Server } from "./support/server.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/client.mjs").Thread} Thread */
@@ -249,11 +248,8 @@ plainTest("endpoints with mistakes are not served: every mistake is printed with
     folder.json(`api/${file}.json`, fine);
   }
   folder.json("api/fields.json", { run: { native: "summary" }, timeoutMs: 0, method: "POST" });
-  const server = new Server({ agents: folder.path, serves: false }, await freePort());
+  const server = await Server.refused(folder.path);
   servers.push(server);
-  await server.up();
-  await until("npm start has ended", () => server.child?.exitCode !== null, { withinMs: 60_000, describe: () => server.output() });
-  assert.notEqual(server.child?.exitCode, 0);
   const printed = server.output();
   for (const [file, says] of [
     ["api/a.json", "api/a.get.json answers GET /a already"],

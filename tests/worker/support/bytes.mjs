@@ -57,3 +57,23 @@ export function resident(server) {
   }
   return bytes;
 }
+
+/**
+ * Takes a body that is one piece over and over, and fails at the first byte that is another.
+ *
+ * @param {Buffer} piece
+ * @returns {{ take: (bytes: Buffer) => void, length: () => number }}   how many bytes came
+ */
+export function repeating(piece) {
+  let at = 0;
+  const take = (/** @type {Buffer} */ bytes) => {
+    for (let from = 0; from < bytes.length; ) {
+      const start = at % piece.length;
+      const length = Math.min(bytes.length - from, piece.length - start);
+      assert.ok(bytes.compare(piece, start, start + length, from, from + length) === 0, `bytes from ${at} on are others`);
+      from += length;
+      at += length;
+    }
+  };
+  return { take, length: () => at };
+}

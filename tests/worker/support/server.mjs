@@ -1,5 +1,6 @@
 // The built product as a child process: `npm start` on a free port with folders of its own.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -76,6 +77,23 @@ export class Server {
   static async start(options) {
     const server = new Server(options, await freePort());
     await server.up();
+    return server;
+  }
+
+  /**
+   * One whose definitions are not served: it has ended, and has said why.
+   *
+   * @param {string} agents
+   * @returns {Promise<Server>}
+   */
+  static async refused(agents) {
+    const server = new Server({ agents, serves: false }, await freePort());
+    await server.up();
+    await until("npm start has ended", () => server.child?.exitCode !== null, {
+      withinMs: 60_000,
+      describe: () => server.output(),
+    });
+    assert.notEqual(server.child?.exitCode, 0, server.output());
     return server;
   }
 
