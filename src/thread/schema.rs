@@ -1,13 +1,17 @@
-//! The tables of a thread. Forward-only: a change is a new entry in [`MIGRATIONS`], applied in one transaction when
-//! an older thread wakes. Few indexes on purpose: each is a written row on every insert.
+//! The tables of a thread. A new thread gets them as they are today ([`NEW`]); an older one is brought there by
+//! [`MIGRATIONS`], forward only, in one transaction when it wakes. Both ways lead to the same tables, which a test
+//! holds them to. Few indexes on purpose: each is a written row on every insert.
 
 use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
-/// One list of statements per version; version n is the n-th list.
-const MIGRATIONS: &[&[&str]] = &[FIRST, VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET];
+/// Today's tables.
+const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET];
 
-const FIRST: &[&str] = &[
+/// What leads from each version to the next; the first entry leads from 1 to 2.
+const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES];
+
+const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
     "CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1), schema INTEGER NOT NULL, thread_id TEXT NOT NULL, agent TEXT NOT NULL,
@@ -19,14 +23,14 @@ const FIRST: &[&str] = &[
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
         status TEXT, created_us INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL DEFAULT 0,
-        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT)",
+        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT, attachments TEXT)",
     // The program counter of the engine. At most the newest row is unfinished.
     "CREATE TABLE runs (
         id INTEGER PRIMARY KEY, phase TEXT NOT NULL, side TEXT NOT NULL, turn_from INTEGER NOT NULL,
         started_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, reason TEXT, error TEXT,
         step INTEGER NOT NULL, steps INTEGER NOT NULL, side_steps TEXT NOT NULL, block INTEGER NOT NULL,
         model INTEGER NOT NULL, attempt INTEGER NOT NULL, stream INTEGER NOT NULL, recoveries INTEGER NOT NULL,
-        resume_us INTEGER, short_below INTEGER NOT NULL)",
+        resume_us INTEGER, short_below INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, asked TEXT, result TEXT)",
     // Receipts: inserted before a tool starts, which makes them the tool log too. id = seq of the result row.
     "CREATE TABLE calls (
         id INTEGER PRIMARY KEY, reply INTEGER NOT NULL, call_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
@@ -75,18 +79,24 @@ const FILES: &[&str] = &[
     "CREATE TABLE chunks (id INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 ];
 
-/// Files that a message shows (spec §16.4): a JSON array.
+/// From 4 to 5. Files that a message shows (spec §16.4): a JSON array.
 const ATTACHMENTS: &[&str] = &["ALTER TABLE messages ADD COLUMN attachments TEXT"];
 
-/// Files that the bucket has something of, and how far they are (`files/table.rs`). id: the file's. No column of `files`:
-/// SQLite reads the whole schema to add one, in each new thread.
+/// Files that the bucket has something of, and how far they are (`files/table.rs`). id: the file's.
 const BUCKET: &[&str] = &[
     "CREATE TABLE objects (id INTEGER PRIMARY KEY, storage INTEGER NOT NULL)",
     "CREATE INDEX objects_moving ON objects (storage)",
 ];
 
+/// From 6 to 7. Turns of the session (spec §21), what code has asked of the run, and what the session came to.
+const SIDES: &[&str] = &[
+    "ALTER TABLE runs ADD COLUMN turns INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN asked TEXT",
+    "ALTER TABLE runs ADD COLUMN result TEXT",
+];
+
 /// The version that this code writes.
-pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;
 
 /// Brings a database from `version` (0 = empty) to [`VERSION`]. Runs inside the caller's transaction.
 ///
@@ -98,10 +108,12 @@ pub(super) fn migrate<S: Sql>(sql: &S, version: i64) -> Result<()> {
             "This thread has schema {version}; this version of Bobbin knows {VERSION}. Deploy the newer version again."
         )));
     }
-    for statement in MIGRATIONS.iter().skip(version as usize).copied().flatten() {
-        sql.run(statement, &[])?;
-    }
-    if version > 0 && version < VERSION {
+    let run = |lists: &[&[&'static str]]| {
+        lists.iter().copied().flatten().try_for_each(|statement| sql.run(statement, &[]))
+    };
+    let Some(passed) = usize::try_from(version - 1).ok() else { return run(NEW) };
+    if version < VERSION {
+        run(MIGRATIONS.get(passed..).unwrap_or_default())?;
         sql.run("UPDATE meta SET schema = ? WHERE id = 1", &[Param::Int(VERSION)])?;
     }
     Ok(())

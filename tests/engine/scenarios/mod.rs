@@ -11,6 +11,7 @@ mod files;
 mod limits;
 mod models;
 mod queue;
+mod schema;
 mod soak;
 mod spill;
 mod stops;

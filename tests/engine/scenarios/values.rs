@@ -323,37 +323,6 @@ fn listeners_are_told_of_changes() {
 }
 
 #[test]
-fn a_thread_from_before_there_were_values_gets_them() {
-    story("an older schema")
-        .drive(|sim| async move {
-            sim.ask("hello").await;
-            sim.evict().await;
-            let schema = || sim.world.database.ask::<i64>("SELECT schema FROM meta");
-            let today = schema();
-            for table in sim.world.database.ask::<String>(
-                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT IN
-                 ('meta', 'messages', 'runs', 'calls', 'logs', 'bodies', 'outbox', 'idempotency')",
-            ) {
-                sim.world.database.alter(&format!("DROP TABLE {table}"));
-            }
-            sim.world.database.alter("ALTER TABLE messages DROP COLUMN attachments; UPDATE meta SET schema = 1");
-            assert_eq!(value(&sim, "a").await, Value::Null);
-            set(&sim, "a", json!(1)).await;
-            sim.evict().await;
-            assert_eq!(value(&sim, "a").await, 1);
-            assert_eq!(schema(), today);
-            // A thread that a newer version has written is left alone.
-            sim.evict().await;
-            sim.world.database.alter("UPDATE meta SET schema = 99");
-            let seen = sim.once(ThreadRoute::GetValues, &[], None, String::new()).await.unwrap();
-            assert_eq!(seen.status, 500);
-            assert!(seen.body["error"]["message"].as_str().unwrap().contains("schema 99"), "{}", seen.body);
-            sim.world.database.alter(&format!("UPDATE meta SET schema = {}", today[0]));
-        })
-        .calm();
-}
-
-#[test]
 fn a_terminated_thread_keeps_its_values_and_takes_no_more() {
     story("terminated")
         .drive(|sim| async move {
