@@ -19,10 +19,10 @@ pub struct Agent {
     #[serde(rename = "type", default, skip_serializing_if = "is_default")]
     pub kind: AgentKind,
     /// The side that answers.
-    pub side_a: Side,
+    pub side_a: SideConfig,
     /// The other side, when it is a model too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub side_b: Option<Side>,
+    pub side_b: Option<SideConfig>,
     /// Completed turns of both sides together after which the session ends as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_session_turns: Option<u32>,
@@ -65,7 +65,7 @@ pub enum AgentKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Side {
+pub struct SideConfig {
     /// Name of its prompt.
     pub prompt: String,
     /// What people and logs see.
@@ -84,13 +84,13 @@ pub struct Side {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
     /// A tool whose success ends the session as a success.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "endSessionTool", skip_serializing_if = "Option::is_none")]
     pub session_stop: Option<SessionTool>,
     /// A tool whose success ends the session as a failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "failSessionTool", skip_serializing_if = "Option::is_none")]
     pub session_fail: Option<SessionTool>,
     /// A tool that tells the parent how things stand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "statusTool", skip_serializing_if = "Option::is_none")]
     pub session_status: Option<SessionTool>,
 }
 

@@ -21,7 +21,7 @@ pub mod tool;
 pub mod validate;
 pub mod variable;
 
-pub use agent::{Agent, AgentKind, SessionTool, Side};
+pub use agent::{Agent, AgentKind, SessionTool, SideConfig};
 pub use catalog::Catalog;
 pub use effect::Effect;
 pub use endpoint::{Endpoint, EndpointRoute, Method};

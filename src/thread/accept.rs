@@ -13,7 +13,7 @@ use super::host::{Host, Sql};
 use super::idempotency::Key;
 use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
-use super::run::{Counters, Phase, Run};
+use super::run::{Phase, Run};
 use super::state::State;
 use super::thread_state::{NewMessage, Wakes};
 use crate::api::{Reply, ThreadRequest};
@@ -49,14 +49,7 @@ impl Input {
             None => return Err(Error::missing("role").hint("`role` is user or system.")),
             Some("user") => Role::User,
             Some("system") => Role::System,
-            Some("assistant") if kind == AgentKind::DualAi => Role::Assistant,
-            Some("assistant") => {
-                return Err(Error::field(
-                    "role",
-                    "Only an agent with two AI sides takes `assistant` messages.",
-                )
-                .hint("`role` is user or system."));
-            }
+            Some("assistant") => Role::Assistant,
             Some(other) => {
                 return Err(Error::field("role", format!("There is no role “{other}”."))
                     .hint("`role` is user or system."));
@@ -66,16 +59,19 @@ impl Input {
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
         let wakes = if role == Role::System { Wakes::No } else { Wakes::Yes };
+        may_wake(role, wakes, kind)?;
         Input { role, wakes, by: By::Client, content, silent: body.flag("silent")?, metadata, attachments }
             .checked()
     }
 
     /// A message from code that works in the thread.
-    pub(super) fn of(message: NewMessage, wakes: Wakes) -> Result<Input> {
+    pub(super) fn of(message: NewMessage, wakes: Wakes, kind: AgentKind) -> Result<Input> {
         let NewMessage { role, content, silent, metadata, attachments } = message;
-        if !matches!(role, Role::User | Role::System) {
-            return Err(Error::field("role", "`role` is user or system."));
+        if role == Role::Tool {
+            return Err(Error::field("role", "Results of tools are the runtime's to store.")
+                .hint("`role` is user, assistant or system."));
         }
+        may_wake(role, wakes, kind)?;
         let metadata = (!metadata.is_empty()).then(|| Value::Object(metadata));
         if let Some(metadata) = &metadata {
             bounded("metadata", metadata)?;
@@ -89,8 +85,8 @@ impl Input {
         if content.trim().is_empty() && self.attachments.is_empty() {
             return Err(Error::missing("content"));
         }
-        if self.role != Role::User && !self.attachments.is_empty() {
-            return Err(Error::field("attachments", "Only a user's message has attachments."));
+        if self.role == Role::System && !self.attachments.is_empty() {
+            return Err(Error::field("attachments", "A system message has no attachments."));
         }
         if content.len() > limits::CONTENT_BYTES {
             return Err(Error {
@@ -103,6 +99,15 @@ impl Input {
         }
         Ok(self)
     }
+}
+
+/// A message of side A makes side B act, which must be a model for that.
+fn may_wake(role: Role, wakes: Wakes, kind: AgentKind) -> Result<()> {
+    if role == Role::Assistant && wakes == Wakes::Yes && kind == AgentKind::AiHuman {
+        let text = "Only an agent with two AI sides takes `assistant` messages.";
+        return Err(Error::field("role", text).hint("`role` is user or system."));
+    }
+    Ok(())
 }
 
 /// A message that was accepted, now or by an earlier request with the same key.
@@ -127,9 +132,7 @@ impl<H: Host> Thread<H> {
     pub(super) async fn post_message(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let wait = request.query.flag("wait")?;
         let key = Key::of(request, "")?;
-        let kind = self.read(|state, _| {
-            Ok(self.catalog.agents.get(&state.meta.agent).map_or(AgentKind::AiHuman, |agent| agent.kind))
-        })?;
+        let kind = self.read(|state, _| Ok(self.kind(state)))?;
         let input = Input::parse(&request.body, kind)?;
         let accepted = self.accept(input, key.as_ref())?;
         if wait && accepted.row.inbound == Inbound::Wakes {
@@ -144,6 +147,11 @@ impl<H: Host> Thread<H> {
             });
             Ok(Reply::json(202, &body))
         })
+    }
+
+    /// Who talks to whom; a person, if the agent is gone.
+    pub(super) fn kind(&self, state: &State) -> AgentKind {
+        self.catalog.agents.get(&state.meta.agent).map(|agent| agent.kind).unwrap_or_default()
     }
 
     fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>) -> Result<Accepted> {
@@ -204,13 +212,7 @@ impl<H: Host> Thread<H> {
         if state.active().is_some() {
             return Ok(None);
         }
-        let run =
-            Run::start(state.run.as_ref(), state.undrained.unwrap_or(state.max_seq), Counters::Reset, now);
-        run.insert(sql)?;
-        let id = run.id;
-        state.run = Some(run);
-        self.arm(Some(now))?;
-        Ok(Some(id))
+        self.start_for_queue(state, sql, now).map(Some)
     }
 
     /// The message that the same key brought before.
@@ -249,7 +251,8 @@ pub(super) fn verdict_of<S: Sql>(state: &State, sql: &S, seq: i64) -> Result<(Op
     }
     let known = match state.active() {
         Some(active) if active.phase == Phase::Parked => Some(Verdict::Parked(Some(active.clone()))),
-        None if state.meta.stopped => Some(Verdict::Stopped),
+        // Queued, and nothing runs: a stop holds it.
+        None if state.meta.stopped || run.is_none() => Some(Verdict::Stopped),
         _ => None,
     };
     Ok((known, run.map(|run| run.id)))
@@ -263,7 +266,7 @@ fn outcome(thread: &str, verdict: Verdict) -> Value {
             json!({ "message": null, "outcome": "parked", "run": run.map(|run| run.public_id()) })
         }
         Verdict::Ended(run, answer) => {
-            let row = answer.filter(|row| row.role == Role::Assistant);
+            let row = answer.filter(|row| row.is_reply() || row.is_status());
             let reason = run.end.as_ref().map(|end| end.reason);
             let mut body = json!({
                 "message": row.map(|row| row.to_json(thread, false)),
@@ -271,6 +274,9 @@ fn outcome(thread: &str, verdict: Verdict) -> Value {
                 "reason": reason.map(super::run::Reason::as_str),
                 "run": run.public_id(),
             });
+            if let (Some(result), Some(fields)) = (&run.result, body.as_object_mut()) {
+                fields.insert("result".into(), json!(result));
+            }
             if let Some(text) = run.end.as_ref().and_then(|end| end.message.as_deref()) {
                 let error = json!({ "code": reason.map(super::run::Reason::as_str), "message": text });
                 if let Some(fields) = body.as_object_mut() {

@@ -5,7 +5,7 @@ use super::host::{Host, Param, Sql};
 use super::rows::{self, Shared, columns};
 use super::state::State;
 use super::step::{Definitions, Step};
-use super::window::{Entry, Form, SHORT_BYTES, Window, with_notes};
+use super::window::{Entry, Form, SHORT_BYTES, View, Window, with_notes};
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Kept, Part, ToolOffer};
@@ -18,6 +18,9 @@ const NOT_RUN: &str = "Not run: the run was stopped.";
 const CONTINUE: &str = "Continue.";
 /// The same after an empty reply.
 const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a tool.";
+
+/// System messages that are kept: those of two sides, before and after a change.
+const SYSTEMS: usize = 4;
 
 /// What the requests of a prompt have in common.
 #[derive(Clone, Debug)]
@@ -39,6 +42,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn assemble(&self, definitions: &Definitions<'_>, step: Step) -> Result<ChatRequest> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions)?;
+        let own = definitions.active.role();
         let (cut, short_below, moved) = self.read_mut(|state, sql| {
             let budget = budget(model, state.meta.window_bytes);
             let run = state.active_mut()?;
@@ -48,7 +52,7 @@ impl<H: Host> Thread<H> {
                 Some(window) if window.reaches(from) => window,
                 _ => Window::load(sql, from, turn_from, budget)?,
             };
-            let cut = window.fit(from, turn_from, step.block, budget);
+            let cut = window.fit(from, turn_from, step.block, budget, own);
             let short_below = window.shorten(short_before, turn_from, step.block, budget);
             state.window = Some(window);
             let moved =
@@ -76,8 +80,9 @@ impl<H: Host> Thread<H> {
             let run_turn = state.run.as_ref().map_or(0, |run| run.turn_from);
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
             let below = step.block;
-            let shown = if model.capabilities.supports_images { shown(entries, below) } else { i64::MAX };
-            let history = History { entries, turn_from: run_turn, below, short_below, shown, prompt };
+            let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
+            let shown = shown(entries, below, recent);
+            let history = History { entries, turn_from: run_turn, below, short_below, shown, own, prompt };
             history.messages(system, sql)
         })?;
         let mut options = model.provider_options.clone();
@@ -96,21 +101,24 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// The system message; the last request's while it says the same.
+    /// The system message; that of an earlier request while it says the same.
     fn system(&self, text: String) -> Kept<ChatMessage> {
         let message = ChatMessage::System(text);
-        if let Some(last) = self.live.system.borrow().as_ref().filter(|last| ***last == message) {
-            return last.clone();
+        let mut sent = self.live.system.borrow_mut();
+        if let Some(sent) = sent.iter().find(|sent| ***sent == message) {
+            return sent.clone();
         }
         let message = Kept::from(message);
-        *self.live.system.borrow_mut() = Some(message.clone());
+        if sent.len() >= SYSTEMS {
+            sent.remove(0);
+        }
+        sent.push(message.clone());
         message
     }
 
     /// The functions that a prompt offers, made strict once (spec §5.4).
     fn offers(&self, prompt: &Prompt) -> Kept<Vec<ToolOffer>> {
-        if let Some(offers) = self.live.offers.borrow().as_ref().filter(|offers| offers.prompt == prompt.name)
-        {
+        if let Some(offers) = self.live.offers.borrow().iter().find(|offers| offers.prompt == prompt.name) {
             return offers.tools.clone();
         }
         let tools = prompt.tools.iter().filter_map(|entry| self.catalog.tools.get(&entry.name));
@@ -119,7 +127,7 @@ impl<H: Host> Thread<H> {
             ToolOffer { name: tool.name.clone(), description: tool.description.clone(), parameters, strict }
         };
         let tools = Kept::from(tools.map(offer).collect::<Vec<_>>());
-        *self.live.offers.borrow_mut() = Some(Offers { prompt: prompt.name.clone(), tools: tools.clone() });
+        self.live.offers.borrow_mut().push(Offers { prompt: prompt.name.clone(), tools: tools.clone() });
         tools
     }
 
@@ -142,13 +150,18 @@ struct History<'a> {
     short_below: i64,
     /// Images from this seq on are shown.
     shown: i64,
+    /// The role of the side that is asked.
+    own: Role,
     prompt: &'a Prompt,
 }
 
-/// From which message on images are shown: the newest ones, as many as a request may carry.
-fn shown(entries: &[Entry], below: i64) -> i64 {
+/// From which message on images are shown: in the `recent` newest messages, as many as a request may carry. A step's
+/// calls and results are no messages here, so that a long turn does not lose sight of what it is about.
+fn shown(entries: &[Entry], below: i64, recent: u32) -> i64 {
     let (mut from, mut bytes, mut count) = (i64::MAX, 0, 0);
-    for entry in entries.iter().rev().skip_while(|entry| entry.row.seq >= below) {
+    let newest = entries.iter().rev().skip_while(|entry| entry.row.seq >= below);
+    let said = newest.filter(|entry| entry.row.role != Role::Tool && entry.row.calls.is_empty());
+    for entry in said.take(recent as usize) {
         for image in entry.row.attachments.iter().filter(|attachment| attachment.is_image()) {
             bytes += image.size();
             count += 1;
@@ -169,15 +182,13 @@ impl History<'_> {
         out.push(system);
         let mut empty_last = false;
         for entry in self.entries.iter().take_while(|entry| entry.row.seq < self.below) {
-            empty_last = entry.row.is_empty_reply();
+            empty_last = entry.row.role == self.own && entry.row.is_empty_reply();
             match entry.row.role {
-                Role::User if entry.row.seq >= self.shown && entry.row.has_images() => {
-                    out.push(with_images(&entry.row, sql)?);
-                }
-                Role::System | Role::User => out.push(entry.message(Form::Whole)),
+                Role::System => out.push(entry.message(Form::Whole, View::Other)),
                 // Results are placed after the calls that they answer; those that answer none are left out.
                 Role::Tool => {}
-                Role::Assistant => self.reply(entry, &mut out),
+                role if role == self.own => self.reply(entry, &mut out),
+                Role::User | Role::Assistant => self.heard(entry, sql, &mut out)?,
             }
         }
         let says = |text: &str| ChatMessage::User(vec![Part::Text(text.into())]).into();
@@ -190,6 +201,19 @@ impl History<'_> {
         Ok(out)
     }
 
+    /// What somebody else said: the person, or the other side, whose calls are its own affair.
+    fn heard<S: Sql>(&self, entry: &Entry, sql: &S, out: &mut Vec<Kept<ChatMessage>>) -> Result<()> {
+        let row = &entry.row;
+        if row.says_nothing() {
+            return Ok(());
+        }
+        out.push(match row.seq >= self.shown && row.has_images() {
+            true => with_images(row, sql)?,
+            false => entry.message(Form::Whole, View::Other),
+        });
+        Ok(())
+    }
+
     /// A reply and the results of its calls.
     fn reply(&self, entry: &Entry, out: &mut Vec<Kept<ChatMessage>>) {
         let row = &entry.row;
@@ -197,11 +221,11 @@ impl History<'_> {
             true => &row.calls[..],
             false => &[],
         };
-        if calls.is_empty() && row.content.as_deref().is_none_or(|text| text.trim().is_empty()) {
+        if calls.is_empty() && row.says_nothing() {
             return;
         }
         let whole = calls.len() == row.calls.len();
-        out.push(entry.message(if whole { Form::Whole } else { Form::WithoutCalls }));
+        out.push(entry.message(if whole { Form::Whole } else { Form::WithoutCalls }, View::Own));
         for call in calls {
             out.push(self.result(row.seq, &call.id).unwrap_or_else(|| {
                 let (call_id, name) = (call.id.clone(), call.name.clone());
@@ -219,7 +243,7 @@ impl History<'_> {
         })?;
         let text = entry.row.content.as_deref()?;
         let long = entry.row.seq < self.short_below && text.len() > SHORT_BYTES;
-        Some(entry.message(if long { Form::Shortened } else { Form::Whole }))
+        Some(entry.message(if long { Form::Shortened } else { Form::Whole }, View::Own))
     }
 }
 

@@ -14,11 +14,13 @@ use super::live::Verdict;
 use super::log::{Event, Unfinished};
 use super::rows::{Row, Shared};
 use super::run::{Counters, Phase, Reason, Run};
+use super::side::Side;
 use super::state::State;
 use super::tool_call::abandon_started;
 use crate::api::Reply;
 use crate::directory::call::{self, DirectoryCall};
 use crate::error::{Code, Error, Result};
+use crate::spec::AgentKind;
 use crate::spec::message::{Role, ToolStatus};
 
 /// The tables of a thread, dropped when it is deleted.
@@ -131,15 +133,18 @@ impl<H: Host> Thread<H> {
     /// Goes on without a new message; counters go on too, unless messages were waiting.
     pub(super) fn continue_run(self: &Rc<Self>, body: &str) -> Result<Reply> {
         let mut body = Body::parse(body)?;
-        match body.string("side")?.as_deref() {
-            None | Some("a") => {}
-            Some("b") => {
-                return Err(Error::field(
-                    "side",
-                    "Side b is a person here; only an agent with two AI sides has it.",
-                ));
-            }
-            Some(other) => return Err(Error::field("side", format!("`side` is a or b, not “{other}”."))),
+        let wanted = match body.string("side")?.as_deref() {
+            None => None,
+            Some(letter) => Some(
+                Side::parse(letter)
+                    .ok_or_else(|| Error::field("side", format!("`side` is a or b, not “{letter}”.")))?,
+            ),
+        };
+        if wanted == Some(Side::B) && self.read(|state, _| Ok(self.kind(state)))? == AgentKind::AiHuman {
+            return Err(Error::field(
+                "side",
+                "Side b is a person here; only an agent with two AI sides has it.",
+            ));
         }
         let now = self.host.now_us();
         let (run, started) = self.transition(|state, sql| {
@@ -152,11 +157,13 @@ impl<H: Host> Thread<H> {
                 return Ok((run.clone(), false));
             }
             let last = state.run.as_ref();
-            let (turn_from, counters) = match state.undrained.filter(|_| state.queued > 0) {
-                Some(first) => (first, Counters::Reset),
-                None => (last.map_or(1, |run| run.turn_from), Counters::Keep),
+            let (side, turn_from, counters) = match state.undrained.filter(|_| state.queued > 0) {
+                Some(first) => (state.wakes, first, Counters::Reset),
+                // The side whose turn it was.
+                None => (last.map(|run| run.side), last.map_or(1, |run| run.turn_from), Counters::Keep),
             };
-            let run = Run::start(last, turn_from, counters, now);
+            let side = wanted.or(side).unwrap_or(Side::A);
+            let run = Run::start(last, side, turn_from, counters, now);
             run.insert(sql)?;
             state.run = Some(run.clone());
             self.arm(Some(now))?;

@@ -9,6 +9,7 @@ use super::body::Body;
 use super::effects::Tally;
 use super::host::Host;
 use super::schema;
+use super::side::Side;
 use super::state::{Meta, State};
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
@@ -85,7 +86,7 @@ impl<H: Host> Thread<H> {
 
     /// Required variables of the agent's prompt and of its tools that have no value (spec §35.12).
     fn missing_variables(&self, agent: &str) -> Vec<String> {
-        let Some(definitions) = self.definitions_of(agent) else { return Vec::new() };
+        let Some(definitions) = self.definitions_of(agent, Side::A) else { return Vec::new() };
         let prompt = definitions.prompt;
         let of_prompt = prompt
             .variables

@@ -12,6 +12,7 @@ use super::live::{Flow, Verdict};
 use super::log::{Event, Unfinished};
 use super::rows::{self, Shared};
 use super::run::{Counters, End, Phase, Reason, Run};
+use super::side::Side;
 use super::state::State;
 use super::step::Next;
 use super::{LostFrames, Thread};
@@ -225,6 +226,7 @@ impl<H: Host> Thread<H> {
             Some(window) => window.row(run.block).cloned(),
             None => rows::find(sql, run.block)?.map(Shared::new),
         };
+        self.live.context.borrow_mut().clear();
         run.phase = Phase::Ended;
         run.resume_us = None;
         run.end = Some(End { reason, message: message.clone(), at_us: now });
@@ -249,11 +251,18 @@ impl<H: Host> Thread<H> {
         if state.queued == 0 || state.meta.stopped || state.meta.terminated_us.is_some() {
             return Ok(());
         }
-        let turn_from = state.undrained.unwrap_or(state.max_seq);
-        let run = Run::start(state.run.as_ref(), turn_from, Counters::Reset, now);
+        self.start_for_queue(state, sql, now).map(|_| ())
+    }
+
+    /// Starts a run for what is queued; its first message decides which side acts. The run's id.
+    pub(super) fn start_for_queue(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<i64> {
+        let (side, turn_from) = (state.wakes.unwrap_or(Side::A), state.undrained.unwrap_or(state.max_seq));
+        let run = Run::start(state.run.as_ref(), side, turn_from, Counters::Reset, now);
+        let id = run.id;
         run.insert(sql)?;
         state.run = Some(run);
-        self.arm(Some(now))
+        self.arm(Some(now))?;
+        Ok(id)
     }
 
     /// Tells streams and waiting clients.
@@ -263,9 +272,12 @@ impl<H: Host> Thread<H> {
             self.broadcast_message(row)?;
         }
         self.broadcast_stopped(&run);
-        self.settle(|waiter| {
-            (waiter.run == Some(run.id))
-                .then(|| Verdict::Ended(run.clone(), status.clone().or(answer.clone())))
+        // What is queued behind a run that code has stopped stays there.
+        let held = self.read(|state, _| Ok(state.active().is_none()))?;
+        self.settle(|waiter| match waiter.run {
+            Some(id) if id == run.id => Some(Verdict::Ended(run.clone(), status.clone().or(answer.clone()))),
+            None if held => Some(Verdict::Stopped),
+            _ => None,
         });
         Ok(())
     }

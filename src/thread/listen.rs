@@ -419,7 +419,7 @@ impl State {
             Some(run) if run.phase == Phase::Parked => "parked",
             Some(_) => "running",
             None if self.meta.terminated_us.is_some() => "terminated",
-            None if self.meta.stopped => "stopped",
+            None if self.meta.stopped || self.queued > 0 => "stopped",
             None => "idle",
         }
     }

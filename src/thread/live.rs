@@ -8,6 +8,7 @@ use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
 
 use super::context::Offers;
+use super::execution::Context;
 use super::files::Mover;
 use super::rows::Shared;
 use super::run::Run;
@@ -33,13 +34,16 @@ pub(super) struct Live {
     pub(super) delivering: Cell<bool>,
     /// Block of the last step whose history was halved.
     pub(super) halved: Cell<Option<i64>>,
-    pub(super) offers: RefCell<Option<Offers>>,
+    /// What prompts offer, each once it was asked with.
+    pub(super) offers: RefCell<Vec<Offers>>,
     /// Ids of contents that are being written; the others of their kind are left over from an earlier life.
     pub(super) writing: RefCell<BTreeSet<i64>>,
+    /// Scratch space of the code of the active run.
+    pub(super) context: RefCell<Context>,
     /// Who moves files between the database and the bucket.
     pub(super) mover: Mover,
-    /// The system message of the last request.
-    pub(super) system: RefCell<Option<Kept<ChatMessage>>>,
+    /// System messages of the last requests.
+    pub(super) system: RefCell<Vec<Kept<ChatMessage>>>,
 }
 
 impl Live {

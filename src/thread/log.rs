@@ -257,7 +257,7 @@ impl<H: Host> Thread<H> {
         now: i64,
     ) -> Result<()> {
         let Some(run) = state.active() else { return Ok(()) };
-        let definitions = self.definitions_of(&state.meta.agent);
+        let definitions = self.definitions_of(&state.meta.agent, run.side);
         let model = definitions.as_ref().and_then(|found| found.chain.get(usize::try_from(run.model).ok()?));
         let (error_type, error) = why.told();
         let data = json!({

@@ -7,10 +7,10 @@
 //!
 //! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
 //!   `tool_call`: receipts. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
-//!   when a turn ends.
+//!   when a turn, a session or a run ends. `side`: the two sides. `session`: what a session came to.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `endpoints`: routes of the application's own.
-//! * `thread_state`: the thread for the code that works in it. `values`: what tools and clients remember in the thread.
+//! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and clients remember in the thread.
 //!   `files`: its files. `attachments`: those that messages show. `effects`: what it does later.
 //! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a
 //!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
@@ -29,6 +29,7 @@ mod edit;
 mod effects;
 mod endpoints;
 mod env;
+mod execution;
 mod files;
 mod flow;
 pub mod frame;
@@ -42,9 +43,12 @@ mod model_call;
 mod outbox;
 mod post;
 mod read;
+mod resources;
 mod rows;
 mod run;
 mod schema;
+mod session;
+mod side;
 mod state;
 mod step;
 mod stop;
@@ -56,9 +60,11 @@ mod window;
 pub use attachments::NewAttachment;
 pub use effects::{NewEffect, Repetition};
 pub use endpoints::{EndpointAnswer, EndpointCall, Panicked};
+pub use execution::Execution;
 pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult, spilled_above};
 pub use frame::{Filter, Frame};
 pub use host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sleep, Sql};
+pub use side::Side;
 pub use thread_state::{Identity, NewMessage, ThreadState};
 
 use std::cell::RefCell;

@@ -135,6 +135,11 @@ impl<H: Host> Thread<H> {
 
     /// `GET …/logs` (spec §27.3): model attempts, tool calls and events, newest first unless `order=asc`.
     pub(super) fn list_logs(&self, query: &Query) -> Result<Reply> {
+        Ok(Reply::json(200, &self.logs(query)?))
+    }
+
+    /// A page of the log.
+    pub(super) fn logs(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)? as usize;
         let offset = query.number("offset", 0, 10_000)? as usize;
         let ascending = match query.get("order") {
@@ -155,7 +160,7 @@ impl<H: Host> Thread<H> {
             let page: Vec<Value> =
                 entries.into_iter().skip(offset).take(limit).map(|(_, entry)| entry).collect();
             let total = count_logs(sql)?;
-            Ok(Reply::json(200, &json!({ "logs": page, "total": total, "hasMore": has_more })))
+            Ok(json!({ "logs": page, "total": total, "hasMore": has_more }))
         })
     }
 

@@ -172,12 +172,19 @@ impl Row {
         self.metadata.as_deref().is_some_and(|json| json.contains("\"status_kind\""))
     }
 
+    /// Whether a model of this thread said it: side A's replies are `assistant`, side B's `user`.
+    pub(crate) fn is_reply(&self) -> bool {
+        matches!(self.role, Role::Assistant | Role::User) && self.inbound == Inbound::No && !self.is_status()
+    }
+
     /// A reply with neither text nor calls.
     pub(crate) fn is_empty_reply(&self) -> bool {
-        self.role == Role::Assistant
-            && self.inbound == Inbound::No
-            && self.calls.is_empty()
-            && self.content.as_deref().is_none_or(|text| text.trim().is_empty())
+        self.is_reply() && self.calls.is_empty() && self.says_nothing()
+    }
+
+    /// Whether it has neither text nor attachments.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.attachments.is_empty() && self.content.as_deref().is_none_or(|text| text.trim().is_empty())
     }
 
     /// Whether it shows images to a model that sees.

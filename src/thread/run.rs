@@ -6,6 +6,8 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::host::{Cell, Param, Sql};
+use super::session::SessionResult;
+use super::side::{Asked, Side};
 use crate::error::{Error, Result};
 use crate::limits;
 
@@ -13,7 +15,7 @@ use crate::limits;
 macro_rules! run_columns {
     () => {
         "id, phase, side, turn_from, started_us, ended_us, reason, error, step, steps, side_steps, block, model,
-         attempt, stream, recoveries, resume_us, short_below"
+         attempt, stream, recoveries, resume_us, short_below, turns, asked, result"
     };
 }
 
@@ -79,29 +81,37 @@ impl Outcome {
 pub(crate) enum Reason {
     StopOnResponse,
     StopTool,
+    SessionStop,
+    SessionFail,
     MaxSteps,
     MaxTotalSteps,
+    MaxSessionTurns,
     RepeatedToolError,
     EmptyReply,
     ModelError,
     RecoveryExhausted,
     DefinitionMissing,
     StoppedByUser,
+    StoppedByCode,
     Terminated,
 }
 
 impl Reason {
-    const ALL: [Reason; 11] = [
+    const ALL: [Reason; 15] = [
         Reason::StopOnResponse,
         Reason::StopTool,
+        Reason::SessionStop,
+        Reason::SessionFail,
         Reason::MaxSteps,
         Reason::MaxTotalSteps,
+        Reason::MaxSessionTurns,
         Reason::RepeatedToolError,
         Reason::EmptyReply,
         Reason::ModelError,
         Reason::RecoveryExhausted,
         Reason::DefinitionMissing,
         Reason::StoppedByUser,
+        Reason::StoppedByCode,
         Reason::Terminated,
     ];
 
@@ -109,16 +119,25 @@ impl Reason {
         match self {
             Reason::StopOnResponse => "stop_on_response",
             Reason::StopTool => "stop_tool",
+            Reason::SessionStop => "session_stop",
+            Reason::SessionFail => "session_fail",
             Reason::MaxSteps => "max_steps",
             Reason::MaxTotalSteps => "max_total_steps",
+            Reason::MaxSessionTurns => "max_session_turns",
             Reason::RepeatedToolError => "repeated_tool_error",
             Reason::EmptyReply => "empty_reply",
             Reason::ModelError => "model_error",
             Reason::RecoveryExhausted => "recovery_exhausted",
             Reason::DefinitionMissing => "definition_missing",
             Reason::StoppedByUser => "stopped_by_user",
+            Reason::StoppedByCode => "stopped_by_code",
             Reason::Terminated => "terminated",
         }
+    }
+
+    /// Whether the session is over with the run (spec §21); only then are its turns counted anew.
+    const fn ends_session(self) -> bool {
+        matches!(self, Reason::SessionStop | Reason::SessionFail | Reason::MaxSessionTurns)
     }
 
     fn parse(text: &str) -> Option<Reason> {
@@ -128,31 +147,17 @@ impl Reason {
     /// The outcome it belongs to.
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
-            Reason::StopOnResponse | Reason::StopTool => Outcome::Completed,
-            Reason::StoppedByUser | Reason::Terminated => Outcome::Stopped,
-            Reason::MaxSteps
+            Reason::StopOnResponse | Reason::StopTool | Reason::SessionStop => Outcome::Completed,
+            Reason::StoppedByUser | Reason::StoppedByCode | Reason::Terminated => Outcome::Stopped,
+            Reason::SessionFail
+            | Reason::MaxSteps
             | Reason::MaxTotalSteps
+            | Reason::MaxSessionTurns
             | Reason::RepeatedToolError
             | Reason::EmptyReply
             | Reason::ModelError
             | Reason::RecoveryExhausted
             | Reason::DefinitionMissing => Outcome::Failed,
-        }
-    }
-}
-
-/// A side of the conversation (spec §7.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    A,
-    B,
-}
-
-impl Side {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Side::A => "a",
-            Side::B => "b",
         }
     }
 }
@@ -196,11 +201,25 @@ pub(crate) struct Run {
     pub(crate) resume_us: Option<i64>,
     /// Tool results below this seq are sent shortened.
     pub(crate) short_below: i64,
+    /// Turns of the session that are complete, of both sides together (spec §35.2).
+    pub(crate) turns: u32,
+    /// What code has asked of it since its last step.
+    pub(crate) asked: Option<Asked>,
+    /// What a session tool that ended it has said.
+    pub(crate) result: Option<SessionResult>,
 }
 
 impl Run {
-    /// A run that is about to open its first step. `last` is the thread's previous run.
-    pub(crate) fn start(last: Option<&Run>, turn_from: i64, counters: Counters, now_us: i64) -> Run {
+    /// A run of this side that is about to open its first step. `last` is the thread's previous run, whose session goes
+    /// on unless it ended with it.
+    pub(crate) fn start(
+        last: Option<&Run>,
+        side: Side,
+        turn_from: i64,
+        counters: Counters,
+        now_us: i64,
+    ) -> Run {
+        let session = last.filter(|run| !run.end.as_ref().is_some_and(|end| end.reason.ends_session()));
         let keep = match counters {
             Counters::Reset => None,
             Counters::Keep => last,
@@ -208,7 +227,7 @@ impl Run {
         Run {
             id: last.map_or(1, |run| run.id + 1),
             phase: Phase::Start,
-            side: Side::A,
+            side,
             turn_from,
             started_us: now_us,
             end: None,
@@ -222,6 +241,9 @@ impl Run {
             recoveries: 0,
             resume_us: None,
             short_below: keep.map_or(0, |run| run.short_below),
+            turns: session.map_or(0, |run| run.turns),
+            asked: None,
+            result: None,
         }
     }
 
@@ -249,8 +271,8 @@ impl Run {
         let side_steps = self.side_steps_text();
         sql.run(
             "INSERT INTO runs (id, phase, side, turn_from, started_us, step, steps, side_steps, block, model, attempt,
-                stream, recoveries, resume_us, short_below)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                stream, recoveries, resume_us, short_below, turns)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(self.id),
                 Param::Text(self.phase.as_str()),
@@ -267,6 +289,7 @@ impl Run {
                 Param::Int(i64::from(self.recoveries)),
                 self.resume_us.into(),
                 Param::Int(self.short_below),
+                Param::Int(i64::from(self.turns)),
             ],
         )
     }
@@ -275,10 +298,11 @@ impl Run {
     pub(crate) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
         let side_steps = self.side_steps_text();
         let end = self.end.as_ref();
+        let result = self.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
         sql.run(
             "UPDATE runs SET phase = ?, ended_us = ?, outcome = ?, reason = ?, error = ?, step = ?, steps = ?,
                 side_steps = ?, block = ?, model = ?, attempt = ?, stream = ?, recoveries = ?, resume_us = ?,
-                short_below = ?, turn_from = ?
+                short_below = ?, turn_from = ?, side = ?, turns = ?, asked = ?, result = ?
              WHERE id = ?",
             &[
                 Param::Text(self.phase.as_str()),
@@ -297,6 +321,10 @@ impl Run {
                 self.resume_us.into(),
                 Param::Int(self.short_below),
                 Param::Int(self.turn_from),
+                Param::Text(self.side.as_str()),
+                Param::Int(i64::from(self.turns)),
+                self.asked.map(Asked::as_str).into(),
+                result.as_ref().into(),
                 Param::Int(self.id),
             ],
         )
@@ -356,6 +384,9 @@ impl Run {
             recoveries,
             resume,
             short_below,
+            turns,
+            asked,
+            result,
         ] = cells
         else {
             return Err(Error::internal("a run row has the wrong number of columns"));
@@ -366,7 +397,7 @@ impl Run {
         Ok(Run {
             id: number(id),
             phase: Phase::parse(phase.text().unwrap_or_default())?,
-            side: if side.text() == Some("b") { Side::B } else { Side::A },
+            side: side.text().and_then(Side::parse).unwrap_or(Side::A),
             turn_from: number(turn_from),
             started_us: number(started),
             end: ended.int().map(|at_us| End {
@@ -384,6 +415,9 @@ impl Run {
             recoveries: small(recoveries),
             resume_us: resume.int(),
             short_below: number(short_below),
+            turns: small(turns),
+            asked: asked.text().and_then(Asked::parse),
+            result: result.text().map(serde_json::from_str).transpose().map_err(Error::internal)?,
         })
     }
 
@@ -398,6 +432,7 @@ impl Run {
             "id": self.public_id(),
             "phase": self.phase.as_str(),
             "side": self.side.as_str(),
+            "session_turns": self.turns,
             "step": self.step,
             "steps": self.steps,
             "attempt": self.attempt,

@@ -11,6 +11,7 @@ use super::host::{Cell, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
 use super::schema;
+use super::side::Side;
 use super::window::Window;
 use crate::error::{Code, Error, Result};
 
@@ -163,6 +164,8 @@ pub(crate) struct State {
     pub(crate) queued: u32,
     /// The oldest row from outside that no drain took in yet.
     pub(crate) undrained: Option<i64>,
+    /// The side that the oldest waking row of them makes act, if nothing runs (spec §35.6).
+    pub(crate) wakes: Option<Side>,
     /// History, while the object lives.
     pub(crate) window: Option<Window>,
     /// Top-level messages that are not silent, once they were counted.
@@ -193,12 +196,15 @@ impl State {
         let mut state = State { run, max_seq, ..State::created(meta) };
         if max_seq > block {
             sql.each(
-                "SELECT min(seq), sum(inbound = 2) FROM messages WHERE seq > ? AND inbound > 0",
+                "SELECT min(seq), sum(inbound = 2),
+                    min(CASE WHEN inbound = 2 THEN seq * 2 + (role = 'assistant') END) & 1
+                 FROM messages WHERE seq > ? AND inbound > 0",
                 &[Param::Int(block)],
                 &mut |cells| {
-                    if let [first, waking] = cells {
+                    if let [first, waking, by_a] = cells {
                         state.undrained = first.int();
                         state.queued = waking.int().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+                        state.wakes = by_a.int().map(|by_a| if by_a == 1 { Side::B } else { Side::A });
                     }
                     Ok(ControlFlow::Break(()))
                 },
@@ -227,6 +233,7 @@ impl State {
             filled: 0,
             queued: 0,
             undrained: None,
+            wakes: None,
             window: None,
             visible: None,
             values: None,
@@ -272,6 +279,7 @@ impl State {
             Inbound::Quiet => self.undrained = self.undrained.or(Some(row.seq)),
             Inbound::Wakes => {
                 self.undrained = self.undrained.or(Some(row.seq));
+                self.wakes = self.wakes.or(Some(Side::woken_by(row.role)));
                 self.queued += 1;
             }
         }

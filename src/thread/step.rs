@@ -6,18 +6,20 @@ use serde_json::{Map, Value, json};
 
 use super::Thread;
 use super::context::recent_rows;
-use super::host::Host;
+use super::host::{Host, Sql};
 use super::log::Attempt;
 use super::model_call::{Answer, Called};
 use super::rows::{Inbound, Row, Shared};
 use super::run::{Phase, Reason};
+use super::session::SessionResult;
+use super::side::Side;
 use super::state::State;
-use super::stop::{self, Cap};
-use crate::error::Result;
+use super::stop::{self, Cap, Facts, Verdict};
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::models::Reply;
 use crate::spec::message::{Role, ToolCall};
-use crate::spec::{Agent, Model, Prompt, Side};
+use crate::spec::{Agent, Model, Prompt, SideConfig};
 
 /// What a step led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,7 @@ impl<H: Host> Thread<H> {
             Some(reply) => reply,
             None => {
                 // 1. Drain the queue.
-                let step = match self.open_step(definitions.side)? {
+                let step = match self.open_step(&definitions)? {
                     Opened::Step(step) => step,
                     Opened::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
                 };
@@ -73,7 +75,7 @@ impl<H: Host> Thread<H> {
             self.store_result(&reply, &call, result)?;
         }
         // 7. Evaluate the stop conditions.
-        match self.evaluate(definitions.side, &reply)? {
+        match self.evaluate(&definitions, &reply)? {
             None => Ok(Next::Step),
             Some((reason, message)) => self.ended(reason, message),
         }
@@ -94,13 +96,18 @@ impl<H: Host> Thread<H> {
 
     /// The definitions that the active side runs on today; `None` when one is gone.
     pub(super) fn definitions(&self) -> Result<Option<Definitions<'_>>> {
-        let name = self.read(|state, _| Ok(state.meta.agent.clone()))?;
-        Ok(self.definitions_of(&name))
+        let (name, active) = self.read(|state, _| {
+            Ok((state.meta.agent.clone(), state.active().map_or(Side::A, |run| run.side)))
+        })?;
+        Ok(self.definitions_of(&name, active))
     }
 
-    pub(super) fn definitions_of(&self, agent: &str) -> Option<Definitions<'_>> {
+    pub(super) fn definitions_of(&self, agent: &str, active: Side) -> Option<Definitions<'_>> {
         let agent = self.catalog.agents.get(agent)?;
-        let side = &agent.side_a;
+        let side = match active {
+            Side::A => &agent.side_a,
+            Side::B => agent.side_b.as_ref()?,
+        };
         let prompt = self.catalog.prompts.get(&side.prompt)?;
         let mut chain = self.catalog.model_chain(&prompt.model);
         // Models that the deployment gives no key are passed over while another is left (spec §3.3).
@@ -108,7 +115,7 @@ impl<H: Host> Thread<H> {
         if chain.iter().any(|model| model.usable(&deployment)) {
             chain.retain(|model| model.usable(&deployment));
         }
-        (!chain.is_empty()).then_some(Definitions { agent, side, prompt, chain })
+        (!chain.is_empty()).then_some(Definitions { agent, active, side, prompt, chain })
     }
 
     /// The open step's reply, when the model has answered before the process died.
@@ -121,14 +128,14 @@ impl<H: Host> Thread<H> {
 
     /// Takes in everything that is queued by reserving the step's block beyond it, counts the step and its first
     /// attempt, all before the work. A step that is open already is kept.
-    fn open_step(&self, side: &Side) -> Result<Opened> {
+    fn open_step(&self, definitions: &Definitions<'_>) -> Result<Opened> {
         let opened = self.transition(|state, sql| {
             let block = state.next_seq();
             let run = state.active_mut()?;
             if run.phase == Phase::Model {
                 return Ok(Opened::Step(Step { block: run.block }));
             }
-            if let Some(cap) = stop::cap(run, side) {
+            if let Some(cap) = stop::cap(run, definitions.side, definitions.agent.max_session_turns) {
                 return Ok(Opened::Capped(cap));
             }
             run.phase = Phase::Model;
@@ -144,6 +151,7 @@ impl<H: Host> Thread<H> {
             state.filled = 0;
             state.queued = 0;
             state.undrained = None;
+            state.wakes = None;
             Ok(Opened::Step(Step { block }))
         })?;
         if let Opened::Step(step) = &opened {
@@ -185,25 +193,81 @@ impl<H: Host> Thread<H> {
         Ok(row)
     }
 
-    /// Whether the run is over. If not, the step is closed: in memory only, for a process that dies here evaluates it
-    /// again from what is stored.
-    fn evaluate(&self, side: &Side, reply: &Shared) -> Result<Option<(Reason, Option<String>)>> {
-        let ended = self.read_mut(|state, sql| {
-            let ended = stop::evaluate(side, reply, &recent_rows(state, sql)?);
+    /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn: in memory only, for a process
+    /// that dies here evaluates it again from what is stored.
+    fn evaluate(
+        &self,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+    ) -> Result<Option<(Reason, Option<String>)>> {
+        let (ended, turn_over) = self.read_mut(|state, sql| {
+            let history = recent_rows(state, sql)?;
+            let run = state.active_mut()?;
+            let verdict = stop::evaluate(&Facts {
+                kind: definitions.agent.kind,
+                active: definitions.active,
+                side: definitions.side,
+                asked: run.asked.take(),
+                reply,
+                history: &history,
+            });
+            let turn_over = verdict != Verdict::Step;
+            let ended = match verdict {
+                Verdict::Step => None,
+                Verdict::Switch => {
+                    run.turns += 1;
+                    run.side = run.side.other();
+                    // The reply that ended this turn opens the next one.
+                    run.turn_from = reply.seq;
+                    None
+                }
+                Verdict::Turn(reason) => {
+                    run.turns += 1;
+                    Some((reason, None))
+                }
+                Verdict::Session(reason, index) => {
+                    run.turns += 1;
+                    let result = session_result(definitions, reply, reason, index, sql)?;
+                    let told = (reason == Reason::SessionFail).then(|| result.text.clone());
+                    run.result = Some(result);
+                    Some((reason, told))
+                }
+                Verdict::End(reason, told) => Some((reason, told)),
+            };
             if ended.is_none() {
-                state.active_mut()?.phase = Phase::Start;
+                run.phase = Phase::Start;
             }
-            Ok(ended)
+            Ok((ended, turn_over))
         })?;
-        self.announce_step_end(ended.is_some())?;
+        self.announce_step_end(turn_over)?;
         Ok(ended)
+    }
+}
+
+/// What the call of a session tool has said. Its result is read from the table, as the window may hold a part of it.
+fn session_result<S: Sql>(
+    definitions: &Definitions<'_>,
+    reply: &Row,
+    reason: Reason,
+    index: usize,
+    sql: &S,
+) -> Result<SessionResult> {
+    let side = definitions.side;
+    let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };
+    let row = super::rows::find(sql, reply.seq + 1 + index as i64)?;
+    let text = row.and_then(|row| row.content).unwrap_or_default();
+    match (tool, reply.calls.get(index)) {
+        (Some(tool), Some(call)) => Ok(SessionResult::of(tool, call, &text)),
+        _ => Err(Error::internal("a session ended by a call that its reply does not have")),
     }
 }
 
 /// What the active side runs on.
 pub(super) struct Definitions<'a> {
     pub(super) agent: &'a Agent,
-    pub(super) side: &'a Side,
+    /// The side that acts, and how it is set up.
+    pub(super) active: Side,
+    pub(super) side: &'a SideConfig,
     pub(super) prompt: &'a Prompt,
     /// The model and its fallbacks, usable ones first; never empty.
     pub(super) chain: Vec<&'a Model>,
@@ -235,7 +299,7 @@ fn reply_row(state: &State, definitions: &Definitions<'_>, step: Step, reply: Re
         calls,
         inbound: Inbound::No,
         metadata: Some(Value::Object(metadata).to_string()),
-        ..Row::new(step.block, Role::Assistant, content, now)
+        ..Row::new(step.block, definitions.active.role(), content, now)
     }
 }
 

@@ -10,8 +10,10 @@ use super::Thread;
 use super::accept::Input;
 use super::attachments::NewAttachment;
 use super::effects::{self, NewEffect};
+use super::execution::ExecutionDoor;
 use super::files::FileDoor;
 use super::host::Host;
+use super::resources::ResourceDoor;
 use crate::api::Query;
 use crate::error::{Error, Result};
 use crate::spec::finite;
@@ -62,7 +64,7 @@ pub struct Identity {
 /// A message to be stored (spec §14.4).
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewMessage {
-    /// `user` or `system`.
+    /// `user` or `system`; `assistant` for side A's words, which make side B act where that is a model.
     pub role: Role,
     /// Its text; not blank, unless something is attached.
     pub content: String,
@@ -198,6 +200,16 @@ impl ThreadState {
     pub(super) fn door(&self) -> &dyn FileDoor {
         &*self.0
     }
+
+    /// The run; `execution.rs`.
+    pub(super) fn execution_door(&self) -> Rc<dyn ExecutionDoor> {
+        self.0.clone()
+    }
+
+    /// Definitions and logs; `resources.rs`.
+    pub(super) fn resources(&self) -> &dyn ResourceDoor {
+        &*self.0
+    }
 }
 
 /// Whether a message starts a run.
@@ -210,7 +222,7 @@ pub(super) enum Wakes {
 }
 
 /// The thread behind it, whatever its host.
-trait Door: FileDoor {
+trait Door: FileDoor + ExecutionDoor + ResourceDoor {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
@@ -230,8 +242,19 @@ trait Door: FileDoor {
 /// A thread on its host.
 pub(super) struct Open<H: Host> {
     pub(super) thread: Rc<Thread<H>>,
-    /// The effect that works here, `{id, name}`: its messages name it (spec §10.4).
-    effect: Option<Value>,
+    /// What works here.
+    pub(super) at: Where,
+}
+
+/// Where the code that is given a thread works.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Where {
+    /// In a step of the active run.
+    Step,
+    /// In this effect, `{id, name}`: its messages name it (spec §10.4).
+    Effect(Value),
+    /// Apart from both: an endpoint.
+    Apart,
 }
 
 impl<H: Host> Door for Open<H> {
@@ -261,10 +284,11 @@ impl<H: Host> Door for Open<H> {
     }
 
     fn add_message(&self, mut message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
-        if let Some(effect) = &self.effect {
+        if let Where::Effect(effect) = &self.at {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
         }
-        self.thread.add_message(Input::of(message, wakes)?, key)
+        let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
+        self.thread.add_message(Input::of(message, wakes, kind)?, key)
     }
 
     fn messages(&self, query: &Query) -> Result<Value> {
@@ -313,13 +337,13 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 impl<H: Host> Thread<H> {
-    /// The thread for the code that works in it.
+    /// The thread for code that works apart from its runs.
     pub fn thread_state(self: &Rc<Self>) -> ThreadState {
-        ThreadState(Rc::new(Open { thread: self.clone(), effect: None }))
+        self.state_at(Where::Apart)
     }
 
-    /// The thread for an effect, `{id, name}`.
-    pub(super) fn state_for(self: &Rc<Self>, effect: Value) -> ThreadState {
-        ThreadState(Rc::new(Open { thread: self.clone(), effect: Some(effect) }))
+    /// The thread for the code that works in it.
+    pub(super) fn state_at(self: &Rc<Self>, at: Where) -> ThreadState {
+        ThreadState(Rc::new(Open { thread: self.clone(), at }))
     }
 }

@@ -11,6 +11,7 @@ use super::host::{Cell, Host, NativeCall, Param, Sql};
 use super::model_call::Watch;
 use super::rows::{self, Row, Shared};
 use super::step::Definitions;
+use super::thread_state::Where;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolResult, ToolStatus};
@@ -108,6 +109,8 @@ impl<H: Host> Thread<H> {
             // The tool has terminated its own thread. That has aborted this flow, which ends at its next await.
             std::future::pending::<()>().await;
         }
+        let result = self.checked_for_session(definitions, &call.call, result)?;
+        self.announce_status(definitions, &call.call, &result);
         self.announce_tool_end(name, result.status);
         Ok(Done::ran(fitting(name, result)))
     }
@@ -176,7 +179,7 @@ impl<H: Host> Thread<H> {
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
-            state: self.thread_state(),
+            state: self.state_at(Where::Step),
         };
         match &tool.run {
             Run::Native(name) => {

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 use super::attachments::AttachmentRef;
 use super::host::{Param, Sql};
-use super::rows::{Inbound, Row, Shared, columns};
+use super::rows::{Row, Shared, columns};
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatMessage, Kept, Part};
@@ -30,7 +30,20 @@ pub(crate) struct Window {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) row: Shared,
-    sent: RefCell<Option<(Form, Kept<ChatMessage>)>>,
+    /// As its author is sent it, and as the other side is.
+    own: Sent,
+    other: Sent,
+}
+
+type Sent = RefCell<Option<(Form, Kept<ChatMessage>)>>;
+
+/// Whom a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// The side that wrote the message: it is the `assistant`.
+    Own,
+    /// The other one: it is the `user`, whose calls are not seen.
+    Other,
 }
 
 /// How a row is sent.
@@ -46,30 +59,36 @@ pub(crate) enum Form {
 
 impl Entry {
     fn new(row: Shared) -> Entry {
-        Entry { row: bounded(row), sent: RefCell::default() }
+        Entry { row: bounded(row), own: RefCell::default(), other: RefCell::default() }
     }
 
     /// The message for it, made once for each change of form.
-    pub(crate) fn message(&self, form: Form) -> Kept<ChatMessage> {
-        if let Some((_, message)) = self.sent.borrow().as_ref().filter(|(made, _)| *made == form) {
+    pub(crate) fn message(&self, form: Form, view: View) -> Kept<ChatMessage> {
+        let sent = match view {
+            View::Own => &self.own,
+            View::Other => &self.other,
+        };
+        if let Some((_, message)) = sent.borrow().as_ref().filter(|(made, _)| *made == form) {
             return message.clone();
         }
-        let message = Kept::from(message(&self.row, form));
-        *self.sent.borrow_mut() = Some((form, message.clone()));
+        let message = Kept::from(message(&self.row, form, view));
+        *sent.borrow_mut() = Some((form, message.clone()));
         message
     }
 }
 
-fn message(row: &Row, form: Form) -> ChatMessage {
+fn message(row: &Row, form: Form, view: View) -> ChatMessage {
     let content = row.content.clone().unwrap_or_default();
-    match row.role {
-        Role::System => ChatMessage::System(content),
-        Role::User => ChatMessage::User(vec![Part::Text(with_notes(content, row))]),
-        Role::Assistant => {
-            let tool_calls = if form == Form::WithoutCalls { Vec::new() } else { row.calls.clone() };
-            ChatMessage::Assistant { content, tool_calls }
+    match (row.role, view) {
+        (Role::System, _) => ChatMessage::System(content),
+        (Role::User | Role::Assistant, View::Other) => {
+            ChatMessage::User(vec![Part::Text(with_notes(content, row))])
         }
-        Role::Tool => ChatMessage::Tool {
+        (Role::User | Role::Assistant, View::Own) => {
+            let tool_calls = if form == Form::WithoutCalls { Vec::new() } else { row.calls.clone() };
+            ChatMessage::Assistant { content: with_notes(content, row), tool_calls }
+        }
+        (Role::Tool, _) => ChatMessage::Tool {
             call_id: row.tool_call_id.clone().unwrap_or_default(),
             name: row.name.clone().unwrap_or_default(),
             content: if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
@@ -177,7 +196,8 @@ impl Window {
     }
 
     /// Where the history must begin so that it fits: the current answer if it does, else a jump that leaves room.
-    pub(super) fn fit(&self, from: i64, turn_from: i64, below: i64, budget: usize) -> i64 {
+    /// `own` is the role of the side that is asked.
+    pub(super) fn fit(&self, from: i64, turn_from: i64, below: i64, budget: usize, own: Role) -> i64 {
         let (past, turn) = (self.between(from, turn_from), self.between(turn_from, below));
         let bytes = |rows: &[&Shared]| rows.iter().map(|row| row.bytes()).sum::<usize>();
         let turn_bytes = bytes(&turn);
@@ -194,8 +214,8 @@ impl Window {
             if kept > keep_bytes || number >= keep_rows {
                 break;
             }
-            // A cut before a message from outside separates no call from its result.
-            if row.inbound != Inbound::No {
+            // A cut before what somebody else says separates no call from its result.
+            if row.role != Role::Tool && row.role != own {
                 cut = row.seq;
             }
         }

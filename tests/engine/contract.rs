@@ -202,7 +202,9 @@ fn pairing(history: &History, broken: &mut Vec<String>) {
                     broken.push(format!("the result of {id} is not where it belongs"));
                 }
             }
-            Some("assistant") => {
+            Some("assistant" | "user")
+                if message["role"] == "assistant" || !message["tool_calls"].is_null() =>
+            {
                 if !open.is_empty() {
                     broken.push(format!("calls without results: {}", open.join(", ")));
                 }

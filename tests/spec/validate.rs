@@ -303,7 +303,7 @@ fn each_mistake_is_named_with_file_and_field() {
         (
             "/agents/helper/type",
             json!("dual_ai"),
-            "agents/helper: error in type: `dual_ai` agents arrive with a later version; `ai_human` is what exists",
+            "agents/helper: error in sideB: missing: both sides of a `dual_ai` agent are models",
         ),
         (
             "/agents/helper/sideB",
@@ -327,8 +327,34 @@ fn each_mistake_is_named_with_file_and_field() {
         ),
         (
             "/agents/helper/sideA/sessionFail",
-            json!("clock"),
-            "agents/helper: error in sideA.sessionFail: session tools arrive with a later version; leave this out for now",
+            json!("quit"),
+            "agents/helper: error in sideA.sessionFail: the prompt \"helper\" does not offer the tool \"quit\"",
+        ),
+        (
+            "/agents/helper/sideA/sessionStop",
+            json!({ "name": "lookup", "messageProperty": "summary" }),
+            "agents/helper: error in sideA.sessionStop.messageProperty: the tool \"lookup\" has no argument \"summary\"",
+        ),
+        (
+            "/agents/helper/sideA/sessionStatus",
+            json!({ "name": "lookup", "attachmentsProperty": "files" }),
+            "agents/helper: error in sideA.sessionStatus.attachmentsProperty: the tool \"lookup\" has no argument \"files\"",
+        ),
+        (
+            "/agents/pair",
+            json!({ "type": "dual_ai", "sideA": { "prompt": "helper" }, "sideB": { "prompt": "helper" } }),
+            "agents/pair: warning in maxSessionTurns: should be set: two models that talk to each other find no end by themselves",
+        ),
+        (
+            "/agents/pair",
+            json!({ "type": "dual_ai", "maxSessionTurns": 9, "sideA": { "prompt": "helper" }, "sideB": { "prompt": "nobody" } }),
+            "agents/pair: error in sideB.prompt: no prompt named \"nobody\"; there are helper, persona",
+        ),
+        (
+            "/agents/pair",
+            json!({ "type": "dual_ai", "maxSessionTurns": 9, "sideB": { "prompt": "helper" },
+                "sideA": { "prompt": "helper", "sessionStop": "lookup", "sessionFail": "lookup" } }),
+            "agents/pair: error in sideA.sessionFail: \"lookup\" ends the session as a success already",
         ),
         (
             "/agents/helper/exposeAsTool",

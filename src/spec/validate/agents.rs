@@ -3,7 +3,7 @@
 use super::names::wrong_callable;
 use super::{Check, Kind, Place};
 use crate::limits::RUN_STEPS;
-use crate::spec::agent::{Agent, AgentKind, Side};
+use crate::spec::agent::{Agent, AgentKind, SessionTool, SideConfig};
 
 impl Check<'_> {
     pub(super) fn agents(&mut self) {
@@ -36,26 +36,31 @@ impl Check<'_> {
                     self.error(at, "sideB", "side B of an `ai_human` agent is the person; leave this out");
                 }
                 self.forgets_the_chat(at, &agent.side_a);
+                self.endless(at, &agent.side_a);
             }
-            AgentKind::DualAi => {
-                self.error(
-                    at,
-                    "type",
-                    "`dual_ai` agents arrive with a later version; `ai_human` is what exists",
-                );
-            }
+            AgentKind::DualAi => match &agent.side_b {
+                Some(side) => {
+                    self.side(at, "sideB", side);
+                    if agent.max_session_turns.is_none() {
+                        let message =
+                            "should be set: two models that talk to each other find no end by themselves";
+                        self.warning(at, "maxSessionTurns", message);
+                    }
+                }
+                None => self.error(at, "sideB", "missing: both sides of a `dual_ai` agent are models"),
+            },
         }
     }
 
     /// `includeChat` is off unless set (spec §35.11), which in a chat is rarely meant.
-    fn forgets_the_chat(&mut self, at: Place<'_>, side: &Side) {
+    fn forgets_the_chat(&mut self, at: Place<'_>, side: &SideConfig) {
         if self.catalog.prompts.get(&side.prompt).is_some_and(|prompt| !prompt.include_chat) {
             let message = "its model will not see earlier turns: set `includeChat: true` in the prompt";
             self.warning(at, "sideA.prompt", format!("\"{}\": {message}", side.prompt));
         }
     }
 
-    fn side(&mut self, at: Place<'_>, field: &str, side: &Side) {
+    fn side(&mut self, at: Place<'_>, field: &str, side: &SideConfig) {
         self.reference(at, &format!("{field}.prompt"), Kind::Prompt, &side.prompt);
         if side.max_steps.is_some_and(|steps| steps == 0 || steps > RUN_STEPS) {
             self.error(at, format!("{field}.maxSteps"), format!("must be from 1 to {RUN_STEPS}"));
@@ -66,41 +71,68 @@ impl Check<'_> {
             ("sessionFail", &side.session_fail),
             ("sessionStatus", &side.session_status),
         ];
-        for (tool, _) in session.into_iter().filter(|(_, tool)| tool.is_some()) {
-            self.error(
-                at,
-                format!("{field}.{tool}"),
-                "session tools arrive with a later version; leave this out for now",
-            );
+        for (name, tool) in session {
+            if let Some(tool) = tool {
+                self.session_tool(at, &format!("{field}.{name}"), side, tool);
+            }
+        }
+        if let (Some(stop), Some(fail)) = (&side.session_stop, &side.session_fail)
+            && stop.name == fail.name
+        {
+            let message = format!("\"{}\" ends the session as a success already", fail.name);
+            self.error(at, format!("{field}.sessionFail"), message);
         }
     }
 
-    fn stop_tool(&mut self, at: Place<'_>, field: &str, side: &Side) {
-        let property = side.stop_tool_response_property.as_ref();
-        let Some(stop_tool) = &side.stop_tool else {
-            if property.is_some() {
-                self.error(at, format!("{field}.stopToolResponseProperty"), "needs a stopTool");
+    fn session_tool(&mut self, at: Place<'_>, field: &str, side: &SideConfig, tool: &SessionTool) {
+        self.offered(at, field, side, &tool.name);
+        for (name, property) in
+            [("messageProperty", &tool.message_property), ("attachmentsProperty", &tool.attachments_property)]
+        {
+            if let Some(property) = property {
+                self.argument(at, &format!("{field}.{name}"), &tool.name, property);
             }
-            if !side.stop_on_response {
-                self.warning(
-                    at,
-                    format!("{field}.stopOnResponse"),
-                    "without a stopTool nothing but its caps ends a turn",
-                );
-            }
-            return;
-        };
-        let prompt = self.catalog.prompts.get(&side.prompt);
-        if prompt.is_some_and(|prompt| prompt.tool(stop_tool).is_none()) {
-            let message = format!("the prompt \"{}\" does not offer the tool \"{stop_tool}\"", side.prompt);
-            self.error(at, format!("{field}.stopTool"), message);
         }
-        if let (Some(property), Some(tool)) = (property, self.catalog.tools.get(stop_tool)) {
-            let args = tool.args.as_ref().and_then(|args| args.get("properties")?.as_object());
-            if !args.is_some_and(|args| args.contains_key(property)) {
-                let message = format!("the tool \"{stop_tool}\" has no argument \"{property}\"");
-                self.error(at, format!("{field}.stopToolResponseProperty"), message);
+    }
+
+    fn stop_tool(&mut self, at: Place<'_>, field: &str, side: &SideConfig) {
+        let property = side.stop_tool_response_property.as_ref();
+        let response = format!("{field}.stopToolResponseProperty");
+        match (&side.stop_tool, property) {
+            (Some(tool), property) => {
+                self.offered(at, &format!("{field}.stopTool"), side, tool);
+                if let Some(property) = property {
+                    self.argument(at, &response, tool, property);
+                }
             }
+            (None, Some(_)) => self.error(at, response, "needs a stopTool"),
+            (None, None) => {}
+        }
+    }
+
+    /// A person waits for the end of the turn.
+    fn endless(&mut self, at: Place<'_>, side: &SideConfig) {
+        if !side.stop_on_response && side.stop_tool.is_none() {
+            let message = "without a stopTool nothing but its caps ends a turn";
+            self.warning(at, "sideA.stopOnResponse", message);
+        }
+    }
+
+    /// A tool that ends something must be one that the side's model can call.
+    fn offered(&mut self, at: Place<'_>, field: &str, side: &SideConfig, tool: &str) {
+        let prompt = self.catalog.prompts.get(&side.prompt);
+        if prompt.is_some_and(|prompt| prompt.tool(tool).is_none()) {
+            let message = format!("the prompt \"{}\" does not offer the tool \"{tool}\"", side.prompt);
+            self.error(at, field, message);
+        }
+    }
+
+    /// An argument that is looked at must exist.
+    fn argument(&mut self, at: Place<'_>, field: &str, tool: &str, property: &str) {
+        let Some(definition) = self.catalog.tools.get(tool) else { return };
+        let args = definition.args.as_ref().and_then(|args| args.get("properties")?.as_object());
+        if !args.is_some_and(|args| args.contains_key(property)) {
+            self.error(at, field, format!("the tool \"{tool}\" has no argument \"{property}\""));
         }
     }
 }

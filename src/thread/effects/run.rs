@@ -16,6 +16,7 @@ use crate::thread::log::Event;
 use crate::thread::model_call::Watch;
 use crate::thread::post::{Post, PostError};
 use crate::thread::state::State;
+use crate::thread::thread_state::Where;
 use crate::thread::tool_call::first_bytes;
 
 /// Requests of effects that one alarm event has sent: the platform limits them.
@@ -191,7 +192,7 @@ impl<H: Host> Thread<H> {
                     random: self.host.random(),
                     env: declared.collect::<Map<_, _>>(),
                     sleep: self.sleep(),
-                    state: self.state_for(origin),
+                    state: self.state_at(Where::Effect(origin)),
                     agent_id,
                 };
                 let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);

@@ -12,6 +12,7 @@ mod limits;
 mod models;
 mod queue;
 mod schema;
+mod sides;
 mod soak;
 mod spill;
 mod stops;
@@ -73,6 +74,7 @@ pub fn story(name: &'static str) -> Scenario {
 pub fn all() -> Vec<Scenario> {
     let mut all = Vec::new();
     all.extend(turns::all());
+    all.extend(sides::all());
     all.extend(tools::all());
     all.extend(queue::all());
     all.extend(stops::all());

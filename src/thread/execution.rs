@@ -1,0 +1,140 @@
+//! `ThreadState.execution` (spec §13): the run as the code inside one of its steps sees it, and what that code may ask
+//! of it.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::host::Host;
+use super::side::{Asked, Side};
+use super::thread_state::{Open, ThreadState, Where};
+use crate::error::{Code, Error, Result};
+use crate::spec::AgentKind;
+
+/// The run that code works in: as it was when it was asked for.
+#[derive(Clone)]
+pub struct Execution {
+    /// The run's id, as the API shows it.
+    pub flow_id: String,
+    /// The side that acts.
+    pub current_side: Side,
+    /// Steps of the run so far, this one included.
+    pub step_count: u32,
+    /// Those of side A since its counter was last reset.
+    pub side_a_step_count: u32,
+    /// Those of side B.
+    pub side_b_step_count: u32,
+    /// Whether the run was asked to end after this step.
+    pub stopped: bool,
+    /// The prompts that led here, the active side's first.
+    pub prompt_path: Vec<String>,
+    door: Rc<dyn ExecutionDoor>,
+}
+
+impl Execution {
+    /// Makes a side act next: once the step's calls are done, whatever the reply was. Forcing the side that acts makes
+    /// its turn go on. Stored before this returns; the last word of a step counts.
+    ///
+    /// # Errors
+    /// `invalid_field` where side B is a person; `conflict` when no step is running any more.
+    pub fn force_turn(&self, side: Side) -> Result<()> {
+        self.door.ask(Asked::Turn(side))
+    }
+
+    /// Ends the run once the step's calls are done, with the reason `stopped_by_code`. Queued messages wait for the next
+    /// send or `continue`.
+    ///
+    /// # Errors
+    /// `conflict` when no step is running any more.
+    pub fn stop(&self) -> Result<()> {
+        self.door.ask(Asked::Stop)
+    }
+}
+
+impl ThreadState {
+    /// The run that this code works in; `None` for what runs apart from any: effects and endpoints.
+    pub fn execution(&self) -> Result<Option<Execution>> {
+        let door = self.execution_door();
+        let seen = door.clone().execution()?;
+        Ok(seen.map(|execution| execution.with(door)))
+    }
+
+    /// A value of the run's scratch space, which is in memory only: it is gone when the run ends or its process does.
+    pub fn get_context(&self, key: &str) -> Option<Value> {
+        self.execution_door().context(key)
+    }
+
+    /// Sets such a value. Nothing is kept where no run works ([`ThreadState::execution`]).
+    pub fn set_context(&self, key: &str, value: Value) {
+        self.execution_door().set_context(key, value);
+    }
+}
+
+/// An [`Execution`] without its door.
+pub(super) struct Seen {
+    pub(super) run: super::run::Run,
+    pub(super) prompt_path: Vec<String>,
+}
+
+impl Seen {
+    fn with(self, door: Rc<dyn ExecutionDoor>) -> Execution {
+        let Seen { run, prompt_path } = self;
+        let [side_a_step_count, side_b_step_count] = run.side_steps;
+        Execution {
+            flow_id: run.public_id(),
+            current_side: run.side,
+            step_count: run.step,
+            side_a_step_count,
+            side_b_step_count,
+            stopped: run.asked == Some(Asked::Stop),
+            prompt_path,
+            door,
+        }
+    }
+}
+
+/// The run behind it.
+pub(super) trait ExecutionDoor {
+    fn execution(&self) -> Result<Option<Seen>>;
+    fn ask(&self, asked: Asked) -> Result<()>;
+    fn context(&self, key: &str) -> Option<Value>;
+    fn set_context(&self, key: &str, value: Value);
+}
+
+impl<H: Host> ExecutionDoor for Open<H> {
+    fn execution(&self) -> Result<Option<Seen>> {
+        if self.at != Where::Step {
+            return Ok(None);
+        }
+        let run = self.thread.read(|state, _| Ok(state.active().cloned()))?;
+        let definitions = self.thread.definitions()?;
+        let prompt_path = definitions.map(|found| vec![found.prompt.name.clone()]).unwrap_or_default();
+        Ok(run.map(|run| Seen { run, prompt_path }))
+    }
+
+    fn ask(&self, asked: Asked) -> Result<()> {
+        self.thread.transition(|state, sql| {
+            if matches!(asked, Asked::Turn(_)) && self.thread.kind(state) == AgentKind::AiHuman {
+                let text = "Side b is a person here: only between two AI sides can a turn be forced.";
+                return Err(Error::field("side", text));
+            }
+            let over = || Error::new(Code::Conflict, "The step that this code worked in is over.");
+            let run = state.run.as_mut().filter(|run| run.block_open()).ok_or_else(over)?;
+            run.asked = Some(asked);
+            run.update(sql)
+        })
+    }
+
+    fn context(&self, key: &str) -> Option<Value> {
+        self.thread.live.context.borrow().get(key).cloned()
+    }
+
+    fn set_context(&self, key: &str, value: Value) {
+        if self.at == Where::Step {
+            self.thread.live.context.borrow_mut().insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// Scratch space of the active run.
+pub(super) type Context = Map<String, Value>;

@@ -1,0 +1,78 @@
+//! The two sides of a conversation (spec §7.2), and what code may ask of a run (spec §13).
+
+use crate::spec::message::Role;
+
+/// A side of the conversation. Stored roles tell the author: side A's messages are `assistant`, side B's (a person's,
+/// or the other model's) are `user`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Always a model.
+    A,
+    /// A person, or the second model of a `dual_ai` agent.
+    B,
+}
+
+impl Side {
+    /// `a` or `b`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Side::A => "a",
+            Side::B => "b",
+        }
+    }
+
+    /// The side of that letter.
+    pub fn parse(text: &str) -> Option<Side> {
+        match text {
+            "a" => Some(Side::A),
+            "b" => Some(Side::B),
+            _ => None,
+        }
+    }
+
+    /// The one that is not this one.
+    pub const fn other(self) -> Side {
+        match self {
+            Side::A => Side::B,
+            Side::B => Side::A,
+        }
+    }
+
+    /// The role that its messages are stored with.
+    pub(crate) const fn role(self) -> Role {
+        match self {
+            Side::A => Role::Assistant,
+            Side::B => Role::User,
+        }
+    }
+
+    /// The side that a queued message makes act: the one that did not write it (spec §15).
+    pub(crate) fn woken_by(role: Role) -> Side {
+        if role == Side::A.role() { Side::B } else { Side::A }
+    }
+}
+
+/// What code has asked of the run; it is done once the step's calls are. The last word counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To end.
+    Stop,
+    /// That this side acts next.
+    Turn(Side),
+}
+
+impl Asked {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Asked::Stop => "stop",
+            Asked::Turn(side) => side.as_str(),
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Asked> {
+        match text {
+            "stop" => Some(Asked::Stop),
+            side => Side::parse(side).map(Asked::Turn),
+        }
+    }
+}
