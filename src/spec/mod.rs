@@ -2,11 +2,13 @@
 //!
 //! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`],
 //!   [`variable`]: one each.
+//! * [`callable`]: what a name in a prompt's `tools` stands for.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`validate`]: whether they make sense together.
 //! * [`message`]: messages, tool calls and tool results. [`finite`]: strict JSON.
 
 pub mod agent;
+pub mod callable;
 pub mod catalog;
 pub mod effect;
 pub mod endpoint;
@@ -22,6 +24,7 @@ pub mod validate;
 pub mod variable;
 
 pub use agent::{Agent, AgentKind, SessionTool, SideConfig};
+pub use callable::Callable;
 pub use catalog::Catalog;
 pub use effect::Effect;
 pub use endpoint::{Endpoint, EndpointRoute, Method};

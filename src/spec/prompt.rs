@@ -159,43 +159,92 @@ pub enum Effort {
 #[serde(from = "StringOr<ToolEntryObject>", into = "StringOr<ToolEntryObject>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolEntry {
-    /// The tool.
+    /// The tool, prompt or agent.
     pub name: String,
-    /// Values that only these calls see, above all others (spec §35.1).
+    /// Values that only these calls see, above all others (spec §35.1); for function tools.
     pub env: BTreeMap<String, String>,
-    /// Handed to the tool with every call.
+    /// Handed to the tool with every call; for function tools.
     pub options: Map<String, Value>,
+    /// Whether the result of a prompt holds its text; it does unless this is `false`.
+    pub include_text_response: Option<bool>,
+    /// Whether it holds the calls that the prompt made, with their results; it does unless this is `false`.
+    pub include_tool_calls: Option<bool>,
+    /// Whether it says what went wrong when one of them failed; it does unless this is `false`.
+    pub include_errors: Option<bool>,
+    /// The argument whose value is the user message that a prompt or an agent begins with.
+    pub init_user_message_property: Option<String>,
+    /// The argument that names the files of that message: a path or a list of paths.
+    pub init_attachments_property: Option<String>,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct ToolEntryObject {
-    /// The tool.
+    /// The tool, prompt or agent.
     name: String,
-    /// Values that only these calls see, above all others.
+    /// Values that only these calls see, above all others; for function tools.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
-    /// Handed to the tool with every call.
+    /// Handed to the tool with every call; for function tools.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     options: Map<String, Value>,
+    /// Whether the result of a prompt holds its text; it does unless this is `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    include_text_response: Option<bool>,
+    /// Whether it holds the calls that the prompt made, with their results; it does unless this is `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    include_tool_calls: Option<bool>,
+    /// Whether it says what went wrong when one of them failed; it does unless this is `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    include_errors: Option<bool>,
+    /// The argument whose value is the user message that a prompt or an agent begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    init_user_message_property: Option<String>,
+    /// The argument that names the files of that message: a path or a list of paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    init_attachments_property: Option<String>,
 }
 
 impl From<StringOr<ToolEntryObject>> for ToolEntry {
     fn from(form: StringOr<ToolEntryObject>) -> ToolEntry {
         match form {
             StringOr::String(name) => ToolEntry { name, ..ToolEntry::default() },
-            StringOr::Object(o) => ToolEntry { name: o.name, env: o.env, options: o.options },
+            StringOr::Object(o) => ToolEntry {
+                name: o.name,
+                env: o.env,
+                options: o.options,
+                include_text_response: o.include_text_response,
+                include_tool_calls: o.include_tool_calls,
+                include_errors: o.include_errors,
+                init_user_message_property: o.init_user_message_property,
+                init_attachments_property: o.init_attachments_property,
+            },
         }
     }
 }
 
 impl From<ToolEntry> for StringOr<ToolEntryObject> {
-    fn from(entry: ToolEntry) -> StringOr<ToolEntryObject> {
-        if entry.env.is_empty() && entry.options.is_empty() {
-            return StringOr::String(entry.name);
-        }
-        StringOr::Object(ToolEntryObject { name: entry.name, env: entry.env, options: entry.options })
+    fn from(e: ToolEntry) -> StringOr<ToolEntryObject> {
+        let name = ToolEntryObject { name: e.name.clone(), ..ToolEntryObject::default() };
+        let object = ToolEntryObject {
+            name: e.name,
+            env: e.env,
+            options: e.options,
+            include_text_response: e.include_text_response,
+            include_tool_calls: e.include_tool_calls,
+            include_errors: e.include_errors,
+            init_user_message_property: e.init_user_message_property,
+            init_attachments_property: e.init_attachments_property,
+        };
+        if object == name { StringOr::String(name.name) } else { StringOr::Object(object) }
+    }
+}
+
+impl ToolEntry {
+    /// The entry of something that no prompt lists: what code calls by its name.
+    pub fn unlisted(name: &str) -> ToolEntry {
+        ToolEntry { name: name.to_owned(), ..ToolEntry::default() }
     }
 }
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::schema;
 use super::variable::{Variable, is_default};
 
 /// A function that models may call (spec §6.1).
@@ -58,20 +57,4 @@ pub struct Http {
     /// Headers of the request; values may hold `{{env NAME}}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-}
-
-impl Tool {
-    /// The schema of its arguments as a provider is shown it, and whether the provider's strict mode may be asked
-    /// for ([`schema::strict`]).
-    pub fn parameters(&self) -> (Value, bool) {
-        match &self.args {
-            Some(args) => schema::strict(args),
-            None => schema::strict(&json!({ "type": "object", "properties": {}, "required": [] })),
-        }
-    }
-
-    /// What is wrong with the arguments of a call; empty when nothing is. A tool without `args` takes any object.
-    pub fn validate(&self, args: &Value) -> Vec<schema::Problem> {
-        schema::problems(self.args.as_ref(), args)
-    }
 }

@@ -121,10 +121,11 @@ impl<H: Host> Thread<H> {
         if let Some(offers) = self.live.offers.borrow().iter().find(|offers| offers.prompt == prompt.name) {
             return offers.tools.clone();
         }
-        let tools = prompt.tools.iter().filter_map(|entry| self.catalog.tools.get(&entry.name));
-        let offer = |tool: &crate::spec::Tool| {
-            let (parameters, strict) = tool.parameters();
-            ToolOffer { name: tool.name.clone(), description: tool.description.clone(), parameters, strict }
+        let tools = prompt.tools.iter().filter_map(|entry| self.catalog.callable(&entry.name));
+        let offer = |callable: crate::spec::Callable<'_>| {
+            let (parameters, strict) = callable.parameters();
+            let (name, description) = (callable.name().to_owned(), callable.description().to_owned());
+            ToolOffer { name, description, parameters, strict }
         };
         let tools = Kept::from(tools.map(offer).collect::<Vec<_>>());
         self.live.offers.borrow_mut().push(Offers { prompt: prompt.name.clone(), tools: tools.clone() });

@@ -7,6 +7,7 @@ use futures_channel::oneshot;
 use futures_util::future::abortable;
 
 use super::accept::verdict_of;
+use super::handoff::Handed;
 use super::host::Host;
 use super::live::{Flow, Verdict};
 use super::log::{Event, Unfinished};
@@ -221,6 +222,7 @@ impl<H: Host> Thread<H> {
         message: Option<String>,
     ) -> Result<Finished> {
         let now = self.host.now_us();
+        let handed = self.hand_off(state, sql)?;
         let mut run = state.active_mut()?.clone();
         let answer = match &state.window {
             Some(window) => window.row(run.block).cloned(),
@@ -243,7 +245,7 @@ impl<H: Host> Thread<H> {
         if reason.outcome() != super::run::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
-        Ok(Finished { run, answer, status })
+        Ok(Finished { run, answer, status, handed })
     }
 
     /// Starts a run for the queue, if it holds anything.
@@ -267,7 +269,8 @@ impl<H: Host> Thread<H> {
 
     /// Tells streams and waiting clients.
     pub(super) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
-        let Finished { run, answer, status } = finished;
+        let Finished { run, answer, status, handed } = finished;
+        self.announce_handed(handed)?;
         if let Some(row) = &status {
             self.broadcast_message(row)?;
         }
@@ -323,6 +326,8 @@ pub(super) struct Finished {
     pub(super) answer: Option<Shared>,
     /// The row that tells a person why it failed.
     pub(super) status: Option<Shared>,
+    /// The agent that its last step handed off to.
+    pub(super) handed: Option<Handed>,
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.

@@ -402,6 +402,11 @@ impl<H: Host> Thread<H> {
         self.announce("tool_completed", json!({ "tool": name, "status": status }));
     }
 
+    /// Another agent has taken over.
+    pub(super) fn announce_handoff(&self, agent: &str, title: Option<&str>) {
+        self.announce("agent_handoff", json!({ "new_agent_id": agent, "new_agent_title": title }));
+    }
+
     /// A run ended.
     pub(super) fn broadcast_stopped(&self, run: &Run) {
         let reason = run.end.as_ref().map(|end| end.reason.as_str());

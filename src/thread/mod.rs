@@ -8,6 +8,7 @@
 //! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
 //!   `tool_call`: receipts. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
 //!   when a turn, a session or a run ends. `side`: the two sides. `session`: what a session came to.
+//!   `handoff`: another agent takes over. `opening`: the message that a called prompt or agent begins with.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `endpoints`: routes of the application's own.
 //! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and clients remember in the thread.
@@ -33,6 +34,7 @@ mod execution;
 mod files;
 mod flow;
 pub mod frame;
+mod handoff;
 pub mod host;
 mod http_tool;
 mod idempotency;
@@ -40,6 +42,7 @@ mod listen;
 mod live;
 mod log;
 mod model_call;
+mod opening;
 mod outbox;
 mod post;
 mod read;

@@ -9,7 +9,7 @@ use crate::thread::host::{Param, Sql};
 const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2.
-const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES];
+const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED];
 
 const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -34,7 +34,7 @@ const CORE: &[&str] = &[
     // Receipts: inserted before a tool starts, which makes them the tool log too. id = seq of the result row.
     "CREATE TABLE calls (
         id INTEGER PRIMARY KEY, reply INTEGER NOT NULL, call_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
-        state TEXT NOT NULL, runs INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER, error TEXT)",
+        state TEXT NOT NULL, runs INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER, error TEXT, data TEXT)",
     // One row per model attempt and one per stop, recovery, failure and termination (spec §29).
     "CREATE TABLE logs (
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, run INTEGER, at_us INTEGER NOT NULL, reply INTEGER,
@@ -94,6 +94,9 @@ const SIDES: &[&str] = &[
     "ALTER TABLE runs ADD COLUMN asked TEXT",
     "ALTER TABLE runs ADD COLUMN result TEXT",
 ];
+
+/// From 7 to 8. What a receipt keeps besides, as JSON: where an inner step stands, how a hand-off begins, what code called.
+const CALLED: &[&str] = &["ALTER TABLE calls ADD COLUMN data TEXT"];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;

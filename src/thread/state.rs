@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 
 use super::effects::Tally;
+use super::handoff;
 use super::host::{Cell, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
@@ -166,6 +167,8 @@ pub(crate) struct State {
     pub(crate) undrained: Option<i64>,
     /// The side that the oldest waking row of them makes act, if nothing runs (spec §35.6).
     pub(crate) wakes: Option<Side>,
+    /// Receipt of the open step's newest hand-off.
+    pub(crate) handoff: Option<i64>,
     /// History, while the object lives.
     pub(crate) window: Option<Window>,
     /// Top-level messages that are not silent, once they were counted.
@@ -220,6 +223,7 @@ impl State {
         }
         if let Some(run) = state.run.as_mut().filter(|run| run.phase == Phase::Model && state.filled > 0) {
             run.phase = Phase::Tools;
+            state.handoff = handoff::pending(sql, run.block)?;
         }
         Ok(Some(state))
     }
@@ -234,6 +238,7 @@ impl State {
             queued: 0,
             undrained: None,
             wakes: None,
+            handoff: None,
             window: None,
             visible: None,
             values: None,

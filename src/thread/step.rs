@@ -193,8 +193,7 @@ impl<H: Host> Thread<H> {
         Ok(row)
     }
 
-    /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn: in memory only, for a process
-    /// that dies here evaluates it again from what is stored.
+    /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.
     fn evaluate(
         &self,
         definitions: &Definitions<'_>,
@@ -234,11 +233,11 @@ impl<H: Host> Thread<H> {
                 }
                 Verdict::End(reason, told) => Some((reason, told)),
             };
-            if ended.is_none() {
-                run.phase = Phase::Start;
-            }
             Ok((ended, turn_over))
         })?;
+        if ended.is_none() {
+            self.close_step()?;
+        }
         self.announce_step_end(turn_over)?;
         Ok(ended)
     }
@@ -259,6 +258,32 @@ fn session_result<S: Sql>(
     match (tool, reply.calls.get(index)) {
         (Some(tool), Some(call)) => Ok(SessionResult::of(tool, call, &text)),
         _ => Err(Error::internal("a session ended by a call that its reply does not have")),
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// Another step may follow. A plain step is closed in memory only: a process that dies here evaluates it again from
+    /// what is stored.
+    fn close_step(&self) -> Result<()> {
+        let plain = self.read_mut(|state, _| {
+            let plain = state.handoff.is_none();
+            if plain {
+                state.active_mut()?.phase = Phase::Start;
+            }
+            Ok(plain)
+        })?;
+        if plain {
+            return Ok(());
+        }
+        let handed = self.transition(|state, sql| {
+            let handed = self.hand_off(state, sql)?;
+            let run = state.active_mut()?;
+            run.phase = Phase::Start;
+            run.recoveries = 0;
+            run.update(sql)?;
+            Ok(handed)
+        })?;
+        self.announce_handed(handed)
     }
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::Thread;
+use super::handoff;
 use super::host::{Cell, Host, NativeCall, Param, Sql};
 use super::model_call::Watch;
 use super::rows::{self, Row, Shared};
@@ -15,7 +16,7 @@ use super::thread_state::Where;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolResult, ToolStatus};
-use crate::spec::{Run, Tool, ToolEntry, schema};
+use crate::spec::{Callable, Run, Tool, ToolEntry, schema};
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
@@ -28,10 +29,10 @@ pub(super) struct Call {
 }
 
 /// How far a call came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Receipt {
-    /// No row: refused before it started.
-    None,
+    /// No row yet: it was refused, or done at once. Its kind, and what its receipt keeps.
+    None(&'static str, Option<String>),
     /// A row says that it started.
     Started,
 }
@@ -45,7 +46,17 @@ pub(super) struct Done {
 
 impl Done {
     fn refused(text: String) -> Done {
-        Done { result: ToolResult::error(text), receipt: Receipt::None, state: "failed" }
+        Done { result: ToolResult::error(text), receipt: Receipt::None("refused", None), state: "failed" }
+    }
+
+    /// The thread is handed off when the step is closed.
+    fn handed(agent: &str, kept: Option<String>) -> Done {
+        let result = ToolResult::success(handoff::told(agent));
+        Done { result, receipt: Receipt::None(handoff::KIND, kept), state: "succeeded" }
+    }
+
+    fn hands_off(&self) -> bool {
+        matches!(self.receipt, Receipt::None(handoff::KIND, _)) && self.state == "succeeded"
     }
 
     /// The call was running when the process was lost, and must not run again.
@@ -87,20 +98,28 @@ impl<H: Host> Thread<H> {
         let known = definitions
             .prompt
             .tool(name)
-            .and_then(|entry| self.catalog.tools.get(name).map(|tool| (entry, tool)));
+            .and_then(|entry| self.catalog.callable(name).map(|callable| (entry, callable)));
         let started = self.started(call)?;
-        let again = |tool: &Tool| tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS);
-        if started > 0 && !known.is_some_and(|(_, tool)| again(tool)) {
+        let again = |callable: Callable<'_>| match callable {
+            Callable::Tool(tool) => tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS),
+            Callable::Prompt(_) | Callable::Agent(..) => true,
+        };
+        if started > 0 && !known.is_some_and(|(_, callable)| again(callable)) {
             return Ok(Done::unknown(name));
         }
-        let Some((entry, tool)) = known else {
+        let Some((entry, callable)) = known else {
             return Ok(Done::refused(unknown_tool(name, definitions)));
         };
-        let args = match arguments(tool, &call.call) {
+        let args = match arguments(callable, &call.call) {
             Ok(args) => args,
             // A call that started had good arguments then; today's definition asks for others.
             Err(_) if started > 0 => return Ok(Done::unknown(name)),
             Err(text) => return Ok(Done::refused(text)),
+        };
+        let tool = match callable {
+            Callable::Tool(tool) => tool,
+            Callable::Prompt(_) => return Ok(Done::refused("prompts: not yet".to_owned())),
+            Callable::Agent(..) => return Ok(Done::handed(name, handoff::kept(entry, &args))),
         };
         self.start_call(tool, reply, call, started)?;
         self.announce_tool_start(name);
@@ -216,25 +235,30 @@ impl<H: Host> Thread<H> {
             ..Row::new(call.seq, Role::Tool, content, now)
         };
         let row = self.transition(|state, sql| {
-            match done.receipt {
+            match &done.receipt {
                 Receipt::Started => sql.run(
                     "UPDATE calls SET state = ?, ended_us = ?, error = ? WHERE id = ?",
                     &[Param::Text(done.state), Param::Int(now), error.as_ref().into(), Param::Int(call.seq)],
                 )?,
-                Receipt::None => sql.run(
-                    "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error)
-                     VALUES (?, ?, ?, ?, 'refused', ?, 0, ?, ?, ?)",
+                Receipt::None(kind, kept) => sql.run(
+                    "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data)
+                     VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
                     &[
                         Param::Int(call.seq),
                         Param::Int(reply.seq),
                         Param::Text(&call.call.id),
                         Param::Text(&call.call.name),
+                        Param::Text(kind),
                         Param::Text(done.state),
                         Param::Int(now),
                         Param::Int(now),
                         error.as_ref().into(),
+                        kept.as_ref().into(),
                     ],
                 )?,
+            }
+            if done.hands_off() {
+                state.handoff = Some(call.seq);
             }
             state.insert(sql, row)
         })?;
@@ -243,20 +267,15 @@ impl<H: Host> Thread<H> {
 }
 
 /// The call's arguments, or what the model is told about them.
-fn arguments(tool: &Tool, call: &ToolCall) -> std::result::Result<Value, String> {
+fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result::Result<Value, String> {
     let name = &call.name;
     // Models that call a tool without arguments often send nothing at all.
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let args: Value = serde_json::from_str(text)
         .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))?;
-    let problems = tool.validate(&args);
-    if problems.is_empty() {
-        return Ok(match &tool.args {
-            Some(schema) => schema::with_defaults(schema, args),
-            None => args,
-        });
-    }
-    Err(format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))
+    callable
+        .check(args)
+        .map_err(|problems| format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))
 }
 
 fn unknown_tool(name: &str, definitions: &Definitions<'_>) -> String {

@@ -71,17 +71,7 @@ fn each_mistake_is_named_with_file_and_field() {
         (
             "/prompts/helper/tools",
             json!(["clok"]),
-            "prompts/helper: error in tools[0]: no tool named \"clok\"; did you mean \"clock\"?",
-        ),
-        (
-            "/prompts/helper/tools",
-            json!(["persona"]),
-            "prompts/helper: error in tools[0]: \"persona\" is a prompt; prompts as tools arrive with a later version",
-        ),
-        (
-            "/prompts/helper/tools",
-            json!(["helper"]),
-            "prompts/helper: error in tools[0]: \"helper\" is a prompt; prompts as tools arrive with a later version",
+            "prompts/helper: error in tools[0]: no tool, prompt or exposed agent named \"clok\"; did you mean \"clock\"?",
         ),
         (
             "/prompts/helper/tools",
@@ -424,6 +414,72 @@ fn a_name_in_tools_stands_for_one_thing() {
     let agent = |exposed: bool| json!({ "sideA": { "prompt": "helper" }, "exposeAsTool": exposed, "toolDescription": "d" });
     assert_eq!(complaints(&[("/agents/clock", agent(false))]), [""; 0]);
     assert!(complaints(&[("/agents/clock", agent(true))])[0].contains("is a tool and an agent"));
+}
+
+#[test]
+fn prompts_and_exposed_agents_may_be_listed_and_their_settings_fit() {
+    let schema = json!({ "type": "object", "properties": { "question": { "type": "string" } } });
+    let prompt = json!({ "toolDescription": "d", "model": "fast", "prompt": "x", "requiredSchema": schema });
+    let agent = |fields: Value| {
+        let mut agent =
+            json!({ "sideA": { "prompt": "asked" }, "exposeAsTool": true, "toolDescription": "d" });
+        agent.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        agent
+    };
+    let with = |entry: Value| {
+        let told = complaints(&[
+            ("/prompts/asked", prompt.clone()),
+            ("/agents/sales", agent(json!({}))),
+            ("/agents/quiet", agent(json!({ "exposeAsTool": false }))),
+            ("/prompts/helper/tools", json!(["clock", entry])),
+        ]);
+        told.into_iter().filter(|line| !line.contains("warning in sideA.prompt")).collect::<Vec<_>>()
+    };
+    for fine in [
+        json!("asked"),
+        json!("sales"),
+        json!({ "name": "asked", "includeToolCalls": false, "initUserMessageProperty": "question" }),
+        json!({ "name": "sales", "initUserMessageProperty": "question" }),
+        json!({ "name": "lookup", "options": { "limit": 1 }, "env": { "A": "b" } }),
+    ] {
+        assert_eq!(with(fine.clone()), [""; 0], "{fine}");
+    }
+    for (entry, told) in [
+        (json!("quiet"), "tools[1]: \"quiet\" is an agent that may not be called: set its `exposeAsTool`"),
+        (
+            json!({ "name": "lookup", "includeErrors": true }),
+            "tools[1].includeErrors: is for prompts; \"lookup\" is a tool",
+        ),
+        (
+            json!({ "name": "lookup", "initUserMessageProperty": "word" }),
+            "tools[1].initUserMessageProperty: is for prompts and agents; \"lookup\" is a tool",
+        ),
+        (
+            json!({ "name": "sales", "includeTextResponse": true }),
+            "tools[1].includeTextResponse: is for prompts; \"sales\" is an agent",
+        ),
+        (
+            json!({ "name": "asked", "options": { "a": 1 } }),
+            "tools[1].options: is for function tools; \"asked\" is a prompt",
+        ),
+        (
+            json!({ "name": "asked", "initAttachmentsProperty": "files" }),
+            "tools[1].initAttachmentsProperty: \"asked\" has no argument \"files\": its prompt's `requiredSchema` does not list it",
+        ),
+        (
+            json!({ "name": "helper", "initUserMessageProperty": "question" }),
+            "tools[1].initUserMessageProperty: \"helper\" has no argument \"question\": its prompt has no `requiredSchema`, so a model sends it none",
+        ),
+    ] {
+        assert_eq!(with(entry), [format!("prompts/helper: error in {told}")]);
+    }
+}
+
+#[test]
+fn an_env_part_of_a_prompt_that_is_called_is_looked_at_alone() {
+    let told = complaints(&[("/prompts/helper/tools", json!(["persona"]))]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("prompts/persona: error in prompt[0].property: \"CITY\" must be declared"));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod agents;
 mod effects;
 mod endpoints;
+mod entries;
 mod models;
 mod names;
 mod prompts;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::names::{cycles, hint, wrong_callable};
+use super::names::{cycles, wrong_callable};
 use super::{Check, Kind, Place};
 use crate::models::ToolChoice;
 use crate::spec::catalog::Catalog;
@@ -56,8 +56,7 @@ impl Check<'_> {
             if !seen.insert(&entry.name) {
                 self.error(at, &field, format!("\"{}\" is listed twice", entry.name));
             }
-            self.callable(at, &field, &entry.name);
-            self.env(at, &format!("{field}.env"), &entry.env);
+            self.entry(at, &field, entry);
         }
         match prompt.tool_choice {
             ToolChoice::Required if prompt.tools.is_empty() => {
@@ -72,45 +71,6 @@ impl Check<'_> {
                 "tools",
                 format!("the model \"{}\" cannot call tools; none are sent", prompt.model),
             );
-        }
-    }
-
-    /// What a name in `tools` stands for must be clear, and something that can be called today.
-    fn callable(&mut self, at: Place<'_>, field: &str, name: &str) {
-        let kinds = [Kind::Tool, Kind::Prompt, Kind::Agent];
-        let mut found: Vec<Kind> = kinds.into_iter().filter(|kind| self.knows(*kind, name)).collect();
-        // An agent that is not exposed cannot be meant where something else can.
-        if found.len() > 1 && !self.catalog.agents.get(name).is_some_and(|agent| agent.expose_as_tool) {
-            found.retain(|kind| *kind != Kind::Agent);
-        }
-        match found.as_slice() {
-            [Kind::Tool] => {}
-            [Kind::Prompt] => {
-                self.error(
-                    at,
-                    field,
-                    format!("\"{name}\" is a prompt; prompts as tools arrive with a later version"),
-                );
-            }
-            [Kind::Agent] => {
-                self.error(
-                    at,
-                    field,
-                    format!("\"{name}\" is an agent; agents as tools arrive with a later version"),
-                );
-            }
-            [] => {
-                let hint = hint(name, &self.names(Kind::Tool));
-                self.error(at, field, format!("no tool named \"{name}\"{hint}"));
-            }
-            several => {
-                let nouns: Vec<&str> = several.iter().map(|kind| kind.noun()).collect();
-                let message = format!(
-                    "\"{name}\" is a {}: rename one, so that it is clear which",
-                    nouns.join(" and a ")
-                );
-                self.error(at, field, message.replace("a agent", "an agent"));
-            }
         }
     }
 
@@ -134,7 +94,9 @@ impl Check<'_> {
             let b = agent.side_b.as_ref().map(|side| side.prompt.clone());
             [Some(agent.side_a.prompt.clone()), b].into_iter().flatten()
         };
-        let used: BTreeSet<String> = catalog.agents.values().flat_map(sides).collect();
+        let mut used: BTreeSet<String> = catalog.agents.values().flat_map(sides).collect();
+        let listed = catalog.prompts.values().flat_map(|prompt| &prompt.tools);
+        used.extend(listed.map(|entry| entry.name.clone()));
         let mut found = BTreeSet::new();
         for (name, prompt) in &catalog.prompts {
             if used.contains(name) || !included.contains(name.as_str()) {

@@ -8,6 +8,7 @@ mod endpoints;
 mod failures;
 mod file_search;
 mod files;
+mod handoff;
 mod limits;
 mod models;
 mod queue;
@@ -86,5 +87,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());
+    all.extend(handoff::all());
     all
 }

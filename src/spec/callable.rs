@@ -1,0 +1,88 @@
+//! What a name in a prompt's `tools` stands for (spec §6.3, §7.5): a function, a prompt or an agent.
+
+use serde_json::{Value, json};
+
+use super::agent::{Agent, AgentKind};
+use super::catalog::Catalog;
+use super::prompt::Prompt;
+use super::schema;
+use super::tool::Tool;
+
+/// Something that a model or code may call by its name.
+#[derive(Clone, Copy, Debug)]
+pub enum Callable<'a> {
+    /// A function.
+    Tool(&'a Tool),
+    /// A prompt, which answers in one step (spec §23).
+    Prompt(&'a Prompt),
+    /// An agent that takes the thread over (spec §22), and the prompt of its side A.
+    Agent(&'a Agent, &'a Prompt),
+}
+
+impl Catalog {
+    /// What a name stands for today. Agents are called only when they are exposed; where an exposed agent and a prompt
+    /// have one name, and no prompt lists it, the agent is meant.
+    pub fn callable(&self, name: &str) -> Option<Callable<'_>> {
+        if let Some(tool) = self.tools.get(name) {
+            return Some(Callable::Tool(tool));
+        }
+        let exposed = |agent: &&Agent| agent.expose_as_tool && agent.kind == AgentKind::AiHuman;
+        if let Some(agent) = self.agents.get(name).filter(exposed) {
+            let prompt = self.prompts.get(&agent.side_a.prompt)?;
+            return Some(Callable::Agent(agent, prompt));
+        }
+        self.prompts.get(name).map(Callable::Prompt)
+    }
+}
+
+impl<'a> Callable<'a> {
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        match self {
+            Callable::Tool(tool) => &tool.name,
+            Callable::Prompt(prompt) => &prompt.name,
+            Callable::Agent(agent, _) => &agent.name,
+        }
+    }
+
+    /// What a model reads about it.
+    pub fn description(&self) -> &'a str {
+        match self {
+            Callable::Tool(tool) => &tool.description,
+            Callable::Prompt(prompt) => &prompt.tool_description,
+            Callable::Agent(agent, _) => agent.tool_description.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// JSON Schema of its arguments, if it has one: a prompt's `requiredSchema`, for an agent that of its side A's.
+    pub fn schema(&self) -> Option<&'a Value> {
+        match self {
+            Callable::Tool(tool) => tool.args.as_ref(),
+            Callable::Prompt(prompt) | Callable::Agent(_, prompt) => prompt.required_schema.as_ref(),
+        }
+    }
+
+    /// That schema as a provider is shown it, and whether the provider's strict mode may be asked for
+    /// ([`schema::strict`]).
+    pub fn parameters(&self) -> (Value, bool) {
+        match self.schema() {
+            Some(schema) => schema::strict(schema),
+            None => schema::strict(&json!({ "type": "object", "properties": {}, "required": [] })),
+        }
+    }
+
+    /// Arguments with their defaults.
+    ///
+    /// # Errors
+    /// What is wrong with them. Where there is no schema, any object is taken.
+    pub fn check(&self, args: Value) -> Result<Value, Vec<schema::Problem>> {
+        let problems = schema::problems(self.schema(), &args);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(match self.schema() {
+            Some(schema) => schema::with_defaults(schema, args),
+            None => args,
+        })
+    }
+}

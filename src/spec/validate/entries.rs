@@ -1,0 +1,125 @@
+//! What a prompt's `tools` list: functions, prompts and agents.
+
+use serde_json::Value;
+
+use super::names::hint;
+use super::{Check, Kind, Place};
+use crate::spec::agent::AgentKind;
+use crate::spec::callable::Callable;
+use crate::spec::prompt::ToolEntry;
+
+impl Check<'_> {
+    /// What a name in `tools` stands for must be clear, callable, and take what its entry says.
+    pub(super) fn entry(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+        self.env(at, &format!("{field}.env"), &entry.env);
+        let name = &entry.name;
+        let kinds = [Kind::Tool, Kind::Prompt, Kind::Agent];
+        let mut found: Vec<Kind> = kinds.into_iter().filter(|kind| self.knows(*kind, name)).collect();
+        // An agent that is not exposed cannot be meant where something else can.
+        if found.len() > 1 && !self.catalog.agents.get(name).is_some_and(|agent| agent.expose_as_tool) {
+            found.retain(|kind| *kind != Kind::Agent);
+        }
+        match found.as_slice() {
+            [] => {
+                let hint = hint(name, &self.callables());
+                self.error(at, field, format!("no tool, prompt or exposed agent named \"{name}\"{hint}"));
+            }
+            [kind] => {
+                if *kind == Kind::Agent {
+                    self.listed_agent(at, field, name);
+                }
+                self.settings(at, field, entry, *kind);
+            }
+            several => {
+                let nouns: Vec<&str> = several.iter().map(|kind| kind.noun()).collect();
+                let message = format!(
+                    "\"{name}\" is a {}: rename one, so that it is clear which",
+                    nouns.join(" and a ")
+                );
+                self.error(at, field, message.replace("a agent", "an agent"));
+            }
+        }
+    }
+
+    /// What prompts may list.
+    fn callables(&self) -> Vec<&str> {
+        let exposed = |name: &&str| self.catalog.agents.get(*name).is_some_and(|agent| agent.expose_as_tool);
+        let mut names = self.names(Kind::Tool);
+        names.extend(self.names(Kind::Prompt));
+        names.extend(self.names(Kind::Agent).into_iter().filter(exposed));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn listed_agent(&mut self, at: Place<'_>, field: &str, name: &str) {
+        let Some(agent) = self.catalog.agents.get(name) else { return };
+        if !agent.expose_as_tool {
+            let message = format!("\"{name}\" is an agent that may not be called: set its `exposeAsTool`");
+            self.error(at, field, message);
+        } else if agent.kind == AgentKind::DualAi {
+            let message = format!("\"{name}\" is an agent of two AI sides: subagents are not supported yet");
+            self.error(at, field, message);
+        }
+    }
+
+    /// Settings of an entry that mean something for other kinds alone, or name arguments that there are not.
+    fn settings(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
+        let name = &entry.name;
+        let result = [
+            ("includeTextResponse", entry.include_text_response.is_some()),
+            ("includeToolCalls", entry.include_tool_calls.is_some()),
+            ("includeErrors", entry.include_errors.is_some()),
+        ];
+        let init = [
+            ("initUserMessageProperty", &entry.init_user_message_property),
+            ("initAttachmentsProperty", &entry.init_attachments_property),
+        ];
+        let function = [("env", !entry.env.is_empty()), ("options", !entry.options.is_empty())];
+        let mut wrong = Vec::new();
+        if kind == Kind::Tool {
+            wrong.extend(
+                init.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| (*key, "prompts and agents")),
+            );
+        } else {
+            wrong.extend(function.iter().filter(|(_, set)| *set).map(|(key, _)| (*key, "function tools")));
+        }
+        if kind != Kind::Prompt {
+            wrong.extend(result.iter().filter(|(_, set)| *set).map(|(key, _)| (*key, "prompts")));
+        }
+        for (key, owners) in wrong {
+            let message =
+                format!("is for {owners}; \"{name}\" is a {}", kind.noun()).replace("a agent", "an agent");
+            self.error(at, format!("{field}.{key}"), message);
+        }
+        if kind == Kind::Tool {
+            return;
+        }
+        let schema = self.catalog.callable(name).and_then(|callable| match callable {
+            Callable::Tool(_) => None,
+            other => Some(other.schema()),
+        });
+        for (key, property) in init {
+            if let (Some(property), Some(schema)) = (property, schema)
+                && let Some(why) = lacks(schema, property)
+            {
+                self.error(
+                    at,
+                    format!("{field}.{key}"),
+                    format!("\"{name}\" has no argument \"{property}\": {why}"),
+                );
+            }
+        }
+    }
+}
+
+/// Why arguments of a schema cannot have a property.
+fn lacks(schema: Option<&Value>, property: &str) -> Option<&'static str> {
+    let Some(schema) = schema else {
+        return Some("its prompt has no `requiredSchema`, so a model sends it none");
+    };
+    let known = schema.get("properties").and_then(Value::as_object);
+    // Models are shown the schema closed, whatever it says itself.
+    let has = known.is_some_and(|known| known.contains_key(property));
+    (!has).then_some("its prompt's `requiredSchema` does not list it")
+}
