@@ -24,6 +24,9 @@ pub const RESUME_ROWS: u32 = 500;
 /// Messages that wait for a run.
 pub const QUEUE_MESSAGES: u32 = 1_000;
 
+/// Arguments of a call that code makes, as JSON.
+pub const QUEUED_ARGS_BYTES: usize = 1_000_000;
+
 /// Steps of one run, whatever `maxSteps` says (spec §21). A larger `maxSteps` is a catalog error.
 pub const RUN_STEPS: u32 = 250;
 /// Identical tool errors in a row that stop a run (spec §19).

@@ -123,7 +123,7 @@ impl Accepted {
         match (self.row.inbound, state.word()) {
             (Inbound::Wakes, "parked") => "parked",
             (Inbound::Wakes, _) => "running",
-            (Inbound::No | Inbound::Quiet, word) => word,
+            (_, word) => word,
         }
     }
 }
@@ -164,15 +164,7 @@ impl<H: Host> Thread<H> {
         let now = self.host.now_us();
         let accepted = self.transition(|state, sql| {
             state.must_live()?;
-            if state.queued >= limits::QUEUE_MESSAGES {
-                return Err(Error {
-                    retry_after_s: Some(5),
-                    ..Error::new(
-                        Code::QueueFull,
-                        format!("{} messages wait already, the most that a thread holds.", state.queued),
-                    )
-                });
-            }
+            room(state)?;
             let attachments = attachments::store(state, sql, &input.attachments, || self.host.random(), now)?;
             let row = Row {
                 attachments,
@@ -240,6 +232,16 @@ impl<H: Host> Thread<H> {
         };
         self.read(|state, _| Ok(Reply::json(200, &outcome(&state.meta.thread_id, verdict))))
     }
+}
+
+/// Whether the queue takes one more.
+pub(super) fn room(state: &State) -> Result<()> {
+    let waiting = state.waiting();
+    if waiting < limits::QUEUE_MESSAGES {
+        return Ok(());
+    }
+    let message = format!("{waiting} messages and tools wait already, the most that a thread holds.");
+    Err(Error { retry_after_s: Some(5), ..Error::new(Code::QueueFull, message) })
 }
 
 /// What can be said now about the run of a message, and the run that took the message in.

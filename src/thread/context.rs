@@ -193,6 +193,11 @@ impl History<'_> {
             }
         }
         let says = |text: &str| ChatMessage::User(vec![Part::Text(text.into())]).into();
+        let asked = out.iter().any(|message| matches!(&**message, ChatMessage::User(_)));
+        if !asked && out.len() > 1 {
+            // Code alone has begun this; some providers take no request without a user's message.
+            out.insert(1, says(CONTINUE));
+        }
         let ends_with_reply = matches!(out.last().map(|last| &**last), Some(ChatMessage::Assistant { .. }));
         if empty_last {
             out.push(says(EMPTY_REPLY));

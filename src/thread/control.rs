@@ -13,7 +13,7 @@ use super::host::{Host, Sibling, Sql};
 use super::live::Verdict;
 use super::log::{Event, Unfinished};
 use super::rows::{Row, Shared};
-use super::run::{Counters, Phase, Reason, Run};
+use super::run::{Phase, Reason};
 use super::side::Side;
 use super::state::State;
 use super::tool_call::abandon_started;
@@ -100,7 +100,7 @@ impl<H: Host> Thread<H> {
         if run.phase == Phase::Model && run.resume_us.is_none() {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
         }
-        if run.phase == Phase::Tools {
+        if run.phase == Phase::Tools || !state.queued_tools.is_empty() {
             for (seq, call_id, name) in abandon_started(sql, run.block, now)? {
                 let text = format!(
                     "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
@@ -156,14 +156,7 @@ impl<H: Host> Thread<H> {
             if let Some(run) = state.active() {
                 return Ok((run.clone(), false));
             }
-            let last = state.run.as_ref();
-            let (side, turn_from, counters) = match state.undrained.filter(|_| state.queued > 0) {
-                Some(first) => (state.wakes, first, Counters::Reset),
-                // The side whose turn it was.
-                None => (last.map(|run| run.side), last.map_or(1, |run| run.turn_from), Counters::Keep),
-            };
-            let side = wanted.or(side).unwrap_or(Side::A);
-            let run = Run::start(last, side, turn_from, counters, now);
+            let run = state.next_run(wanted, now);
             run.insert(sql)?;
             state.run = Some(run.clone());
             self.arm(Some(now))?;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Thread;
 use super::attachments;
@@ -95,10 +95,11 @@ impl<H: Host> Thread<H> {
     pub(super) fn remove_message(&self, id: &str) -> Result<()> {
         let seq = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
-            let below = if row.calls.is_empty() { row.seq + 1 } else { row.seq + limits::BLOCK };
+            let calls: Value = row.calls.iter().map(|call| call.id.as_str()).collect();
             sql.run(
-                "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool')",
-                &[Param::Int(row.seq), Param::Int(below)],
+                "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool'
+                 AND tool_call_id IN (SELECT value FROM json_each(?3)))",
+                &[Param::Int(row.seq), Param::Int(row.seq + limits::BLOCK), Param::Text(&calls.to_string())],
             )?;
             attachments::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
@@ -117,7 +118,10 @@ fn editable<S: Sql>(state: &State, sql: &S, id: &str) -> Result<Row> {
     let seq = message_seq(&state.meta.thread_id, id)?;
     let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
     let open = state.active().filter(|run| run.block_open());
-    if open.is_some_and(|run| seq >= run.block && seq < run.beyond_block()) {
+    let queued = || state.queued_tools.iter().any(|tool| tool.seq == seq || tool.seq + 1 == seq);
+    if open.is_some_and(|run| seq >= run.block && seq < run.beyond_block())
+        || (state.active().is_some() && queued())
+    {
         return Err(Error::new(Code::Conflict, "This message belongs to the step that is running.")
             .hint("Try again when the step is done, or stop the run."));
     }

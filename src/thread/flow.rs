@@ -12,8 +12,7 @@ use super::host::Host;
 use super::live::{Flow, Verdict};
 use super::log::{Event, Unfinished};
 use super::rows::{self, Shared};
-use super::run::{Counters, End, Phase, Reason, Run};
-use super::side::Side;
+use super::run::{End, Phase, Reason, Run};
 use super::state::State;
 use super::step::Next;
 use super::{LostFrames, Thread};
@@ -223,12 +222,19 @@ impl<H: Host> Thread<H> {
     ) -> Result<Finished> {
         let now = self.host.now_us();
         let handed = self.hand_off(state, sql)?;
+        state.settle_tools(sql)?;
         let mut run = state.active_mut()?.clone();
         let answer = match &state.window {
             Some(window) => window.row(run.block).cloned(),
             None => rows::find(sql, run.block)?.map(Shared::new),
         };
         self.live.context.borrow_mut().clear();
+        if reason == Reason::DefinitionMissing && !run.block_open() {
+            // Nothing can take in what waits: it has failed with this run and starts no other.
+            run.block = state.next_seq();
+            (state.queued, state.undrained) = (0, None);
+            state.queued_tools.clear();
+        }
         run.phase = Phase::Ended;
         run.resume_us = None;
         run.end = Some(End { reason, message: message.clone(), at_us: now });
@@ -250,16 +256,15 @@ impl<H: Host> Thread<H> {
 
     /// Starts a run for the queue, if it holds anything.
     fn start_queued(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<()> {
-        if state.queued == 0 || state.meta.stopped || state.meta.terminated_us.is_some() {
+        if state.waiting() == 0 || state.meta.stopped || state.meta.terminated_us.is_some() {
             return Ok(());
         }
         self.start_for_queue(state, sql, now).map(|_| ())
     }
 
-    /// Starts a run for what is queued; its first message decides which side acts. The run's id.
+    /// Starts a run for what is queued. The run's id.
     pub(super) fn start_for_queue(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<i64> {
-        let (side, turn_from) = (state.wakes.unwrap_or(Side::A), state.undrained.unwrap_or(state.max_seq));
-        let run = Run::start(state.run.as_ref(), side, turn_from, Counters::Reset, now);
+        let run = state.next_run(None, now);
         let id = run.id;
         run.insert(sql)?;
         state.run = Some(run);

@@ -1,6 +1,6 @@
 //! Hand-off (spec §22): an exposed agent that is called takes the thread over. The call has its result at once; the
 //! change happens when its step is closed, in the same transition, and so exactly once: until then it is derived from
-//! the receipts of the open step, of which the last one wins.
+//! the receipts of the open step that have no end yet, of which the last one wins.
 
 use std::ops::ControlFlow;
 
@@ -42,7 +42,7 @@ pub(super) struct Handed {
 pub(super) fn pending<S: Sql>(sql: &S, block: i64) -> Result<Option<i64>> {
     rows::integer(
         sql,
-        "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND state = 'succeeded'",
+        "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
         &[Param::Int(block)],
     )
 }
@@ -59,6 +59,11 @@ impl<H: Host> Thread<H> {
         })?;
         let Some((name, kept)) = found else { return Ok(None) };
         let now = self.host.now_us();
+        let block = state.run.as_ref().map_or(0, |run| run.block);
+        sql.run(
+            "UPDATE calls SET ended_us = ? WHERE id > ? AND id <= ? AND kind = 'handoff'",
+            &[Param::Int(now), Param::Int(block), Param::Int(id)],
+        )?;
         let Some(Callable::Agent(agent, _)) = self.catalog.callable(&name) else {
             let text =
                 format!("The agent “{name}” is not among the definitions any more and could not take over.");

@@ -6,7 +6,7 @@
 //! crash; `run` is its program counter.
 //!
 //! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
-//!   `tool_call`: receipts. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
+//!   `tool_call`: receipts. `tool_queue`: tools that code has queued. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
 //!   when a turn, a session or a run ends. `side`: the two sides. `session`: what a session came to.
 //!   `handoff`: another agent takes over. `opening`: the message that a called prompt or agent begins with.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
@@ -57,6 +57,7 @@ mod step;
 mod stop;
 mod thread_state;
 mod tool_call;
+mod tool_queue;
 mod values;
 mod window;
 

@@ -204,7 +204,7 @@ impl<H: Host> Thread<H> {
                 "state": state.word(),
                 "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
                 "run": state.run.as_ref().map(super::run::Run::to_json),
-                "queue": { "waiting": state.queued },
+                "queue": { "waiting": state.waiting(), "tools": state.waiting() - state.queued },
                 "effects": {
                     "next": effects::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
                 },

@@ -19,6 +19,8 @@ pub(crate) enum Inbound {
     Quiet = 1,
     /// From outside, and it starts a run once nothing runs. Those not yet drained are the queue.
     Wakes = 2,
+    /// A tool that code has queued, until its step is closed; it starts a run as well.
+    Tool = 3,
 }
 
 /// A stored message (spec §14.1).
@@ -118,6 +120,7 @@ impl Row {
             depth: depth.int().and_then(|d| u32::try_from(d).ok()).unwrap_or_default(),
             silent: silent.int() == Some(1),
             inbound: match inbound.int() {
+                Some(3) => Inbound::Tool,
                 Some(2) => Inbound::Wakes,
                 Some(1) => Inbound::Quiet,
                 _ => Inbound::No,

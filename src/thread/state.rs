@@ -13,6 +13,7 @@ use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
 use super::schema;
 use super::side::Side;
+use super::tool_queue::{self, Queued};
 use super::window::Window;
 use crate::error::{Code, Error, Result};
 
@@ -161,12 +162,14 @@ pub(crate) struct State {
     pub(crate) max_seq: i64,
     /// Rows of the open step's block that are stored: 0 none, 1 the reply, more its results.
     pub(crate) filled: i64,
-    /// Waking rows that no drain took in yet.
+    /// Waking messages that no drain took in yet.
     pub(crate) queued: u32,
     /// The oldest row from outside that no drain took in yet.
     pub(crate) undrained: Option<i64>,
     /// The side that the oldest waking row of them makes act, if nothing runs (spec §35.6).
     pub(crate) wakes: Option<Side>,
+    /// Tools that code has queued and whose step is not closed, in order; those that were called come first.
+    pub(crate) queued_tools: Vec<Queued>,
     /// Receipt of the open step's newest hand-off.
     pub(crate) handoff: Option<i64>,
     /// History, while the object lives.
@@ -195,23 +198,28 @@ impl State {
         }
         let run = Run::last(sql)?;
         let block = run.as_ref().map_or(0, |run| run.block);
-        let max_seq = rows::integer(sql, "SELECT max(seq) FROM messages", &[])?.unwrap_or(0);
+        let max_seq = tool_queue::last_seq(sql)?;
         let mut state = State { run, max_seq, ..State::created(meta) };
+        let mut tools = 0;
         if max_seq > block {
             sql.each(
                 "SELECT min(seq), sum(inbound = 2),
-                    min(CASE WHEN inbound = 2 THEN seq * 2 + (role = 'assistant') END) & 1
+                    min(CASE WHEN inbound = 2 THEN seq * 2 + (role = 'assistant') END) & 1, sum(inbound = 3)
                  FROM messages WHERE seq > ? AND inbound > 0",
                 &[Param::Int(block)],
                 &mut |cells| {
-                    if let [first, waking, by_a] = cells {
+                    if let [first, waking, by_a, queued] = cells {
                         state.undrained = first.int();
                         state.queued = waking.int().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
                         state.wakes = by_a.int().map(|by_a| if by_a == 1 { Side::B } else { Side::A });
+                        tools = queued.int().unwrap_or(0);
                     }
                     Ok(ControlFlow::Break(()))
                 },
             )?;
+            if tools > 0 {
+                state.load_queued_tools(sql, block)?;
+            }
         }
         if let Some(run) = state.run.as_ref().filter(|run| run.block_open()) {
             state.filled = rows::integer(
@@ -223,7 +231,9 @@ impl State {
         }
         if let Some(run) = state.run.as_mut().filter(|run| run.phase == Phase::Model && state.filled > 0) {
             run.phase = Phase::Tools;
-            state.handoff = handoff::pending(sql, run.block)?;
+        }
+        if tools > 0 || state.active().is_some_and(|run| run.phase == Phase::Tools) {
+            state.handoff = handoff::pending(sql, block)?;
         }
         Ok(Some(state))
     }
@@ -238,6 +248,7 @@ impl State {
             queued: 0,
             undrained: None,
             wakes: None,
+            queued_tools: Vec::new(),
             handoff: None,
             window: None,
             visible: None,
@@ -258,7 +269,7 @@ impl State {
     pub(crate) fn settled(&self) -> i64 {
         match &self.run {
             Some(run) if run.block_open() => run.block - 1 + self.filled,
-            _ => self.max_seq,
+            _ => self.next_tool().unwrap_or(self.max_seq),
         }
     }
 
@@ -287,6 +298,14 @@ impl State {
                 self.wakes = self.wakes.or(Some(Side::woken_by(row.role)));
                 self.queued += 1;
             }
+            Inbound::Tool => {
+                self.undrained = self.undrained.or(Some(row.seq));
+                self.queued_tools.push(Queued { seq: row.seq, done: false });
+                self.max_seq = self.max_seq.max(row.seq + 1);
+            }
+        }
+        if let Some(tool) = self.queued_tools.iter_mut().find(|tool| tool.seq + 1 == row.seq) {
+            tool.done = true;
         }
         if self.run.as_ref().is_some_and(|run| run.block_open() && row.seq < run.beyond_block()) {
             self.filled = self.filled.max(row.seq + 1 - self.run.as_ref().map_or(0, |run| run.block));
@@ -312,6 +331,9 @@ impl State {
 
     /// Whether this row waits for a drain. A run that is about to open a step takes everything in at once.
     pub(crate) fn is_queued(&self, row: &Row) -> bool {
+        if row.inbound == Inbound::Tool {
+            return self.queued_tools.iter().any(|tool| tool.seq == row.seq && !tool.done);
+        }
         let opening = self.active().is_some_and(|run| run.phase == Phase::Start);
         row.inbound == Inbound::Wakes && !opening && row.seq > self.run.as_ref().map_or(0, |run| run.block)
     }

@@ -46,7 +46,7 @@ impl<H: Host> Thread<H> {
     /// One step, from wherever the stored phase says that it stands.
     pub(super) async fn step(self: &Rc<Self>) -> Result<Next> {
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
-        let reply = match self.stored_reply()? {
+        let reply = match self.stored_reply()?.or(self.queued_reply()?) {
             Some(reply) => reply,
             None => {
                 // 1. Drain the queue.
@@ -68,12 +68,13 @@ impl<H: Host> Thread<H> {
                 self.store_reply(&definitions, step, answer)?
             }
         };
-        while let Some(call) = self.next_call(&reply)? {
-            // 5. Run the calls one by one, in the order received.
-            let result = self.run_call(&definitions, &reply, &call).await?;
+        while let Some((of, call)) = self.next_call(&reply)? {
+            // 5. Run the calls one by one, in the order received, then those that code has queued.
+            let result = self.run_call(&definitions, &of, &call).await?;
             // 6. Store each result before the next call.
-            self.store_result(&reply, &call, result)?;
+            self.store_result(&of, &call, result)?;
         }
+        let reply = self.with_queued(reply)?;
         // 7. Evaluate the stop conditions.
         match self.evaluate(&definitions, &reply)? {
             None => Ok(Next::Step),
@@ -226,7 +227,7 @@ impl<H: Host> Thread<H> {
                 }
                 Verdict::Session(reason, index) => {
                     run.turns += 1;
-                    let result = session_result(definitions, reply, reason, index, sql)?;
+                    let result = session_result(definitions, reply, &history, reason, index, sql)?;
                     let told = (reason == Reason::SessionFail).then(|| result.text.clone());
                     run.result = Some(result);
                     Some((reason, told))
@@ -247,16 +248,26 @@ impl<H: Host> Thread<H> {
 fn session_result<S: Sql>(
     definitions: &Definitions<'_>,
     reply: &Row,
+    history: &[Shared],
     reason: Reason,
     index: usize,
     sql: &S,
 ) -> Result<SessionResult> {
     let side = definitions.side;
     let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };
-    let row = super::rows::find(sql, reply.seq + 1 + index as i64)?;
-    let text = row.and_then(|row| row.content).unwrap_or_default();
-    match (tool, reply.calls.get(index)) {
-        (Some(tool), Some(call)) => Ok(SessionResult::of(tool, call, &text)),
+    let call = reply.calls.get(index);
+    // The result of a tool that code has queued is beyond the reply's block.
+    let told = |row: &&Shared| {
+        row.seq > reply.seq
+            && row.tool_call_id.is_some()
+            && row.tool_call_id == call.map(|call| call.id.clone())
+    };
+    match (tool, call, history.iter().find(told)) {
+        (Some(tool), Some(call), Some(row)) => {
+            let row = super::rows::find(sql, row.seq)?;
+            let text = row.and_then(|row| row.content).unwrap_or_default();
+            Ok(SessionResult::of(tool, call, &text))
+        }
         _ => Err(Error::internal("a session ended by a call that its reply does not have")),
     }
 }
@@ -266,7 +277,7 @@ impl<H: Host> Thread<H> {
     /// what is stored.
     fn close_step(&self) -> Result<()> {
         let plain = self.read_mut(|state, _| {
-            let plain = state.handoff.is_none();
+            let plain = state.handoff.is_none() && state.queued_tools.is_empty();
             if plain {
                 state.active_mut()?.phase = Phase::Start;
             }
@@ -277,6 +288,7 @@ impl<H: Host> Thread<H> {
         }
         let handed = self.transition(|state, sql| {
             let handed = self.hand_off(state, sql)?;
+            state.settle_tools(sql)?;
             let run = state.active_mut()?;
             run.phase = Phase::Start;
             run.recoveries = 0;

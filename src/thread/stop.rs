@@ -77,10 +77,9 @@ fn session_stop(facts: &Facts<'_>) -> Option<Verdict> {
 /// Place of the first successful call of a tool.
 fn succeeded(facts: &Facts<'_>, tool: &SessionTool) -> Option<usize> {
     let result = |call: &ToolCall| {
-        let beyond = facts.reply.seq + limits::BLOCK;
         facts.history.iter().find(|row| {
             row.role == Role::Tool
-                && (facts.reply.seq..beyond).contains(&row.seq)
+                && row.seq > facts.reply.seq
                 && row.tool_call_id.as_deref() == Some(&call.id)
         })
     };

@@ -152,6 +152,16 @@ impl ThreadState {
         self.0.message(id)
     }
 
+    /// Queues a call (spec §6.4): of a tool, a prompt, or an exposed agent, which takes the thread over. While a step
+    /// runs it is made after the calls of the step's reply; on an idle thread it starts a run. What is called need not
+    /// be listed in any prompt. The id of the message that holds the call.
+    ///
+    /// # Errors
+    /// `invalid_field` for an unknown name or arguments that do not fit; `queue_full`.
+    pub fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
+        self.0.queue_tool(name, args)
+    }
+
     /// Gives a message another text.
     ///
     /// # Errors
@@ -227,6 +237,7 @@ trait Door: FileDoor + ExecutionDoor + ResourceDoor {
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
     fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String>;
+    fn queue_tool(&self, name: &str, args: Value) -> Result<String>;
     fn values(&self, query: &Query) -> Result<Value>;
     fn messages(&self, query: &Query) -> Result<Value>;
     fn message(&self, id: &str) -> Result<Option<Value>>;
@@ -289,6 +300,14 @@ impl<H: Host> Door for Open<H> {
         }
         let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
         self.thread.add_message(Input::of(message, wakes, kind)?, key)
+    }
+
+    fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
+        let mut by = Map::new();
+        if let Where::Effect(effect) = &self.at {
+            by.insert("scheduledEffect".into(), effect.clone());
+        }
+        self.thread.queue_tool(name, args, by)
     }
 
     fn messages(&self, query: &Query) -> Result<Value> {

@@ -10,9 +10,11 @@ use super::Thread;
 use super::handoff;
 use super::host::{Cell, Host, NativeCall, Param, Sql};
 use super::model_call::Watch;
-use super::rows::{self, Row, Shared};
+use super::rows::{self, Inbound, Row, Shared};
 use super::step::Definitions;
+use super::stop::Cap;
 use super::thread_state::Where;
+use super::tool_queue;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolResult, ToolStatus};
@@ -26,6 +28,16 @@ pub(super) struct Call {
     /// Seq of its result, and id of its receipt.
     seq: i64,
     call: ToolCall,
+}
+
+impl Call {
+    fn of(reply: &Row, index: usize) -> Option<Call> {
+        reply.calls.get(index).map(|call| Call {
+            index,
+            seq: reply.seq + 1 + index as i64,
+            call: call.clone(),
+        })
+    }
 }
 
 /// How far a call came.
@@ -77,14 +89,21 @@ impl Done {
 }
 
 impl<H: Host> Thread<H> {
-    /// The first call of the reply whose result is not stored.
-    pub(super) fn next_call(&self, reply: &Shared) -> Result<Option<Call>> {
-        let index = self.read(|state, _| Ok(usize::try_from(state.filled - 1).unwrap_or(0)))?;
-        Ok(reply.calls.get(index).map(|call| Call {
-            index,
-            seq: reply.seq + 1 + index as i64,
-            call: call.clone(),
-        }))
+    /// The first call of the reply whose result is not stored, or else of a queued tool; with the message that holds it.
+    pub(super) fn next_call(&self, reply: &Shared) -> Result<Option<(Shared, Call)>> {
+        self.read(|state, sql| {
+            let index = match reply.inbound {
+                Inbound::Tool => reply.calls.len(),
+                _ => usize::try_from(state.filled - 1).unwrap_or(0),
+            };
+            if index < reply.calls.len() {
+                return Ok(Call::of(reply, index).map(|call| (reply.clone(), call)));
+            }
+            let Some(seq) = state.next_tool() else { return Ok(None) };
+            let tool =
+                tool_queue::row(state, sql, seq)?.ok_or_else(|| Error::internal("a queued tool is gone"))?;
+            Ok(Call::of(&tool, 0).map(|call| (tool, call)))
+        })
     }
 
     /// Runs a call, or says why not. Only what comes back from here is left to store.
@@ -95,10 +114,10 @@ impl<H: Host> Thread<H> {
         call: &Call,
     ) -> Result<Done> {
         let name = &call.call.name;
-        let known = definitions
-            .prompt
-            .tool(name)
-            .and_then(|entry| self.catalog.callable(name).map(|callable| (entry, callable)));
+        // What code calls need not be listed.
+        let unlisted = (reply.inbound == Inbound::Tool).then(|| ToolEntry::unlisted(name));
+        let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
+        let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
         let started = self.started(call)?;
         let again = |callable: Callable<'_>| match callable {
             Callable::Tool(tool) => tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS),
@@ -110,6 +129,9 @@ impl<H: Host> Thread<H> {
         let Some((entry, callable)) = known else {
             return Ok(Done::refused(unknown_tool(name, definitions)));
         };
+        if started == 0 && unlisted.is_some() && self.at_hard_cap()? {
+            return Ok(Done::refused(format!("Not run: {}", Cap::Total.message())));
+        }
         let args = match arguments(callable, &call.call) {
             Ok(args) => args,
             // A call that started had good arguments then; today's definition asks for others.
@@ -251,7 +273,8 @@ impl<H: Host> Thread<H> {
                         Param::Text(kind),
                         Param::Text(done.state),
                         Param::Int(now),
-                        Param::Int(now),
+                        // A hand-off ends when it takes place.
+                        (!done.hands_off()).then_some(now).into(),
                         error.as_ref().into(),
                         kept.as_ref().into(),
                     ],
@@ -260,9 +283,23 @@ impl<H: Host> Thread<H> {
             if done.hands_off() {
                 state.handoff = Some(call.seq);
             }
+            if reply.inbound == Inbound::Tool {
+                let run = state.active_mut()?;
+                run.steps += 1;
+                run.update(sql)?;
+            }
             state.insert(sql, row)
         })?;
+        if reply.inbound == Inbound::Tool {
+            // It does not wait any more.
+            self.broadcast_message(reply)?;
+        }
         self.broadcast_message(&row)
+    }
+
+    /// Whether the run has taken as many steps as any may; a queued tool counts as one.
+    fn at_hard_cap(&self) -> Result<bool> {
+        self.read(|state, _| Ok(state.active().is_some_and(|run| run.steps >= limits::RUN_STEPS)))
     }
 }
 
@@ -309,12 +346,12 @@ pub(super) fn first_bytes(text: &str, max: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Closes the receipt of a call that was running when its run was stopped: its outcome is not known.
+/// Closes the receipts of calls that were running when their run was stopped: their outcome is not known.
 pub(super) fn abandon_started<S: Sql>(sql: &S, reply: i64, now: i64) -> Result<Vec<(i64, String, String)>> {
     let mut open = Vec::new();
     sql.each(
-        "SELECT id, call_id, name FROM calls WHERE id > ? AND id < ? AND state = 'started'",
-        &[Param::Int(reply), Param::Int(reply + limits::BLOCK)],
+        "SELECT id, call_id, name FROM calls WHERE id > ? AND state = 'started'",
+        &[Param::Int(reply)],
         &mut |cells| {
             let [id, call_id, name] = cells else {
                 return Err(Error::internal("a receipt has the wrong number of columns"));

@@ -190,7 +190,8 @@ fn delivery(history: &History, accepted: &[crate::sim::Accepted], terms: &Terms,
 fn pairing(history: &History, broken: &mut Vec<String>) {
     let mut open: Vec<String> = Vec::new();
     for message in &history.messages {
-        if message["depth"] != 0 {
+        // A tool that code has queued and that waits has no result yet.
+        if message["depth"] != 0 || message["status"] == "pending" {
             continue;
         }
         match message["role"].as_str() {

@@ -12,6 +12,7 @@ mod handoff;
 mod limits;
 mod models;
 mod queue;
+mod queue_tool;
 mod schema;
 mod sides;
 mod soak;
@@ -88,5 +89,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(endpoints::all());
     all.extend(attachments::all());
     all.extend(handoff::all());
+    all.extend(queue_tool::all());
     all
 }
