@@ -17,6 +17,11 @@ pub fn name_of(owner: Option<&str>) -> String {
     owner.map_or_else(|| OWNERLESS.to_owned(), |id| format!("o:{id}"))
 }
 
+/// What the values in a directory are bound to.
+pub fn env_object(directory: &str) -> String {
+    format!("directory {directory}")
+}
+
 /// A call to a directory. Threads repeat theirs until one is answered (at least once, in any order): everything a
 /// thread sends carries its `version`, and an older one never overwrites a newer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +66,24 @@ pub enum DirectoryCall {
     List {
         /// The request's query.
         query: Query,
+    },
+    /// The values of the owner, or of the instance ([`ROOT`]), encrypted: `{version, values}`, the latter left out when
+    /// `known` is the version.
+    Env {
+        /// The version that the caller knows.
+        known: Option<i64>,
+    },
+    /// `GET /envs/…`: what may be shown of them.
+    GetEnv {
+        /// The name of this directory.
+        directory: String,
+    },
+    /// `PATCH /envs/…`: changes them.
+    PatchEnv {
+        /// The name of this directory.
+        directory: String,
+        /// The request's body.
+        body: String,
     },
     /// To [`ROOT`] only: how many threads an owner has now.
     Owner {

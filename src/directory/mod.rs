@@ -6,9 +6,11 @@
 //!
 //! * [`call`]: what a directory is asked.
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
+//! * `env`: values of the owner, or of the instance.
 
 pub mod call;
 mod claims;
+mod env;
 mod list;
 mod owners;
 mod schema;
@@ -66,6 +68,9 @@ impl<H: Host> Directory<H> {
                 self.owner(owner.as_deref(), threads, version)
             }
             DirectoryCall::Owners { query } => self.owners(&query),
+            DirectoryCall::Env { known } => self.env(known),
+            DirectoryCall::GetEnv { directory } => self.get_env(&directory),
+            DirectoryCall::PatchEnv { directory, body } => self.patch_env(&directory, &body),
         }
     }
 

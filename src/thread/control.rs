@@ -22,7 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::spec::message::{Role, ToolStatus};
 
 /// The tables of a thread, dropped when it is deleted.
-const DROP_ALL: [&str; 14] = [
+const DROP_ALL: [&str; 15] = [
     "DROP TABLE messages",
     "DROP TABLE runs",
     "DROP TABLE calls",
@@ -35,6 +35,7 @@ const DROP_ALL: [&str; 14] = [
     "DROP TABLE files",
     "DROP TABLE chunks",
     "DROP TABLE objects",
+    "DROP TABLE env",
     "DROP TABLE IF EXISTS file_texts",
     "DROP TABLE meta",
 ];

@@ -8,6 +8,7 @@ use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
 
 use super::context::Offers;
+use super::env::Values;
 use super::files::Mover;
 use super::rows::Shared;
 use super::run::Run;
@@ -33,6 +34,8 @@ pub(super) struct Live {
     pub(super) delivering: Cell<bool>,
     /// Block of the last step whose history was halved.
     pub(super) halved: Cell<Option<i64>>,
+    /// Values of variables.
+    pub(super) env: Values,
     pub(super) offers: RefCell<Option<Offers>>,
     /// Ids of contents that are being written; the others of their kind are left over from an earlier life.
     pub(super) writing: RefCell<BTreeSet<i64>>,

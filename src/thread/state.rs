@@ -12,6 +12,7 @@ use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
 use super::schema;
 use super::window::Window;
+use crate::env::Set;
 use crate::error::{Code, Error, Result};
 
 /// The row of `meta`.
@@ -37,6 +38,8 @@ pub(crate) struct Meta {
     pub(crate) window_bytes: Option<usize>,
     /// Grows with every change that the directory must learn.
     pub(crate) version: i64,
+    /// How many values of variables the thread has.
+    pub(crate) env: i64,
 }
 
 impl Meta {
@@ -45,7 +48,7 @@ impl Meta {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
-                stopped, edits, seq_floor, window_cut, window_bytes, version FROM meta",
+                stopped, edits, seq_floor, window_cut, window_bytes, version, env FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -77,6 +80,7 @@ impl Meta {
             cut,
             window_bytes,
             version,
+            env,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -99,6 +103,7 @@ impl Meta {
             window_cut: number(cut),
             window_bytes: window_bytes.int().and_then(|bytes| usize::try_from(bytes).ok()),
             version: number(version),
+            env: number(env),
         };
         Ok((meta, number(schema)))
     }
@@ -107,8 +112,8 @@ impl Meta {
     pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
         let (tags, properties) = self.json_columns();
         sql.run(
-            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema::VERSION),
                 Param::Text(&self.thread_id),
@@ -118,6 +123,7 @@ impl Meta {
                 Param::Text(&tags),
                 Param::Text(&properties),
                 Param::Int(self.created_us),
+                Param::Int(self.env),
             ],
         )
     }
@@ -169,6 +175,8 @@ pub(crate) struct State {
     pub(crate) visible: Option<i64>,
     /// Values, once they were counted.
     pub(crate) values: Option<u32>,
+    /// Values of variables, once they were read.
+    pub(crate) env: Option<Set>,
     /// What is known of effects.
     pub(crate) effects: Known<Tally>,
     /// Files and directories, once they were counted.
@@ -230,6 +238,7 @@ impl State {
             window: None,
             visible: None,
             values: None,
+            env: None,
             effects: Known::default(),
             files: None,
             file_texts: false,

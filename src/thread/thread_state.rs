@@ -10,6 +10,7 @@ use super::Thread;
 use super::accept::Input;
 use super::attachments::NewAttachment;
 use super::effects::{self, NewEffect};
+use super::env::EnvDoor;
 use super::files::FileDoor;
 use super::host::Host;
 use crate::api::Query;
@@ -194,8 +195,8 @@ impl ThreadState {
 }
 
 impl ThreadState {
-    /// Its files; `files/state.rs` has their methods.
-    pub(super) fn door(&self) -> &dyn FileDoor {
+    /// Its files and values of variables; `files/state.rs` and `env/state.rs` have their methods.
+    pub(super) fn door(&self) -> &dyn Door {
         &*self.0
     }
 }
@@ -210,7 +211,7 @@ pub(super) enum Wakes {
 }
 
 /// The thread behind it, whatever its host.
-trait Door: FileDoor {
+pub(super) trait Door: FileDoor + EnvDoor {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
@@ -264,6 +265,7 @@ impl<H: Host> Door for Open<H> {
         if let Some(effect) = &self.effect {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
         }
+        let message = self.thread.redact_message(message);
         self.thread.add_message(Input::of(message, wakes)?, key)
     }
 
@@ -276,7 +278,7 @@ impl<H: Host> Door for Open<H> {
     }
 
     fn update_message(&self, id: &str, content: &str) -> Result<()> {
-        self.thread.update_message(id, content.to_owned())
+        self.thread.update_message(id, self.thread.redact(content.to_owned()))
     }
 
     fn delete_message(&self, id: &str) -> Result<bool> {

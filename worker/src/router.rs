@@ -2,7 +2,9 @@
 //! object that it concerns, in one remote call.
 
 use bobbin::access::{Action, Caller};
-use bobbin::api::{BodyRule, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id};
+use bobbin::api::{
+    BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id,
+};
 use bobbin::directory::DirectoryCall;
 use bobbin::directory::call::{ROOT, name_of};
 use bobbin::{Code, Error, Result};
@@ -112,6 +114,17 @@ impl Incoming<'_> {
                 let call = DirectoryCall::Owners { query: self.target.query.clone() };
                 self.answer(&call_directory(&self.env, ROOT, &call).await?)
             }
+            Route::GetEnv(of) => {
+                let directory = self.directory_of(&caller, of)?;
+                let call = DirectoryCall::GetEnv { directory: directory.clone() };
+                self.answer(&call_directory(&self.env, &directory, &call).await?)
+            }
+            Route::PatchEnv(of) => {
+                let directory = self.directory_of(&caller, of)?;
+                let body = self.body(rule).await?;
+                let call = DirectoryCall::PatchEnv { directory: directory.clone(), body };
+                self.answer(&call_directory(&self.env, &directory, &call).await?)
+            }
             Route::Thread(id, route) => {
                 if !thread_id::is_valid(&id) {
                     return Err(Error::new(Code::ThreadNotFound, format!("There is no thread {id}.")));
@@ -119,6 +132,22 @@ impl Incoming<'_> {
                 self.thread(caller, id, route, rule).await
             }
         }
+    }
+
+    /// The directory whose values the caller may see and set.
+    fn directory_of(&self, caller: &Caller, of: EnvOf) -> Result<String> {
+        let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
+        let owner = match of {
+            EnvOf::Instance => None,
+            EnvOf::Account => {
+                let owner = asked.or(caller.owner());
+                Some(owner.ok_or_else(|| {
+                    Error::missing("user_id").hint("Say whose values: /api/envs/account?user_id=…")
+                })?)
+            }
+        };
+        caller.may(&Action::Values { user_id: owner }, None)?;
+        Ok(owner.map_or_else(|| ROOT.to_owned(), |owner| name_of(Some(owner))))
     }
 
     fn health(&self) -> Result<Response> {
