@@ -70,6 +70,8 @@ pub enum DirectoryCall {
     /// The values of the owner, or of the instance ([`ROOT`]), encrypted: `{version, values}`, the latter left out when
     /// `known` is the version.
     Env {
+        /// The name of this directory.
+        directory: String,
         /// The version that the caller knows.
         known: Option<i64>,
     },

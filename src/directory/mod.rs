@@ -68,7 +68,7 @@ impl<H: Host> Directory<H> {
                 self.owner(owner.as_deref(), threads, version)
             }
             DirectoryCall::Owners { query } => self.owners(&query),
-            DirectoryCall::Env { known } => self.env(known),
+            DirectoryCall::Env { known, .. } => self.env(known),
             DirectoryCall::GetEnv { directory } => self.get_env(&directory),
             DirectoryCall::PatchEnv { directory, body } => self.patch_env(&directory, &body),
         }

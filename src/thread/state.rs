@@ -187,11 +187,16 @@ pub(crate) struct State {
 
 impl State {
     /// Reads it; `None` when the thread was never created.
-    pub(crate) fn load<S: Sql>(
-        sql: &S,
-        transaction: impl FnOnce(i64) -> Result<()>,
-    ) -> Result<Option<State>> {
-        let Some((meta, version)) = Meta::load(sql)? else { return Ok(None) };
+    pub(crate) fn load<S: Sql>(sql: &S, transaction: impl Fn(i64) -> Result<()>) -> Result<Option<State>> {
+        let found = match Meta::load(sql) {
+            // An older version has written the row: the tables are brought up to date before it is read.
+            Err(error) if error.message.contains("no such column") => {
+                transaction(rows::integer(sql, "SELECT schema FROM meta", &[])?.unwrap_or(1))?;
+                Meta::load(sql)?
+            }
+            found => found?,
+        };
+        let Some((meta, version)) = found else { return Ok(None) };
         if version != schema::VERSION {
             transaction(version)?;
         }

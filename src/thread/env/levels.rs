@@ -116,7 +116,7 @@ impl<H: Host> Thread<H> {
 
     async fn ask_level(&self, directory: String, level: &RefCell<Option<Copy>>) -> Result<()> {
         let known = level.borrow().as_ref().map(|copy| copy.version);
-        let call = DirectoryCall::Env { known };
+        let call = DirectoryCall::Env { directory: directory.clone(), known };
         let call = serde_json::to_string(&call).map_err(Error::internal)?;
         let text = self.host.sibling(Sibling::Directory(directory.clone()), call).await?;
         let reply = call::answer(&text)?;

@@ -48,33 +48,16 @@ impl<H: Host> Thread<H> {
 
     fn gather(&self) {
         let secrets = &self.live.env.secrets;
-        let mut known = secrets.known.borrow_mut();
-        let before = known.len();
-        let mut learn = |name: &str, value: &str| {
-            known.entry(value.to_owned()).or_insert_with(|| name.to_owned());
-        };
         let declared = self.declared();
-        for name in declared.secrets() {
-            if let Some(value) = self.host.var(name) {
-                learn(name, &value);
-            }
-        }
-        declared.secret_values().for_each(|(name, value)| learn(name, value));
-        let mut see = |name: &str, held: &Held| {
-            if (held.kind == VariableKind::Secret || declared.is_secret(name))
-                && let Ok(value) = held.read()
-            {
-                learn(name, value);
-            }
-        };
-        self.live.env.levels.each(&mut see);
+        let mut held: Vec<(String, Held)> = Vec::new();
+        self.live.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
         // In the middle of a transition, or before the thread was read, its own are not at hand; the next look has them.
         let whole = match self.state.try_borrow_mut() {
             Ok(mut state) => match state.as_mut() {
                 None => false,
                 Some(state) => match self.own_set(state, self.host.sql()) {
                     Ok(set) => {
-                        set.iter().for_each(|(name, held)| see(name, held));
+                        held.extend(set.iter().map(|(name, value)| (name.to_owned(), value.clone())));
                         true
                     }
                     Err(_) => false,
@@ -82,7 +65,30 @@ impl<H: Host> Thread<H> {
             },
             Err(_) => false,
         };
-        if known.len() != before {
+        let mut known = secrets.known.borrow_mut();
+        let before = known.clone();
+        let hidden = |name: &str, held: &Held| held.kind == VariableKind::Secret || declared.is_secret(name);
+        // What was a secret and is shown now is none any more, unless another name has the same value.
+        for (name, held) in held.iter().filter(|(name, held)| !hidden(name, held)) {
+            if let Ok(value) = held.read() {
+                known.retain(|secret, by| secret != value || by != name);
+            }
+        }
+        let mut learn = |name: &str, value: &str| {
+            known.entry(value.to_owned()).or_insert_with(|| name.to_owned());
+        };
+        for name in declared.secrets() {
+            if let Some(value) = self.host.var(name) {
+                learn(name, &value);
+            }
+        }
+        declared.secret_values().for_each(|(name, value)| learn(name, value));
+        for (name, held) in held.iter().filter(|(name, held)| hidden(name, held)) {
+            if let Ok(value) = held.read() {
+                learn(name, value);
+            }
+        }
+        if *known != before {
             let named = known.iter().map(|(value, name)| (name.as_str(), value.as_str()));
             *secrets.redactor.borrow_mut() = Rc::new(Redactor::new(named));
         }
