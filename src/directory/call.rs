@@ -67,25 +67,12 @@ pub enum DirectoryCall {
         /// The request's query.
         query: Query,
     },
-    /// The values of the owner, or of the instance ([`ROOT`]), encrypted: `{version, values}`, the latter left out when
-    /// `known` is the version.
+    /// About the values of variables of the owner or, to [`ROOT`], of the instance.
     Env {
         /// The name of this directory.
         directory: String,
-        /// The version that the caller knows.
-        known: Option<i64>,
-    },
-    /// `GET /envs/…`: what may be shown of them.
-    GetEnv {
-        /// The name of this directory.
-        directory: String,
-    },
-    /// `PATCH /envs/…`: changes them.
-    PatchEnv {
-        /// The name of this directory.
-        directory: String,
-        /// The request's body.
-        body: String,
+        /// What is asked.
+        ask: EnvAsk,
     },
     /// To [`ROOT`] only: how many threads an owner has now.
     Owner {
@@ -101,6 +88,18 @@ pub enum DirectoryCall {
         /// The request's query.
         query: Query,
     },
+}
+
+/// What is asked about values of variables.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvAsk {
+    /// All of them, encrypted: `{version, values}`, the latter left out when this is the version.
+    Rows(Option<i64>),
+    /// `GET /envs/…`: what may be shown of them.
+    Shown,
+    /// `PATCH /envs/…`: to change them; the request's body.
+    Change(String),
 }
 
 impl DirectoryCall {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::call::{ROOT, env_object};
+use super::call::{EnvAsk, ROOT, env_object};
 use super::{Directory, int};
 use crate::api::Reply;
 use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
@@ -12,8 +12,18 @@ use crate::error::{Code, Error, Result};
 use crate::thread::host::{Host, Sql};
 
 impl<H: Host> Directory<H> {
+    /// Answers what is asked about values.
+    #[inline(never)]
+    pub(super) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
+        match ask {
+            EnvAsk::Rows(known) => self.env_rows(known),
+            EnvAsk::Shown => Ok(shown(&self.set(directory, self.host.sql())?)),
+            EnvAsk::Change(body) => self.patch_env(directory, &body),
+        }
+    }
+
     /// The values as they are stored, unless the caller has this version.
-    pub(super) fn env(&self, known: Option<i64>) -> Result<Reply> {
+    fn env_rows(&self, known: Option<i64>) -> Result<Reply> {
         let sql = self.host.sql();
         let version = int(sql, "SELECT env_version FROM state", &[])?.unwrap_or(0);
         let body = match known == Some(version) {
@@ -23,14 +33,8 @@ impl<H: Host> Directory<H> {
         Ok(Reply::json(200, &body))
     }
 
-    /// What may be shown: values of type `text`, and all types.
-    pub(super) fn get_env(&self, directory: &str) -> Result<Reply> {
-        let set = self.set(directory, self.host.sql())?;
-        Ok(shown(&set))
-    }
-
     /// Changes values: `env_patch`, `env_type_patch`, `env_delete`.
-    pub(super) fn patch_env(self: &Rc<Self>, directory: &str, body: &str) -> Result<Reply> {
+    fn patch_env(self: &Rc<Self>, directory: &str, body: &str) -> Result<Reply> {
         let mut fields: Map<String, Value> = serde_json::from_str(body)
             .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
         let mut given = |field: &'static str| (field, fields.remove(field).filter(|value| !value.is_null()));

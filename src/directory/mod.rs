@@ -20,7 +20,7 @@ use std::cell::Cell as Flag;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-pub use call::{DirectoryCall, ThreadRow};
+pub use call::{DirectoryCall, EnvAsk, ThreadRow};
 
 use crate::api::Reply;
 use crate::error::{Code, Error, Result};
@@ -68,9 +68,7 @@ impl<H: Host> Directory<H> {
                 self.owner(owner.as_deref(), threads, version)
             }
             DirectoryCall::Owners { query } => self.owners(&query),
-            DirectoryCall::Env { known, .. } => self.env(known),
-            DirectoryCall::GetEnv { directory } => self.get_env(&directory),
-            DirectoryCall::PatchEnv { directory, body } => self.patch_env(&directory, &body),
+            DirectoryCall::Env { directory, ask } => self.env(&directory, ask),
         }
     }
 

@@ -1,8 +1,6 @@
 //! What a request changes about the values of a thread, an account or the instance: checked as a whole before anything is
 //! written.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value};
 
 use crate::error::{Code, Error, Result};
@@ -28,11 +26,11 @@ pub type Given<'a> = (&'a str, Option<Value>);
 #[derive(Clone, Default, PartialEq)]
 pub struct Change {
     /// New values.
-    pub(super) values: BTreeMap<String, String>,
+    pub(super) values: Vec<(String, String)>,
     /// Types, of new values or of old ones.
-    pub(super) kinds: BTreeMap<String, VariableKind>,
+    pub(super) kinds: Vec<(String, VariableKind)>,
     /// Names whose values go.
-    pub(super) deleted: BTreeSet<String>,
+    pub(super) deleted: Vec<String>,
     /// What the field of the types is called.
     pub(super) types_field: String,
 }
@@ -40,7 +38,7 @@ pub struct Change {
 /// Shows names alone.
 impl std::fmt::Debug for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&String> = self.values.keys().collect();
+        let names: Vec<&str> = self.set().collect();
         f.debug_struct("Change")
             .field("values", &names)
             .field("deleted", &self.deleted)
@@ -64,22 +62,22 @@ impl Change {
         for (name, value) in object(&values)? {
             let field = format!("{}.{name}", values.0);
             check_name(&field, &name, level, catalog)?;
-            change.values.insert(name, text(&field, value)?);
+            change.values.push((name, text(&field, value)?));
         }
         for (name, kind) in object(&types)? {
             let field = format!("{}.{name}", types.0);
             check_name(&field, &name, level, catalog)?;
-            change.kinds.insert(name.clone(), self::kind(&field, &kind)?);
+            change.kinds.push((name, self::kind(&field, &kind)?));
         }
         change.deleted = names(&delete)?;
         for name in &change.deleted {
-            if change.values.contains_key(name) || change.kinds.contains_key(name) {
+            if change.set().any(|set| set == name) || change.kind(name).is_some() {
                 return Err(Error::field(delete.0, format!("`{name}` is both set and deleted.")));
             }
         }
         let of_model =
-            |name: &&String| catalog.is_model_key(name) && change.kind(name) == Some(VariableKind::Text);
-        if let Some(name) = change.kinds.keys().find(of_model) {
+            |given: &&(String, VariableKind)| given.1 == VariableKind::Text && catalog.is_model_key(&given.0);
+        if let Some((name, _)) = change.kinds.iter().find(of_model) {
             let field = format!("{}.{name}", types.0);
             return Err(Error::field(
                 &field,
@@ -96,7 +94,7 @@ impl Change {
     pub fn one(name: &str, value: &str, kind: Option<VariableKind>, catalog: &Catalog) -> Result<Change> {
         check_name("name", name, Level::Thread, catalog)?;
         let mut change = Change { types_field: "type".to_owned(), ..Change::default() };
-        change.values.insert(name.to_owned(), text("value", Value::from(value))?);
+        change.values.push((name.to_owned(), text("value", Value::from(value))?));
         change.kinds.extend(kind.map(|kind| (name.to_owned(), kind)));
         Ok(change)
     }
@@ -108,12 +106,12 @@ impl Change {
 
     /// The type that a name is given.
     pub(super) fn kind(&self, name: &str) -> Option<VariableKind> {
-        self.kinds.get(name).copied()
+        self.kinds.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind)
     }
 
     /// Names whose values are set.
     pub(crate) fn set(&self) -> impl Iterator<Item = &str> {
-        self.values.keys().map(String::as_str)
+        self.values.iter().map(|(name, _)| name.as_str())
     }
 }
 
@@ -127,10 +125,10 @@ fn object((field, value): &Given<'_>) -> Result<Map<String, Value>> {
     }
 }
 
-fn names((field, value): &Given<'_>) -> Result<BTreeSet<String>> {
+fn names((field, value): &Given<'_>) -> Result<Vec<String>> {
     let wrong = || Error::field(field, format!("`{field}` must be a list of names."));
     match value {
-        None => Ok(BTreeSet::new()),
+        None => Ok(Vec::new()),
         Some(Value::Array(names)) => {
             names.iter().map(|name| name.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
         }

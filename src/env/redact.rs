@@ -44,11 +44,12 @@ impl Redactor {
             }
             for text in forms(value) {
                 if needles.iter().all(|needle| needle.text != text) {
-                    needles.push(Needle { text, name: name.to_owned() });
+                    let place = needles.iter().take_while(|needle| needle.text.len() >= text.len()).count();
+                    needles.insert(place, Needle { text, name: name.to_owned() });
                 }
             }
         }
-        needles.sort_by_key(|needle| std::cmp::Reverse(needle.text.len()));
+
         Redactor { needles }
     }
 

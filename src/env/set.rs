@@ -1,6 +1,5 @@
 //! The values of one object: a thread, an account, or the instance. In memory they are in the open, in the table never.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use base64::Engine;
@@ -58,20 +57,21 @@ impl Held {
 #[derive(Clone)]
 pub struct Set {
     object: String,
-    held: BTreeMap<String, Held>,
+    /// By name.
+    held: Vec<(String, Held)>,
 }
 
 /// Shows names and types alone.
 impl std::fmt::Debug for Set {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.held.iter().map(|(name, held)| (name, held.kind))).finish()
+        f.debug_map().entries(self.iter().map(|(name, held)| (name, held.kind))).finish()
     }
 }
 
 impl Set {
     /// No values, of the object with this name.
     pub fn empty(object: &str) -> Set {
-        Set { object: object.to_owned(), held: BTreeMap::new() }
+        Set { object: object.to_owned(), held: Vec::new() }
     }
 
     /// The values in these rows. What no key opens is held as unreadable.
@@ -85,7 +85,7 @@ impl Set {
                 message: format!("The value of {} cannot be read: {}.", row.name, error.message),
                 ..error
             });
-            set.held.insert(row.name, Held { kind: row.kind, key: row.key, value });
+            set.put(&row.name, Held { kind: row.kind, key: row.key, value });
         }
         set
     }
@@ -116,7 +116,22 @@ impl Set {
 
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<&Held> {
-        self.held.get(name)
+        self.held.iter().find(|(held, _)| held == name).map(|(_, held)| held)
+    }
+
+    fn get_mut(&mut self, name: &str) -> Option<&mut Held> {
+        self.held.iter_mut().find(|(held, _)| held == name).map(|(_, held)| held)
+    }
+
+    /// Puts a value in its place.
+    fn put(&mut self, name: &str, value: Held) {
+        match self.get_mut(name) {
+            Some(held) => *held = value,
+            None => {
+                let place = self.held.iter().take_while(|(held, _)| held.as_str() < name).count();
+                self.held.insert(place, (name.to_owned(), value));
+            }
+        }
     }
 
     /// All of them.
@@ -151,15 +166,15 @@ impl Set {
     /// `invalid_field` for the type of a name without a value, `too_large` beyond the caps.
     pub(crate) fn changed(&self, change: &Change) -> Result<Set> {
         let mut set = self.clone();
-        set.held.retain(|name, _| !change.deleted.contains(name));
+        set.held.retain(|(name, _)| !change.deleted.contains(name));
         for (name, value) in &change.values {
-            let before = set.held.get(name).map(|held| held.kind);
+            let before = set.get(name).map(|held| held.kind);
             let kind = change.kind(name).or(before).unwrap_or(VariableKind::Secret);
-            set.held.insert(name.clone(), Held { kind, key: String::new(), value: Ok(value.clone()) });
+            set.put(name, Held { kind, key: String::new(), value: Ok(value.clone()) });
         }
         for (name, kind) in &change.kinds {
             let field = || format!("{}.{name}", change.types_field);
-            let held = set.held.get_mut(name).ok_or_else(|| {
+            let held = set.get_mut(name).ok_or_else(|| {
                 Error::field(
                     &field(),
                     format!("`{}` gives a type to {name}, which has no value here.", field()),
@@ -172,7 +187,7 @@ impl Set {
                 held.key.clear();
             }
         }
-        let bytes: usize = set.held.values().map(|held| held.value.as_ref().map_or(0, String::len)).sum();
+        let bytes: usize = set.iter().map(|(_, held)| held.value.as_ref().map_or(0, String::len)).sum();
         if set.len() > limits::ENV_VALUES {
             return Err(over(
                 "env",
@@ -200,13 +215,13 @@ impl Set {
         random: &dyn Fn() -> [u8; 16],
     ) -> Result<()> {
         let mut set = self.changed(change)?;
-        for name in change.deleted.iter().filter(|name| self.held.contains_key(*name)) {
+        for name in change.deleted.iter().filter(|name| self.get(name).is_some()) {
             sql.run("DELETE FROM env WHERE name = ?", &[Param::Text(name)])?;
         }
         let first = keys.as_ref().ok().and_then(Keys::first);
         let stale =
             |held: &Held| held.key.is_empty() || (held.value.is_ok() && Some(held.key.as_str()) != first);
-        let (object, mut fresh) = (set.clone(), Vec::new());
+        let object = Set::empty(&self.object);
         for (name, held) in set.held.iter_mut().filter(|(_, held)| stale(held)) {
             let keys = match keys {
                 Ok(keys) => keys,
@@ -215,20 +230,17 @@ impl Set {
                 Err(error) => return Err(error.clone()),
             };
             let sealed = keys.seal(random(), &object.context(name, held.kind), held.read()?)?;
-            held.key.clone_from(&sealed.key);
-            fresh.push((name.clone(), held.kind, sealed));
-        }
-        for (name, kind, sealed) in &fresh {
             sql.run(
                 "INSERT INTO env (name, type, key, sealed) VALUES (?, ?, ?, ?)
                  ON CONFLICT (name) DO UPDATE SET type = excluded.type, key = excluded.key, sealed = excluded.sealed",
                 &[
                     Param::Text(name),
-                    Param::Text(kind.as_str()),
+                    Param::Text(held.kind.as_str()),
                     Param::Text(&sealed.key),
                     Param::Blob(&sealed.bytes),
                 ],
             )?;
+            held.key = sealed.key;
         }
         *self = set;
         Ok(())

@@ -1,7 +1,7 @@
 //! What an agent leads to: its sides' prompts, what they include, their tools, the prompts among these, and the agents
 //! that it may hand a thread to. And what the definitions say about a name, whoever declares it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::agent::{Agent, AgentKind};
 use super::catalog::Catalog;
@@ -79,7 +79,7 @@ impl Http {
 
 /// Everything that an agent leads to, itself first; no cycle keeps it from its end.
 pub fn reach<'c>(catalog: &'c Catalog, agent: &'c Agent) -> Vec<Found<'c>> {
-    let mut walk = Walk { catalog, found: Vec::new(), seen: BTreeSet::new() };
+    let mut walk = Walk { catalog, found: Vec::new(), seen: Vec::new() };
     walk.agent(agent, false);
     walk.found
 }
@@ -88,7 +88,7 @@ struct Walk<'c> {
     catalog: &'c Catalog,
     found: Vec<Found<'c>>,
     /// Agent, prompt, and the names that entries of `tools` give values to.
-    seen: BTreeSet<(&'c str, &'c str, Vec<&'c str>)>,
+    seen: Vec<(&'c str, &'c str, Vec<&'c str>)>,
 }
 
 /// The way to a prompt.
@@ -101,8 +101,17 @@ struct Way<'c> {
 }
 
 impl<'c> Walk<'c> {
+    /// Whether the walk was here before; now it was.
+    fn was_at(&mut self, place: (&'c str, &'c str, Vec<&'c str>)) -> bool {
+        let seen = self.seen.contains(&place);
+        if !seen {
+            self.seen.push(place);
+        }
+        seen
+    }
+
     fn agent(&mut self, agent: &'c Agent, handed: bool) {
-        if !self.seen.insert((&agent.name, "", Vec::new())) {
+        if self.was_at((&agent.name, "", Vec::new())) {
             return;
         }
         let sides = [Some(&agent.side_a), agent.side_b.as_ref()];
@@ -119,10 +128,13 @@ impl<'c> Walk<'c> {
     }
 
     fn prompt(&mut self, prompt: &'c Prompt, way: &Way<'c>) {
-        let mut given: Vec<&str> = way.above.iter().flat_map(|env| env.keys()).map(String::as_str).collect();
-        given.sort_unstable();
-        given.dedup();
-        if !self.seen.insert((&way.agent.name, &prompt.name, given)) {
+        let mut given: Vec<&str> = Vec::new();
+        for name in way.above.iter().flat_map(|env| env.keys()) {
+            if !given.contains(&name.as_str()) {
+                given.push(name);
+            }
+        }
+        if self.was_at((&way.agent.name, &prompt.name, given)) {
             return;
         }
         let mut way = way.clone();
@@ -180,47 +192,75 @@ impl<'c> Walk<'c> {
 /// What the definitions say about names, all of them together.
 #[derive(Clone, Debug, Default)]
 pub struct Declared {
-    text: BTreeSet<String>,
-    secret: BTreeSet<String>,
-    /// Values of secrets that stand in definitions: value, name.
+    text: Vec<String>,
+    secret: Vec<String>,
+    /// Values of secrets that stand in definitions: name, value.
     values: Vec<(String, String)>,
     /// Names that stand in headers, or hold keys of models.
-    sent: BTreeSet<String>,
+    sent: Vec<String>,
 }
 
 impl Declared {
     /// Reads the whole catalog.
     pub fn of(catalog: &Catalog) -> Declared {
         let mut declared = Declared::default();
-        for variable in variables(catalog) {
-            let names = match variable.kind {
-                VariableKind::Text => &mut declared.text,
-                VariableKind::Secret => &mut declared.secret,
-            };
-            names.insert(variable.name.clone());
+        for tool in catalog.tools.values() {
+            declared.takes(&tool.variables, Some(&tool.run));
         }
-        let keys = catalog.models.values().filter_map(|model| model.key_env());
-        let runs = catalog.tools.values().map(|tool| &tool.run);
-        let runs = runs.chain(catalog.effects.values().map(|effect| &effect.run));
-        let runs = runs.chain(catalog.endpoints.values().map(|endpoint| &endpoint.run));
-        let headers = runs.filter_map(Run::http).flat_map(|http| http.headers.values());
-        declared.sent =
-            keys.chain(headers.flat_map(|value| template::names(value))).map(str::to_owned).collect();
-        let prompts = catalog.prompts.values();
-        let entries = prompts.clone().flat_map(|prompt| &prompt.tools).map(|entry| &entry.env);
-        let envs = entries.chain(prompts.map(|prompt| &prompt.env));
-        for (name, value) in envs.chain(catalog.agents.values().map(|agent| &agent.env)).flatten() {
-            if declared.secret.contains(name) {
-                declared.values.push((name.clone(), value.clone()));
+        for effect in catalog.effects.values() {
+            declared.takes(&effect.variables, Some(&effect.run));
+        }
+        for endpoint in catalog.endpoints.values() {
+            declared.takes(&endpoint.variables, Some(&endpoint.run));
+        }
+        for prompt in catalog.prompts.values() {
+            declared.takes(&prompt.variables, None);
+        }
+        for agent in catalog.agents.values() {
+            declared.takes(&agent.variables, None);
+        }
+        for key in catalog.models.values().filter_map(|model| model.key_env()) {
+            note(&mut declared.sent, key);
+        }
+        for agent in catalog.agents.values() {
+            declared.gives(&agent.env);
+        }
+        for prompt in catalog.prompts.values() {
+            declared.gives(&prompt.env);
+            for entry in &prompt.tools {
+                declared.gives(&entry.env);
             }
         }
         declared
     }
 
+    fn takes(&mut self, variables: &[Variable], run: Option<&Run>) {
+        for variable in variables {
+            let names = match variable.kind {
+                VariableKind::Text => &mut self.text,
+                VariableKind::Secret => &mut self.secret,
+            };
+            note(names, &variable.name);
+        }
+        if let Some(Run::Http(http)) = run {
+            for name in http.headers.values().flat_map(|value| template::names(value)) {
+                note(&mut self.sent, name);
+            }
+        }
+    }
+
+    fn gives(&mut self, env: &Env) {
+        for (name, value) in env {
+            if self.is_secret(name) {
+                self.values.push((name.clone(), value.clone()));
+            }
+        }
+    }
+
     /// The type of a value that has none of its own: `text` only where that is declared, and nobody declares the name as
     /// a secret.
     pub fn kind(&self, name: &str) -> VariableKind {
-        match self.text.contains(name) && !self.secret.contains(name) {
+        match self.text.iter().any(|text| text == name) && !self.is_secret(name) {
             true => VariableKind::Text,
             false => VariableKind::Secret,
         }
@@ -228,13 +268,13 @@ impl Declared {
 
     /// Whether somebody declares the name as a secret.
     pub fn is_secret(&self, name: &str) -> bool {
-        self.secret.contains(name)
+        self.secret.iter().any(|secret| secret == name)
     }
 
     /// Names whose values are secrets wherever they come from: declared ones, keys of models, and what is sent in
     /// headers unless it is declared `text`.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        let sent = self.sent.iter().filter(|name| !self.secret.contains(*name) && !self.text.contains(*name));
+        let sent = self.sent.iter().filter(|name| !self.text.contains(name));
         self.secret.iter().chain(sent).map(String::as_str)
     }
 
@@ -244,12 +284,8 @@ impl Declared {
     }
 }
 
-/// Every declaration there is.
-pub fn variables(catalog: &Catalog) -> impl Iterator<Item = &Variable> {
-    let of_tools = catalog.tools.values().flat_map(|tool| &tool.variables);
-    let of_prompts = catalog.prompts.values().flat_map(|prompt| &prompt.variables);
-    let of_agents = catalog.agents.values().flat_map(|agent| &agent.variables);
-    let of_effects = catalog.effects.values().flat_map(|effect| &effect.variables);
-    let of_endpoints = catalog.endpoints.values().flat_map(|endpoint| &endpoint.variables);
-    of_tools.chain(of_prompts).chain(of_agents).chain(of_effects).chain(of_endpoints)
+fn note(names: &mut Vec<String>, name: &str) {
+    if !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use bobbin::directory::{Directory, DirectoryCall};
+use bobbin::directory::{Directory, DirectoryCall, EnvAsk};
 use serde_json::{Value, json};
 
 use super::call;
@@ -12,15 +12,15 @@ const KEY_A: &str = "a=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const KEY_B: &str = "b=//////////////////////////////////////////8=";
 
 fn patch(directory: &Rc<Directory<TinyHost>>, name: &str, body: Value) -> (u16, Value) {
-    call(directory, &DirectoryCall::PatchEnv { directory: name.into(), body: body.to_string() })
+    call(directory, &DirectoryCall::Env { directory: name.into(), ask: EnvAsk::Change(body.to_string()) })
 }
 
 fn get(directory: &Rc<Directory<TinyHost>>, name: &str) -> Value {
-    call(directory, &DirectoryCall::GetEnv { directory: name.into() }).1
+    call(directory, &DirectoryCall::Env { directory: name.into(), ask: EnvAsk::Shown }).1
 }
 
 fn rows(directory: &Rc<Directory<TinyHost>>, known: Option<i64>) -> Value {
-    call(directory, &DirectoryCall::Env { directory: "o:ada".into(), known }).1
+    call(directory, &DirectoryCall::Env { directory: "o:ada".into(), ask: EnvAsk::Rows(known) }).1
 }
 
 #[test]
@@ -41,7 +41,10 @@ fn values_are_set_shown_as_far_as_they_may_be_and_told_by_version() {
     assert_eq!(get(&directory, "o:bob")["env"], json!({}));
     let (status, body) = patch(&directory, "o:ada", json!({ "env_delete": ["CITY", "TOKEN"] }));
     assert_eq!((status, body), (200, json!({ "env": {}, "env_types": {} })));
-    assert_eq!((world.count("SELECT count(*) FROM env"), rows(&directory, Some(1))["version"].clone()), (0, json!(2)));
+    assert_eq!(
+        (world.count("SELECT count(*) FROM env"), rows(&directory, Some(1))["version"].clone()),
+        (0, json!(2))
+    );
 }
 
 #[test]
@@ -52,7 +55,12 @@ fn what_is_refused_changes_nothing() {
     let directory = world.open();
     for (name, body, status, says) in [
         ("root", json!({ "env_patch": { "A": "1", "REGION": "south" } }), 400, "variable of the Worker"),
-        ("root", json!({ "env_patch": { "OPENAI_API_KEY": "1" }, "env_type_patch": { "OPENAI_API_KEY": "text" } }), 400, "must be `secret`"),
+        (
+            "root",
+            json!({ "env_patch": { "OPENAI_API_KEY": "1" }, "env_type_patch": { "OPENAI_API_KEY": "text" } }),
+            400,
+            "must be `secret`",
+        ),
         ("o:ada", json!({ "env_patch": { "A": "1", "OPENAI_API_KEY": "1" } }), 400, "API key of a model"),
         ("o:ada", json!({ "env_patch": { "A": "1", "BOBBIN_DEV": "1" } }), 400, "belong to the runtime"),
         ("o:ada", json!({ "env_type_patch": { "A": "text" } }), 400, "has no value here"),
@@ -63,7 +71,10 @@ fn what_is_refused_changes_nothing() {
         assert_eq!(given, status, "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains(says), "{answer}");
     }
-    assert_eq!((world.count("SELECT count(*) FROM env"), world.count("SELECT env_version FROM state")), (0, 0));
+    assert_eq!(
+        (world.count("SELECT count(*) FROM env"), world.count("SELECT env_version FROM state")),
+        (0, 0)
+    );
     assert_eq!(patch(&directory, "o:ada", json!({ "env_patch": { "REGION": "south" } })).0, 200);
     assert_eq!(patch(&directory, "root", json!({ "env_patch": { "OPENAI_API_KEY": "sk-1" } })).0, 200);
 }

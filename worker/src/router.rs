@@ -5,8 +5,8 @@ use bobbin::access::{Action, Caller};
 use bobbin::api::{
     BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id,
 };
-use bobbin::directory::DirectoryCall;
 use bobbin::directory::call::{ROOT, name_of};
+use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::{Code, Error, Result};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
@@ -114,16 +114,12 @@ impl Incoming<'_> {
                 let call = DirectoryCall::Owners { query: self.target.query.clone() };
                 self.answer(&call_directory(&self.env, ROOT, &call).await?)
             }
-            Route::GetEnv(of) => {
-                let directory = self.directory_of(&caller, of)?;
-                let call = DirectoryCall::GetEnv { directory: directory.clone() };
-                self.answer(&call_directory(&self.env, &directory, &call).await?)
-            }
+            Route::GetEnv(of) => self.values(&caller, of, EnvAsk::Shown).await,
             Route::PatchEnv(of) => {
-                let directory = self.directory_of(&caller, of)?;
+                // Who may not is told so before the body is read.
+                self.directory_of(&caller, of)?;
                 let body = self.body(rule).await?;
-                let call = DirectoryCall::PatchEnv { directory: directory.clone(), body };
-                self.answer(&call_directory(&self.env, &directory, &call).await?)
+                self.values(&caller, of, EnvAsk::Change(body)).await
             }
             Route::Thread(id, route) => {
                 if !thread_id::is_valid(&id) {
@@ -132,6 +128,12 @@ impl Incoming<'_> {
                 self.thread(caller, id, route, rule).await
             }
         }
+    }
+
+    async fn values(&self, caller: &Caller, of: EnvOf, ask: EnvAsk) -> Result<Response> {
+        let directory = self.directory_of(caller, of)?;
+        let call = DirectoryCall::Env { directory: directory.clone(), ask };
+        self.answer(&call_directory(&self.env, &directory, &call).await?)
     }
 
     /// The directory whose values the caller may see and set.

@@ -6,12 +6,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use futures_util::future::try_join;
+use futures_util::future::{LocalBoxFuture, try_join};
 use serde::Deserialize;
 
 use super::super::Thread;
 use super::super::host::{Host, Sibling};
-use crate::directory::call::{self, DirectoryCall, ROOT};
+use crate::directory::call::{self, DirectoryCall, EnvAsk, ROOT};
 use crate::env::{Held, KEYS_VAR, Set, Stored};
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -77,7 +77,14 @@ impl<H: Host> Thread<H> {
     }
 
     /// Asks for the values of the account and the instance, unless that was done for the run that is under way.
-    pub(in crate::thread) async fn refresh_env(&self) -> Result<()> {
+    ///
+    /// In a box: the state machines of all who wait for this need not hold it.
+    #[inline(never)]
+    pub(in crate::thread) fn refresh_env(&self) -> LocalBoxFuture<'_, Result<()>> {
+        Box::pin(self.refresh())
+    }
+
+    async fn refresh(&self) -> Result<()> {
         let (run, owner) =
             self.read(|state, _| Ok((state.active().map(|run| run.id), state.meta.owner.clone())))?;
         let levels = &self.live.env.levels;
@@ -116,7 +123,7 @@ impl<H: Host> Thread<H> {
 
     async fn ask_level(&self, directory: String, level: &RefCell<Option<Copy>>) -> Result<()> {
         let known = level.borrow().as_ref().map(|copy| copy.version);
-        let call = DirectoryCall::Env { directory: directory.clone(), known };
+        let call = DirectoryCall::Env { directory: directory.clone(), ask: EnvAsk::Rows(known) };
         let call = serde_json::to_string(&call).map_err(Error::internal)?;
         let text = self.host.sibling(Sibling::Directory(directory.clone()), call).await?;
         let reply = call::answer(&text)?;
@@ -132,6 +139,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Whether a run of this agent may need a value of the account or the instance.
+    #[inline(never)]
     fn uses_values(&self, agent: &str) -> bool {
         if let Some((_, uses)) = self.live.env.uses.borrow().as_ref().filter(|(known, _)| known == agent) {
             return *uses;

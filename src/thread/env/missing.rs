@@ -34,6 +34,7 @@ impl<H: Host> Thread<H> {
         .hint("Give them as `env`, or set them for the account, the instance, as Worker variables, or in the definitions."))
     }
 
+    #[inline(never)]
     fn missing(&self, agent: &str, own: &Set) -> Vec<String> {
         let Some(agent) = self.catalog.agents.get(agent) else { return Vec::new() };
         let mut missing = Vec::new();
@@ -45,13 +46,13 @@ impl<H: Host> Thread<H> {
                 let name = &variable.name;
                 let given = self.defined(name, &found.above).is_some()
                     || self.beneath(name, own.get(name).cloned(), &found.below).is_some();
-                if !given {
+                if !given && !missing.contains(name) {
                     missing.push(name.clone());
                 }
             }
         }
         missing.sort();
-        missing.dedup();
+
         missing
     }
 }

@@ -84,6 +84,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Why a tool cannot run: a variable that it requires has no value, or one that cannot be read (spec §6.3).
+    #[inline(never)]
     pub(super) fn unready(
         &self,
         definitions: &Definitions<'_>,
@@ -106,6 +107,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// The value of a name, in the order of the module.
+    #[inline(never)]
     fn resolve(&self, name: &str, above: &[&Env], below: &[&Env]) -> Result<Option<Value>> {
         if name.starts_with(RESERVED_PREFIX) {
             return Ok(None);
@@ -125,6 +127,7 @@ impl<H: Host> Thread<H> {
             .or_else(|| self.defined(name, below))
     }
 
+    #[inline(never)]
     fn of_deployment(&self, name: &str) -> Option<Value> {
         if name.starts_with(RESERVED_PREFIX) {
             return None;
@@ -142,6 +145,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// A value that was stored with a type. What a definition declares as a secret is one, whatever type it was given.
+    #[inline(never)]
     fn typed(&self, name: &str, held: &Held) -> Value {
         let kind = if self.declared().is_secret(name) { VariableKind::Secret } else { held.kind };
         Value { kind, text: held.read().map(str::to_owned) }
@@ -152,6 +156,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// The text of a value. One that cannot be read is told to the operator, and is none.
+    #[inline(never)]
     fn told(&self, name: &str, found: Result<Option<Value>>) -> Option<String> {
         match found.and_then(|found| found.map(|value| value.text).transpose()) {
             Ok(text) => text,

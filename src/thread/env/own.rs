@@ -1,7 +1,6 @@
 //! The thread's own values: one table, read when a name is first looked for, in memory in the open while the object lives.
 //! A thread without values has no row there, which its `meta` row says: nothing is read for it.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -11,7 +10,7 @@ use super::super::body::Body;
 use super::super::host::{Host, Param, Sql};
 use super::super::state::State;
 use crate::env::{Change, Held, KEYS_VAR, Keys, Level, Set};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::spec::VariableKind;
 
 /// Values of a thread that is being created, checked and not stored yet.
@@ -50,6 +49,8 @@ impl<H: Host> Thread<H> {
     }
 
     /// What `POST /threads` gives: `env`, which was `tenvs` once, and `env_types`.
+
+    #[inline(never)]
     pub(in crate::thread) fn new_env(&self, thread_id: &str, body: &mut Body) -> Result<NewEnv> {
         let (env, tenvs) = (body.take("env"), body.take("tenvs"));
         if env.is_some() && tenvs.is_some() {
@@ -83,6 +84,8 @@ impl<H: Host> Thread<H> {
     }
 
     /// Stores a change of the thread's values inside a transition.
+
+    #[inline(never)]
     pub(in crate::thread) fn store_env(
         &self,
         state: &mut State,
@@ -123,13 +126,9 @@ impl<H: Host> Thread<H> {
     /// What may be shown of the thread's values: those of type `text`, and the types of all.
     pub(in crate::thread) fn shown_env(&self, state: &mut State, sql: &H::Sql) -> Result<(Value, Value)> {
         let set = self.own_set(state, sql)?;
-        let unreadable: BTreeMap<&str, Error> = set
-            .iter()
-            .filter(|(_, held)| held.kind == VariableKind::Text)
-            .filter_map(|(name, held)| Some((name, held.read().err()?)))
-            .collect();
-        for error in unreadable.values().filter(|error| error.code == Code::EncryptionUnavailable) {
-            self.tell_once(error.message.clone());
+        let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);
+        for error in texts.filter_map(|(_, held)| held.read().err()) {
+            self.tell_once(error.message);
         }
         Ok((Value::Object(set.texts()), Value::Object(set.types())))
     }

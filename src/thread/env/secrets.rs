@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+
 use std::rc::Rc;
 
 use super::super::Thread;
@@ -21,12 +21,12 @@ use crate::spec::message::ToolResult;
 #[derive(Default)]
 pub(in crate::thread) struct Secrets {
     redactor: RefCell<Rc<Redactor>>,
-    /// Names by value.
-    known: RefCell<BTreeMap<String, String>>,
+    /// Names and values.
+    known: RefCell<Vec<(String, String)>>,
     /// Whether `redactor` knows all that is known.
     whole: Cell<bool>,
     /// Lines that were logged, each of them once.
-    told: RefCell<BTreeSet<String>>,
+    told: RefCell<Vec<String>>,
 }
 
 impl Secrets {
@@ -38,6 +38,7 @@ impl Secrets {
 
 impl<H: Host> Thread<H> {
     /// What takes the secrets out.
+    #[inline(never)]
     fn redactor(&self) -> Rc<Redactor> {
         let secrets = &self.live.env.secrets;
         if !secrets.whole.get() {
@@ -46,61 +47,53 @@ impl<H: Host> Thread<H> {
         secrets.redactor.borrow().clone()
     }
 
+    #[inline(never)]
     fn gather(&self) {
         let secrets = &self.live.env.secrets;
         let declared = self.declared();
         let mut held: Vec<(String, Held)> = Vec::new();
         self.live.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
         // In the middle of a transition, or before the thread was read, its own are not at hand; the next look has them.
-        let whole = match self.state.try_borrow_mut() {
-            Ok(mut state) => match state.as_mut() {
-                None => false,
-                Some(state) => match self.own_set(state, self.host.sql()) {
-                    Ok(set) => {
-                        held.extend(set.iter().map(|(name, value)| (name.to_owned(), value.clone())));
-                        true
-                    }
-                    Err(_) => false,
-                },
-            },
-            Err(_) => false,
-        };
+        let mut whole = false;
+        if let Ok(mut state) = self.state.try_borrow_mut()
+            && let Some(state) = state.as_mut()
+            && let Ok(set) = self.own_set(state, self.host.sql())
+        {
+            held.extend(set.iter().map(|(name, value)| (name.to_owned(), value.clone())));
+            whole = true;
+        }
         let mut known = secrets.known.borrow_mut();
-        let before = known.clone();
-        let hidden = |name: &str, held: &Held| held.kind == VariableKind::Secret || declared.is_secret(name);
-        // What was a secret and is shown now is none any more, unless another name has the same value.
-        for (name, held) in held.iter().filter(|(name, held)| !hidden(name, held)) {
-            if let Ok(value) = held.read() {
-                known.retain(|secret, by| secret != value || by != name);
+        for (name, held) in held {
+            let Ok(value) = held.read() else { continue };
+            let secret = (name, value.to_owned());
+            if held.kind == VariableKind::Secret || declared.is_secret(&secret.0) {
+                learn(&mut known, secret);
+            } else {
+                // What was a secret once is shown now.
+                known.retain(|known| *known != secret);
             }
         }
-        let mut learn = |name: &str, value: &str| {
-            known.entry(value.to_owned()).or_insert_with(|| name.to_owned());
-        };
         for name in declared.secrets() {
             if let Some(value) = self.host.var(name) {
-                learn(name, &value);
+                learn(&mut known, (name.to_owned(), value));
             }
         }
-        declared.secret_values().for_each(|(name, value)| learn(name, value));
-        for (name, held) in held.iter().filter(|(name, held)| hidden(name, held)) {
-            if let Ok(value) = held.read() {
-                learn(name, value);
-            }
+        for (name, value) in declared.secret_values() {
+            learn(&mut known, (name.to_owned(), value.to_owned()));
         }
-        if *known != before {
-            let named = known.iter().map(|(value, name)| (name.as_str(), value.as_str()));
-            *secrets.redactor.borrow_mut() = Rc::new(Redactor::new(named));
-        }
+        let named = known.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        *secrets.redactor.borrow_mut() = Rc::new(Redactor::new(named));
         secrets.whole.set(whole);
     }
 
     /// A text without secrets.
+    #[inline(never)]
     pub(in crate::thread) fn redact(&self, text: String) -> String {
         self.redactor().owned(text)
     }
 
     /// A result of a tool, as it is stored.
+    #[inline(never)]
     pub(in crate::thread) fn redact_result(&self, result: ToolResult) -> ToolResult {
         let redactor = self.redactor();
         if redactor.is_empty() {
@@ -118,6 +111,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// An error, as a client is told of it.
+    #[inline(never)]
     pub(in crate::thread) fn redact_error(&self, error: Error) -> Error {
         let redactor = self.redactor();
         Error {
@@ -134,6 +128,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// A message of code that works in the thread: models read it.
+    #[inline(never)]
     pub(in crate::thread) fn redact_message(&self, message: NewMessage) -> NewMessage {
         let redactor = self.redactor();
         if redactor.is_empty() {
@@ -148,11 +143,13 @@ impl<H: Host> Thread<H> {
     }
 
     /// Any JSON.
+    #[inline(never)]
     pub(in crate::thread) fn redact_json(&self, value: serde_json::Value) -> serde_json::Value {
         self.redactor().json(value)
     }
 
     /// The answer of an endpoint: its headers, and its body where that is text.
+    #[inline(never)]
     pub(in crate::thread) fn redact_answer(&self, mut answer: EndpointAnswer) -> EndpointAnswer {
         let redactor = self.redactor();
         if redactor.is_empty() {
@@ -170,14 +167,24 @@ impl<H: Host> Thread<H> {
     }
 
     /// A line in the operator's log.
+    #[inline(never)]
     pub(in crate::thread) fn log(&self, line: &str) {
         self.host.log(&self.redactor().text(line));
     }
 
     /// The same, once while the object lives.
+    #[inline(never)]
     pub(in crate::thread) fn tell_once(&self, line: String) {
-        if self.live.env.secrets.told.borrow_mut().insert(line.clone()) {
+        let mut told = self.live.env.secrets.told.borrow_mut();
+        if !told.contains(&line) {
             self.host.log(&line);
+            told.push(line);
         }
+    }
+}
+
+fn learn(known: &mut Vec<(String, String)>, secret: (String, String)) {
+    if !known.contains(&secret) {
+        known.push(secret);
     }
 }

@@ -389,7 +389,7 @@ impl Directories {
             }
             let held = this.held.borrow();
             let (version, rows) = held.get(call["directory"].as_str().unwrap()).cloned().unwrap_or_default();
-            let body = match call["known"] == version {
+            let body = match call["ask"]["rows"] == version {
                 true => json!({ "version": version }),
                 false => json!({ "version": version, "values": rows }),
             };
