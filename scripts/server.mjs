@@ -10,12 +10,16 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { compileCatalog } from "./build.mjs";
 import { cache, inCheckout, readIfThere } from "./files.mjs";
+import { localKeys } from "./local-key.mjs";
 import { Complaint, signalGroup } from "./run.mjs";
 
 const HOST = "127.0.0.1";
 
 /** What a development server lets through beyond a deployed one; `.dev.vars` and --var may say otherwise. */
 const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]" };
+
+/** The keys that values of variables are encrypted with. */
+const KEYS = "BOBBIN_ENCRYPTION_KEYS";
 
 /**
  * @typedef {object} ServerOptions
@@ -52,10 +56,10 @@ export async function startServer(options) {
   await reloadCatalog();
 
   const devVars = readIfThere(inCheckout(".dev.vars")) ?? "";
-  const defaults = Object.entries(DEVELOPMENT_VARS).filter(
-    ([name]) => !new RegExp(`^\\s*(export\\s+)?${name}\\s*=`, "m").test(devVars),
-  );
-  const vars = Object.entries({ ...Object.fromEntries(defaults), ...options.vars });
+  const inDevVars = (/** @type {string} */ name) => new RegExp(`^\\s*(export\\s+)?${name}\\s*=`, "m").test(devVars);
+  const defaults = Object.entries(DEVELOPMENT_VARS).filter(([name]) => !inDevVars(name));
+  const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(options.persist) };
+  const vars = Object.entries({ ...Object.fromEntries(defaults), ...keys, ...options.vars });
   const child = spawn(
     tools.node,
     [

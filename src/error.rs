@@ -58,6 +58,8 @@ pub enum Code {
     EndpointFailed,
     /// The definitions failed validation and are not served.
     CatalogInvalid,
+    /// Values cannot be encrypted or decrypted: a key is missing from `BOBBIN_ENCRYPTION_KEYS`.
+    EncryptionUnavailable,
     /// The object was restarted or lost in the middle; the same request may be sent again.
     Overloaded,
 }
@@ -83,7 +85,7 @@ impl Code {
             Code::IdempotencyMismatch => 422,
             Code::RateLimited | Code::QueueFull => 429,
             Code::Internal | Code::EndpointFailed => 500,
-            Code::CatalogInvalid | Code::Overloaded => 503,
+            Code::CatalogInvalid | Code::EncryptionUnavailable | Code::Overloaded => 503,
         }
     }
 

@@ -12,6 +12,7 @@
 //! * [`directory`]: which threads an owner has.
 //! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`access`]: API keys, scopes, browser tokens.
+//! * [`env`]: values of variables: encrypted, changed, kept out of what is shown.
 //! * [`signing`]: signatures of outgoing calls.
 //! * [`http`]: requests and responses as data, as the engine hands them to its host.
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
@@ -26,6 +27,7 @@ mod dates;
 pub mod directory;
 pub mod effects;
 pub mod endpoints;
+pub mod env;
 pub mod error;
 pub mod http;
 pub mod limits;

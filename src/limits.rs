@@ -94,6 +94,17 @@ pub const VALUES: u32 = 10_000;
 /// Values of one page together, unless one alone has more.
 pub const VALUES_PAGE_BYTES: usize = 4 << 20;
 
+/// Name of a variable, bytes.
+pub const ENV_NAME_BYTES: usize = 128;
+/// Value of a variable, bytes.
+pub const ENV_VALUE_BYTES: usize = 32 << 10;
+/// Values of variables of a thread, an account or the instance.
+pub const ENV_VALUES: usize = 200;
+/// All of them together, bytes.
+pub const ENV_BYTES: usize = 256 << 10;
+/// Pauses between tries to read the values of the account and the instance.
+pub const ENV_PAUSES_US: [i64; 2] = [SECOND_US / 10, SECOND_US];
+
 /// Effects of a thread that are still to run.
 pub const EFFECTS: u32 = 20_000;
 /// The arguments of an effect, as JSON.

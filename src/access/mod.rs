@@ -66,6 +66,11 @@ pub enum Action<'a> {
     },
     /// List the owners of all threads.
     ListOwners,
+    /// See and set the values of variables of this owner, or of the instance.
+    Values {
+        /// The owner; `None` for the instance.
+        user_id: Option<&'a str>,
+    },
     /// Mint a browser token.
     MintToken,
     /// See which agents there are.
@@ -117,7 +122,9 @@ impl Caller {
                 }
                 *action != Action::Manage || !matches!(self.scope, Scope::Thread(_))
             }
-            Action::CreateThread { user_id } | Action::ListThreads { user_id } => match &self.scope {
+            Action::CreateThread { user_id }
+            | Action::ListThreads { user_id }
+            | Action::Values { user_id } => match &self.scope {
                 Scope::Admin => true,
                 Scope::Owner(own) => *user_id == Some(own.as_str()),
                 Scope::Thread(_) => false,
@@ -151,13 +158,16 @@ impl Caller {
             Action::ListThreads { .. } if self.owner().is_some() => {
                 "These credentials list only the threads of their own owner."
             }
+            Action::Values { .. } if self.owner().is_some() => {
+                "These credentials set and show only the values of their own owner."
+            }
             _ => "These credentials do not allow this.",
         };
         let error = Error::new(Code::Forbidden, error).hint(format!("Their scope is `{scope}`."));
         match action {
-            Action::CreateThread { user_id: Some(_) } | Action::ListThreads { user_id: Some(_) } => {
-                Error { field: Some("user_id".to_owned()), ..error }
-            }
+            Action::CreateThread { user_id: Some(_) }
+            | Action::ListThreads { user_id: Some(_) }
+            | Action::Values { user_id: Some(_) } => Error { field: Some("user_id".to_owned()), ..error },
             _ => error,
         }
     }
@@ -221,6 +231,9 @@ mod tests {
             (Action::ListThreads { user_id: own }, &["admin", "owner:alice"]),
             (Action::ListThreads { user_id: None }, &["admin"]),
             (Action::ListOwners, &["admin"]),
+            (Action::Values { user_id: own }, &["admin", "owner:alice"]),
+            (Action::Values { user_id: Some("bob") }, &["admin", "owner:bob"]),
+            (Action::Values { user_id: None }, &["admin"]),
             (Action::MintToken, &["admin", "owner:alice", "owner:bob"]),
             (Action::Catalog, &["admin", "owner:alice", "owner:bob"]),
         ] {

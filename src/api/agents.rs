@@ -29,7 +29,7 @@ pub fn list(catalog: &Catalog) -> Value {
 pub fn detail(catalog: &Catalog, name: &str) -> Result<Value> {
     let agent = catalog.agents.get(name).ok_or_else(|| not_found(catalog, name))?;
     let mut detail = summary(agent);
-    let mut variables: Vec<&Variable> = Vec::new();
+    let mut variables: Vec<&Variable> = agent.variables.iter().collect();
     for (field, side) in [("sideA", Some(&agent.side_a)), ("sideB", agent.side_b.as_ref())] {
         let Some(side) = side else { continue };
         let prompt = catalog.prompts.get(&side.prompt);

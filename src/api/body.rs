@@ -27,7 +27,7 @@ impl BodyRule {
             Route::Thread(_, ThreadRoute::PostMessage) => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a message request" }
             }
-            Route::CreateThread | Route::MintToken => REQUEST,
+            Route::CreateThread | Route::MintToken | Route::PatchEnv(_) => REQUEST,
             Route::Thread(
                 _,
                 ThreadRoute::Patch

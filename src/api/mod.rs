@@ -17,7 +17,7 @@ pub mod thread_id;
 
 pub use body::BodyRule;
 pub use query::Query;
-pub use route::{Route, ThreadRoute};
+pub use route::{EnvOf, Route, ThreadRoute};
 pub use served::{Content, Served};
 pub use target::Target;
 

@@ -23,8 +23,21 @@ pub enum Route {
     ListOwners,
     /// `POST /api/tokens`.
     MintToken,
+    /// `GET /api/envs/instance`, `GET /api/envs/account`.
+    GetEnv(EnvOf),
+    /// `PATCH /api/envs/instance`, `PATCH /api/envs/account`.
+    PatchEnv(EnvOf),
     /// Anything below `/api/threads/:id`.
     Thread(String, ThreadRoute),
+}
+
+/// Whose values of variables, besides a thread's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnvOf {
+    /// The deployment's.
+    Instance,
+    /// An owner's: the caller's, or that of the query's `user_id`.
+    Account,
 }
 
 /// A route of one thread, below `/api/threads/:id`.
@@ -143,6 +156,14 @@ impl Route {
                 "POST" => Ok(Route::MintToken),
                 _ => allowed("POST"),
             },
+            ["api", "envs", of @ ("instance" | "account")] => {
+                let of = if *of == "instance" { EnvOf::Instance } else { EnvOf::Account };
+                match method {
+                    "GET" => Ok(Route::GetEnv(of)),
+                    "PATCH" => Ok(Route::PatchEnv(of)),
+                    _ => allowed("GET, PATCH"),
+                }
+            }
             ["api", "threads"] => match method {
                 "GET" => Ok(Route::ListThreads),
                 "POST" => Ok(Route::CreateThread),

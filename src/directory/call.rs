@@ -17,6 +17,11 @@ pub fn name_of(owner: Option<&str>) -> String {
     owner.map_or_else(|| OWNERLESS.to_owned(), |id| format!("o:{id}"))
 }
 
+/// What the values in a directory are bound to.
+pub fn env_object(directory: &str) -> String {
+    format!("directory {directory}")
+}
+
 /// A call to a directory. Threads repeat theirs until one is answered (at least once, in any order): everything a
 /// thread sends carries its `version`, and an older one never overwrites a newer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,6 +67,13 @@ pub enum DirectoryCall {
         /// The request's query.
         query: Query,
     },
+    /// About the values of variables of the owner or, to [`ROOT`], of the instance.
+    Env {
+        /// The name of this directory.
+        directory: String,
+        /// What is asked.
+        ask: EnvAsk,
+    },
     /// To [`ROOT`] only: how many threads an owner has now.
     Owner {
         /// The owner; `None` for threads without one.
@@ -76,6 +88,18 @@ pub enum DirectoryCall {
         /// The request's query.
         query: Query,
     },
+}
+
+/// What is asked about values of variables.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvAsk {
+    /// All of them, encrypted: `{version, values}`, the latter left out when this is the version.
+    Rows(Option<i64>),
+    /// `GET /envs/…`: what may be shown of them.
+    Shown,
+    /// `PATCH /envs/…`: to change them; the request's body.
+    Change(String),
 }
 
 impl DirectoryCall {

@@ -6,9 +6,11 @@
 //!
 //! * [`call`]: what a directory is asked.
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
+//! * `env`: values of the owner, or of the instance.
 
 pub mod call;
 mod claims;
+mod env;
 mod list;
 mod owners;
 mod schema;
@@ -18,7 +20,7 @@ use std::cell::Cell as Flag;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-pub use call::{DirectoryCall, ThreadRow};
+pub use call::{DirectoryCall, EnvAsk, ThreadRow};
 
 use crate::api::Reply;
 use crate::error::{Code, Error, Result};
@@ -66,6 +68,7 @@ impl<H: Host> Directory<H> {
                 self.owner(owner.as_deref(), threads, version)
             }
             DirectoryCall::Owners { query } => self.owners(&query),
+            DirectoryCall::Env { directory, ask } => self.env(&directory, ask),
         }
     }
 

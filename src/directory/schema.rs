@@ -1,5 +1,6 @@
 //! The tables of a directory. Forward-only, like a thread's.
 
+use crate::env;
 use crate::error::{Error, Result};
 use crate::thread::host::Sql;
 
@@ -26,6 +27,10 @@ const MIGRATIONS: &[&[&str]] = &[&[
     // Of the root alone. The key is the name of the owner's directory, which tells an owner from none.
     "CREATE TABLE owners (
         name TEXT PRIMARY KEY, owner TEXT, threads INTEGER NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID",
+], &[
+    // Values of the owner or, in the root, of the instance. The version grows with each change.
+    env::TABLE,
+    "ALTER TABLE state ADD COLUMN env_version INTEGER NOT NULL DEFAULT 0",
 ]];
 
 /// The version that this code writes.

@@ -70,6 +70,11 @@ impl Catalog {
 
     /// Whether a name is secret whatever is declared: the runtime's own names, and every model's key.
     pub fn is_secret(&self, name: &str) -> bool {
-        name.starts_with(RESERVED_PREFIX) || self.models.values().any(|model| model.key_env() == Some(name))
+        name.starts_with(RESERVED_PREFIX) || self.is_model_key(name)
+    }
+
+    /// Whether a name holds the API key of a model.
+    pub fn is_model_key(&self, name: &str) -> bool {
+        self.models.values().any(|model| model.key_env() == Some(name))
     }
 }

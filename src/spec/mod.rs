@@ -4,6 +4,7 @@
 //!   [`variable`]: one each.
 //! * [`callable`]: what a name in a prompt's `tools` stands for.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
+//! * [`graph`]: what an agent leads to, and what all definitions say about a name.
 //! * [`validate`]: whether they make sense together.
 //! * [`message`]: messages, tool calls and tool results. [`finite`]: strict JSON.
 
@@ -14,6 +15,7 @@ pub mod effect;
 pub mod endpoint;
 pub mod finite;
 mod form;
+pub mod graph;
 pub mod message;
 pub mod model;
 pub mod prompt;

@@ -34,6 +34,16 @@ pub enum VariableKind {
     Secret,
 }
 
+impl VariableKind {
+    /// `text` or `secret`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            VariableKind::Text => "text",
+            VariableKind::Secret => "secret",
+        }
+    }
+}
+
 /// Whether a value is its type's default, so that the catalog leaves it out.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

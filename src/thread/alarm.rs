@@ -25,20 +25,20 @@ impl<H: Host> Thread<H> {
         if let Err(error) = self.wake() {
             // An object that was deleted may still be woken once.
             if error.code != Code::ThreadNotFound {
-                self.host.log(&format!("the alarm could not wake the thread: {error}"));
+                self.log(&format!("the alarm could not wake the thread: {error}"));
             }
         }
         let held = self.hold(deadline).await;
         if let Err(error) = &held
             && error.code != Code::ThreadNotFound
         {
-            self.host.log(&format!("effects could not be run: {error}"));
+            self.log(&format!("effects could not be run: {error}"));
         }
         self.deliver_outbox(self.host.now_us()).await;
         if let Err(error) = self.settle_stored()
             && error.code != Code::ThreadNotFound
         {
-            self.host.log(&format!("waiting clients could not be answered: {error}"));
+            self.log(&format!("waiting clients could not be answered: {error}"));
         }
         // From here to the return nothing awaits, so no transition can slip in between the look and the alarm.
         holding.end();
@@ -47,7 +47,7 @@ impl<H: Host> Thread<H> {
             Ok(due) => due,
             Err(error) if error.code == Code::ThreadNotFound => None,
             Err(error) => {
-                self.host.log(&format!("the alarm could not see what is due: {error}"));
+                self.log(&format!("the alarm could not see what is due: {error}"));
                 Some(now + limits::BACKOFF_US)
             }
         };
@@ -56,7 +56,7 @@ impl<H: Host> Thread<H> {
         if due.is_some()
             && let Err(error) = self.arm(due)
         {
-            self.host.log(&format!("the alarm could not be set again: {error}"));
+            self.log(&format!("the alarm could not be set again: {error}"));
         }
     }
 
@@ -71,7 +71,7 @@ impl<H: Host> Thread<H> {
                 Err(error) if self.live.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
                     // The flow is joined all the same.
-                    self.host.log(&format!("effects could not be started: {error}"));
+                    self.log(&format!("effects could not be started: {error}"));
                     None
                 }
                 Ok(next) => next,

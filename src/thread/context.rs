@@ -73,7 +73,8 @@ impl<H: Host> Thread<H> {
                 run.update(sql)
             })?;
         }
-        let system = self.system(prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name)));
+        let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
+        let system = self.system(self.redact(text));
         let tools =
             if model.capabilities.supports_tool_calls { self.offers(prompt) } else { Kept::default() };
         let messages = self.read(|state, sql| {

@@ -24,7 +24,7 @@ use crate::spec::AgentKind;
 use crate::spec::message::{Role, ToolStatus};
 
 /// The tables of a thread, dropped when it is deleted.
-const DROP_ALL: [&str; 14] = [
+const DROP_ALL: [&str; 15] = [
     "DROP TABLE messages",
     "DROP TABLE runs",
     "DROP TABLE calls",
@@ -37,6 +37,7 @@ const DROP_ALL: [&str; 14] = [
     "DROP TABLE files",
     "DROP TABLE chunks",
     "DROP TABLE objects",
+    "DROP TABLE env",
     "DROP TABLE IF EXISTS file_texts",
     "DROP TABLE meta",
 ];

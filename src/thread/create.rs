@@ -9,7 +9,6 @@ use super::body::Body;
 use super::effects::Tally;
 use super::host::Host;
 use super::schema;
-use super::side::Side;
 use super::state::{Meta, State};
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
@@ -20,7 +19,7 @@ impl<H: Host> Thread<H> {
     pub(super) async fn create(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         match self.ensure_loaded() {
             Ok(()) => {}
-            Err(error) if error.code == Code::ThreadNotFound => self.create_new(request)?,
+            Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
             Err(error) => return Err(error),
         }
         self.deliver_now().await;
@@ -29,7 +28,7 @@ impl<H: Host> Thread<H> {
         Ok(Reply::json(200, &body))
     }
 
-    fn create_new(&self, request: &ThreadRequest) -> Result<()> {
+    async fn create_new(&self, request: &ThreadRequest) -> Result<()> {
         let mut body = Body::parse(&request.body)?;
         let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
         if !self.catalog.agents.contains_key(&agent) {
@@ -40,12 +39,7 @@ impl<H: Host> Thread<H> {
             }
             .hint(format!("Agents: {}.", names.join(", "))));
         }
-        for field in ["env", "env_types", "tenvs"] {
-            if body.take(field).is_some() {
-                return Err(Error::field(field, format!("`{field}` of a thread is not supported yet."))
-                    .hint("Set Worker variables, or `env` in the agent's or prompt's definition."));
-            }
-        }
+        let env = self.new_env(&request.thread_id, &mut body)?;
         let now = self.host.now_us();
         let meta = Meta {
             thread_id: request.thread_id.clone(),
@@ -62,51 +56,25 @@ impl<H: Host> Thread<H> {
             window_cut: 0,
             window_bytes: None,
             version: 1,
+            env: 0,
         };
-        let missing = self.missing_variables(&meta.agent);
-        if !missing.is_empty() {
-            return Err(Error::new(
-                Code::MissingVariables,
-                format!("The agent “{}” needs values for: {}.", meta.agent, missing.join(", ")),
-            )
-            .hint("Set them as Worker variables, or as `env` in the agent's or prompt's definition."));
+        self.require(&meta.agent, meta.owner.as_deref(), &env).await?;
+        // The same creation may have come to its end while the directories were asked.
+        if self.ensure_loaded().is_ok() {
+            return Ok(());
         }
-        let state = State::created(meta);
+        let mut state = State::created(meta);
         // Of an object that is new all this is known.
         state.effects.set(Tally::of_none());
         self.live.alarm.is_none();
         self.transaction(|sql| {
             schema::migrate(sql, 0)?;
             state.meta.insert(sql)?;
+            self.store_new_env(&mut state, sql, &env)?;
             self.post_row(&state, sql, now)
         })?;
         *self.state.borrow_mut() = Some(state);
         Ok(())
-    }
-
-    /// Required variables of the agent's prompt and of its tools that have no value (spec §35.12).
-    fn missing_variables(&self, agent: &str) -> Vec<String> {
-        let Some(definitions) = self.definitions_of(agent, Side::A) else { return Vec::new() };
-        let prompt = definitions.prompt;
-        let of_prompt = prompt
-            .variables
-            .iter()
-            .filter(|variable| self.prompt_env(&definitions, &variable.name).is_none());
-        let of_tools = prompt.tools.iter().flat_map(|entry| {
-            let variables = self.catalog.tools.get(&entry.name).map_or(&[] as &[_], |tool| &tool.variables);
-            let definitions = &definitions;
-            variables
-                .iter()
-                .filter(move |variable| self.tool_env(definitions, entry, &variable.name).is_none())
-        });
-        let mut missing: Vec<String> = of_prompt
-            .chain(of_tools)
-            .filter(|variable| variable.required)
-            .map(|variable| variable.name.clone())
-            .collect();
-        missing.sort();
-        missing.dedup();
-        missing
     }
 
     /// Delivers the outbox now, and takes the alarm back that was set in case this failed.
@@ -115,7 +83,7 @@ impl<H: Host> Thread<H> {
         self.deliver_outbox(now + super::outbox::INLINE_US).await;
         let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
         if let Err(error) = rearmed {
-            self.host.log(&format!("the alarm could not be taken back: {error}"));
+            self.log(&format!("the alarm could not be taken back: {error}"));
         }
     }
 }

@@ -21,17 +21,21 @@ impl<H: Host> Thread<H> {
         let mut body = Body::parse(body)?;
         let tags = body.strings("tags")?;
         let properties = body.object("properties")?;
-        for field in ["env_patch", "env_type_patch", "env_delete", "agent_id"] {
-            if body.take(field).is_some() {
-                return Err(Error::field(field, format!("`{field}` cannot be changed yet."))
-                    .hint("`tags` and `properties` can."));
-            }
+        let env = self.env_change(&mut body)?;
+        if body.take("agent_id").is_some() {
+            return Err(Error::field("agent_id", "`agent_id` cannot be changed yet.")
+                .hint("`tags`, `properties` and `env_patch` can."));
         }
-        if tags.is_none() && properties.is_none() {
-            return Err(Error::missing("tags").hint("Give `tags`, `properties` or both."));
+        if tags.is_none() && properties.is_none() && env.is_empty() {
+            return Err(Error::missing("tags")
+                .hint("Give `tags`, `properties`, `env_patch`, `env_type_patch` or `env_delete`."));
         }
         let now = self.host.now_us();
         self.transition(|state, sql| {
+            if !env.is_empty() {
+                state.must_live()?;
+                self.store_env(state, sql, &env)?;
+            }
             if let Some(tags) = tags {
                 state.meta.tags = tags;
             }
@@ -43,11 +47,12 @@ impl<H: Host> Thread<H> {
             self.post_row(state, sql, now)
         })?;
         self.deliver_now().await;
-        self.read(|state, _| {
+        self.read_mut(|state, sql| {
+            let (env, types) = self.shown_env(state, sql)?;
             let meta = &state.meta;
             let body = json!({
                 "id": meta.thread_id, "agent_id": meta.agent, "user_id": meta.owner, "tags": meta.tags,
-                "properties": meta.properties, "env_types": {}, "created_at": meta.created_us / 1_000_000,
+                "properties": meta.properties, "env": env, "env_types": types, "created_at": meta.created_us / 1_000_000,
             });
             Ok(Reply::json(200, &body))
         })

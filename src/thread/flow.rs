@@ -92,7 +92,7 @@ impl<H: Host> Thread<H> {
             let _lost = LostFrames(&thread.host);
             if let Err(error) = thread.drive(entry).await {
                 // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
-                thread.host.log(&format!("the flow broke off: {error}"));
+                thread.log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
                 thread.host.close_listeners("the thread had to start over");
             }

@@ -291,7 +291,9 @@ impl<H: Host> Thread<H> {
 
     /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
     pub(super) fn emit(&self, event_type: &str, data: Value) {
-        self.announce("event", json!({ "eventType": event_type, "data": data }));
+        if self.host.has_listeners() {
+            self.announce("event", self.redact_json(json!({ "eventType": event_type, "data": data })));
+        }
     }
 
     /// Sends a stored message.

@@ -8,6 +8,7 @@ use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
 
 use super::context::Offers;
+use super::env::Values;
 use super::execution::Context;
 use super::files::Mover;
 use super::rows::Shared;
@@ -34,6 +35,8 @@ pub(super) struct Live {
     pub(super) delivering: Cell<bool>,
     /// Block of the last step whose history was halved.
     pub(super) halved: Cell<Option<i64>>,
+    /// Values of variables.
+    pub(super) env: Values,
     /// What prompts offer, each once it was asked with.
     pub(super) offers: RefCell<Vec<Offers>>,
     /// Ids of contents that are being written; the others of their kind are left over from an earlier life.

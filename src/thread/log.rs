@@ -283,11 +283,11 @@ impl<H: Host> Thread<H> {
     pub(super) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
         let Some(body) = &attempt.body else { return Ok(()) };
         let now = self.host.now_us();
-        let request = String::from_utf8_lossy(body);
+        let request = self.redact(String::from_utf8_lossy(body).into_owned());
+        let answer = attempt.answer.clone().map(|text| self.redact(text));
         self.transition(|_, sql| {
             sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(now - limits::LOG_BODY_US)])?;
-            for (kind, text) in [("request", Some(request.as_ref())), ("response", attempt.answer.as_deref())]
-            {
+            for (kind, text) in [("request", Some(request.as_str())), ("response", answer.as_deref())] {
                 let Some(text) = text else { continue };
                 let mut end = text.len().min(limits::LOG_BODY_BYTES);
                 while !text.is_char_boundary(end) {

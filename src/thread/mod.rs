@@ -11,8 +11,9 @@
 //!   `handoff`: another agent takes over. `opening`: the message that a called prompt or agent begins with.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `endpoints`: routes of the application's own.
-//! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and clients remember in the thread.
-//!   `files`: its files. `attachments`: those that messages show. `effects`: what it does later.
+//! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and
+//!   clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`: those that messages
+//!   show. `effects`: what it does later.
 //! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a
 //!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
 //!   durably. `endpoints`: routes of the application's own.
@@ -105,9 +106,9 @@ impl<H: Host> Thread<H> {
         let answer = self.answer(request).await;
         answer.unwrap_or_else(|error| {
             if error.code == Code::Internal {
-                self.host.log(&format!("internal error: {error}"));
+                self.log(&format!("internal error: {error}"));
             }
-            Reply::from(error)
+            Reply::from(self.redact_error(error))
         })
     }
 
@@ -118,9 +119,9 @@ impl<H: Host> Thread<H> {
         let served = self.answer_streamed(request, body).await;
         served.unwrap_or_else(|error| {
             if error.code == Code::Internal {
-                self.host.log(&format!("internal error: {error}"));
+                self.log(&format!("internal error: {error}"));
             }
-            Served::from(error)
+            Served::from(self.redact_error(error))
         })
     }
 

@@ -77,7 +77,7 @@ impl<H: Host> Thread<H> {
                     attempt.succeed(&reply, model, self.host.now_us());
                     return Ok(Called::Answer(Answer { reply, attempt }));
                 }
-                Err(error) => error,
+                Err(error) => self.redact_failure(error),
             };
             attempt.fail(&failed, self.host.now_us());
             let after = self.after(definitions, step, &failed)?;

@@ -95,7 +95,7 @@ impl<H: Host> Thread<H> {
             if let Err(error) = thread.send_started(id).await
                 && error.code != crate::error::Code::ThreadNotFound
             {
-                thread.host.log(&format!("the directory was not told of a run's start: {error}"));
+                thread.log(&format!("the directory was not told of a run's start: {error}"));
             }
         });
         Ok(())
@@ -127,7 +127,7 @@ impl<H: Host> Thread<H> {
         }
         let delivering = Delivering(self.clone());
         if let Err(error) = self.try_deliver(until).await {
-            self.host.log(&format!("the outbox could not be delivered: {error}"));
+            self.log(&format!("the outbox could not be delivered: {error}"));
         }
         drop(delivering);
     }
@@ -148,7 +148,7 @@ impl<H: Host> Thread<H> {
                 Err(error) => Err(error),
             };
             if let Err(error) = &sent {
-                self.host.log(&format!("the directory was not told of {}: {error}", letter.subject));
+                self.log(&format!("the directory was not told of {}: {error}", letter.subject));
             }
             let retry_at = self.host.now_us() + (limits::SECOND_US << letter.tries.min(10));
             self.read(|_, sql| match sent {

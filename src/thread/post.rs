@@ -73,6 +73,7 @@ impl<H: Host> Thread<H> {
         post: Post<'_>,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Answered, PostError> {
+        self.ready_http(post.http).await.map_err(|error| PostError::Failed(error.message))?;
         let request = self.request(&post, env).map_err(PostError::Failed)?;
         let limit_ms = post.timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
         let limit_ms = limit_ms.min(limits::HTTP_TOOL_MAX_MS);

@@ -21,6 +21,7 @@ impl<H: Host> Thread<H> {
         self.read_mut(|state, sql| {
             let messages = visible(state, sql)?;
             let logs = count_logs(sql)?;
+            let (env, types) = self.shown_env(state, sql)?;
             let meta = &state.meta;
             let agent = self.catalog.agents.get(&meta.agent);
             let last_activity = state.run.as_ref().map_or(meta.created_us, |run| {
@@ -29,7 +30,8 @@ impl<H: Host> Thread<H> {
             let body = json!({
                 "thread": {
                     "id": meta.thread_id, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
-                    "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "parent": null,
+                    "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "env": env,
+                    "env_types": types, "parent": null,
                     "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
                     "created_at": meta.created_us / limits::SECOND_US,
                     "executing": state.active().is_some(), "state": state.word(),

@@ -2,14 +2,15 @@
 //! [`MIGRATIONS`], forward only, in one transaction when it wakes. Both ways lead to the same tables, which a test
 //! holds them to. Few indexes on purpose: each is a written row on every insert.
 
+use crate::env;
 use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
 /// Today's tables.
-const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET];
+const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2.
-const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED];
+const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS];
 
 const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -18,7 +19,8 @@ const CORE: &[&str] = &[
         origin_agent TEXT NOT NULL, owner TEXT, tags TEXT NOT NULL, properties TEXT NOT NULL,
         created_us INTEGER NOT NULL, terminated_us INTEGER, stopped INTEGER NOT NULL DEFAULT 0,
         edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
-        window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1)",
+        window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
+        env INTEGER NOT NULL DEFAULT 0)",
     // seq orders everything (spec §35.19). Rows with inbound = 2 beyond the last run's block are the queue.
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
@@ -97,6 +99,12 @@ const SIDES: &[&str] = &[
 
 /// From 7 to 8. What a receipt keeps besides, as JSON: where an inner step stands, how a hand-off begins, what code called.
 const CALLED: &[&str] = &["ALTER TABLE calls ADD COLUMN data TEXT"];
+
+/// Values of variables (spec §11), encrypted. `meta.env` counts them.
+const ENV: &[&str] = &[env::TABLE];
+
+/// From 8 to 9.
+const ENVS: &[&str] = &[env::TABLE, "ALTER TABLE meta ADD COLUMN env INTEGER NOT NULL DEFAULT 0"];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;

@@ -15,6 +15,7 @@ use super::schema;
 use super::side::Side;
 use super::tool_queue::{self, Queued};
 use super::window::Window;
+use crate::env::Set;
 use crate::error::{Code, Error, Result};
 
 /// The row of `meta`.
@@ -40,6 +41,8 @@ pub(crate) struct Meta {
     pub(crate) window_bytes: Option<usize>,
     /// Grows with every change that the directory must learn.
     pub(crate) version: i64,
+    /// How many values of variables the thread has.
+    pub(crate) env: i64,
 }
 
 impl Meta {
@@ -48,7 +51,7 @@ impl Meta {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
-                stopped, edits, seq_floor, window_cut, window_bytes, version FROM meta",
+                stopped, edits, seq_floor, window_cut, window_bytes, version, env FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -80,6 +83,7 @@ impl Meta {
             cut,
             window_bytes,
             version,
+            env,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -102,6 +106,7 @@ impl Meta {
             window_cut: number(cut),
             window_bytes: window_bytes.int().and_then(|bytes| usize::try_from(bytes).ok()),
             version: number(version),
+            env: number(env),
         };
         Ok((meta, number(schema)))
     }
@@ -110,8 +115,8 @@ impl Meta {
     pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
         let (tags, properties) = self.json_columns();
         sql.run(
-            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema::VERSION),
                 Param::Text(&self.thread_id),
@@ -121,6 +126,7 @@ impl Meta {
                 Param::Text(&tags),
                 Param::Text(&properties),
                 Param::Int(self.created_us),
+                Param::Int(self.env),
             ],
         )
     }
@@ -178,6 +184,8 @@ pub(crate) struct State {
     pub(crate) visible: Option<i64>,
     /// Values, once they were counted.
     pub(crate) values: Option<u32>,
+    /// Values of variables, once they were read.
+    pub(crate) env: Option<Set>,
     /// What is known of effects.
     pub(crate) effects: Known<Tally>,
     /// Files and directories, once they were counted.
@@ -188,11 +196,16 @@ pub(crate) struct State {
 
 impl State {
     /// Reads it; `None` when the thread was never created.
-    pub(crate) fn load<S: Sql>(
-        sql: &S,
-        transaction: impl FnOnce(i64) -> Result<()>,
-    ) -> Result<Option<State>> {
-        let Some((meta, version)) = Meta::load(sql)? else { return Ok(None) };
+    pub(crate) fn load<S: Sql>(sql: &S, transaction: impl Fn(i64) -> Result<()>) -> Result<Option<State>> {
+        let found = match Meta::load(sql) {
+            // An older version has written the row: the tables are brought up to date before it is read.
+            Err(error) if error.message.contains("no such column") => {
+                transaction(rows::integer(sql, "SELECT schema FROM meta", &[])?.unwrap_or(1))?;
+                Meta::load(sql)?
+            }
+            found => found?,
+        };
+        let Some((meta, version)) = found else { return Ok(None) };
         if version != schema::VERSION {
             transaction(version)?;
         }
@@ -253,6 +266,7 @@ impl State {
             window: None,
             visible: None,
             values: None,
+            env: None,
             effects: Known::default(),
             files: None,
             file_texts: false,

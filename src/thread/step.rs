@@ -45,6 +45,7 @@ enum Opened {
 impl<H: Host> Thread<H> {
     /// One step, from wherever the stored phase says that it stands.
     pub(super) async fn step(self: &Rc<Self>) -> Result<Next> {
+        self.ready_env().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
         let reply = match self.stored_reply()?.or(self.queued_reply()?) {
             Some(reply) => reply,
@@ -362,7 +363,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn log_bodies(&self, attempt: &Attempt) {
         if let Err(error) = self.try_log_bodies(attempt) {
             // The bodies are an aid for debugging; the attempt itself is in the log.
-            self.host.log(&format!("a request body could not be logged: {error}"));
+            self.log(&format!("a request body could not be logged: {error}"));
         }
     }
 }

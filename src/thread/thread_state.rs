@@ -10,6 +10,7 @@ use super::Thread;
 use super::accept::Input;
 use super::attachments::NewAttachment;
 use super::effects::{self, NewEffect};
+use super::env::EnvDoor;
 use super::execution::ExecutionDoor;
 use super::files::FileDoor;
 use super::host::Host;
@@ -206,8 +207,8 @@ impl ThreadState {
 }
 
 impl ThreadState {
-    /// Its files; `files/state.rs` has their methods.
-    pub(super) fn door(&self) -> &dyn FileDoor {
+    /// Its files and values of variables; `files/state.rs` and `env/state.rs` have their methods.
+    pub(super) fn door(&self) -> &dyn Door {
         &*self.0
     }
 
@@ -232,7 +233,7 @@ pub(super) enum Wakes {
 }
 
 /// The thread behind it, whatever its host.
-trait Door: FileDoor + ExecutionDoor + ResourceDoor {
+pub(super) trait Door: FileDoor + EnvDoor + ExecutionDoor + ResourceDoor {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
@@ -298,6 +299,7 @@ impl<H: Host> Door for Open<H> {
         if let Where::Effect(effect) = &self.at {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
         }
+        let message = self.thread.redact_message(message);
         let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
         self.thread.add_message(Input::of(message, wakes, kind)?, key)
     }
@@ -319,7 +321,7 @@ impl<H: Host> Door for Open<H> {
     }
 
     fn update_message(&self, id: &str, content: &str) -> Result<()> {
-        self.thread.update_message(id, content.to_owned())
+        self.thread.update_message(id, self.thread.redact(content.to_owned()))
     }
 
     fn delete_message(&self, id: &str) -> Result<bool> {

@@ -153,7 +153,7 @@ impl<H: Host> Thread<H> {
         let result = self.checked_for_session(definitions, &call.call, result)?;
         self.announce_status(definitions, &call.call, &result);
         self.announce_tool_end(name, result.status);
-        Ok(Done::ran(fitting(name, result)))
+        Ok(Done::ran(fitting(name, self.redact_result(result))))
     }
 
     /// How often the call was started before the process was lost. Only a recovered step can have such a call.
@@ -205,6 +205,9 @@ impl<H: Host> Thread<H> {
     ) -> Result<ToolResult> {
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
+        if let Some(text) = self.unready(definitions, entry, tool) {
+            return Ok(ToolResult::error(text));
+        }
         let declared = tool.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });

@@ -2,6 +2,7 @@
 //! directory that may be out of reach.
 
 use std::cell::{Cell as Flag, RefCell};
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
@@ -90,6 +91,7 @@ pub struct World {
     /// The root, when this is an owner's directory and the root can be reached.
     pub root: RefCell<Option<Rc<Directory<TinyHost>>>>,
     pub log: RefCell<Vec<String>>,
+    vars: RefCell<BTreeMap<String, String>>,
 }
 
 impl World {
@@ -100,7 +102,18 @@ impl World {
             alarm_us: Flag::new(None),
             root: RefCell::default(),
             log: RefCell::default(),
+            vars: RefCell::default(),
         })
+    }
+
+    /// Sets a variable of the Worker.
+    pub fn set_var(&self, name: &str, value: &str) {
+        self.vars.borrow_mut().insert(name.into(), value.into());
+    }
+
+    /// Changes what is stored.
+    pub fn alter(&self, statements: &str) {
+        self.database.connection.execute_batch(statements).unwrap();
     }
 
     /// The integer that a query reads.
@@ -112,7 +125,7 @@ impl World {
     pub fn open(self: &Rc<World>) -> Rc<Directory<TinyHost>> {
         let catalog = Catalog::from_json(
             r#"{
-            "models": { "m": { "provider": "demo", "model": "demo" } },
+            "models": { "m": { "provider": "demo", "model": "demo" }, "o": { "provider": "openai", "model": "o" } },
             "prompts": { "p": { "toolDescription": "d", "prompt": "x", "model": "m" } },
             "agents": { "helper": { "sideA": { "prompt": "p" }, "title": "The helper", "icon": "/helper.svg" } }
         }"#,
@@ -164,8 +177,8 @@ impl Host for TinyHost {
         [7; 16]
     }
 
-    fn var(&self, _: &str) -> Option<String> {
-        None
+    fn var(&self, name: &str) -> Option<String> {
+        self.0.vars.borrow().get(name).cloned()
     }
 
     fn fetch(

@@ -8,6 +8,7 @@
 )]
 
 mod claims;
+mod env;
 mod host;
 mod lists;
 mod owners;

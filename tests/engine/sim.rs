@@ -111,6 +111,8 @@ pub struct Sim {
     /// What the next life of the object is opened with.
     pub catalog: Rc<RefCell<Rc<Catalog>>>,
     keys: Rc<Cell<u32>>,
+    /// What the thread is created with.
+    pub born: Rc<RefCell<Value>>,
 }
 
 impl Sim {
@@ -123,7 +125,14 @@ impl Sim {
             Rc::new(Opened(Thread::new(host, current.borrow().clone()))) as Rc<dyn Object>
         });
         world.watch(watch);
-        Sim { world, accepted: Rc::default(), catalog, keys: Rc::default() }
+        let born = json!({ "agent_id": "helper", "tags": ["t"] });
+        Sim {
+            world,
+            accepted: Rc::default(),
+            catalog,
+            keys: Rc::default(),
+            born: Rc::new(RefCell::new(born)),
+        }
     }
 
     /// Replaces the definitions: a deployment. The object is opened anew.
@@ -212,7 +221,7 @@ impl Sim {
 
     /// Creates the thread.
     pub async fn create(&self) {
-        let body = json!({ "agent_id": "helper", "tags": ["t"] }).to_string();
+        let body = self.born.borrow().to_string();
         let seen = self.insist(ThreadRoute::Create, &[], None, body).await;
         assert!(seen.status / 100 == 2, "the thread could not be created: {seen:?}");
     }

@@ -2,9 +2,11 @@
 //! object that it concerns, in one remote call.
 
 use bobbin::access::{Action, Caller};
-use bobbin::api::{BodyRule, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id};
-use bobbin::directory::DirectoryCall;
+use bobbin::api::{
+    BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id,
+};
 use bobbin::directory::call::{ROOT, name_of};
+use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::{Code, Error, Result};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
@@ -112,6 +114,13 @@ impl Incoming<'_> {
                 let call = DirectoryCall::Owners { query: self.target.query.clone() };
                 self.answer(&call_directory(&self.env, ROOT, &call).await?)
             }
+            Route::GetEnv(of) => self.values(&caller, of, EnvAsk::Shown).await,
+            Route::PatchEnv(of) => {
+                // Who may not is told so before the body is read.
+                self.directory_of(&caller, of)?;
+                let body = self.body(rule).await?;
+                self.values(&caller, of, EnvAsk::Change(body)).await
+            }
             Route::Thread(id, route) => {
                 if !thread_id::is_valid(&id) {
                     return Err(Error::new(Code::ThreadNotFound, format!("There is no thread {id}.")));
@@ -119,6 +128,28 @@ impl Incoming<'_> {
                 self.thread(caller, id, route, rule).await
             }
         }
+    }
+
+    async fn values(&self, caller: &Caller, of: EnvOf, ask: EnvAsk) -> Result<Response> {
+        let directory = self.directory_of(caller, of)?;
+        let call = DirectoryCall::Env { directory: directory.clone(), ask };
+        self.answer(&call_directory(&self.env, &directory, &call).await?)
+    }
+
+    /// The directory whose values the caller may see and set.
+    fn directory_of(&self, caller: &Caller, of: EnvOf) -> Result<String> {
+        let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
+        let owner = match of {
+            EnvOf::Instance => None,
+            EnvOf::Account => {
+                let owner = asked.or(caller.owner());
+                Some(owner.ok_or_else(|| {
+                    Error::missing("user_id").hint("Say whose values: /api/envs/account?user_id=…")
+                })?)
+            }
+        };
+        caller.may(&Action::Values { user_id: owner }, None)?;
+        Ok(owner.map_or_else(|| ROOT.to_owned(), |owner| name_of(Some(owner))))
     }
 
     fn health(&self) -> Result<Response> {

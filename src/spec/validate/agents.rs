@@ -23,6 +23,7 @@ impl Check<'_> {
             if agent.icon.as_ref().is_some_and(|icon| !is_address(icon)) {
                 self.warning(at, "icon", "should be a URL or a path that starts with `/`");
             }
+            self.variables(at, &agent.variables);
             self.env(at, "env", &agent.env);
             self.hooks(at, &agent.hooks);
         }

@@ -237,7 +237,7 @@ impl Check<'_> {
             if !seen.insert(&variable.name) {
                 self.error(at, &field, format!("\"{}\" is declared twice", variable.name));
             }
-            if variable.kind == VariableKind::Text && self.is_model_key(&variable.name) {
+            if variable.kind == VariableKind::Text && self.catalog.is_model_key(&variable.name) {
                 let name = &variable.name;
                 self.error(
                     at,
@@ -285,9 +285,5 @@ impl Check<'_> {
             Ok(()) => self.template(at, field, url),
             Err(error) => self.error(at, field, error.to_string()),
         }
-    }
-
-    fn is_model_key(&self, name: &str) -> bool {
-        self.catalog.models.values().any(|model| model.key_env() == Some(name))
     }
 }

@@ -7,7 +7,7 @@ use super::{Check, Kind, Place};
 use crate::models::ToolChoice;
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, may_render};
-use crate::spec::variable::VariableKind;
+use crate::spec::variable::{Variable, VariableKind};
 
 impl Check<'_> {
     pub(super) fn prompts(&mut self) {
@@ -150,12 +150,35 @@ fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut Found<
     }
 }
 
+/// Which definition declares a name as a secret: wherever its value comes from, it is one then.
+fn declares_secret(catalog: &Catalog, name: &str) -> Option<String> {
+    let secret = |variables: &[Variable]| {
+        variables.iter().any(|variable| variable.name == name && variable.kind == VariableKind::Secret)
+    };
+    let tools = catalog.tools.iter().filter(|(_, tool)| secret(&tool.variables));
+    let agents = catalog.agents.iter().filter(|(_, agent)| secret(&agent.variables));
+    let prompts = catalog.prompts.iter().filter(|(_, prompt)| secret(&prompt.variables));
+    let effects = catalog.effects.iter().filter(|(_, effect)| secret(&effect.variables));
+    let endpoints = catalog.endpoints.iter().filter(|(_, endpoint)| secret(&endpoint.variables));
+    let named = |kind: Kind, name: &dyn std::fmt::Display| format!("{} \"{name}\"", kind.noun());
+    tools
+        .map(|(by, _)| named(Kind::Tool, by))
+        .chain(agents.map(|(by, _)| named(Kind::Agent, by)))
+        .chain(prompts.map(|(by, _)| named(Kind::Prompt, by)))
+        .chain(effects.map(|(by, _)| named(Kind::Effect, by)))
+        .chain(endpoints.map(|(by, _)| named(Kind::Endpoint, by)))
+        .next()
+}
+
 fn wrong_env_part(catalog: &Catalog, path: &[&Prompt], name: &str) -> Option<String> {
     if catalog.is_secret(name) {
         return Some(format!("\"{name}\" is a secret of the deployment and cannot be part of a prompt"));
     }
     if may_render(path, name) {
-        return None;
+        let by = declares_secret(catalog, name)?;
+        return Some(format!(
+            "\"{name}\" is declared as a secret by the {by} and cannot be part of a prompt"
+        ));
     }
     if path.iter().any(|prompt| prompt.declares(name) == Some(VariableKind::Secret)) {
         return Some(format!("\"{name}\" is declared as a secret and cannot be part of a prompt"));

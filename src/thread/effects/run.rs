@@ -91,7 +91,7 @@ impl<H: Host> Thread<H> {
             }
         }
         for mut effect in rows::due(sql, now, room)? {
-            match self.ready(state, &effect) {
+            match self.ready(&effect) {
                 Err(error) => over.push(self.end(state, sql, effect, Status::Failed, Some(error), now)?),
                 Ok((args, sends)) => {
                     effect.status = Status::Processing;
@@ -114,7 +114,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Its arguments and whether it sends a request, or why it cannot be run, today or ever.
-    fn ready(&self, state: &State, effect: &Effect) -> std::result::Result<(Value, bool), String> {
+    fn ready(&self, effect: &Effect) -> std::result::Result<(Value, bool), String> {
         if effect.status != Status::Pending {
             return Err("Its row is damaged.".to_owned());
         }
@@ -130,11 +130,6 @@ impl<H: Host> Thread<H> {
         if !problems.is_empty() {
             return Err(format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)));
         }
-        for variable in definition.variables.iter().filter(|variable| variable.required) {
-            if self.agent_env(&state.meta.agent, &variable.name).is_none() {
-                return Err(format!("“{name}” needs a value for {}.", variable.name));
-            }
-        }
         let args = match &definition.args {
             Some(schema) => schema::with_defaults(schema, args),
             None => args,
@@ -149,10 +144,10 @@ impl<H: Host> Thread<H> {
         let thread = self.clone();
         let (work, abort) = abortable(async move {
             let _running = running;
-            let outcome = thread.attempt_effect(attempt).await;
+            let outcome = thread.attempt_effect(attempt).await.map_err(|error| thread.redact(error));
             if let Err(error) = thread.attempt_ended(id, outcome) {
                 // Its row says that it is under way and nothing runs it: the next look takes it as lost.
-                thread.host.log(&format!("the end of an effect could not be stored: {error}"));
+                thread.log(&format!("the end of an effect could not be stored: {error}"));
             }
         });
         self.live.effects.borrow_mut().insert(id, abort);
@@ -171,7 +166,15 @@ impl<H: Host> Thread<H> {
             Ok((state.meta.thread_id.clone(), state.meta.agent.clone(), id))
         });
         let (thread_id, agent_id, effect_id) = identity.map_err(|error| error.message)?;
+        if !definition.variables.is_empty() {
+            self.refresh_env().await.map_err(|error| error.message)?;
+        }
         let env = |name: &str| self.agent_env(&agent_id, name);
+        for variable in definition.variables.iter().filter(|variable| variable.required) {
+            if env(&variable.name).is_none() {
+                return Err(format!("“{}” needs a value for {}.", attempt.name, variable.name));
+            }
+        }
         let now_us = self.host.now_us();
         match &definition.run {
             Run::Native(native) => {

@@ -63,6 +63,9 @@ impl<H: Host> Thread<H> {
         let random = self.host.random();
         let (thread_id, agent_id) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.agent.clone())))?;
+        if !endpoint.variables.is_empty() {
+            self.refresh_env().await?;
+        }
         let env = |name: &str| self.agent_env(&agent_id, name);
         let declared = endpoint.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
@@ -87,11 +90,11 @@ impl<H: Host> Thread<H> {
         };
         let (id, path) = (call.request_id.clone(), call.path.clone());
         match self.run_endpoint(endpoint, call).await {
-            Ok(answer) => match answer::served(answer, method) {
+            Ok(answer) => match answer::served(self.redact_answer(answer), method) {
                 Ok(served) => Ok(served),
                 Err(error) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
             },
-            Err(Failure::Refused(error)) => Ok(error.into()),
+            Err(Failure::Refused(error)) => Ok(self.redact_error(error).into()),
             Err(Failure::Broke(error)) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
         }
     }
@@ -131,13 +134,15 @@ impl<H: Host> Thread<H> {
         id: &str,
         error: &str,
     ) -> Served {
+        let error = self.redact(error.to_owned());
         let told = Error::new(Code::EndpointFailed, format!("The endpoint {route} failed ({id})."))
             .hint("The id is in the log of the thread, with what happened: GET …/logs.");
-        self.host.log(&format!("the endpoint {route} failed ({id}): {error}"));
+        self.log(&format!("the endpoint {route} failed ({id}): {error}"));
         let now = self.host.now_us();
-        let event = Event::endpoint(&route.to_string(), method.as_str(), path, told.code.status(), id, error);
+        let event =
+            Event::endpoint(&route.to_string(), method.as_str(), path, told.code.status(), id, &error);
         if let Err(error) = self.transition(|_, sql| event.insert(sql, now)) {
-            self.host.log(&format!(
+            self.log(&format!(
                 "a failure of the endpoint {route} ({id}) is not in the thread's log: {error}"
             ));
         }

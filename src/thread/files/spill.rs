@@ -58,7 +58,7 @@ impl<H: Host> Thread<H> {
                 let moving = Moving(self.clone());
                 self.host.spawn(async move { moving.0.move_files().await });
             }
-            Err(error) => self.host.log(&format!("files were not moved: {error}")),
+            Err(error) => self.log(&format!("files were not moved: {error}")),
         }
     }
 
@@ -80,11 +80,11 @@ impl<H: Host> Thread<H> {
                 Ok(None) => return,
                 // The thread was deleted.
                 Err(error) if error.code == Code::ThreadNotFound => return,
-                Err(error) => return self.host.log(&format!("files were not moved: {error}")),
+                Err(error) => return self.log(&format!("files were not moved: {error}")),
             };
             let id = row.id;
             if let Err(error) = self.move_file(row).await {
-                self.host.log(&format!("content {id} was not moved: {error}"));
+                self.log(&format!("content {id} was not moved: {error}"));
                 failed.insert(id);
             }
         }

@@ -277,7 +277,7 @@ impl<H: Host> Thread<H> {
     /// write tries again.
     pub(super) fn prune_files(self: &Rc<Self>) {
         if let Err(error) = self.prune() {
-            self.host.log(&format!("files were not pruned: {error}"));
+            self.log(&format!("files were not pruned: {error}"));
         }
         self.tend_bucket();
     }

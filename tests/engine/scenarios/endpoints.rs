@@ -429,9 +429,9 @@ fn an_endpoint_has_the_values_that_it_declares() {
             ]);
         })
         .setup(acts(|call| Ok(EndpointAnswer::json(200, &Value::Object(call.env.clone())))))
-        .setup(|sim| drop(sim.world.vars.borrow_mut().insert("KEY".into(), "deployment's".into())))
+        .setup(|sim| drop(sim.world.vars.borrow_mut().insert("KEY".into(), "Worker'".into())))
         .drive(|sim| async move {
-            let expected = json!({ "CITY": "agent's", "KEY": "deployment's" });
+            let expected = json!({ "CITY": "agent's", "KEY": "Worker'" });
             assert_eq!(get(&sim, "/declared").await.json(), expected);
         })
         .calm();

@@ -5,6 +5,7 @@ mod budgets;
 mod edits;
 mod effects;
 mod endpoints;
+mod env;
 mod failures;
 mod file_search;
 mod files;
@@ -83,6 +84,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(models::all());
     all.extend(streams::all());
     all.extend(values::all());
+    all.extend(env::all());
     all.extend(effects::all());
     all.extend(files::all());
     all.extend(spill::all());

@@ -1,0 +1,77 @@
+//! Values of variables of an owner or, in the root, of the instance (docs/variables.md). Threads read them from here.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::call::{EnvAsk, ROOT, env_object};
+use super::{Directory, int};
+use crate::api::Reply;
+use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
+use crate::error::{Code, Error, Result};
+use crate::thread::host::{Host, Sql};
+
+impl<H: Host> Directory<H> {
+    /// Answers what is asked about values.
+    #[inline(never)]
+    pub(super) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
+        match ask {
+            EnvAsk::Rows(known) => self.env_rows(known),
+            EnvAsk::Shown => Ok(shown(&self.set(directory, self.host.sql())?)),
+            EnvAsk::Change(body) => self.patch_env(directory, &body),
+        }
+    }
+
+    /// The values as they are stored, unless the caller has this version.
+    fn env_rows(&self, known: Option<i64>) -> Result<Reply> {
+        let sql = self.host.sql();
+        let version = int(sql, "SELECT env_version FROM state", &[])?.unwrap_or(0);
+        let body = match known == Some(version) {
+            true => json!({ "version": version }),
+            false => json!({ "version": version, "values": Set::rows(sql)? }),
+        };
+        Ok(Reply::json(200, &body))
+    }
+
+    /// Changes values: `env_patch`, `env_type_patch`, `env_delete`.
+    fn patch_env(self: &Rc<Self>, directory: &str, body: &str) -> Result<Reply> {
+        let mut fields: Map<String, Value> = serde_json::from_str(body)
+            .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
+        let mut given = |field: &'static str| (field, fields.remove(field).filter(|value| !value.is_null()));
+        let (values, types, delete) = (given("env_patch"), given("env_type_patch"), given("env_delete"));
+        let level = if directory == ROOT { Level::Instance } else { Level::Account };
+        let change = Change::parse(values, types, delete, level, &self.catalog)?;
+        if change.is_empty() {
+            return Err(
+                Error::missing("env_patch").hint("Give `env_patch`, `env_type_patch` or `env_delete`.")
+            );
+        }
+        let shadowed = |name: &&str| level == Level::Instance && self.host.var(name).is_some();
+        if let Some(name) = change.set().find(shadowed) {
+            return Err(Error::field(
+                &format!("env_patch.{name}"),
+                format!("{name} is a variable of the Worker, which comes before a value of the instance."),
+            )
+            .hint("Change it there, or take it away first."));
+        }
+        let keys = Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default());
+        let set = self.host.transaction(|sql| {
+            let mut set = self.set(directory, sql)?;
+            set.store(sql, &change, &keys, &|| self.host.random())?;
+            sql.run("UPDATE state SET env_version = env_version + 1", &[])?;
+            Ok(set)
+        })?;
+        Ok(shown(&set))
+    }
+
+    fn set(&self, directory: &str, sql: &H::Sql) -> Result<Set> {
+        let rows = Set::rows(sql)?;
+        // Without keys nothing opens, and each value says so.
+        let keys = Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default()).unwrap_or_default();
+        Ok(Set::of(&env_object(directory), rows, &keys))
+    }
+}
+
+fn shown(set: &Set) -> Reply {
+    Reply::json(200, &json!({ "env": set.texts(), "env_types": set.types() }))
+}

@@ -1,0 +1,192 @@
+//! What a request changes about the values of a thread, an account or the instance: checked as a whole before anything is
+//! written.
+
+use serde_json::{Map, Value};
+
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::spec::catalog::RESERVED_PREFIX;
+use crate::spec::{Catalog, VariableKind, template};
+
+/// Whose values they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// A thread's.
+    Thread,
+    /// An owner's.
+    Account,
+    /// The deployment's: the only ones that may be keys and addresses of models.
+    Instance,
+}
+
+/// A field of a request with its name; absent when it was not sent.
+pub type Given<'a> = (&'a str, Option<Value>);
+
+/// A change, in the right form.
+#[derive(Clone, Default, PartialEq)]
+pub struct Change {
+    /// New values.
+    pub(super) values: Vec<(String, String)>,
+    /// Types, of new values or of old ones.
+    pub(super) kinds: Vec<(String, VariableKind)>,
+    /// Names whose values go.
+    pub(super) deleted: Vec<String>,
+    /// What the field of the types is called.
+    pub(super) types_field: String,
+}
+
+/// Shows names alone.
+impl std::fmt::Debug for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.set().collect();
+        f.debug_struct("Change")
+            .field("values", &names)
+            .field("deleted", &self.deleted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Change {
+    /// Reads the fields with values, types and names to delete.
+    ///
+    /// # Errors
+    /// `invalid_field` and `too_large` name the field, and in it the variable: `env_patch.CITY`.
+    pub fn parse(
+        values: Given<'_>,
+        types: Given<'_>,
+        delete: Given<'_>,
+        level: Level,
+        catalog: &Catalog,
+    ) -> Result<Change> {
+        let mut change = Change { types_field: types.0.to_owned(), ..Change::default() };
+        for (name, value) in object(&values)? {
+            let field = format!("{}.{name}", values.0);
+            check_name(&field, &name, level, catalog)?;
+            change.values.push((name, text(&field, value)?));
+        }
+        for (name, kind) in object(&types)? {
+            let field = format!("{}.{name}", types.0);
+            check_name(&field, &name, level, catalog)?;
+            change.kinds.push((name, self::kind(&field, &kind)?));
+        }
+        change.deleted = names(&delete)?;
+        for name in &change.deleted {
+            if change.set().any(|set| set == name) || change.kind(name).is_some() {
+                return Err(Error::field(delete.0, format!("`{name}` is both set and deleted.")));
+            }
+        }
+        let of_model =
+            |given: &&(String, VariableKind)| given.1 == VariableKind::Text && catalog.is_model_key(&given.0);
+        if let Some((name, _)) = change.kinds.iter().find(of_model) {
+            let field = format!("{}.{name}", types.0);
+            return Err(Error::field(
+                &field,
+                format!("`{name}` is the API key of a model, so its type must be `secret`."),
+            ));
+        }
+        Ok(change)
+    }
+
+    /// One value, as code sets it.
+    ///
+    /// # Errors
+    /// As [`Change::parse`].
+    pub fn one(name: &str, value: &str, kind: Option<VariableKind>, catalog: &Catalog) -> Result<Change> {
+        check_name("name", name, Level::Thread, catalog)?;
+        let mut change = Change { types_field: "type".to_owned(), ..Change::default() };
+        change.values.push((name.to_owned(), text("value", Value::from(value))?));
+        change.kinds.extend(kind.map(|kind| (name.to_owned(), kind)));
+        Ok(change)
+    }
+
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.kinds.is_empty() && self.deleted.is_empty()
+    }
+
+    /// The type that a name is given.
+    pub(super) fn kind(&self, name: &str) -> Option<VariableKind> {
+        self.kinds.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind)
+    }
+
+    /// Names whose values are set.
+    pub(crate) fn set(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+fn object((field, value): &Given<'_>) -> Result<Map<String, Value>> {
+    match value {
+        None => Ok(Map::new()),
+        Some(Value::Object(fields)) => Ok(fields.clone()),
+        Some(_) => {
+            Err(Error::field(field, format!("`{field}` must be an object: names and what belongs to them.")))
+        }
+    }
+}
+
+fn names((field, value): &Given<'_>) -> Result<Vec<String>> {
+    let wrong = || Error::field(field, format!("`{field}` must be a list of names."));
+    match value {
+        None => Ok(Vec::new()),
+        Some(Value::Array(names)) => {
+            names.iter().map(|name| name.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// A value is a text; numbers and truth values become theirs. The message never shows it.
+fn text(field: &str, value: Value) -> Result<String> {
+    let text = match value {
+        Value::String(text) => text,
+        value @ (Value::Number(_) | Value::Bool(_)) => value.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            return Err(Error::field(field, format!("`{field}` must be a text."))
+                .hint("An empty text is a value; to have none, delete it."));
+        }
+    };
+    if text.len() > limits::ENV_VALUE_BYTES {
+        return Err(over(
+            field,
+            format!("`{field}` has {} bytes; the limit is {}.", text.len(), limits::ENV_VALUE_BYTES),
+        ));
+    }
+    Ok(text)
+}
+
+fn kind(field: &str, value: &Value) -> Result<VariableKind> {
+    match value.as_str() {
+        Some("text") => Ok(VariableKind::Text),
+        Some("secret") => Ok(VariableKind::Secret),
+        _ => Err(Error::field(field, format!("`{field}` is `text` or `secret`."))),
+    }
+}
+
+fn check_name(field: &str, name: &str, level: Level, catalog: &Catalog) -> Result<()> {
+    if name.len() > limits::ENV_NAME_BYTES {
+        return Err(over(
+            field.get(..64).unwrap_or("name"),
+            format!("The name of a variable has at most {} bytes.", limits::ENV_NAME_BYTES),
+        ));
+    }
+    if !template::is_name(name) {
+        return Err(Error::field(field, format!("“{name}” cannot name a variable."))
+            .hint("A name has letters, digits and `_`, and does not begin with a digit."));
+    }
+    if name.starts_with(RESERVED_PREFIX) {
+        return Err(Error::field(
+            field,
+            format!("Names starting with {RESERVED_PREFIX} belong to the runtime."),
+        ));
+    }
+    if level != Level::Instance && catalog.is_model_key(name) {
+        return Err(Error::field(field, format!("“{name}” is the API key of a model."))
+            .hint("It comes from the deployment alone: a Worker variable, or PATCH /api/envs/instance."));
+    }
+    Ok(())
+}
+
+pub(super) fn over(field: &str, message: String) -> Error {
+    Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
+}

@@ -1,0 +1,248 @@
+//! The values of one object: a thread, an account, or the instance. In memory they are in the open, in the table never.
+
+use std::ops::ControlFlow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::change::over;
+use super::{Change, Keys, Sealed};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::spec::VariableKind;
+use crate::thread::host::{Cell, Param, Sql};
+
+/// Where values are stored. What is encrypted is bound to the object, the name and the type: a row that is copied or
+/// changed opens nowhere.
+pub(crate) const TABLE: &str = "CREATE TABLE env (
+    name TEXT PRIMARY KEY, type TEXT NOT NULL, key TEXT NOT NULL, sealed BLOB NOT NULL) WITHOUT ROWID";
+
+/// A row as it travels from a directory to a thread: still encrypted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The variable.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: VariableKind,
+    /// Id of the key that it was encrypted with.
+    pub key: String,
+    /// The nonce and what it has encrypted, in base64.
+    pub sealed: String,
+}
+
+/// A value that is held.
+#[derive(Clone)]
+pub struct Held {
+    /// Its type.
+    pub kind: VariableKind,
+    key: String,
+    /// Or why it cannot be read.
+    value: Result<String>,
+}
+
+impl Held {
+    /// The value.
+    ///
+    /// # Errors
+    /// `encryption_unavailable`: its key is gone; the message names it.
+    pub fn read(&self) -> Result<&str> {
+        self.value.as_deref().map_err(Clone::clone)
+    }
+}
+
+/// The values of one object, by name.
+#[derive(Clone)]
+pub struct Set {
+    object: String,
+    /// By name.
+    held: Vec<(String, Held)>,
+}
+
+/// Shows names and types alone.
+impl std::fmt::Debug for Set {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter().map(|(name, held)| (name, held.kind))).finish()
+    }
+}
+
+impl Set {
+    /// No values, of the object with this name.
+    pub fn empty(object: &str) -> Set {
+        Set { object: object.to_owned(), held: Vec::new() }
+    }
+
+    /// The values in these rows. What no key opens is held as unreadable.
+    pub fn of(object: &str, rows: Vec<Stored>, keys: &Keys) -> Set {
+        let mut set = Set::empty(object);
+        for row in rows {
+            let context = set.context(&row.name, row.kind);
+            let bytes = STANDARD.decode(&row.sealed).unwrap_or_default();
+            let value = keys.open(&Sealed { key: row.key.clone(), bytes }, &context);
+            let value = value.map_err(|error| Error {
+                message: format!("The value of {} cannot be read: {}.", row.name, error.message),
+                ..error
+            });
+            set.put(&row.name, Held { kind: row.kind, key: row.key, value });
+        }
+        set
+    }
+
+    /// Reads the rows of a table.
+    pub(crate) fn rows<S: Sql>(sql: &S) -> Result<Vec<Stored>> {
+        let mut rows = Vec::new();
+        sql.each("SELECT name, type, key, sealed FROM env ORDER BY name", &[], &mut |cells| {
+            let [name, kind, key, Cell::Blob(sealed)] = cells else {
+                return Err(Error::internal("a row of `env` is not what the schema promises"));
+            };
+            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+            rows.push(Stored {
+                name: text(name),
+                kind: if kind.text() == Some("text") { VariableKind::Text } else { VariableKind::Secret },
+                key: text(key),
+                sealed: STANDARD.encode(sealed),
+            });
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(rows)
+    }
+
+    /// What a value is bound to.
+    fn context(&self, name: &str, kind: VariableKind) -> String {
+        format!("{}\0{name}\0{}", self.object, kind.as_str())
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&Held> {
+        self.held.iter().find(|(held, _)| held == name).map(|(_, held)| held)
+    }
+
+    fn get_mut(&mut self, name: &str) -> Option<&mut Held> {
+        self.held.iter_mut().find(|(held, _)| held == name).map(|(_, held)| held)
+    }
+
+    /// Puts a value in its place.
+    fn put(&mut self, name: &str, value: Held) {
+        match self.get_mut(name) {
+            Some(held) => *held = value,
+            None => {
+                let place = self.held.iter().take_while(|(held, _)| held.as_str() < name).count();
+                self.held.insert(place, (name.to_owned(), value));
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Held)> {
+        self.held.iter().map(|(name, held)| (name.as_str(), held))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// The types, by name.
+    pub fn types(&self) -> Map<String, Value> {
+        self.iter().map(|(name, held)| (name.to_owned(), held.kind.as_str().into())).collect()
+    }
+
+    /// Values that may be shown: those of type `text` that can be read.
+    pub fn texts(&self) -> Map<String, Value> {
+        let shown = self.iter().filter(|(_, held)| held.kind == VariableKind::Text);
+        shown.filter_map(|(name, held)| Some((name.to_owned(), held.read().ok()?.into()))).collect()
+    }
+
+    /// The set after a change; nothing is stored.
+    ///
+    /// # Errors
+    /// `invalid_field` for the type of a name without a value, `too_large` beyond the caps.
+    pub(crate) fn changed(&self, change: &Change) -> Result<Set> {
+        let mut set = self.clone();
+        set.held.retain(|(name, _)| !change.deleted.contains(name));
+        for (name, value) in &change.values {
+            let before = set.get(name).map(|held| held.kind);
+            let kind = change.kind(name).or(before).unwrap_or(VariableKind::Secret);
+            set.put(name, Held { kind, key: String::new(), value: Ok(value.clone()) });
+        }
+        for (name, kind) in &change.kinds {
+            let field = || format!("{}.{name}", change.types_field);
+            let held = set.get_mut(name).ok_or_else(|| {
+                Error::field(
+                    &field(),
+                    format!("`{}` gives a type to {name}, which has no value here.", field()),
+                )
+            })?;
+            if held.kind != *kind {
+                // It is encrypted anew, for which it has to be read.
+                held.read()?;
+                held.kind = *kind;
+                held.key.clear();
+            }
+        }
+        let bytes: usize = set.iter().map(|(_, held)| held.value.as_ref().map_or(0, String::len)).sum();
+        if set.len() > limits::ENV_VALUES {
+            return Err(over(
+                "env",
+                format!("There would be {} values; the limit is {}.", set.len(), limits::ENV_VALUES),
+            ));
+        }
+        if bytes > limits::ENV_BYTES {
+            return Err(over(
+                "env",
+                format!("The values would have {bytes} bytes together; the limit is {}.", limits::ENV_BYTES),
+            ));
+        }
+        Ok(set)
+    }
+
+    /// Stores a change inside the caller's transaction, and encrypts with today's key what an older one has encrypted.
+    ///
+    /// # Errors
+    /// As [`Set::changed`]; `encryption_unavailable` when there is something to encrypt and no key.
+    pub(crate) fn store<S: Sql>(
+        &mut self,
+        sql: &S,
+        change: &Change,
+        keys: &Result<Keys>,
+        random: &dyn Fn() -> [u8; 16],
+    ) -> Result<()> {
+        let mut set = self.changed(change)?;
+        for name in change.deleted.iter().filter(|name| self.get(name).is_some()) {
+            sql.run("DELETE FROM env WHERE name = ?", &[Param::Text(name)])?;
+        }
+        let first = keys.as_ref().ok().and_then(Keys::first);
+        let stale =
+            |held: &Held| held.key.is_empty() || (held.value.is_ok() && Some(held.key.as_str()) != first);
+        let object = Set::empty(&self.object);
+        for (name, held) in set.held.iter_mut().filter(|(_, held)| stale(held)) {
+            let keys = match keys {
+                Ok(keys) => keys,
+                // What is stored already can stay as it is.
+                Err(_) if !held.key.is_empty() => continue,
+                Err(error) => return Err(error.clone()),
+            };
+            let sealed = keys.seal(random(), &object.context(name, held.kind), held.read()?)?;
+            sql.run(
+                "INSERT INTO env (name, type, key, sealed) VALUES (?, ?, ?, ?)
+                 ON CONFLICT (name) DO UPDATE SET type = excluded.type, key = excluded.key, sealed = excluded.sealed",
+                &[
+                    Param::Text(name),
+                    Param::Text(held.kind.as_str()),
+                    Param::Text(&sealed.key),
+                    Param::Blob(&sealed.bytes),
+                ],
+            )?;
+            held.key = sealed.key;
+        }
+        *self = set;
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! The thread's own values: one table, read when a name is first looked for, in memory in the open while the object lives.
+//! A thread without values has no row there, which its `meta` row says: nothing is read for it.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::super::Thread;
+use super::super::body::Body;
+use super::super::host::{Host, Param, Sql};
+use super::super::state::State;
+use crate::env::{Change, Held, KEYS_VAR, Keys, Level, Set};
+use crate::error::{Error, Result};
+use crate::spec::VariableKind;
+
+/// Values of a thread that is being created, checked and not stored yet.
+pub(in crate::thread) struct NewEnv {
+    pub(super) change: Change,
+    pub(super) set: Set,
+}
+
+/// What values are bound to: the thread.
+fn object(thread_id: &str) -> String {
+    format!("thread {thread_id}")
+}
+
+impl<H: Host> Thread<H> {
+    /// The deployment's keys.
+    pub(super) fn keys(&self) -> Result<Keys> {
+        Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default())
+    }
+
+    /// The thread's values, read once.
+    pub(super) fn own_set<'s>(&self, state: &'s mut State, sql: &H::Sql) -> Result<&'s mut Set> {
+        if state.env.is_none() {
+            let object = object(&state.meta.thread_id);
+            state.env = Some(match state.meta.env {
+                0 => Set::empty(&object),
+                // Without keys nothing opens, and each value says so.
+                _ => Set::of(&object, Set::rows(sql)?, &self.keys().unwrap_or_default()),
+            });
+        }
+        state.env.as_mut().ok_or_else(|| Error::internal("values were read and are not there"))
+    }
+
+    /// The thread's own value of a name.
+    pub(super) fn own(&self, name: &str) -> Result<Option<Held>> {
+        self.read_mut(|state, sql| Ok(self.own_set(state, sql)?.get(name).cloned()))
+    }
+
+    /// What `POST /threads` gives: `env`, which was `tenvs` once, and `env_types`.
+
+    #[inline(never)]
+    pub(in crate::thread) fn new_env(&self, thread_id: &str, body: &mut Body) -> Result<NewEnv> {
+        let (env, tenvs) = (body.take("env"), body.take("tenvs"));
+        if env.is_some() && tenvs.is_some() {
+            return Err(Error::field("tenvs", "`tenvs` is the old name of `env`: give one of them."));
+        }
+        let values = if tenvs.is_some() { ("tenvs", tenvs) } else { ("env", env) };
+        let types = ("env_types", body.take("env_types"));
+        let change = Change::parse(values, types, ("", None), Level::Thread, &self.catalog)?;
+        let set = Set::empty(&object(thread_id)).changed(&change)?;
+        if !set.is_empty() {
+            self.keys()?;
+        }
+        Ok(NewEnv { change, set })
+    }
+
+    /// Stores the values of a new thread inside the transaction that creates it.
+    pub(in crate::thread) fn store_new_env(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        new: &NewEnv,
+    ) -> Result<()> {
+        self.store_env(state, sql, &new.change)
+    }
+
+    /// What `PATCH /threads/:id` changes.
+    pub(in crate::thread) fn env_change(&self, body: &mut Body) -> Result<Change> {
+        let mut given = |field: &'static str| (field, body.take(field));
+        let (values, types, delete) = (given("env_patch"), given("env_type_patch"), given("env_delete"));
+        Change::parse(values, types, delete, Level::Thread, &self.catalog)
+    }
+
+    /// Stores a change of the thread's values inside a transition.
+
+    #[inline(never)]
+    pub(in crate::thread) fn store_env(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        change: &Change,
+    ) -> Result<()> {
+        if change.is_empty() {
+            return Ok(());
+        }
+        let keys = self.keys();
+        let set = self.own_set(state, sql)?;
+        set.store(sql, change, &keys, &|| self.host.random())?;
+        let values = i64::try_from(set.len()).unwrap_or(i64::MAX);
+        if values != state.meta.env {
+            state.meta.env = values;
+            sql.run("UPDATE meta SET env = ? WHERE id = 1", &[Param::Int(values)])?;
+        }
+        // Running descendants get the change here, inside the transition, as letters in the outbox: it is theirs when it
+        // is the thread's (spec §11.3). A thread has no descendants yet.
+        self.live.env.secrets.forget();
+        Ok(())
+    }
+
+    /// Sets a value of the thread, as code does.
+    pub(super) fn set_env(
+        self: &Rc<Self>,
+        name: &str,
+        value: &str,
+        kind: Option<VariableKind>,
+    ) -> Result<()> {
+        let change = Change::one(name, value, kind, &self.catalog)?;
+        self.transition(|state, sql| {
+            state.must_live()?;
+            self.store_env(state, sql, &change)
+        })
+    }
+
+    /// What may be shown of the thread's values: those of type `text`, and the types of all.
+    pub(in crate::thread) fn shown_env(&self, state: &mut State, sql: &H::Sql) -> Result<(Value, Value)> {
+        let set = self.own_set(state, sql)?;
+        let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);
+        for error in texts.filter_map(|(_, held)| held.read().err()) {
+            self.tell_once(error.message);
+        }
+        Ok((Value::Object(set.texts()), Value::Object(set.types())))
+    }
+}

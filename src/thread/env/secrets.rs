@@ -1,0 +1,190 @@
+//! Secrets are kept out of what is stored, logged and told: tool results, errors, log lines, events, messages of code,
+//! answers of endpoints. Every secret that this object came to know counts while it lives, also one that was replaced.
+//! A thread that knows none pays nothing; the texts of models are left alone, for models see none.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+
+use std::rc::Rc;
+
+use super::super::Thread;
+use super::super::endpoints::EndpointAnswer;
+use super::super::host::Host;
+use super::super::thread_state::NewMessage;
+use crate::env::{Held, Redactor};
+use crate::error::Error;
+use crate::models::ProviderError;
+use crate::spec::VariableKind;
+use crate::spec::message::ToolResult;
+
+/// What is known of secrets.
+#[derive(Default)]
+pub(in crate::thread) struct Secrets {
+    redactor: RefCell<Rc<Redactor>>,
+    /// Names and values.
+    known: RefCell<Vec<(String, String)>>,
+    /// Whether `redactor` knows all that is known.
+    whole: Cell<bool>,
+    /// Lines that were logged, each of them once.
+    told: RefCell<Vec<String>>,
+}
+
+impl Secrets {
+    /// Something was set: it is to be looked at anew.
+    pub(super) fn forget(&self) {
+        self.whole.set(false);
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// What takes the secrets out.
+    #[inline(never)]
+    fn redactor(&self) -> Rc<Redactor> {
+        let secrets = &self.live.env.secrets;
+        if !secrets.whole.get() {
+            self.gather();
+        }
+        secrets.redactor.borrow().clone()
+    }
+
+    #[inline(never)]
+    fn gather(&self) {
+        let secrets = &self.live.env.secrets;
+        let declared = self.declared();
+        let mut held: Vec<(String, Held)> = Vec::new();
+        self.live.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
+        // In the middle of a transition, or before the thread was read, its own are not at hand; the next look has them.
+        let mut whole = false;
+        if let Ok(mut state) = self.state.try_borrow_mut()
+            && let Some(state) = state.as_mut()
+            && let Ok(set) = self.own_set(state, self.host.sql())
+        {
+            held.extend(set.iter().map(|(name, value)| (name.to_owned(), value.clone())));
+            whole = true;
+        }
+        let mut known = secrets.known.borrow_mut();
+        for (name, held) in held {
+            let Ok(value) = held.read() else { continue };
+            let secret = (name, value.to_owned());
+            if held.kind == VariableKind::Secret || declared.is_secret(&secret.0) {
+                learn(&mut known, secret);
+            } else {
+                // What was a secret once is shown now.
+                known.retain(|known| *known != secret);
+            }
+        }
+        for name in declared.secrets() {
+            if let Some(value) = self.host.var(name) {
+                learn(&mut known, (name.to_owned(), value));
+            }
+        }
+        for (name, value) in declared.secret_values() {
+            learn(&mut known, (name.to_owned(), value.to_owned()));
+        }
+        let named = known.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        *secrets.redactor.borrow_mut() = Rc::new(Redactor::new(named));
+        secrets.whole.set(whole);
+    }
+
+    /// A text without secrets.
+    #[inline(never)]
+    pub(in crate::thread) fn redact(&self, text: String) -> String {
+        self.redactor().owned(text)
+    }
+
+    /// A result of a tool, as it is stored.
+    #[inline(never)]
+    pub(in crate::thread) fn redact_result(&self, result: ToolResult) -> ToolResult {
+        let redactor = self.redactor();
+        if redactor.is_empty() {
+            return result;
+        }
+        ToolResult {
+            result: result.result.map(|value| redactor.json(value)),
+            error: result.error.map(|text| redactor.owned(text)),
+            error_code: result.error_code.map(|text| redactor.owned(text)),
+            error_data: result.error_data.map(|data| {
+                data.into_iter().map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect()
+            }),
+            ..result
+        }
+    }
+
+    /// An error, as a client is told of it.
+    #[inline(never)]
+    pub(in crate::thread) fn redact_error(&self, error: Error) -> Error {
+        let redactor = self.redactor();
+        Error {
+            message: redactor.owned(error.message),
+            hint: error.hint.map(|text| redactor.owned(text)),
+            field: error.field.map(|text| redactor.owned(text)),
+            ..error
+        }
+    }
+
+    /// What a provider said when it failed.
+    pub(in crate::thread) fn redact_failure(&self, error: ProviderError) -> ProviderError {
+        ProviderError { message: self.redact(error.message), ..error }
+    }
+
+    /// A message of code that works in the thread: models read it.
+    #[inline(never)]
+    pub(in crate::thread) fn redact_message(&self, message: NewMessage) -> NewMessage {
+        let redactor = self.redactor();
+        if redactor.is_empty() {
+            return message;
+        }
+        let metadata = message.metadata.into_iter();
+        NewMessage {
+            content: redactor.owned(message.content),
+            metadata: metadata.map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect(),
+            ..message
+        }
+    }
+
+    /// Any JSON.
+    #[inline(never)]
+    pub(in crate::thread) fn redact_json(&self, value: serde_json::Value) -> serde_json::Value {
+        self.redactor().json(value)
+    }
+
+    /// The answer of an endpoint: its headers, and its body where that is text.
+    #[inline(never)]
+    pub(in crate::thread) fn redact_answer(&self, mut answer: EndpointAnswer) -> EndpointAnswer {
+        let redactor = self.redactor();
+        if redactor.is_empty() {
+            return answer;
+        }
+        for (_, value) in &mut answer.headers {
+            *value = redactor.owned(std::mem::take(value));
+        }
+        if let Ok(text) = std::str::from_utf8(&answer.body)
+            && let Cow::Owned(clean) = redactor.text(text)
+        {
+            answer.body = clean.into();
+        }
+        answer
+    }
+
+    /// A line in the operator's log.
+    #[inline(never)]
+    pub(in crate::thread) fn log(&self, line: &str) {
+        self.host.log(&self.redactor().text(line));
+    }
+
+    /// The same, once while the object lives.
+    #[inline(never)]
+    pub(in crate::thread) fn tell_once(&self, line: String) {
+        let mut told = self.live.env.secrets.told.borrow_mut();
+        if !told.contains(&line) {
+            self.host.log(&line);
+            told.push(line);
+        }
+    }
+}
+
+fn learn(known: &mut Vec<(String, String)>, secret: (String, String)) {
+    if !known.contains(&secret) {
+        known.push(secret);
+    }
+}
