@@ -4,7 +4,8 @@
 //!   [`variable`]: one each.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`validate`]: whether they make sense together.
-//! * [`message`]: messages, tool calls and tool results. [`finite`]: strict JSON.
+//! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]:
+//!   strict JSON.
 
 pub mod agent;
 pub mod catalog;
@@ -14,6 +15,7 @@ pub mod finite;
 mod form;
 pub mod message;
 pub mod model;
+pub mod opaque;
 pub mod prompt;
 pub mod schema;
 pub mod template;

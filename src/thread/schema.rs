@@ -9,7 +9,7 @@ use crate::thread::host::{Param, Sql};
 const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2.
-const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES];
+const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, REASONING];
 
 const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -23,7 +23,8 @@ const CORE: &[&str] = &[
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
         status TEXT, created_us INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL DEFAULT 0,
-        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT, attachments TEXT)",
+        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT, attachments TEXT,
+        reasoning TEXT)",
     // The program counter of the engine. At most the newest row is unfinished.
     "CREATE TABLE runs (
         id INTEGER PRIMARY KEY, phase TEXT NOT NULL, side TEXT NOT NULL, turn_from INTEGER NOT NULL,
@@ -94,6 +95,9 @@ const SIDES: &[&str] = &[
     "ALTER TABLE runs ADD COLUMN asked TEXT",
     "ALTER TABLE runs ADD COLUMN result TEXT",
 ];
+
+/// From 7 to 8. What a reply's provider wants back (`replay`): JSON.
+const REASONING: &[&str] = &["ALTER TABLE messages ADD COLUMN reasoning TEXT"];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;

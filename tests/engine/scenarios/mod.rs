@@ -11,6 +11,7 @@ mod files;
 mod limits;
 mod models;
 mod queue;
+mod reasoning;
 mod schema;
 mod sides;
 mod soak;
@@ -79,6 +80,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(queue::all());
     all.extend(stops::all());
     all.extend(models::all());
+    all.extend(reasoning::all());
     all.extend(streams::all());
     all.extend(values::all());
     all.extend(effects::all());
