@@ -3,6 +3,8 @@
 //! The files in `fixtures/` were written after the shape of real answers (keys, order, chunking), with short texts. Each
 //! is also given with CR LF and with CR as line ends, since the standard allows all three.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 mod anthropic;
 
 use bobbin::models::{
