@@ -67,6 +67,16 @@ pub const RESULT_IN_CONTEXT_BYTES: usize = 32 << 10;
 /// Text and tool calls of one reply together; a larger reply is refused whole.
 pub const REPLY_BYTES: usize = 1_200_000;
 
+/// What a provider wants back with a reply (thinking, signatures); a larger one is not kept.
+pub const PAYLOAD_BYTES: usize = 512 << 10;
+/// `max_tokens` of an answer, where the provider asks for it and the model's definition does not say; thinking comes on
+/// top. Tokens.
+pub const OUTPUT_TOKENS: u64 = 8_192;
+/// Tokens of thinking at a level of 100, where the provider counts in tokens.
+pub const THINKING_TOKENS: u64 = 32_000;
+/// Tokens of thinking that a provider asks for at least.
+pub const THINKING_TOKENS_MIN: u64 = 1_024;
+
 /// Bytes of history per token of the model's context window.
 pub const BYTES_PER_TOKEN: f64 = 3.0;
 /// Part of the context window that history may fill.

@@ -165,7 +165,7 @@ fn words_of(message: &ChatMessage) -> usize {
     match message {
         ChatMessage::System(content) | ChatMessage::Tool { content, .. } => count(content),
         ChatMessage::User(parts) => parts.iter().map(|part| text_of(part).map_or(1, count)).sum(),
-        ChatMessage::Assistant { content, tool_calls } => {
+        ChatMessage::Assistant { content, tool_calls, .. } => {
             count(content) + tool_calls.iter().map(|call| 1 + count(&call.arguments)).sum::<usize>()
         }
     }
@@ -175,7 +175,7 @@ fn words_of(message: &ChatMessage) -> usize {
 mod tests {
     use super::*;
     use crate::models::{Kept, Reply, ReplyBuilder, ToolOffer};
-    use crate::spec::message::ToolCall;
+    use crate::spec::message::{ToolCall, ToolStatus};
 
     fn user(text: &str) -> ChatMessage {
         ChatMessage::User(vec![Part::Text(text.into())])
@@ -186,12 +186,22 @@ mod tests {
             id: (*id).into(),
             name: (*name).into(),
             arguments: (*arguments).into(),
+            extra_content: None,
         };
-        ChatMessage::Assistant { content: String::new(), tool_calls: calls.iter().map(call).collect() }
+        ChatMessage::Assistant {
+            content: String::new(),
+            tool_calls: calls.iter().map(call).collect(),
+            payload: vec![],
+        }
     }
 
     fn result(id: &str, name: &str, content: &str) -> ChatMessage {
-        ChatMessage::Tool { call_id: id.into(), name: name.into(), content: content.into() }
+        ChatMessage::Tool {
+            call_id: id.into(),
+            name: name.into(),
+            content: content.into(),
+            status: ToolStatus::Success,
+        }
     }
 
     fn request(messages: Vec<ChatMessage>) -> ChatRequest {
@@ -239,7 +249,7 @@ mod tests {
             (
                 vec![
                     user("a"),
-                    ChatMessage::Assistant { content: "b".into(), tool_calls: vec![] },
+                    ChatMessage::Assistant { content: "b".into(), tool_calls: vec![], payload: vec![] },
                     user("c"),
                 ],
                 "You said: c",

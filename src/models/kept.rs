@@ -1,5 +1,6 @@
 //! Parts of a request that the next requests send again.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -13,22 +14,38 @@ pub struct Kept<T>(Rc<Inner<T>>);
 
 struct Inner<T> {
     value: T,
-    /// What the provider's format makes of it; there is one such format.
-    written: OnceCell<Option<Box<RawValue>>>,
+    /// What the format of the first provider that it was sent to makes of it. For another one (a fallback) it is
+    /// written anew each time.
+    written: OnceCell<Written>,
+}
+
+enum Written {
+    /// Chat completions.
+    Openai(Option<Box<RawValue>>),
+    /// Anthropic's messages: blocks, without the brackets around them.
+    Anthropic(String),
 }
 
 impl<T> Kept<T> {
-    /// Writes it as `form` does, the first time; every later time as it was written then.
+    /// Writes it for chat completions, as `form` does, the first time; every later time as it was written then.
     pub(super) fn write<'a, F: Serialize, S: Serializer>(
         &'a self,
         form: impl Fn(&'a T) -> F,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         let form = form(&self.0.value);
-        match self.0.written.get_or_init(|| to_raw_value(&form).ok()) {
-            Some(written) => written.serialize(serializer),
+        match self.0.written.get_or_init(|| Written::Openai(to_raw_value(&form).ok())) {
+            Written::Openai(Some(written)) => written.serialize(serializer),
             // The serializer then says what is wrong with it.
-            None => form.serialize(serializer),
+            Written::Openai(None) | Written::Anthropic(_) => form.serialize(serializer),
+        }
+    }
+
+    /// The same for Anthropic, whose messages are put together from texts.
+    pub(super) fn blocks(&self, form: impl Fn(&T) -> String) -> Cow<'_, str> {
+        match self.0.written.get_or_init(|| Written::Anthropic(form(&self.0.value))) {
+            Written::Anthropic(written) => Cow::Borrowed(written),
+            Written::Openai(_) => Cow::Owned(form(&self.0.value)),
         }
     }
 }

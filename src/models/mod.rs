@@ -4,16 +4,20 @@
 //! * [`prepare`]: what the engine starts with: a request and the [`Decoder`] of its answer.
 //! * [`ReplyBuilder`]: a [`Reply`] out of the decoder's deltas.
 //! * [`failure`]: what went wrong and what is to be done about it; [`backoff_us`]: after which pause.
-//! * [`openai`]: chat completions, any base URL.
+//! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages.
 //! * [`demo`]: the deterministic built-in model that needs no network.
 //! * [`sse`]: server-sent events, decoded from chunks cut anywhere.
 
+pub mod anthropic;
 mod backoff;
+mod body;
 pub mod demo;
 pub mod failure;
 mod kept;
+mod literal;
 pub mod openai;
 mod provider;
+mod reasoning;
 mod reply;
 mod said;
 pub mod sse;
@@ -21,13 +25,15 @@ pub mod sse;
 pub use backoff::backoff_us;
 pub use failure::Silence;
 pub use kept::Kept;
-pub use provider::{Decoder, Prepared, prepare};
+pub use provider::{Answer, Decoder, Prepared, prepare};
+pub use reasoning::{Payload, Placed, Reasoning};
 pub use reply::ReplyBuilder;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::spec::message::ToolCall;
+use crate::spec::message::{ToolCall, ToolStatus};
+use crate::spec::opaque::Opaque;
 
 /// One request to a model, in no provider's format (spec §4.2).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +49,10 @@ pub struct ChatRequest {
     pub tool_choice: ToolChoice,
     /// Whether one reply may carry several calls.
     pub parallel_tool_calls: bool,
+    /// How much it is to reason.
+    pub reasoning: Reasoning,
+    /// Tokens of the answer at most, where the model's definition says so.
+    pub max_output_tokens: Option<u64>,
     /// Merged into the body last, key by key; the model's under the prompt's. `null` takes a key out of the body.
     pub options: Map<String, Value>,
     /// Stable id of the thread, for sticky routing and caching.
@@ -62,6 +72,8 @@ pub enum ChatMessage {
         content: String,
         /// The calls, in the order received.
         tool_calls: Vec<ToolCall>,
+        /// What its provider wants back with it. Only there when this provider, model and prompt wrote it.
+        payload: Vec<Placed>,
     },
     /// The result of one call.
     Tool {
@@ -71,6 +83,8 @@ pub enum ChatMessage {
         name: String,
         /// The text of the result.
         content: String,
+        /// Whether the tool worked.
+        status: ToolStatus,
     },
 }
 
@@ -139,6 +153,15 @@ pub enum Delta {
         /// The next piece.
         text: String,
     },
+    /// What the provider wants back with a call.
+    CallExtra {
+        /// Place in the reply.
+        index: usize,
+        /// As it was sent.
+        extra: Opaque,
+    },
+    /// What the provider wants back with the reply; it stands behind the text and the calls so far.
+    Payload(Opaque),
     /// What the request cost so far; the last one counts.
     Usage(Usage),
     /// Why the model stopped.
@@ -190,6 +213,8 @@ pub struct Reply {
     pub reasoning: String,
     /// The calls, in the order received. Ids may be empty or repeated: the engine replaces such.
     pub tool_calls: Vec<ToolCall>,
+    /// What the provider wants back with it.
+    pub payload: Payload,
     /// Why the model stopped, when it said so.
     pub finish_reason: Option<FinishReason>,
     /// Tokens, when the provider told.

@@ -1,8 +1,27 @@
 //! The one place that knows which wire format a provider speaks: what the engine calls.
 
-use super::{ChatRequest, Delta, ProviderError, openai};
+use super::{ChatRequest, Delta, ProviderError, anthropic, openai};
 use crate::http::Request;
 use crate::spec::{Model, Provider};
+
+/// How an answer is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// As server-sent events, token by token.
+    Stream,
+    /// As one JSON body, for models whose `supportsStreaming` is false (spec §3.2).
+    Whole,
+}
+
+impl Answer {
+    /// What the request's `accept` says.
+    pub(super) const fn media_type(self) -> &'static str {
+        match self {
+            Answer::Stream => "text/event-stream",
+            Answer::Whole => "application/json",
+        }
+    }
+}
 
 /// How a request to a model is carried out.
 #[derive(Debug)]
@@ -18,15 +37,16 @@ pub enum Prepared {
 /// Prepares a request. `base_url` is the model's address with its `{{env …}}` resolved, `None` for the provider's own;
 /// `api_key` the value that its `apiKeyEnv` names. Neither comes from anything but the deployment (docs/agents.md).
 pub fn prepare(model: &Model, chat: &ChatRequest, base_url: Option<&str>, api_key: Option<&str>) -> Prepared {
+    let answer = if model.capabilities.supports_streaming { Answer::Stream } else { Answer::Whole };
+    let base_url = base_url.unwrap_or_default();
     match model.provider {
         Provider::Openai => {
-            let answer = if model.capabilities.supports_streaming {
-                openai::Answer::Stream
-            } else {
-                openai::Answer::Whole
-            };
-            let request = openai::request(chat, base_url.unwrap_or_default(), api_key, answer);
+            let request = openai::request(chat, base_url, api_key, answer);
             Prepared::Http(request, Decoder::Openai(openai::Decoder::new(api_key)))
+        }
+        Provider::Anthropic => {
+            let request = anthropic::request(chat, base_url, api_key, answer);
+            Prepared::Http(request, Decoder::Anthropic(anthropic::Decoder::new(api_key)))
         }
         Provider::Demo => Prepared::Demo,
     }
@@ -37,6 +57,8 @@ pub fn prepare(model: &Model, chat: &ChatRequest, base_url: Option<&str>, api_ke
 pub enum Decoder {
     /// Chat completions.
     Openai(openai::Decoder),
+    /// Anthropic's messages.
+    Anthropic(anthropic::Decoder),
 }
 
 impl Decoder {
@@ -49,6 +71,7 @@ impl Decoder {
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         match self {
             Decoder::Openai(decoder) => decoder.push(bytes, out),
+            Decoder::Anthropic(decoder) => decoder.push(bytes, out),
         }
     }
 
@@ -57,6 +80,7 @@ impl Decoder {
     pub fn is_done(&self) -> bool {
         match self {
             Decoder::Openai(decoder) => decoder.is_done(),
+            Decoder::Anthropic(decoder) => decoder.is_done(),
         }
     }
 
@@ -68,6 +92,7 @@ impl Decoder {
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         match self {
             Decoder::Openai(decoder) => decoder.finish(out),
+            Decoder::Anthropic(decoder) => decoder.finish(out),
         }
     }
 }

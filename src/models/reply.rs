@@ -1,8 +1,9 @@
 //! A reply, put together from its deltas.
 
-use super::{Delta, FinishReason, ProviderError, Reply};
-use crate::limits::{CALLS_PER_REPLY, REPLY_BYTES};
+use super::{Delta, FinishReason, Payload, Placed, ProviderError, Reply};
+use crate::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REPLY_BYTES};
 use crate::spec::message::ToolCall;
+use crate::spec::opaque::Opaque;
 
 /// Folds deltas into a [`Reply`].
 #[derive(Debug, Default)]
@@ -12,6 +13,7 @@ pub struct ReplyBuilder {
     places: Vec<usize>,
     /// Bytes of text and calls.
     bytes: usize,
+    payload_bytes: usize,
 }
 
 impl ReplyBuilder {
@@ -42,6 +44,11 @@ impl ReplyBuilder {
                 self.room_for(text.len())?;
                 self.call(*index)?.arguments.push_str(text);
             }
+            Delta::CallExtra { index, extra } => {
+                self.room_for(extra.get().len())?;
+                self.call(*index)?.extra_content = Some(extra.clone());
+            }
+            Delta::Payload(block) => self.keep(block),
             Delta::Usage(usage) => self.reply.usage = Some(*usage),
             Delta::Finish(reason) => self.reply.finish_reason = Some(*reason),
         }
@@ -59,7 +66,26 @@ impl ReplyBuilder {
         if self.reply.finish_reason == Some(FinishReason::Stop) && !self.reply.tool_calls.is_empty() {
             self.reply.finish_reason = Some(FinishReason::ToolCalls);
         }
+        // They share a row.
+        if self.payload_bytes > 0 && self.bytes + self.payload_bytes > REPLY_BYTES {
+            self.reply.payload = Payload::TooLarge(self.payload_bytes);
+        }
         self.reply
+    }
+
+    /// A payload that is too large is dropped whole: a part of it would be refused.
+    fn keep(&mut self, block: &Opaque) {
+        self.payload_bytes += block.get().len();
+        if self.payload_bytes > PAYLOAD_BYTES {
+            self.reply.payload = Payload::TooLarge(self.payload_bytes);
+            return;
+        }
+        let (text, calls) = (self.reply.content.len(), self.reply.tool_calls.len());
+        let placed = Placed { text, calls, block: block.clone() };
+        match &mut self.reply.payload {
+            Payload::Blocks(blocks) => blocks.push(placed),
+            payload => *payload = Payload::Blocks(vec![placed]),
+        }
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), ProviderError> {
@@ -84,7 +110,7 @@ impl ReplyBuilder {
             }
             None => {
                 self.places.push(index);
-                calls.push(ToolCall { id: String::new(), name: String::new(), arguments: String::new() });
+                calls.push(ToolCall::default());
                 calls.len() - 1
             }
         };
@@ -134,6 +160,7 @@ mod tests {
             id: id.into(),
             name: name.into(),
             arguments: arguments.into(),
+            extra_content: None,
         };
         assert_eq!(
             reply,
@@ -143,6 +170,7 @@ mod tests {
                 tool_calls: vec![call("a", "later", "{\"x\":1}"), call("b", "second", "{}")],
                 finish_reason: Some(FinishReason::ToolCalls),
                 usage: Some(usage(9)),
+                ..Reply::default()
             }
         );
     }

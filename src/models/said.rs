@@ -115,17 +115,23 @@ fn is_failure(status: &u16) -> bool {
 }
 
 /// Codes and types that mean too many tokens.
-const CONTEXT_KINDS: [&str; 4] =
-    ["context_length", "context_window", "exceed_context_size", "string_above_max_length"];
+const CONTEXT_KINDS: [&str; 5] = [
+    "context_length",
+    "context_window",
+    "exceed_context_size",
+    "string_above_max_length",
+    "request_too_large",
+];
 
 /// How servers that have no code for it say so: OpenAI, vLLM, DeepSeek, OpenRouter; llama.cpp; Anthropic; Google;
 /// xAI; Mistral; LM Studio; text-generation-inference; Workers AI; OpenAI's and Groq's limit of tokens a minute that
 /// one request alone exceeds.
-const CONTEXT_PHRASES: [&str; 14] = [
+const CONTEXT_PHRASES: [&str; 15] = [
     "maximum context length",
     "available context size",
     "context size has been exceeded",
     "prompt is too long",
+    "exceed context limit",
     "exceeds the maximum number of tokens",
     "maximum prompt length",
     "model with maximum context",
@@ -141,7 +147,8 @@ const CONTEXT_PHRASES: [&str; 14] = [
 const FILTER_KINDS: [&str; 5] =
     ["content_filter", "content_policy", "responsibleai", "data_inspection", "prohibited_content"];
 
-const FILTER_PHRASES: [&str; 2] = ["input was flagged", "content management policy"];
+const FILTER_PHRASES: [&str; 3] =
+    ["input was flagged", "content management policy", "blocked by content filtering"];
 
 #[cfg(test)]
 mod tests {

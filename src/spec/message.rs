@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::opaque::Opaque;
+
 /// Who a message is from, as the thread stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -42,7 +44,7 @@ impl Role {
 
 /// A call that a model made. `arguments` is the JSON text as received: it may be malformed, and then the call gets
 /// an error result (spec §35.21).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Unique within its reply.
     pub id: String,
@@ -50,12 +52,20 @@ pub struct ToolCall {
     pub name: String,
     /// JSON text.
     pub arguments: String,
+    /// What the provider wants back with it (spec §4.3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra_content: Option<Opaque>,
 }
 
 impl ToolCall {
     /// The form in which clients and chat-completion providers see it.
     pub fn to_wire(&self) -> Value {
-        json!({ "id": self.id, "type": "function", "function": { "name": self.name, "arguments": self.arguments } })
+        let mut wire = json!({ "id": self.id, "type": "function",
+            "function": { "name": self.name, "arguments": self.arguments } });
+        if let (Some(extra), Some(wire)) = (&self.extra_content, wire.as_object_mut()) {
+            wire.insert("extra_content".into(), json!(extra));
+        }
+        wire
     }
 }
 

@@ -6,7 +6,8 @@
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`graph`]: what an agent leads to, and what all definitions say about a name.
 //! * [`validate`]: whether they make sense together.
-//! * [`message`]: messages, tool calls and tool results. [`finite`]: strict JSON.
+//! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]:
+//!   strict JSON.
 
 pub mod agent;
 pub mod callable;
@@ -18,6 +19,7 @@ mod form;
 pub mod graph;
 pub mod message;
 pub mod model;
+pub mod opaque;
 pub mod prompt;
 pub mod schema;
 pub mod template;

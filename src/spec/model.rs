@@ -28,7 +28,8 @@ pub struct Model {
     /// deployment; while a name in it is unset the provider's own address is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Name of the deployment's secret that holds the API key; the provider's usual name (`OPENAI_API_KEY`) unless
+    /// Name of the deployment's secret that holds the API key; the provider's usual name (`OPENAI_API_KEY`,
+    /// `ANTHROPIC_API_KEY`) unless
     /// given. With a `baseUrl` there is no usual name: a key goes to another address only where this says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
@@ -60,6 +61,8 @@ pub struct Model {
 pub enum Provider {
     /// Chat completions, at any address that speaks them.
     Openai,
+    /// Anthropic's messages.
+    Anthropic,
     /// The built-in deterministic model; needs no network and no key.
     Demo,
 }
@@ -69,6 +72,7 @@ impl Provider {
     pub const fn key_env(self) -> Option<&'static str> {
         match self {
             Provider::Openai => Some("OPENAI_API_KEY"),
+            Provider::Anthropic => Some("ANTHROPIC_API_KEY"),
             Provider::Demo => None,
         }
     }
@@ -82,7 +86,7 @@ pub struct Capabilities {
     /// Tokens of prompt and answer together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u64>,
-    /// Tokens of one answer.
+    /// Tokens of one answer, reasoning included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// Whether user messages may carry images.

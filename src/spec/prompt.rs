@@ -133,10 +133,10 @@ pub struct Reasoning {
     /// In tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Whether the provider keeps the reasoning to itself.
+    /// Whether nobody is to read the reasoning: its text is neither streamed nor stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclude: bool,
-    /// Whether stored reasoning is sent again with later requests.
+    /// Whether the reasoning of earlier turns is sent again, to the prompt and model that wrote it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub include: bool,
 }
@@ -152,6 +152,17 @@ pub enum Effort {
     Medium,
     /// Level 100.
     High,
+}
+
+impl Effort {
+    /// From 0 to 100 (spec §4.2).
+    pub const fn level(self) -> u8 {
+        match self {
+            Effort::Low => 33,
+            Effort::Medium => 66,
+            Effort::High => 100,
+        }
+    }
 }
 
 /// Something that a prompt's model may call (spec §5.4). In a file, its name alone will do.

@@ -2,14 +2,15 @@
 
 use super::Thread;
 use super::host::{Host, Param, Sql};
+use super::replay::Author;
 use super::rows::{self, Shared, columns};
 use super::state::State;
 use super::step::{Definitions, Step};
 use super::window::{Entry, Form, SHORT_BYTES, View, Window, with_notes};
 use crate::error::Result;
 use crate::limits;
-use crate::models::{ChatMessage, ChatRequest, Kept, Part, ToolOffer};
-use crate::spec::message::Role;
+use crate::models::{ChatMessage, ChatRequest, Kept, Part, Reasoning, ToolOffer};
+use crate::spec::message::{Role, ToolStatus};
 use crate::spec::{Model, Prompt};
 
 /// The model is told this instead of a result that does not exist.
@@ -83,13 +84,12 @@ impl<H: Host> Thread<H> {
             let below = step.block;
             let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
             let shown = shown(entries, below, recent);
-            let history = History { entries, turn_from: run_turn, below, short_below, shown, own, prompt };
+            let author = Author::new(model, prompt);
+            let history =
+                History { entries, turn_from: run_turn, below, short_below, shown, own, prompt, author };
             history.messages(system, sql)
         })?;
         let mut options = model.provider_options.clone();
-        if let Some(effort) = prompt.reasoning.as_ref().and_then(|reasoning| reasoning.effort) {
-            options.insert("reasoning_effort".into(), serde_json::json!(effort));
-        }
         options.extend(prompt.provider_options.clone());
         Ok(ChatRequest {
             model: model.model.clone(),
@@ -97,6 +97,8 @@ impl<H: Host> Thread<H> {
             tools,
             tool_choice: prompt.tool_choice,
             parallel_tool_calls: prompt.parallel_tool_calls,
+            reasoning: Reasoning::of(prompt.reasoning.as_ref(), &model.capabilities),
+            max_output_tokens: model.capabilities.max_output_tokens,
             options,
             user: self.read(|state, _| Ok(Some(state.meta.thread_id.clone())))?,
         })
@@ -155,6 +157,8 @@ struct History<'a> {
     /// The role of the side that is asked.
     own: Role,
     prompt: &'a Prompt,
+    /// Who asks: what a provider wants back goes to its author only.
+    author: Author,
 }
 
 /// From which message on images are shown: in the `recent` newest messages, as many as a request may carry. A step's
@@ -232,13 +236,31 @@ impl History<'_> {
             return;
         }
         let whole = calls.len() == row.calls.len();
-        out.push(entry.message(if whole { Form::Whole } else { Form::WithoutCalls }, View::Own));
+        let form = match whole {
+            true if row.seq >= self.replay_from() && entry.replays_to(&self.author) => Form::WithPayload,
+            true => Form::Whole,
+            false => Form::WithoutCalls,
+        };
+        out.push(entry.message(form, View::Own));
         for call in calls {
             out.push(self.result(row.seq, &call.id).unwrap_or_else(|| {
                 let (call_id, name) = (call.id.clone(), call.name.clone());
-                ChatMessage::Tool { call_id, name, content: NOT_RUN.to_owned() }.into()
+                let (content, status) = (NOT_RUN.to_owned(), ToolStatus::Error);
+                ChatMessage::Tool { call_id, name, content, status }.into()
             }));
         }
+    }
+
+    /// From which seq on replies carry what their provider wants back: in the current turn, and in an exchange of calls
+    /// directly before it, which providers take for a part of it; everywhere when the prompt says `include`.
+    fn replay_from(&self) -> i64 {
+        if self.prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.include) {
+            return 0;
+        }
+        let past = self.entries.partition_point(|entry| entry.row.seq < self.turn_from);
+        let past = self.entries.get(..past).unwrap_or_default().iter().rev();
+        let exchange = past.take_while(|entry| entry.row.role == Role::Tool || !entry.row.calls.is_empty());
+        exchange.last().map_or(self.turn_from, |entry| entry.row.seq)
     }
 
     /// The stored result of a call of the reply at `seq`: it is in the reply's block.

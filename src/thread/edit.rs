@@ -80,12 +80,13 @@ impl<H: Host> Thread<H> {
         }
         let row = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
+            // What led to the old text goes with it.
             sql.run(
-                "UPDATE messages SET content = ? WHERE seq = ?",
+                "UPDATE messages SET content = ?, reasoning = NULL WHERE seq = ?",
                 &[Param::Text(&content), Param::Int(row.seq)],
             )?;
             edited(state, sql)?;
-            Ok(Row { content: Some(content), ..row })
+            Ok(Row { content: Some(content), reasoning: None, ..row })
         })?;
         self.broadcast_message(&Shared::new(row))
     }

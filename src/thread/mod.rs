@@ -18,6 +18,7 @@
 //!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
 //!   durably. `endpoints`: routes of the application's own.
 //! * `listen` and `frame`: streams. `outbox`: what the directory is told.
+//! * `replay`: what providers want back with their replies.
 //! * `state`, `rows`, `run`, `schema`: storage. `host`: the door to the outside.
 
 mod accept;
@@ -47,6 +48,7 @@ mod opening;
 mod outbox;
 mod post;
 mod read;
+mod replay;
 mod resources;
 mod rows;
 mod run;

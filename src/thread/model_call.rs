@@ -27,6 +27,8 @@ pub(super) enum Called {
     Answer(Answer),
     /// The provider found the request too long; the caller shortens it and calls again.
     TooLong,
+    /// The next fallback is to be asked; the caller makes the request that suits it and calls again.
+    Elsewhere,
     /// Every attempt failed; with what a person is told.
     Failed(String),
 }
@@ -61,16 +63,15 @@ impl<H: Host> Thread<H> {
             .ok_or_else(|| crate::error::Error::internal("a chain of models is empty"))
     }
 
-    /// Calls the model until one attempt succeeds or all have failed.
+    /// Calls the model until one attempt succeeds, or another request is needed, or all have failed.
     pub(super) async fn call_model(
         self: &Rc<Self>,
         definitions: &Definitions<'_>,
         step: Step,
-        mut request: ChatRequest,
+        request: ChatRequest,
     ) -> Result<Called> {
+        let model = self.current_model(definitions)?;
         loop {
-            let model = self.current_model(definitions)?;
-            request.model.clone_from(&model.model);
             let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
             let failed = match self.attempt(step, model, &request, &mut attempt).await? {
                 Ok(reply) => {
@@ -86,7 +87,8 @@ impl<H: Host> Thread<H> {
                 After::Shorten => return Ok(Called::TooLong),
                 After::Retry(wait) => self.host.sleep_until(self.host.now_us() + wait).await,
                 After::Fallback => {
-                    self.announce_fallback(&attempt.model, &self.current_model(definitions)?.name)
+                    self.announce_fallback(&attempt.model, &self.current_model(definitions)?.name);
+                    return Ok(Called::Elsewhere);
                 }
                 After::GiveUp => {
                     let name = &model.name;
@@ -166,7 +168,8 @@ impl<H: Host> Thread<H> {
         let deployment = |name: &str| self.deployment(name);
         let base_url = model.base_url(&deployment);
         let key = model.key_env().and_then(deployment);
-        let streaming = Streaming { thread: self, step, builder: ReplyBuilder::default(), attempt };
+        let hidden = request.reasoning.exclude;
+        let streaming = Streaming { thread: self, step, builder: ReplyBuilder::default(), hidden, attempt };
         match prepare(model, request, base_url.as_deref(), key.as_deref()) {
             Prepared::Demo => streaming.demo(request).await,
             Prepared::Http(http, decoder) => {
@@ -185,6 +188,8 @@ struct Streaming<'a, H: Host> {
     thread: &'a Rc<Thread<H>>,
     step: Step,
     builder: ReplyBuilder,
+    /// Whether nobody is to read the reasoning (spec §5.3).
+    hidden: bool,
     attempt: &'a mut Attempt,
 }
 
@@ -278,12 +283,18 @@ impl<H: Host> Streaming<'_, H> {
             match delta {
                 Delta::Text(piece) => text.push_str(piece),
                 Delta::Reasoning(piece) => reasoning.push_str(piece),
-                Delta::CallStart { .. } | Delta::CallArguments { .. } => {}
+                Delta::CallStart { .. }
+                | Delta::CallArguments { .. }
+                | Delta::CallExtra { .. }
+                | Delta::Payload(_) => {}
                 Delta::Usage(_) | Delta::Finish(_) => continue,
             }
             self.attempt.first_us.get_or_insert_with(|| self.thread.host.now_us());
         }
         for delta in deltas {
+            if self.hidden && matches!(delta, Delta::Reasoning(_)) {
+                continue;
+            }
             if let Err(error) = self.builder.push(delta) {
                 return Ok(Err(error));
             }
@@ -291,7 +302,7 @@ impl<H: Host> Streaming<'_, H> {
         if !text.is_empty() {
             self.thread.stream_text(self.step.block, &text)?;
         }
-        if !reasoning.is_empty() {
+        if !reasoning.is_empty() && !self.hidden {
             self.thread.stream_reasoning(self.step.block, &reasoning)?;
         }
         Ok(Ok(()))

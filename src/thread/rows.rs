@@ -47,12 +47,14 @@ pub(crate) struct Row {
     pub(crate) metadata: Option<String>,
     /// Files that it shows; stored as a JSON array.
     pub(crate) attachments: Vec<AttachmentRef>,
+    /// What the reply's provider wants back, as stored (`replay`).
+    pub(crate) reasoning: Option<String>,
 }
 
 /// The columns of [`Row`], in its order.
 macro_rules! columns {
     () => {
-        "seq, role, content, name, tool_calls, tool_call_id, status, created_us, parent, depth, silent, inbound, metadata, attachments"
+        "seq, role, content, name, tool_calls, tool_call_id, status, created_us, parent, depth, silent, inbound, metadata, attachments, reasoning"
     };
 }
 pub(crate) use columns;
@@ -75,6 +77,7 @@ impl Row {
             inbound: Inbound::No,
             metadata: None,
             attachments: Vec::new(),
+            reasoning: None,
         }
     }
 
@@ -95,6 +98,7 @@ impl Row {
             inbound,
             meta,
             attachments,
+            reasoning,
         ] = cells
         else {
             return Err(Error::internal("a message row has the wrong number of columns"));
@@ -131,6 +135,7 @@ impl Row {
                 Some(json) => serde_json::from_str(json)
                     .map_err(|error| Error::internal(format!("stored attachments are damaged: {error}")))?,
             },
+            reasoning: text(reasoning),
         })
     }
 
@@ -144,7 +149,7 @@ impl Row {
             concat!(
                 "INSERT INTO messages (",
                 columns!(),
-                ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             ),
             &[
                 Param::Int(self.seq),
@@ -161,6 +166,7 @@ impl Row {
                 Param::Int(self.inbound as i64),
                 self.metadata.as_ref().into(),
                 attachments.as_ref().into(),
+                self.reasoning.as_ref().into(),
             ],
         )
     }
@@ -195,7 +201,8 @@ impl Row {
         self.attachments.iter().any(AttachmentRef::is_image)
     }
 
-    /// Bytes that it takes in a request, roughly.
+    /// Bytes that it takes in a request, roughly. What its provider wants back is left out: providers drop what is old of
+    /// it themselves, and most of it is no text.
     pub(crate) fn bytes(&self) -> usize {
         let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len() + 64).sum();
         let attachments: usize = self.attachments.iter().map(AttachmentRef::bytes).sum();

@@ -10,7 +10,7 @@ use crate::thread::host::{Param, Sql};
 const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2.
-const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS];
+const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS, REASONING];
 
 const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -25,7 +25,8 @@ const CORE: &[&str] = &[
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
         status TEXT, created_us INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL DEFAULT 0,
-        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT, attachments TEXT)",
+        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT, attachments TEXT,
+        reasoning TEXT)",
     // The program counter of the engine. At most the newest row is unfinished.
     "CREATE TABLE runs (
         id INTEGER PRIMARY KEY, phase TEXT NOT NULL, side TEXT NOT NULL, turn_from INTEGER NOT NULL,
@@ -105,6 +106,9 @@ const ENV: &[&str] = &[env::TABLE];
 
 /// From 8 to 9.
 const ENVS: &[&str] = &[env::TABLE, "ALTER TABLE meta ADD COLUMN env INTEGER NOT NULL DEFAULT 0"];
+
+/// From 9 to 10. What a reply's provider wants back (`replay`): JSON.
+const REASONING: &[&str] = &["ALTER TABLE messages ADD COLUMN reasoning TEXT"];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;

@@ -128,7 +128,12 @@ mod tests {
     use super::*;
 
     fn call(arguments: &Value) -> ToolCall {
-        ToolCall { id: "c".into(), name: "finish".into(), arguments: arguments.to_string() }
+        ToolCall {
+            id: "c".into(),
+            name: "finish".into(),
+            arguments: arguments.to_string(),
+            ..ToolCall::default()
+        }
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl<H: Host> Thread<H> {
                     match self.call_model(&definitions, step, request).await? {
                         Called::Answer(answer) => break answer,
                         Called::TooLong => self.halve_window()?,
+                        Called::Elsewhere => {}
                         Called::Failed(text) => return self.ended(Reason::ModelError, Some(text)),
                     }
                 };
@@ -181,8 +182,9 @@ impl<H: Host> Thread<H> {
     fn store_reply(&self, definitions: &Definitions<'_>, step: Step, answer: Answer) -> Result<Shared> {
         let now = self.host.now_us();
         let Answer { reply, attempt } = answer;
+        let reasoning = self.replay_column(definitions, &reply)?;
         let row = self.transition(|state, sql| {
-            let row = reply_row(state, definitions, step, reply, now);
+            let row = Row { reasoning, ..reply_row(state, definitions, step, reply, now) };
             attempt.insert(sql)?;
             let row = state.insert(sql, row)?;
             // The stored reply is what says so: no write of its own.

@@ -240,7 +240,12 @@ mod tests {
     use crate::spec::Agent;
 
     fn call(name: &str) -> ToolCall {
-        ToolCall { id: format!("call_{name}"), name: name.into(), arguments: "{}".into() }
+        ToolCall {
+            id: format!("call_{name}"),
+            name: name.into(),
+            arguments: "{}".into(),
+            ..ToolCall::default()
+        }
     }
 
     fn result(seq: i64, call: &ToolCall, status: ToolStatus) -> Shared {

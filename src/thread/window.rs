@@ -4,16 +4,17 @@
 //! The cut moves in jumps, so that the beginning of the request stays the same for many steps and a provider's
 //! cache of it holds. The current turn is always in; when it alone is too long its older tool results are shortened.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
 
 use super::attachments::AttachmentRef;
 use super::host::{Param, Sql};
+use super::replay::{Author, Replay};
 use super::rows::{Row, Shared, columns};
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatMessage, Kept, Part};
-use crate::spec::message::Role;
+use crate::spec::message::{Role, ToolCall, ToolStatus};
 
 /// What is left of a tool result that is shortened.
 pub(super) const SHORT_BYTES: usize = 400;
@@ -33,6 +34,7 @@ pub(crate) struct Entry {
     /// As its author is sent it, and as the other side is.
     own: Sent,
     other: Sent,
+    replay: OnceCell<Option<Replay>>,
 }
 
 type Sent = RefCell<Option<(Form, Kept<ChatMessage>)>>;
@@ -51,6 +53,8 @@ pub(crate) enum View {
 pub(crate) enum Form {
     /// As it is.
     Whole,
+    /// A reply with what its provider wants back.
+    WithPayload,
     /// A reply of an earlier turn, where past calls are left out (spec §20).
     WithoutCalls,
     /// A long tool result of a turn that is too long.
@@ -59,7 +63,21 @@ pub(crate) enum Form {
 
 impl Entry {
     fn new(row: Shared) -> Entry {
-        Entry { row: bounded(row), own: RefCell::default(), other: RefCell::default() }
+        Entry {
+            row: bounded(row),
+            own: RefCell::default(),
+            other: RefCell::default(),
+            replay: OnceCell::new(),
+        }
+    }
+
+    /// Whether its provider wants something back, and may have it from this prompt on this model.
+    pub(crate) fn replays_to(&self, author: &Author) -> bool {
+        self.replay().is_some_and(|replay| replay.is_by(author))
+    }
+
+    fn replay(&self) -> Option<&Replay> {
+        self.replay.get_or_init(|| Replay::read(&self.row)).as_ref()
     }
 
     /// The message for it, made once for each change of form.
@@ -71,7 +89,12 @@ impl Entry {
         if let Some((_, message)) = sent.borrow().as_ref().filter(|(made, _)| *made == form) {
             return message.clone();
         }
-        let message = Kept::from(message(&self.row, form, view));
+        let mut made = message(&self.row, form, view);
+        if let (Form::WithPayload, ChatMessage::Assistant { tool_calls, payload, .. }) = (form, &mut made) {
+            tool_calls.clone_from(&self.row.calls);
+            *payload = self.replay().map(|replay| replay.blocks.clone()).unwrap_or_default();
+        }
+        let message = Kept::from(made);
         *sent.borrow_mut() = Some((form, message.clone()));
         message
     }
@@ -85,13 +108,19 @@ fn message(row: &Row, form: Form, view: View) -> ChatMessage {
             ChatMessage::User(vec![Part::Text(with_notes(content, row))])
         }
         (Role::User | Role::Assistant, View::Own) => {
-            let tool_calls = if form == Form::WithoutCalls { Vec::new() } else { row.calls.clone() };
-            ChatMessage::Assistant { content: with_notes(content, row), tool_calls }
+            let calls = if form == Form::WithoutCalls { &[] } else { &row.calls[..] };
+            let plain = |call: &ToolCall| ToolCall { extra_content: None, ..call.clone() };
+            ChatMessage::Assistant {
+                content: with_notes(content, row),
+                tool_calls: calls.iter().map(plain).collect(),
+                payload: Vec::new(),
+            }
         }
         (Role::Tool, _) => ChatMessage::Tool {
             call_id: row.tool_call_id.clone().unwrap_or_default(),
             name: row.name.clone().unwrap_or_default(),
             content: if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
+            status: row.status.unwrap_or(ToolStatus::Success),
         },
     }
 }

@@ -3,21 +3,33 @@
 //! The files in `fixtures/` were written after the shape of real answers (keys, order, chunking), with short texts. Each
 //! is also given with CR LF and with CR as line ends, since the standard allows all three.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod anthropic;
+
 use bobbin::models::{
-    Decoder, FinishReason, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage, openai,
+    Decoder, FinishReason, Payload, Placed, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage, openai,
 };
 use bobbin::spec::message::ToolCall;
+use bobbin::spec::opaque::Opaque;
 
 macro_rules! fixture {
     ($name:literal) => {
         ($name, include_str!(concat!("fixtures/", $name, ".txt")))
     };
 }
+use fixture;
 
 type Fixture = (&'static str, &'static str);
 
 fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Reply, ProviderError> {
-    let mut decoder = Decoder::Openai(openai::Decoder::new(None));
+    decode_with(Decoder::Openai(openai::Decoder::new(None)), chunks)
+}
+
+fn decode_with<'a>(
+    mut decoder: Decoder,
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Reply, ProviderError> {
     let mut builder = ReplyBuilder::default();
     let mut deltas = Vec::new();
     for chunk in chunks {
@@ -31,30 +43,49 @@ fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Result<Reply, Provi
 
 /// Decodes an answer whole, byte by byte, and cut in two at every byte, with every kind of line end (the longer ones
 /// are cut in two with one kind only: the time grows with the square of their length).
-fn decode_in_every_way((name, text): Fixture) -> Result<Reply, ProviderError> {
-    let expected = decode([text.as_bytes()]);
+fn decode_in_every_way(fixture: Fixture) -> Result<Reply, ProviderError> {
+    in_every_way(fixture, &|| Decoder::Openai(openai::Decoder::new(None)))
+}
+
+fn in_every_way((name, text): Fixture, decoder: &dyn Fn() -> Decoder) -> Result<Reply, ProviderError> {
+    let decode = |chunks: &mut dyn Iterator<Item = &[u8]>| decode_with(decoder(), chunks);
+    let expected = decode(&mut [text.as_bytes()].into_iter());
     for line_end in ["\n", "\r\n", "\r"] {
         let text = text.replace('\n', line_end);
         let bytes = text.as_bytes();
-        assert_eq!(decode(bytes.chunks(1)), expected, "{name} byte by byte, line end {line_end:?}");
-        assert_eq!(decode(bytes.chunks(7)), expected, "{name} in sevens, line end {line_end:?}");
+        assert_eq!(decode(&mut bytes.chunks(1)), expected, "{name} byte by byte, line end {line_end:?}");
+        assert_eq!(decode(&mut bytes.chunks(7)), expected, "{name} in sevens, line end {line_end:?}");
         if bytes.len() > 1000 && line_end != "\r\n" {
             continue;
         }
         for at in 0..=bytes.len() {
             let (left, right) = bytes.split_at(at);
-            assert_eq!(decode([left, right]), expected, "{name} cut at {at}, line end {line_end:?}");
+            assert_eq!(
+                decode(&mut [left, right].into_iter()),
+                expected,
+                "{name} cut at {at}, line end {line_end:?}"
+            );
         }
     }
     expected
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() }
+    ToolCall { id: id.into(), name: name.into(), arguments: arguments.into(), extra_content: None }
 }
 
 fn usage(input_tokens: u64, cached_tokens: u64, output_tokens: u64, reasoning_tokens: u64) -> Option<Usage> {
     Some(Usage { input_tokens, cached_tokens, output_tokens, reasoning_tokens })
+}
+
+/// Bytes of text and calls before each piece, and the piece.
+fn payload(blocks: &[(usize, usize, &str)]) -> Payload {
+    let placed = |(text, calls, block): &(usize, usize, &str)| Placed {
+        text: *text,
+        calls: *calls,
+        block: Opaque::parse((*block).into()).unwrap(),
+    };
+    Payload::Blocks(blocks.iter().map(placed).collect())
 }
 
 #[test]
@@ -117,6 +148,11 @@ fn answers_give_their_reply_however_they_are_cut() {
             Reply {
                 content: "Green tea.".into(),
                 reasoning: "Hm, tea.".into(),
+                payload: payload(&[(
+                    10,
+                    0,
+                    r#"{"type":"reasoning.text","text":"Hm, tea.","format":"anthropic-claude-v1","index":0,"signature":"EqQB/+="}"#,
+                )]),
                 finish_reason: Some(FinishReason::Stop),
                 usage: usage(14, 0, 61, 44),
                 ..Reply::default()
@@ -152,6 +188,7 @@ fn answers_give_their_reply_however_they_are_cut() {
                 ],
                 finish_reason: Some(FinishReason::ToolCalls),
                 usage: usage(30, 0, 12, 0),
+                ..Reply::default()
             },
         ),
         (fixture!("short"), short()),

@@ -406,6 +406,24 @@ fn a_stop_tool_has_the_argument_that_holds_the_answer() {
 }
 
 #[test]
+fn what_anthropic_does_not_take_is_told() {
+    let claude = json!({ "provider": "anthropic", "model": "x", "providerOptions": { "system": "x" } });
+    let expected =
+        "models/slow: error in providerOptions.system: the runtime sets this field of the request itself";
+    assert_eq!(complaints(&[("/models/slow", claude.clone())]), [expected]);
+    let forced = [
+        ("/prompts/helper/model", json!("slow")),
+        ("/prompts/helper/toolChoice", json!("required")),
+        ("/prompts/helper/reasoning", json!({ "maxTokens": 2000 })),
+    ];
+    assert_eq!(complaints(&forced), [""; 0], "it is another provider's");
+    let forced = [&forced[..], &[("/models/slow/provider", json!("anthropic"))]].concat();
+    let expected = "prompts/helper: warning in toolChoice: `required` goes with no reasoning at Anthropic: its models are asked with `auto` instead";
+    assert_eq!(complaints(&forced), [expected]);
+    assert_eq!(complaints(&[&forced[1..2], &forced[3..]].concat()), [""; 0], "without reasoning it is fine");
+}
+
+#[test]
 fn a_name_in_tools_stands_for_one_thing() {
     let prompt = json!({ "toolDescription": "d", "model": "fast", "prompt": "x" });
     let expected = "prompts/helper: error in tools[0]: \"clock\" is a tool and a prompt: rename one, so that it is clear which";

@@ -69,7 +69,7 @@ after(async () => {
 
 /** A server, with no key of the machine it runs on. @param {string} agents @param {Record<string, string>} [vars] */
 async function serve(agents, vars = {}) {
-  const server = await Server.start({ agents, vars: { OPENAI_API_KEY: "", OPENAI_BASE_URL: "", ...vars } });
+  const server = await Server.start({ agents, vars: { OPENAI_API_KEY: "", OPENAI_BASE_URL: "", ANTHROPIC_API_KEY: "", ANTHROPIC_BASE_URL: "", ...vars } });
   cleaning.push(() => server.remove());
   return server;
 }

@@ -4,6 +4,7 @@
 
 use super::chunk::Call;
 use crate::models::Delta;
+use crate::spec::opaque::Opaque;
 
 /// The calls seen so far, in the order of their first piece.
 #[derive(Debug, Default)]
@@ -66,6 +67,9 @@ impl Calls {
         if !arguments.is_empty() {
             slot.arguments.feed(&arguments);
             out.push(Delta::CallArguments { index: place, text: arguments.into_owned() });
+        }
+        if let Some(extra) = call.extra_content.filter(|extra| extra.get() != "null") {
+            out.push(Delta::CallExtra { index: place, extra: Opaque::new(extra) });
         }
     }
 }

@@ -58,6 +58,9 @@ pub(super) struct Message<'a> {
     pub(super) reasoning_content: Text<'a>,
     #[serde(borrow, default)]
     pub(super) reasoning: Text<'a>,
+    /// What OpenRouter wants back: pieces, or the whole list.
+    #[serde(borrow, default)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
 }
@@ -70,6 +73,9 @@ pub(super) struct Call<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow, default)]
     pub(super) function: Function<'a>,
+    /// What the provider wants back with the call, such as Gemini's thought signatures.
+    #[serde(borrow, default)]
+    pub(super) extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -95,10 +101,10 @@ impl<'a> Function<'a> {
 
 /// A text. A list is its parts one after the other, an object its `text` member.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+pub(in crate::models) struct Text<'a>(pub(in crate::models) Cow<'a, str>);
 
 impl Text<'_> {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::models) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -198,13 +204,13 @@ struct WireUsage {
     total_tokens: Option<f64>,
     /// DeepSeek's name.
     prompt_cache_hit_tokens: Option<f64>,
-    prompt_tokens_details: Option<Details>,
-    completion_tokens_details: Option<Details>,
+    prompt_tokens_details: Option<TokenDetails>,
+    completion_tokens_details: Option<TokenDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Details {
+struct TokenDetails {
     cached_tokens: Option<f64>,
     reasoning_tokens: Option<f64>,
 }
@@ -214,7 +220,8 @@ pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
     // `as` saturates: a negative count is 0.
     let count = |tokens: Option<f64>| tokens.unwrap_or(0.0) as u64;
-    let details = |of: &Option<Details>, pick: fn(&Details) -> Option<f64>| of.as_ref().and_then(pick);
+    let details =
+        |of: &Option<TokenDetails>, pick: fn(&TokenDetails) -> Option<f64>| of.as_ref().and_then(pick);
     let input_tokens = count(wire.prompt_tokens);
     // Some servers leave reasoning out of `completion_tokens`, but not out of the total.
     let output_tokens =

@@ -1,10 +1,11 @@
-//! The answer as deltas: a stream of chunks, or one JSON body from a server that ignores `stream`. Which of the two it
-//! is, the first byte tells: no server-sent event begins with a brace.
+//! The answer as deltas: a stream of chunks, or one JSON body from a server that ignores `stream`.
 
 use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::chunk::{self, Choice, Chunk, Message};
+use super::details::Details;
+use crate::models::body::Body;
 use crate::models::{Delta, FinishReason, ProviderError, sse};
 
 /// Decodes one answer. Once a call has failed the decoder is of no use.
@@ -15,16 +16,9 @@ pub struct Decoder {
 }
 
 #[derive(Debug)]
-enum Body {
-    /// Nothing but white space has come; it was given to the decoder, which may need the byte order mark.
-    Unknown(sse::Decoder),
-    Stream(sse::Decoder),
-    Whole(Vec<u8>),
-}
-
-#[derive(Debug)]
 struct State {
     calls: Calls,
+    details: Details,
     end: End,
     secret: Option<String>,
 }
@@ -43,8 +37,13 @@ impl Decoder {
     /// A decoder for one answer. `secret` is the API key that was sent, so that an error text never shows it.
     pub fn new(secret: Option<&str>) -> Decoder {
         Decoder {
-            body: Body::Unknown(sse::Decoder::default()),
-            state: State { calls: Calls::default(), end: End::None, secret: secret.map(str::to_owned) },
+            body: Body::default(),
+            state: State {
+                calls: Calls::default(),
+                details: Details::default(),
+                end: End::None,
+                secret: secret.map(str::to_owned),
+            },
         }
     }
 
@@ -53,29 +52,8 @@ impl Decoder {
     /// # Errors
     /// An error that the stream reports, a chunk that is not JSON, or an event over [`sse::EVENT_BYTES`].
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        if let Body::Unknown(sse) = &mut self.body {
-            match bytes
-                .iter()
-                .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF))
-            {
-                Some(start) if bytes.get(start) == Some(&b'{') => {
-                    let (_, json) = bytes.split_at(start);
-                    self.body = Body::Whole(json.to_vec());
-                    return Ok(());
-                }
-                Some(_) => self.body = Body::Stream(std::mem::take(sse)),
-                None => {}
-            }
-        }
         let state = &mut self.state;
-        match &mut self.body {
-            Body::Unknown(sse) | Body::Stream(sse) => sse.push(bytes, &mut |event| state.event(event, out)),
-            Body::Whole(whole) if whole.len() + bytes.len() > sse::EVENT_BYTES => Err(sse::TooLarge.into()),
-            Body::Whole(whole) => {
-                whole.extend_from_slice(bytes);
-                Ok(())
-            }
-        }
+        self.body.push(bytes, &mut |event| state.event(event, out))
     }
 
     /// Whether `[DONE]` has come: what follows is not read, and the end of the body need not be waited for.
@@ -90,34 +68,17 @@ impl Decoder {
     /// `[DONE]` came.
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         let state = &mut self.state;
-        match &mut self.body {
-            Body::Unknown(sse) | Body::Stream(sse) => {
-                // Half a chunk is no mistake of the server's: the stream broke off in the middle of it.
-                sse.finish(&mut |event| match state.event(event, out) {
-                    Err(_) if event.name.is_empty() && !is_json(event.data) => {
-                        Err(ProviderError::broke_off())
-                    }
-                    result => result,
-                })?;
-            }
-            Body::Whole(whole) => {
-                if !is_json(whole) {
-                    return Err(ProviderError::broke_off());
-                }
-                let before = out.len();
-                state.chunk(whole, out)?;
-                // Whole answers of some servers name no reason.
-                if out.iter().skip(before).any(Delta::is_payload) {
-                    state.end = End::Finished;
-                }
+        if let Some(whole) = self.body.finish(&mut |event| state.event(event, out))? {
+            let before = out.len();
+            state.chunk(whole, out)?;
+            // Whole answers of some servers name no reason.
+            if out.iter().skip(before).any(Delta::is_payload) {
+                state.end = End::Finished;
             }
         }
+        state.details.hand_over(out);
         if state.end == End::None { Err(ProviderError::broke_off()) } else { Ok(()) }
     }
-}
-
-fn is_json(bytes: &[u8]) -> bool {
-    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
 impl State {
@@ -127,6 +88,7 @@ impl State {
             b"" => Ok(()),
             b"[DONE]" => {
                 self.end = End::Done;
+                self.details.hand_over(out);
                 Ok(())
             }
             data if event.name == "error" => Err(self.error(data)),
@@ -203,6 +165,7 @@ impl State {
                 out.push(Delta::Text(text.0.clone().into_owned()));
             }
         }
+        self.details.take(&message.reasoning_details);
         if let Some(calls) = &message.tool_calls {
             self.calls.take(calls, out);
         }

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::models::{ChatMessage, Kept, Part};
 use crate::spec::message::ToolCall;
+use crate::spec::opaque::Opaque;
 
 /// The history of a request.
 pub(super) struct Messages<'a>(pub(super) &'a [Kept<ChatMessage>]);
@@ -41,15 +42,19 @@ impl Serialize for Message<'_> {
                 map.serialize_entry("role", "user")?;
                 map.serialize_entry("content", &Parts(parts))?;
             }
-            ChatMessage::Assistant { content, tool_calls } => {
+            ChatMessage::Assistant { content, tool_calls, payload } => {
                 map.serialize_entry("role", "assistant")?;
                 let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
                 map.serialize_entry("content", &content)?;
+                if !payload.is_empty() {
+                    let details: Vec<_> = payload.iter().map(|placed| &placed.block).collect();
+                    map.serialize_entry("reasoning_details", &details)?;
+                }
                 if !tool_calls.is_empty() {
                     map.serialize_entry("tool_calls", &Calls(tool_calls))?;
                 }
             }
-            ChatMessage::Tool { call_id, name: _, content } => {
+            ChatMessage::Tool { call_id, content, .. } => {
                 map.serialize_entry("role", "tool")?;
                 map.serialize_entry("tool_call_id", call_id)?;
                 map.serialize_entry("content", content)?;
@@ -127,6 +132,8 @@ impl Serialize for Calls<'_> {
             id: &'a str,
             r#type: &'static str,
             function: Function<'a>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            extra_content: Option<&'a Opaque>,
         }
         #[derive(Serialize)]
         struct Function<'a> {
@@ -137,6 +144,7 @@ impl Serialize for Calls<'_> {
             id: &call.id,
             r#type: "function",
             function: Function { name: &call.name, arguments: parseable(&call.arguments) },
+            extra_content: call.extra_content.as_ref(),
         }))
     }
 }
@@ -144,7 +152,7 @@ impl Serialize for Calls<'_> {
 /// Arguments as they may stand in a history. vLLM, llama.cpp and others parse the arguments of past calls as a JSON
 /// object and refuse the whole request when they cannot, so that one malformed call would end the thread for good.
 /// The call's result has told the model what was wrong with them (spec §35.21).
-fn parseable(arguments: &str) -> Cow<'_, str> {
+pub(in crate::models) fn parseable(arguments: &str) -> Cow<'_, str> {
     let text = arguments.trim();
     if text.is_empty() {
         "{}".into()
@@ -158,6 +166,7 @@ fn parseable(arguments: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::message::ToolStatus;
 
     #[test]
     fn messages_of_every_kind() {
@@ -165,16 +174,27 @@ mod tests {
             id: id.into(),
             name: "lookup".into(),
             arguments: arguments.into(),
+            extra_content: None,
+        };
+        let reply = |content: &str, tool_calls: Vec<ToolCall>| ChatMessage::Assistant {
+            content: content.into(),
+            tool_calls,
+            payload: vec![],
         };
         let image = Part::Image { media_type: "image/png".into(), data: "iVBO/+=".into() };
         let messages = [
             ChatMessage::User(vec![Part::Text("Look:".into()), image]),
             ChatMessage::User(vec![Part::Text("one".into()), Part::Text("two".into())]),
             ChatMessage::User(vec![]),
-            ChatMessage::Assistant { content: String::new(), tool_calls: vec![call("c1", r#"{"w":1}"#)] },
-            ChatMessage::Tool { call_id: "c1".into(), name: "lookup".into(), content: "A spool.".into() },
-            ChatMessage::Assistant { content: "Both.".into(), tool_calls: vec![call("c2", "")] },
-            ChatMessage::Assistant { content: String::new(), tool_calls: vec![] },
+            reply("", vec![call("c1", r#"{"w":1}"#)]),
+            ChatMessage::Tool {
+                call_id: "c1".into(),
+                name: "lookup".into(),
+                content: "A spool.".into(),
+                status: ToolStatus::Success,
+            },
+            reply("Both.", vec![call("c2", "")]),
+            reply("", vec![]),
         ]
         .map(Kept::from);
         let wire = |id: &str, arguments: &str| json!([{ "id": id, "type": "function", "function": { "name": "lookup", "arguments": arguments } }]);

@@ -3,13 +3,14 @@
 //!
 //! * `request`: a [`ChatRequest`](super::ChatRequest) as bytes; `messages`: the history in it.
 //! * `decoder`: the answer, streamed or whole, as deltas. `chunk` is its shape on the wire, `calls` tells which tool
-//!   call a piece belongs to.
+//!   call a piece belongs to; `details` keeps the reasoning that is sent back.
 
 mod calls;
-mod chunk;
+pub(super) mod chunk;
 mod decoder;
-mod messages;
+mod details;
+pub(super) mod messages;
 mod request;
 
 pub use decoder::Decoder;
-pub use request::{Answer, DEFAULT_BASE_URL, request};
+pub use request::{DEFAULT_BASE_URL, request};

@@ -8,30 +8,17 @@ use serde_json::{Map, Value, json};
 
 use super::messages::Messages;
 use crate::http::Request;
-use crate::models::{ChatRequest, Kept, ToolChoice, ToolOffer};
+use crate::models::{Answer, ChatRequest, Kept, Reasoning, ToolChoice, ToolOffer};
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
-/// How the answer is to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// As server-sent events, token by token.
-    Stream,
-    /// As one JSON body, for models whose `supportsStreaming` is false (spec §3.2).
-    Whole,
-}
-
 /// The HTTP request for a chat request. `base_url` may end with a slash and may carry a query (Azure's
 /// `?api-version=…`), which is kept; empty means [`DEFAULT_BASE_URL`]. An absent or blank key sends no `authorization`.
 pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
-    let accept = match answer {
-        Answer::Stream => "text/event-stream",
-        Answer::Whole => "application/json",
-    };
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
-        ("accept".to_owned(), accept.to_owned()),
+        ("accept".to_owned(), answer.media_type().to_owned()),
     ];
     if let Some(key) = api_key.map(str::trim).filter(|key| !key.is_empty()) {
         headers.push(("authorization".to_owned(), format!("Bearer {key}")));
@@ -63,7 +50,7 @@ const FIXED: [&str; 2] = ["messages", "stream"];
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ChatRequest { model, messages, tools, tool_choice, parallel_tool_calls, options, user } =
+        let ChatRequest { model, messages, tools, tool_choice, parallel_tool_calls, options, user, .. } =
             self.chat;
         let mut map = serializer.serialize_map(None)?;
         let mut ours = Ours { map: &mut map, options };
@@ -85,6 +72,9 @@ impl Serialize for Body<'_> {
         if let Some(user) = user {
             ours.entry("user", user)?;
         }
+        if let Some(effort) = effort(&self.chat.reasoning) {
+            ours.entry("reasoning_effort", effort)?;
+        }
         for (key, value) in options {
             // `null` takes a key out, for servers that refuse it.
             if !FIXED.contains(&key.as_str()) && !value.is_null() {
@@ -93,6 +83,16 @@ impl Serialize for Body<'_> {
         }
         map.end()
     }
+}
+
+/// The model's own word for a level, else chat completions' word. There is none for a number of tokens.
+fn effort(reasoning: &Reasoning) -> Option<&str> {
+    let usual = |level: u8| match level {
+        0..50 => "low",
+        50..83 => "medium",
+        _ => "high",
+    };
+    reasoning.word.as_deref().or(reasoning.level.map(usual))
 }
 
 /// The entries that options may replace.

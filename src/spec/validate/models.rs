@@ -49,6 +49,10 @@ impl Check<'_> {
                 self.env_name(at, "apiKeyEnv", name);
             }
         }
+        if model.provider == Provider::Anthropic && model.provider_options.contains_key("system") {
+            let own = "the runtime sets this field of the request itself";
+            self.error(at, "providerOptions.system", own);
+        }
         if model.provider == Provider::Demo && (model.base_url.is_some() || model.api_key_env.is_some()) {
             self.warning(
                 at,

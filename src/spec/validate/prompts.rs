@@ -6,6 +6,7 @@ use super::names::{cycles, wrong_callable};
 use super::{Check, Kind, Place};
 use crate::models::ToolChoice;
 use crate::spec::catalog::Catalog;
+use crate::spec::model::Provider;
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, may_render};
 use crate::spec::variable::{Variable, VariableKind};
 
@@ -70,6 +71,18 @@ impl Check<'_> {
                 at,
                 "tools",
                 format!("the model \"{}\" cannot call tools; none are sent", prompt.model),
+            );
+        }
+        let reasons = prompt.reasoning.as_ref().is_some_and(|r| r.effort.is_some() || r.max_tokens.is_some());
+        let chain = || self.catalog.model_chain(&prompt.model);
+        if reasons
+            && prompt.tool_choice == ToolChoice::Required
+            && chain().iter().any(|model| model.provider == Provider::Anthropic)
+        {
+            self.warning(
+                at,
+                "toolChoice",
+                "`required` goes with no reasoning at Anthropic: its models are asked with `auto` instead",
             );
         }
     }

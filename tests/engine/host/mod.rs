@@ -9,11 +9,12 @@
 //! * `sim_host`: the `Host` itself.
 //! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them.
 //! * `upload`: bodies that clients send. `bucket`: objects beside the database.
-//! * `strict`: what a provider would refuse.
+//! * `strict`: what a provider would refuse. `claude`: the same for Anthropic's format, and its answers.
 
 mod alarm;
 pub mod answer;
 mod bucket;
+pub mod claude;
 pub mod database;
 pub mod executor;
 pub mod fault;
@@ -27,6 +28,7 @@ pub mod upload;
 pub mod world;
 
 pub use answer::{Answer, Say};
+pub use claude::Claude;
 pub use database::Counters;
 pub use fault::{At, Fault};
 pub use outside::{Handler, MODEL_URL, Native, TOOL_URL};

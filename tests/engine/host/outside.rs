@@ -11,7 +11,7 @@ use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, NativeCall, Sibli
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::strict;
+use super::{claude, strict};
 
 /// A request that reached a model.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct ModelRequest {
     pub model: String,
     /// The whole body.
     pub body: Value,
+    /// The same as it was sent.
+    pub text: String,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
 }
@@ -173,13 +175,24 @@ impl Outside {
                 at_us: now_us,
                 model: body["model"].as_str().unwrap_or("").into(),
                 headers: request.headers.clone(),
+                text: request
+                    .body
+                    .as_ref()
+                    .map(|body| String::from_utf8_lossy(body).into())
+                    .unwrap_or_default(),
                 body,
             };
-            let mut complaints: Vec<String> = strict::complaints(&arrived.body)
+            let is_claude = request.url == format!("{MODEL_URL}/messages");
+            let found = match is_claude {
+                true => claude::complaints(&arrived.body),
+                false => strict::complaints(&arrived.body),
+            };
+            let mut complaints: Vec<String> = found
                 .into_iter()
                 .map(|complaint| format!("model request {index}: {complaint}: {}", arrived.body))
                 .collect();
-            if request.url != format!("{MODEL_URL}/chat/completions") || request.method != "POST" {
+            let is_chat = request.url == format!("{MODEL_URL}/chat/completions");
+            if !(is_chat || is_claude) || request.method != "POST" {
                 complaints.push(format!("a model is asked by {} {}", request.method, request.url));
             }
             self.requests.borrow_mut().push(arrived.clone());

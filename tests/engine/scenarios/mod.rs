@@ -14,6 +14,7 @@ mod limits;
 mod models;
 mod queue;
 mod queue_tool;
+mod reasoning;
 mod schema;
 mod sides;
 mod soak;
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(queue::all());
     all.extend(stops::all());
     all.extend(models::all());
+    all.extend(reasoning::all());
     all.extend(streams::all());
     all.extend(values::all());
     all.extend(env::all());

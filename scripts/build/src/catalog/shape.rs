@@ -247,7 +247,7 @@ fn known_elsewhere(name: &str) -> Option<&'static str> {
 fn variant_elsewhere(field: &str, name: &str) -> Option<&'static str> {
     Some(match (field, name) {
         ("provider", "test") => "the built-in model is `demo`",
-        ("provider", "anthropic" | "workers-ai" | "google") => "it arrives with a later version",
+        ("provider", "workers-ai" | "google") => "it arrives with a later version",
         (
             "provider",
             "openrouter" | "groq" | "ollama" | "deepseek" | "mistral" | "azure" | "llama.cpp" | "vllm",

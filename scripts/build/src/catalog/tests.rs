@@ -262,8 +262,8 @@ fn what_people_will_try_is_answered() {
     let cases = [
         (
             "models/a.json",
-            r#"{ "provider": "anthropic", "model": "x" }"#,
-            "provider: \"anthropic\" is not known here; it arrives with a later version; there are openai, demo",
+            r#"{ "provider": "google", "model": "x" }"#,
+            "provider: \"google\" is not known here; it arrives with a later version; there are openai, anthropic, demo",
         ),
         (
             "models/a.json",

@@ -1,0 +1,258 @@
+//! The answer as deltas: a stream of events, or one JSON body. Events and blocks that are not known (server tools,
+//! citations, whatever comes next) are passed over with their deltas.
+
+use serde_json::value::RawValue;
+
+use super::event::{Block, Delta as Change, Event, WireUsage};
+use crate::models::body::Body;
+use crate::models::literal::Literal;
+use crate::models::{Delta, FinishReason, ProviderError, sse};
+use crate::spec::opaque::Opaque;
+
+/// Decodes one answer. Once a call has failed the decoder is of no use.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    body: Body,
+    state: State,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Blocks that have begun and not ended, with their place in the reply.
+    open: Vec<(u64, Open)>,
+    calls: usize,
+    usage: WireUsage,
+    end: End,
+    secret: Option<String>,
+}
+
+/// How much of an end the answer has had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum End {
+    #[default]
+    None,
+    /// A stop reason; usage may still come.
+    Finished,
+    /// `message_stop`: whatever follows is not read.
+    Done,
+}
+
+/// A block that is being sent.
+#[derive(Debug)]
+enum Open {
+    Text,
+    /// Sent back as it came, so its strings are kept as they are escaped.
+    Thinking {
+        thinking: Literal,
+        signature: Literal,
+    },
+    /// A block that comes whole and is sent back whole.
+    Whole(Opaque),
+    Call {
+        index: usize,
+        /// Arguments that came with the start; they hold if no others follow.
+        whole: Option<String>,
+    },
+    Unknown,
+}
+
+impl Decoder {
+    /// A decoder for one answer. `secret` is the API key that was sent, so that an error text never shows it.
+    pub fn new(secret: Option<&str>) -> Decoder {
+        let state = State { secret: secret.map(str::to_owned), ..State::default() };
+        Decoder { body: Body::default(), state }
+    }
+
+    /// Takes the next bytes of the body and appends what they say to `out`.
+    ///
+    /// # Errors
+    /// An error that the stream reports, an event that is not JSON, or one over [`sse::EVENT_BYTES`].
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        let state = &mut self.state;
+        self.body.push(bytes, &mut |event| state.event(event, out))
+    }
+
+    /// Whether `message_stop` has come: what follows is not read, and the end of the body need not be waited for.
+    pub fn is_done(&self) -> bool {
+        self.state.end == End::Done
+    }
+
+    /// The body has ended, broken off or fallen silent.
+    ///
+    /// # Errors
+    /// As for [`push`](Decoder::push); and `server_error` when the answer is not complete: no stop reason came.
+    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        let state = &mut self.state;
+        if let Some(whole) = self.body.finish(&mut |event| state.event(event, out))? {
+            state.read(whole, out)?;
+        }
+        if state.end == End::None { Err(ProviderError::broke_off()) } else { Ok(()) }
+    }
+}
+
+impl State {
+    fn event(&mut self, event: sse::Event<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        match event.data.trim_ascii() {
+            _ if self.end == End::Done => Ok(()),
+            b"" => Ok(()),
+            data if event.name == "error" => Err(self.error(data)),
+            data => self.read(data, out),
+        }
+    }
+
+    fn error(&self, body: &[u8]) -> ProviderError {
+        ProviderError::in_stream(body, self.secret.as_deref().as_slice())
+    }
+
+    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        let event: Event<'_> =
+            serde_json::from_slice(json).map_err(|error| ProviderError::malformed(&error))?;
+        match &*event.r#type.0 {
+            "message_start" => {
+                let message = event.message.unwrap_or_default();
+                self.usage(message.usage.as_ref(), out);
+                self.stop(&message.stop_reason.0, out);
+            }
+            "content_block_start" => {
+                if let (Some(index), Some(raw)) = (event.index, event.content_block) {
+                    self.start(index, raw, out);
+                }
+            }
+            "content_block_delta" => {
+                if let (Some(index), Some(delta)) = (event.index, &event.delta) {
+                    self.change(index, delta, out);
+                }
+            }
+            "content_block_stop" => self.close(event.index, out),
+            "message_delta" => {
+                self.usage(event.usage.as_ref(), out);
+                self.stop(&event.delta.unwrap_or_default().stop_reason.0, out);
+            }
+            "message_stop" => self.end = End::Done,
+            "error" => return Err(self.error(json)),
+            "message" => self.whole(&event, out),
+            _ if event.error.is_some() => return Err(self.error(json)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A whole answer: its blocks begin and end at once.
+    fn whole(&mut self, event: &Event<'_>, out: &mut Vec<Delta>) {
+        for (index, raw) in event.content.iter().flatten().enumerate() {
+            self.start(index as u64, raw, out);
+            self.close(Some(index as u64), out);
+        }
+        self.usage(event.usage.as_ref(), out);
+        self.stop(&event.stop_reason.0, out);
+    }
+
+    fn usage(&mut self, told: Option<&WireUsage>, out: &mut Vec<Delta>) {
+        if let Some(told) = told {
+            self.usage.update(told);
+            out.push(Delta::Usage(self.usage.total()));
+        }
+    }
+
+    fn stop(&mut self, reason: &str, out: &mut Vec<Delta>) {
+        if !reason.is_empty() {
+            self.end = End::Finished;
+            out.push(Delta::Finish(finish_reason(reason)));
+        }
+    }
+
+    fn start(&mut self, index: u64, raw: &RawValue, out: &mut Vec<Delta>) {
+        let block: Block<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let open = match &*block.r#type.0 {
+            "text" => {
+                text(&block.text.0, out);
+                Open::Text
+            }
+            "thinking" => {
+                let (mut thinking, mut signature) = (Literal::default(), Literal::default());
+                block.thinking.iter().for_each(|piece| thought(piece, &mut thinking, out));
+                block.signature.iter().for_each(|piece| signature.push(piece));
+                Open::Thinking { thinking, signature }
+            }
+            "redacted_thinking" => Open::Whole(Opaque::new(raw)),
+            "tool_use" => {
+                let index = self.calls;
+                self.calls += 1;
+                let (id, name) = (block.id.0.into_owned(), block.name.0.into_owned());
+                out.push(Delta::CallStart { index, id, name });
+                let whole = block.input.map(RawValue::get).filter(|input| !matches!(*input, "{}" | "null"));
+                Open::Call { index, whole: whole.map(str::to_owned) }
+            }
+            _ => Open::Unknown,
+        };
+        self.open.retain(|(at, _)| *at != index);
+        self.open.push((index, open));
+    }
+
+    fn change(&mut self, index: u64, delta: &Change<'_>, out: &mut Vec<Delta>) {
+        let Some((_, open)) = self.open.iter_mut().find(|(at, _)| *at == index) else { return };
+        match (open, &*delta.r#type.0) {
+            (Open::Text, "text_delta") => text(&delta.text.0, out),
+            (Open::Call { index, whole }, "input_json_delta") if !delta.partial_json.is_empty() => {
+                *whole = None;
+                out.push(Delta::CallArguments {
+                    index: *index,
+                    text: delta.partial_json.0.clone().into_owned(),
+                });
+            }
+            (Open::Thinking { thinking, .. }, "thinking_delta") => {
+                delta.thinking.iter().for_each(|piece| thought(piece, thinking, out));
+            }
+            (Open::Thinking { signature, .. }, "signature_delta") => {
+                delta.signature.iter().for_each(|piece| signature.push(piece));
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, index: Option<u64>, out: &mut Vec<Delta>) {
+        let Some(at) = self.open.iter().position(|(at, _)| Some(*at) == index) else { return };
+        match self.open.swap_remove(at).1 {
+            Open::Thinking { thinking, signature } => {
+                let mut block = String::from(r#"{"type":"thinking","thinking":"#);
+                thinking.write(&mut block);
+                // Compatible servers sign nothing.
+                if !signature.is_empty() {
+                    block.push_str(r#","signature":"#);
+                    signature.write(&mut block);
+                }
+                block.push('}');
+                out.extend(Opaque::parse(block).map(Delta::Payload));
+            }
+            Open::Whole(block) => out.push(Delta::Payload(block)),
+            Open::Call { index, whole: Some(text) } => out.push(Delta::CallArguments { index, text }),
+            Open::Text | Open::Call { .. } | Open::Unknown => {}
+        }
+    }
+}
+
+fn text(text: &str, out: &mut Vec<Delta>) {
+    if !text.is_empty() {
+        out.push(Delta::Text(text.to_owned()));
+    }
+}
+
+/// A piece of thinking: kept as it is escaped, and told as a text.
+fn thought(piece: &RawValue, thinking: &mut Literal, out: &mut Vec<Delta>) {
+    thinking.push(piece);
+    let text: String = serde_json::from_str(piece.get()).unwrap_or_default();
+    if !text.is_empty() {
+        out.push(Delta::Reasoning(text));
+    }
+}
+
+fn finish_reason(reason: &str) -> FinishReason {
+    match reason {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "tool_use" => FinishReason::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" => FinishReason::ContentFilter,
+        // `pause_turn` among others: only server tools pause, and none are offered.
+        _ => FinishReason::Other,
+    }
+}

@@ -1,0 +1,209 @@
+//! The history of a request. Anthropic's roles take turns, so that neighbours of one role become one message with
+//! several blocks; results come first in the message after their calls. A text is put together instead of a tree:
+//! what the engine kept of the last request is copied, and what a provider wants back must not be printed anew.
+
+use crate::models::openai::messages::parseable;
+use crate::models::{ChatMessage, Kept, Part, Placed};
+use crate::spec::message::{ToolCall, ToolStatus};
+
+/// An unstored user message where the API wants one: the first message must be the user's, and so must the last.
+const CONTINUE: &str = "Continue.";
+
+/// Put on the last block of what stays the same: the provider caches the request up to here.
+const CACHED: &str = r#","cache_control":{"type":"ephemeral"}}"#;
+
+/// Whether thinking goes back with the replies that had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Replay {
+    Yes,
+    No,
+}
+
+/// The system messages that stand at the beginning, as `system`, and how many they are. `None`: there are none.
+pub(super) fn system(messages: &[Kept<ChatMessage>]) -> (Option<String>, usize) {
+    let texts = messages.iter().map_while(|message| match &**message {
+        ChatMessage::System(text) => Some(text),
+        _ => None,
+    });
+    let (mut blocks, mut count) = (String::new(), 0);
+    for text in texts {
+        text_block(text, &mut blocks);
+        count += 1;
+    }
+    ((!blocks.is_empty()).then(|| format!("[{}]", cached(blocks))), count)
+}
+
+/// The other messages.
+pub(super) fn messages(messages: &[Kept<ChatMessage>], replay: Replay) -> String {
+    let mut out = Turns(String::from("["), None);
+    for message in messages {
+        let has_payload = matches!(&**message, ChatMessage::Assistant { payload, .. } if !payload.is_empty());
+        if replay == Replay::No && has_payload {
+            out.push(role(message), &blocks(message, Replay::No));
+        } else {
+            out.push(role(message), &message.blocks(|message| blocks(message, Replay::Yes)));
+        }
+    }
+    out.finish()
+}
+
+/// The list of messages that is being written, and whose message is open in it.
+struct Turns(String, Option<&'static str>);
+
+impl Turns {
+    fn push(&mut self, role: &'static str, blocks: &str) {
+        match self.1 {
+            _ if blocks.is_empty() => return,
+            None if role == "assistant" => self.push("user", &said(CONTINUE)),
+            _ => {}
+        }
+        if self.1 == Some(role) {
+            self.0.push(',');
+        } else {
+            self.close();
+            self.0.push_str(r#"{"role":""#);
+            self.0.push_str(role);
+            self.0.push_str(r#"","content":["#);
+            self.1 = Some(role);
+        }
+        self.0.push_str(blocks);
+    }
+
+    fn close(&mut self) {
+        if self.1.is_some() {
+            self.0.push_str("]},");
+        }
+    }
+
+    fn finish(mut self) -> String {
+        if self.1 != Some("user") {
+            self.push("user", &said(CONTINUE));
+        }
+        let mut out = cached(self.0);
+        out.push_str("]}]");
+        out
+    }
+}
+
+/// Blocks whose last one marks the end of what is cached.
+pub(super) fn cached(mut blocks: String) -> String {
+    if blocks.pop() == Some('}') {
+        blocks.push_str(CACHED);
+    }
+    blocks
+}
+
+fn role(message: &ChatMessage) -> &'static str {
+    match message {
+        ChatMessage::Assistant { .. } => "assistant",
+        ChatMessage::System(_) | ChatMessage::User(_) | ChatMessage::Tool { .. } => "user",
+    }
+}
+
+fn said(text: &str) -> String {
+    let mut block = String::new();
+    text_block(text, &mut block);
+    block
+}
+
+/// The blocks of a message, with commas between them and no brackets around them. Blank texts are left out: the API
+/// refuses them.
+fn blocks(message: &ChatMessage, replay: Replay) -> String {
+    let mut out = String::new();
+    match message {
+        // A system message in the middle: there is no such role here.
+        ChatMessage::System(text) if text.trim().is_empty() => {}
+        ChatMessage::System(text) => text_block(&format!("<system>\n{text}\n</system>"), &mut out),
+        ChatMessage::User(parts) => parts.iter().for_each(|part| match part {
+            Part::Text(text) => text_block(text, &mut out),
+            Part::Image { media_type, data } => {
+                comma(&mut out);
+                out.push_str(r#"{"type":"image","source":{"type":"base64","media_type":"#);
+                out.push_str(&quoted(media_type));
+                out.push_str(r#","data":"#);
+                out.push_str(&quoted(data));
+                out.push_str("}}");
+            }
+        }),
+        ChatMessage::Assistant { content, tool_calls, payload } => {
+            let payload = if replay == Replay::Yes { &payload[..] } else { &[] };
+            reply(content, tool_calls, payload, &mut out);
+        }
+        ChatMessage::Tool { call_id, content, status, .. } => {
+            out.push_str(r#"{"type":"tool_result","tool_use_id":"#);
+            out.push_str(&quoted(&permitted(call_id)));
+            if !content.trim().is_empty() {
+                out.push_str(r#","content":"#);
+                out.push_str(&quoted(content));
+            }
+            if *status == ToolStatus::Error {
+                out.push_str(r#","is_error":true"#);
+            }
+            out.push('}');
+        }
+    }
+    out
+}
+
+/// A reply: what its provider wants back, each piece where it stood, and between them text and calls.
+fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String) {
+    let (mut text_at, mut call_at) = (0, 0);
+    // Text and calls may be fewer than they were: nothing then is lost, nor said twice.
+    let mut up_to = |text: usize, call: usize, out: &mut String| {
+        let (text, call) = (boundary(content, text).max(text_at), call.min(calls.len()).max(call_at));
+        text_block(content.get(text_at..text).unwrap_or_default(), out);
+        calls.get(call_at..call).unwrap_or_default().iter().for_each(|call| call_block(call, out));
+        (text_at, call_at) = (text, call);
+    };
+    for placed in payload {
+        up_to(placed.text, placed.calls, out);
+        comma(out);
+        out.push_str(placed.block.get());
+    }
+    up_to(content.len(), calls.len(), out);
+}
+
+/// The last end of a character up to `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+fn text_block(text: &str, out: &mut String) {
+    if !text.trim().is_empty() {
+        comma(out);
+        out.push_str(r#"{"type":"text","text":"#);
+        out.push_str(&quoted(text));
+        out.push('}');
+    }
+}
+
+fn call_block(call: &ToolCall, out: &mut String) {
+    comma(out);
+    out.push_str(r#"{"type":"tool_use","id":"#);
+    out.push_str(&quoted(&permitted(&call.id)));
+    out.push_str(r#","name":"#);
+    out.push_str(&quoted(&permitted(&call.name)));
+    out.push_str(r#","input":"#);
+    out.push_str(parseable(&call.arguments).trim());
+    out.push('}');
+}
+
+fn comma(out: &mut String) {
+    if !out.is_empty() {
+        out.push(',');
+    }
+}
+
+/// An id or a name as the API takes it: letters, digits, `_` and `-`. Those of other providers' replies may hold others.
+fn permitted(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(128).map(allowed).collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
+/// A JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    // A string cannot fail to serialize.
+    serde_json::to_string(text).unwrap_or_default()
+}

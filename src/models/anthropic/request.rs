@@ -1,0 +1,174 @@
+//! A request's bytes. What stays the same comes first (tools, system, history) and is written the same way each time;
+//! three marks let the provider's prompt cache find it: after the tools, after the system prompt, after the history.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::messages::{self, Replay, cached, quoted};
+use super::thinking::Thinking;
+use crate::http::Request;
+use crate::models::{Answer, ChatMessage, ChatRequest, ToolChoice, ToolOffer};
+
+/// Anthropic's own address.
+pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
+
+/// The version of the API that is spoken.
+pub const VERSION: &str = "2023-06-01";
+
+/// The option that becomes the header `anthropic-beta`: a text, or a list of texts.
+const BETA: &str = "anthropic_beta";
+
+/// The keys that options cannot replace.
+const FIXED: [&str; 4] = ["messages", "stream", "system", BETA];
+
+/// What the API refuses while a model thinks.
+const NOT_WITH_THINKING: [&str; 3] = ["temperature", "top_k", "top_p"];
+
+/// The HTTP request for a chat request. `base_url` may end with `/v1` or a slash and may carry a query, which is kept;
+/// empty means [`DEFAULT_BASE_URL`]. An absent or blank key sends no `x-api-key`.
+pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut headers = vec![
+        header("content-type", "application/json"),
+        header("accept", answer.media_type()),
+        header("anthropic-version", VERSION),
+    ];
+    if let Some(key) = api_key.map(str::trim).filter(|key| !key.is_empty()) {
+        headers.push(header("x-api-key", key));
+    }
+    if let Some(beta) = chat.options.get(BETA).and_then(beta) {
+        headers.push(header("anthropic-beta", &beta));
+    }
+    let body = Bytes::from(body(chat, answer));
+    Request { method: "POST", url: endpoint(base_url), headers, body: Some(body) }
+}
+
+fn beta(option: &Value) -> Option<String> {
+    match option {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(list) => Some(list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
+        _ => None,
+    }
+}
+
+fn endpoint(base_url: &str) -> String {
+    let base = base_url.trim();
+    let base = if base.is_empty() { DEFAULT_BASE_URL } else { base };
+    let (path, query) = match base.split_once('?') {
+        Some((path, query)) => (path, format!("?{query}")),
+        None => (base, String::new()),
+    };
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix("/messages").unwrap_or(path);
+    let path = path.strip_suffix("/v1").unwrap_or(path);
+    format!("{path}/v1/messages{query}")
+}
+
+fn body(chat: &ChatRequest, answer: Answer) -> String {
+    let thinking = Thinking::of(chat);
+    let thinks = thinking != Thinking::Off;
+    let (system, leading) = messages::system(&chat.messages);
+    let history = chat.messages.get(leading..).unwrap_or_default();
+    let mut body = Body { text: String::from("{"), chat };
+    body.entry("model", &chat.model);
+    body.entry("max_tokens", &thinking.max_tokens(chat));
+    body.tools(thinks);
+    if let Some(system) = system {
+        body.raw("system", &system);
+    }
+    let replay = if thinks { Replay::Yes } else { Replay::No };
+    body.raw("messages", &messages::messages(history, replay));
+    body.raw("stream", if answer == Answer::Stream { "true" } else { "false" });
+    if let Some(user) = &chat.user {
+        body.entry("metadata", &json!({ "user_id": user }));
+    }
+    if let Some(thinking) = thinking.json() {
+        body.entry("thinking", &thinking);
+    }
+    if let Thinking::Adaptive(effort) = &thinking {
+        body.entry("output_config", &json!({ "effort": effort }));
+    }
+    for (key, value) in &chat.options {
+        let refused = match key.as_str() {
+            "thinking" => !thinks,
+            key => thinks && NOT_WITH_THINKING.contains(&key),
+        };
+        // `null` takes a key out.
+        if !refused && !value.is_null() && !FIXED.contains(&key.as_str()) {
+            body.raw(key, &value.to_string());
+        }
+    }
+    body.text.push('}');
+    body.text
+}
+
+/// A JSON object that is being written.
+struct Body<'a> {
+    text: String,
+    chat: &'a ChatRequest,
+}
+
+impl Body<'_> {
+    /// An entry that options may replace.
+    fn entry(&mut self, key: &str, value: &impl Serialize) {
+        if !self.chat.options.contains_key(key) {
+            // Nothing that is given here can fail to serialize: keys are strings.
+            self.raw(key, &serde_json::to_string(value).unwrap_or_default());
+        }
+    }
+
+    fn raw(&mut self, key: &str, json: &str) {
+        if self.text.len() > 1 {
+            self.text.push(',');
+        }
+        self.text.push_str(&quoted(key));
+        self.text.push(':');
+        self.text.push_str(json);
+    }
+
+    fn tools(&mut self, thinks: bool) {
+        let chat = self.chat;
+        if !chat.tools.is_empty() {
+            if !chat.options.contains_key("tools") {
+                let tools = chat.tools.blocks(|tools| offers(tools)).into_owned();
+                self.raw("tools", &format!("[{}]", cached(tools)));
+            }
+            self.entry("tool_choice", &choice(chat, thinks));
+        } else if chat.messages.iter().any(|message| matches!(**message, ChatMessage::Tool { .. })) {
+            // A history with calls needs tools, even where none may be called any more.
+            let none = json!([{ "name": "none", "description": "Not available.",
+                "input_schema": { "type": "object", "properties": {} } }]);
+            self.entry("tools", &none);
+            self.entry("tool_choice", &json!({ "type": "none" }));
+        }
+    }
+}
+
+/// A model that thinks cannot be forced to call a tool: it then may.
+fn choice(chat: &ChatRequest, thinks: bool) -> Value {
+    let kind = match chat.tool_choice {
+        ToolChoice::None => return json!({ "type": "none" }),
+        ToolChoice::Required if !thinks => "any",
+        ToolChoice::Required | ToolChoice::Auto => "auto",
+    };
+    match chat.parallel_tool_calls {
+        true => json!({ "type": kind }),
+        false => json!({ "type": kind, "disable_parallel_tool_use": true }),
+    }
+}
+
+/// The tools, with commas between them and no brackets around them.
+fn offers(tools: &[ToolOffer]) -> String {
+    #[derive(Serialize)]
+    struct Offer<'a> {
+        name: &'a str,
+        description: &'a str,
+        input_schema: &'a Value,
+    }
+    let offer = |tool: &ToolOffer| {
+        let ToolOffer { name, description, parameters, .. } = tool;
+        serde_json::to_string(&Offer { name, description, input_schema: parameters }).unwrap_or_default()
+    };
+    tools.iter().map(offer).collect::<Vec<_>>().join(",")
+}

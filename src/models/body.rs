@@ -1,0 +1,74 @@
+//! The body of an answer: a stream of events, or one JSON value from a server that ignores `stream` or was not asked
+//! for one. Which of the two it is, the first byte tells: no server-sent event begins with a brace.
+
+use super::{ProviderError, sse};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// Nothing but white space has come; it was given to the decoder, which may need the byte order mark.
+    Unknown(sse::Decoder),
+    Stream(sse::Decoder),
+    Whole(Vec<u8>),
+}
+
+impl Default for Body {
+    fn default() -> Body {
+        Body::Unknown(sse::Decoder::default())
+    }
+}
+
+impl Body {
+    /// Takes the next bytes, and hands on the events that they complete.
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        on_event: &mut impl FnMut(sse::Event<'_>) -> Result<(), ProviderError>,
+    ) -> Result<(), ProviderError> {
+        if let Body::Unknown(sse) = self {
+            let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF);
+            match bytes.iter().position(|byte| !blank(byte)) {
+                Some(start) if bytes.get(start) == Some(&b'{') => {
+                    let (_, json) = bytes.split_at(start);
+                    *self = Body::Whole(json.to_vec());
+                    return Ok(());
+                }
+                Some(_) => *self = Body::Stream(std::mem::take(sse)),
+                None => {}
+            }
+        }
+        match self {
+            Body::Unknown(sse) | Body::Stream(sse) => sse.push(bytes, on_event),
+            Body::Whole(whole) if whole.len() + bytes.len() > sse::EVENT_BYTES => Err(sse::TooLarge.into()),
+            Body::Whole(whole) => {
+                whole.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// The body has ended. Hands on what was still open; returns the JSON of a body that was no stream.
+    pub(super) fn finish(
+        &mut self,
+        on_event: &mut impl FnMut(sse::Event<'_>) -> Result<(), ProviderError>,
+    ) -> Result<Option<&[u8]>, ProviderError> {
+        match self {
+            Body::Unknown(sse) | Body::Stream(sse) => {
+                // Half a chunk is no mistake of the server's: the stream broke off in the middle of it.
+                sse.finish(&mut |event| match on_event(event) {
+                    Err(_) if event.name != "error" && !is_json(event.data) => {
+                        Err(ProviderError::broke_off())
+                    }
+                    result => result,
+                })?;
+                Ok(None)
+            }
+            Body::Whole(whole) if is_json(whole) => Ok(Some(whole)),
+            Body::Whole(_) => Err(ProviderError::broke_off()),
+        }
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}

@@ -1,0 +1,99 @@
+//! How much a model is asked to reason (spec §4.2, §5.3), and what of a reply its provider wants back.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::model::Capabilities;
+use crate::spec::opaque::Opaque;
+use crate::spec::prompt::{Effort, Reasoning as Wanted};
+
+/// How much a model is asked to reason; each provider says it in its own way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reasoning {
+    /// From 0 to 100.
+    pub level: Option<u8>,
+    /// The model's own word for the level, of those that its definition declares.
+    pub word: Option<String>,
+    /// Tokens at most.
+    pub max_tokens: Option<u64>,
+    /// Whether nobody is to read it: its text is neither streamed nor stored.
+    pub exclude: bool,
+}
+
+impl Reasoning {
+    /// What a prompt asks of a model. Its level becomes the word of the nearest level that the model declares, of two
+    /// that are equally near the lower one; a level that is declared `null` asks for none.
+    pub fn of(wanted: Option<&Wanted>, capabilities: &Capabilities) -> Reasoning {
+        let Some(wanted) = wanted else { return Reasoning::default() };
+        let mut asked = Reasoning {
+            level: wanted.effort.map(Effort::level),
+            word: None,
+            max_tokens: wanted.max_tokens,
+            exclude: wanted.exclude,
+        };
+        let levels = capabilities.reasoning_levels.iter();
+        let levels = levels.filter_map(|(level, word)| Some((level.parse::<u8>().ok()?, word)));
+        let nearest = asked.level.and_then(|level| levels.min_by_key(|(at, _)| (at.abs_diff(level), *at)));
+        match nearest {
+            Some((_, Some(word))) => asked.word = Some(word.clone()),
+            Some((_, None)) => asked.level = None,
+            None => {}
+        }
+        asked
+    }
+
+    /// Whether it is asked for at all.
+    pub fn is_on(&self) -> bool {
+        self.level.is_some() || self.max_tokens.is_some()
+    }
+}
+
+/// A piece of a reply that its provider wants back as it was, and where it stood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Bytes of the reply's text before it.
+    pub text: usize,
+    /// Calls before it.
+    pub calls: usize,
+    /// The piece.
+    pub block: Opaque,
+}
+
+/// All such pieces of a reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// In their order; most replies have none.
+    Blocks(Vec<Placed>),
+    /// Over [`PAYLOAD_BYTES`](crate::limits::PAYLOAD_BYTES), of so many bytes: not kept.
+    TooLarge(usize),
+    /// None.
+    #[default]
+    None,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effort_becomes_the_nearest_word() {
+        let levels = |json: &str| {
+            serde_json::from_str::<Capabilities>(&format!(r#"{{"reasoningLevels":{json}}}"#)).unwrap()
+        };
+        for (declared, effort, level, word) in [
+            ("{}", Effort::Medium, Some(66), None),
+            (r#"{"0":null,"20":"brief","70":"long","100":"max"}"#, Effort::Low, Some(33), Some("brief")),
+            (r#"{"0":null,"20":"brief","70":"long","100":"max"}"#, Effort::Medium, Some(66), Some("long")),
+            (r#"{"0":null,"20":"brief","70":"long","100":"max"}"#, Effort::High, Some(100), Some("max")),
+            (r#"{"32":"under","34":"over"}"#, Effort::Low, Some(33), Some("under")),
+            (r#"{"0":null,"90":"x"}"#, Effort::Low, None, None),
+        ] {
+            let wanted = Wanted { effort: Some(effort), ..Wanted::default() };
+            let asked = Reasoning::of(Some(&wanted), &levels(declared));
+            assert_eq!((asked.level, asked.word.as_deref()), (level, word), "{declared} {effort:?}");
+            assert_eq!(asked.is_on(), level.is_some());
+        }
+        assert!(!Reasoning::of(None, &Capabilities::default()).is_on());
+        let tokens = Wanted { max_tokens: Some(2000), ..Wanted::default() };
+        assert!(Reasoning::of(Some(&tokens), &Capabilities::default()).is_on());
+    }
+}
