@@ -149,7 +149,8 @@ impl<H: Host> Thread<H> {
         let seq = state.next_seq();
         let side = state.run.as_ref().map_or(Side::A, |run| run.side);
         metadata.insert("queuedTool".into(), true.into());
-        let call = ToolCall { id: format!("call_{seq}_0"), name: name.to_owned(), arguments };
+        let call =
+            ToolCall { id: format!("call_{seq}_0"), name: name.to_owned(), arguments, extra_content: None };
         let row = Row {
             content: None,
             calls: vec![call],
