@@ -82,9 +82,14 @@ impl State {
     }
 }
 
-/// What follows a message in its place: a queued tool keeps the next seq free.
+/// The last seq that a message or a receipt has; a queued tool keeps the next one free.
 pub(super) fn last_seq<S: Sql>(sql: &S) -> Result<i64> {
-    let last = rows::integer(sql, "SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1", &[])?;
+    let last = rows::integer(
+        sql,
+        "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
+            ifnull((SELECT max(id) FROM calls), 0))",
+        &[],
+    )?;
     Ok(last.unwrap_or(0))
 }
 
@@ -99,7 +104,7 @@ impl<H: Host> Thread<H> {
         args: Value,
         by: Map<String, Value>,
     ) -> Result<String> {
-        let arguments = self.checked_args(name, args)?.to_string();
+        let arguments = self.redact_json(self.checked_args(name, args)?).to_string();
         let now = self.host.now_us();
         let (row, started) = self.transition(|state, sql| {
             let row = self.queue_call(state, sql, name, arguments, by, now)?;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use bobbin::http::Request;
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, NativeCall, Sibling};
+use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -64,6 +65,8 @@ pub enum Native {
     Gives(i64, ToolResult),
     /// Acts and gives its result in one stretch of code, with no await after it.
     Acts(Box<dyn FnOnce() -> ToolResult>),
+    /// Does what this future does, such as calling other tools.
+    Works(LocalBoxFuture<'static, ToolResult>),
     /// Never comes back.
     Never,
 }

@@ -62,6 +62,12 @@ impl SimHost {
         let world = self.world().clone();
         match native {
             Native::Never => std::future::pending().await,
+            Native::Works(work) => {
+                let result = work.await;
+                self.world().outside.finish(place);
+                self.point(At::NativeDone, name).await;
+                result
+            }
             Native::Acts(act) => {
                 world.outside.finish(place);
                 self.point(At::NativeDone, name).await;

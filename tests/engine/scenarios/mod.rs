@@ -10,6 +10,7 @@ mod failures;
 mod file_search;
 mod files;
 mod handoff;
+mod invoke;
 mod limits;
 mod models;
 mod queue;
@@ -21,6 +22,7 @@ mod soak;
 mod spill;
 mod stops;
 mod streams;
+mod subprompts;
 mod tools;
 mod turns;
 mod values;
@@ -94,5 +96,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(attachments::all());
     all.extend(handoff::all());
     all.extend(queue_tool::all());
+    all.extend(subprompts::all());
+    all.extend(invoke::all());
     all
 }
