@@ -366,10 +366,13 @@ fn without_a_key_no_value_is_taken_and_a_lost_key_is_named() {
 
 // ---- the account and the instance ---------------------------------------------------------------------------
 
-/// The values in directories: version and rows, by the directory's name.
+/// A version and its rows.
+type Versioned = (i64, Vec<Stored>);
+
+/// The values in directories, by the directory's name.
 #[derive(Clone, Default)]
 struct Directories {
-    held: Rc<RefCell<BTreeMap<String, (i64, Vec<Stored>)>>>,
+    held: Rc<RefCell<BTreeMap<String, Versioned>>>,
     asked: Rc<Cell<usize>>,
     refuses: Rc<Cell<usize>>,
 }
@@ -579,7 +582,7 @@ fn secrets_are_taken_out_of_everything_that_is_told() {
             });
             outside.server("/fails", |request, _| {
                 let key = request.headers.iter().find(|(name, _)| name == "x-key").unwrap();
-                Answer::status(401, &format!("bad key {}", key.1))
+                Answer::status(401, format!("bad key {}", key.1))
             });
             outside.effect("ring", |call, _| {
                 Native::Gives(SECOND_US, ToolResult::error(format!("no line for {}", call.env["TOKEN"].as_str().unwrap())))
