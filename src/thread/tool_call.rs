@@ -205,7 +205,7 @@ impl<H: Host> Thread<H> {
     ) -> Result<ToolResult> {
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
-        if let Some(text) = self.unready(definitions, entry, tool) {
+        if let Some(text) = self.unready(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
         let declared = tool.variables.iter().filter_map(|variable| {
