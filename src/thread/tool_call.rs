@@ -153,7 +153,7 @@ impl<H: Host> Thread<H> {
         let result = self.checked_for_session(definitions, &call.call, result)?;
         self.announce_status(definitions, &call.call, &result);
         self.announce_tool_end(name, result.status);
-        Ok(Done::ran(fitting(name, self.redact_result(result))))
+        Ok(Done::ran(fitting(name, result)))
     }
 
     /// How often the call was started before the process was lost. Only a recovered step can have such a call.
@@ -205,7 +205,7 @@ impl<H: Host> Thread<H> {
     ) -> Result<ToolResult> {
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
-        if let Some(text) = self.unready(definitions, entry, tool) {
+        if let Some(text) = self.unready(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
         let declared = tool.variables.iter().filter_map(|variable| {
@@ -228,11 +228,11 @@ impl<H: Host> Thread<H> {
         match &tool.run {
             Run::Native(name) => {
                 let running = self.host.native(NativeCall { name: name.clone(), ..call });
-                let Some(limit_ms) = tool.timeout_ms else { return Ok(running.await) };
+                let Some(limit_ms) = tool.timeout_ms else { return Ok(self.redact_result(running.await)) };
                 let finished = Watch::for_ms(&self.host, limit_ms).within(running).await;
-                Ok(finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms)))
+                Ok(self.redact_result(finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms))))
             }
-            Run::Http(http) => Ok(self.http_tool(http, tool, &env, call).await),
+            Run::Http(http) => Ok(self.redact_result(self.http_tool(http, tool, &env, call).await)),
         }
     }
 
