@@ -24,8 +24,12 @@ pub const RESUME_ROWS: u32 = 500;
 /// Messages that wait for a run.
 pub const QUEUE_MESSAGES: u32 = 1_000;
 
-/// Arguments of a call that code makes, as JSON.
+/// Arguments of a call that code queues, as JSON.
 pub const QUEUED_ARGS_BYTES: usize = 1_000_000;
+/// Arguments of a call that code makes and waits for, as JSON; its receipt keeps them with the result.
+pub const INVOKED_ARGS_BYTES: usize = 100_000;
+/// Calls within calls: prompts that call prompts, tools that call tools.
+pub const CALL_DEPTH: u32 = 8;
 
 /// Steps of one run, whatever `maxSteps` says (spec §21). A larger `maxSteps` is a catalog error.
 pub const RUN_STEPS: u32 = 250;

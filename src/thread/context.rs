@@ -16,7 +16,7 @@ use crate::spec::{Model, Prompt};
 /// The model is told this instead of a result that does not exist.
 const NOT_RUN: &str = "Not run: the run was stopped.";
 /// An unstored user message, where history would end with an assistant's.
-const CONTINUE: &str = "Continue.";
+pub(super) const CONTINUE: &str = "Continue.";
 /// The same after an empty reply.
 const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a tool.";
 
@@ -42,7 +42,7 @@ impl<H: Host> Thread<H> {
     /// The request for an open step. The cut and the shortening are stored when they move, which is seldom.
     pub(super) fn assemble(&self, definitions: &Definitions<'_>, step: Step) -> Result<ChatRequest> {
         let prompt = definitions.prompt;
-        let model = self.current_model(definitions)?;
+        let model = self.current_model(definitions, step)?;
         let own = definitions.active.role();
         let (cut, short_below, moved) = self.read_mut(|state, sql| {
             let budget = budget(model, state.meta.window_bytes);
@@ -76,8 +76,6 @@ impl<H: Host> Thread<H> {
         }
         let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
         let system = self.system(self.redact(text));
-        let tools =
-            if model.capabilities.supports_tool_calls { self.offers(prompt) } else { Kept::default() };
         let messages = self.read(|state, sql| {
             let run_turn = state.run.as_ref().map_or(0, |run| run.turn_from);
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
@@ -89,6 +87,45 @@ impl<H: Host> Thread<H> {
                 History { entries, turn_from: run_turn, below, short_below, shown, own, prompt, author };
             history.messages(system, sql)
         })?;
+        self.request_of(definitions, model, messages)
+    }
+
+    /// The thread's history as another prompt would see it, up to the step that runs; read anew, and nothing is stored.
+    pub(super) fn history_for(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        system: Kept<ChatMessage>,
+    ) -> Result<Vec<Kept<ChatMessage>>> {
+        let (prompt, own) = (definitions.prompt, definitions.active.role());
+        self.read(|state, sql| {
+            let budget = budget(model, state.meta.window_bytes);
+            let run = state.run.as_ref();
+            let turn_from = run.map_or(i64::MAX, |run| run.turn_from);
+            let below = run.filter(|run| run.block_open()).map_or(i64::MAX, |run| run.block);
+            let from = if prompt.include_chat { state.meta.window_cut.min(turn_from) } else { turn_from };
+            let window = Window::load(sql, from, turn_from, budget)?;
+            let cut = window.fit(from, turn_from, below, budget, own);
+            let short_below = window.shorten(0, turn_from, below, budget);
+            let entries = window.since(cut);
+            let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
+            let shown = shown(entries, below, recent);
+            let author = Author::new(model, prompt);
+            History { entries, turn_from, below, short_below, shown, own, prompt, author }
+                .messages(system, sql)
+        })
+    }
+
+    /// A request with these messages.
+    pub(super) fn request_of(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        messages: Vec<Kept<ChatMessage>>,
+    ) -> Result<ChatRequest> {
+        let prompt = definitions.prompt;
+        let tools =
+            if model.capabilities.supports_tool_calls { self.offers(prompt) } else { Kept::default() };
         let mut options = model.provider_options.clone();
         options.extend(prompt.provider_options.clone());
         Ok(ChatRequest {
@@ -277,7 +314,7 @@ impl History<'_> {
 }
 
 /// A message with its images. Made anew for each request: images are large, and not kept in memory between two.
-fn with_images<S: Sql>(row: &Shared, sql: &S) -> Result<Kept<ChatMessage>> {
+pub(super) fn with_images<S: Sql>(row: &Shared, sql: &S) -> Result<Kept<ChatMessage>> {
     let text = with_notes(row.content.clone().unwrap_or_default(), row);
     let mut parts = vec![Part::Text(text)];
     for attachment in row.attachments.iter().filter(|attachment| attachment.is_image()) {

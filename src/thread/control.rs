@@ -12,11 +12,11 @@ use super::flow::{Entry, Finished};
 use super::host::{Host, Sibling, Sql};
 use super::live::Verdict;
 use super::log::{Event, Unfinished};
-use super::rows::{Row, Shared};
+use super::rows::{self, Row, Shared};
 use super::run::{Phase, Reason};
 use super::side::Side;
 use super::state::State;
-use super::tool_call::abandon_started;
+use super::tool_call::{Abandoned, abandon_started};
 use crate::api::Reply;
 use crate::directory::call::{self, DirectoryCall};
 use crate::error::{Code, Error, Result};
@@ -102,7 +102,15 @@ impl<H: Host> Thread<H> {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
         }
         if run.phase == Phase::Tools || !state.queued_tools.is_empty() {
-            for (seq, call_id, name) in abandon_started(sql, run.block, now)? {
+            for Abandoned { seq, reply, call_id, name, kind } in abandon_started(sql, run.block, now)? {
+                if kind == "prompt" {
+                    self.log_cut_off(state, sql, seq, &name, now)?;
+                }
+                if reply <= 0 {
+                    // Code made this call; it has no message.
+                    continue;
+                }
+                let of = rows::find(sql, reply)?;
                 let text = format!(
                     "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
                 );
@@ -110,6 +118,8 @@ impl<H: Host> Thread<H> {
                     name: Some(name),
                     tool_call_id: Some(call_id),
                     status: Some(ToolStatus::Error),
+                    parent: of.as_ref().and_then(|of| of.parent),
+                    depth: of.as_ref().map_or(0, |of| of.depth),
                     ..Row::new(seq, Role::Tool, text, now)
                 };
                 results.push(state.insert(sql, row)?);

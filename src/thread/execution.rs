@@ -107,8 +107,10 @@ impl<H: Host> ExecutionDoor for Open<H> {
             return Ok(None);
         }
         let run = self.thread.read(|state, _| Ok(state.active().cloned()))?;
-        let definitions = self.thread.definitions()?;
-        let prompt_path = definitions.map(|found| vec![found.prompt.name.clone()]).unwrap_or_default();
+        let mut prompt_path = self.scope.path.clone();
+        if prompt_path.is_empty() {
+            prompt_path.extend(self.thread.definitions()?.map(|found| found.prompt.name.clone()));
+        }
         Ok(run.map(|run| Seen { run, prompt_path }))
     }
 

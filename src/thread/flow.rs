@@ -170,7 +170,7 @@ impl<H: Host> Thread<H> {
                     Ok(run.map(|run| (run.block, run.stream)))
                 })?;
                 if let Some((block, stream)) = open {
-                    self.announce_reset(block, stream)?;
+                    self.announce_reset(block, stream, 0)?;
                 }
                 Ok(true)
             }
@@ -232,7 +232,7 @@ impl<H: Host> Thread<H> {
         if reason == Reason::DefinitionMissing && !run.block_open() {
             // Nothing can take in what waits: it has failed with this run and starts no other.
             run.block = state.next_seq();
-            (state.queued, state.undrained) = (0, None);
+            (state.queued, state.undrained, state.wakes) = (0, None, None);
             state.queued_tools.clear();
         }
         run.phase = Phase::Ended;
@@ -280,6 +280,10 @@ impl<H: Host> Thread<H> {
             self.broadcast_message(row)?;
         }
         self.broadcast_stopped(&run);
+        // A run that opened no step has taken in what it failed with.
+        for waiter in self.live.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq < run.block) {
+            waiter.run = waiter.run.or(Some(run.id));
+        }
         // What is queued behind a run that code has stopped stays there.
         let held = self.read(|state, _| Ok(state.active().is_none()))?;
         self.settle(|waiter| match waiter.run {

@@ -17,6 +17,7 @@ use super::log::Attempt;
 use super::rows::{self, Row, Shared, columns, message_id, message_seq};
 use super::run::{Phase, Run};
 use super::state::State;
+use super::step::Step;
 use crate::access::{Action, Caller, ThreadRef};
 use crate::error::Result;
 use crate::limits;
@@ -111,14 +112,14 @@ fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> F
     }
 }
 
-fn reset_frame(state: &State, seq: i64, stream: u32) -> Frame {
+fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
     let message = message_id(&state.meta.thread_id, seq);
     Frame {
         kind: "message_reset",
         id: None,
         data: json!({ "type": "message_reset", "message_id": message, "attempt": stream }),
         silent: false,
-        depth: 0,
+        depth,
     }
 }
 
@@ -240,7 +241,7 @@ impl<H: Host> Thread<H> {
             let at = Position { text: partial.position(), ..position };
             let known = partial.stream == stream && partial.text.is_char_boundary(offset);
             if !known {
-                frames.push(reset_frame(state, seq, partial.stream));
+                frames.push(reset_frame(state, seq, partial.stream, 0));
                 frames.push(chunk_frame(state, partial, 0, at));
             } else if offset < partial.text.len() {
                 frames.push(chunk_frame(state, partial, offset, at));
@@ -261,7 +262,7 @@ impl<H: Host> Thread<H> {
             // The attempt was lost; what comes instead comes as a row or as the next attempt's text.
             _ => {
                 let next = state.active().filter(|run| run.block == seq).map_or(stream + 1, |run| run.stream);
-                frames.push(reset_frame(state, seq, next));
+                frames.push(reset_frame(state, seq, next, 0));
             }
         }
         Ok(None)
@@ -332,21 +333,38 @@ impl<H: Host> Thread<H> {
         Ok(())
     }
 
-    /// Sends more of the running attempt's reasoning.
-    pub(super) fn stream_reasoning(&self, seq: i64, text: &str) -> Result<()> {
+    /// Sends more of the text of a prompt that was called, from an offset on. It is sent once: who resumes reads the
+    /// stored message.
+    pub(super) fn stream_inner_text(&self, step: Step, stream: u32, from: usize, text: &str) -> Result<()> {
         if !self.host.has_listeners() {
             return Ok(());
         }
-        let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, seq)))?;
-        let data = json!({ "type": "reasoning_chunk", "message_id": message, "depth": 0, "chunk": text });
-        self.host.broadcast(&Frame { kind: "reasoning_chunk", id: None, data, silent: false, depth: 0 });
+        let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
+        let depth = step.depth;
+        let data = json!({
+            "type": "message_chunk", "message_id": message, "depth": depth, "chunk": text, "attempt": stream,
+            "offset": from,
+        });
+        self.host.broadcast(&Frame { kind: "message_chunk", id: None, data, silent: false, depth });
+        Ok(())
+    }
+
+    /// Sends more of the running attempt's reasoning.
+    pub(super) fn stream_reasoning(&self, step: Step, text: &str) -> Result<()> {
+        if !self.host.has_listeners() {
+            return Ok(());
+        }
+        let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
+        let depth = step.depth;
+        let data = json!({ "type": "reasoning_chunk", "message_id": message, "depth": depth, "chunk": text });
+        self.host.broadcast(&Frame { kind: "reasoning_chunk", id: None, data, silent: false, depth });
         Ok(())
     }
 
     /// Clients drop the text of the attempt before.
-    pub(super) fn announce_reset(&self, seq: i64, stream: u32) -> Result<()> {
+    pub(super) fn announce_reset(&self, seq: i64, stream: u32, depth: u32) -> Result<()> {
         if self.host.has_listeners() {
-            let frame = self.read(|state, _| Ok(reset_frame(state, seq, stream)))?;
+            let frame = self.read(|state, _| Ok(reset_frame(state, seq, stream, depth)))?;
             self.host.broadcast(&frame);
         }
         Ok(())

@@ -8,7 +8,9 @@ use super::Thread;
 use super::host::{Host, Param, Sql};
 use super::run::Run;
 use super::state::State;
+use super::step::Step;
 use super::tool_call::first_bytes;
+use super::tries::Tries;
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
@@ -18,8 +20,7 @@ use crate::spec::{Model, Prompt};
 #[derive(Clone, Debug)]
 pub(super) struct Attempt {
     run: i64,
-    /// Seq of the reply.
-    reply: i64,
+    step: Step,
     /// Number of the stream; unique under its reply.
     pub(super) stream: u32,
     /// Name of the model's definition.
@@ -43,7 +44,7 @@ pub(super) struct Attempt {
 impl Attempt {
     pub(super) fn begin(
         run: i64,
-        reply: i64,
+        step: Step,
         stream: u32,
         model: &Model,
         prompt: &Prompt,
@@ -52,7 +53,7 @@ impl Attempt {
     ) -> Attempt {
         Attempt {
             run,
-            reply,
+            step,
             stream,
             model: model.name.clone(),
             provider_model: model.model.clone(),
@@ -122,8 +123,12 @@ impl Attempt {
         if let (Some(data), Some(Value::Object(end))) = (data.as_object_mut(), &self.end) {
             data.extend(end.clone());
         }
+        if let (Some(data), Some(receipt)) = (data.as_object_mut(), self.step.call) {
+            data.insert("parent_call".into(), format!("c_{receipt}").into());
+        }
         let retry_of = (self.stream > 1).then(|| i64::from(self.stream) - 1);
-        insert(sql, "llm_request", Some(self.run), self.started_us, Some(self.reply), retry_of, &data)
+        let run = (self.run > 0).then_some(self.run);
+        insert(sql, "llm_request", run, self.started_us, Some(self.step.block), retry_of, &data)
     }
 }
 
@@ -143,6 +148,14 @@ impl Unfinished {
             Unfinished::Cancelled => ("cancelled", "The run was stopped before the answer came."),
         }
     }
+}
+
+/// The last attempt of a prompt that was called, whose end nobody saw.
+pub(super) struct Lost<'a> {
+    pub(super) step: Step,
+    pub(super) tries: Tries,
+    pub(super) prompt: &'a Prompt,
+    pub(super) why: Unfinished,
 }
 
 /// Something other than an attempt or a tool call.
@@ -247,6 +260,28 @@ fn insert<S: Sql>(
 }
 
 impl<H: Host> Thread<H> {
+    /// The same for the step of a prompt that was called.
+    pub(super) fn log_lost(&self, state: &State, sql: &H::Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
+        let chain = self.usable_chain(&lost.prompt.model);
+        let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
+        let (error_type, error) = lost.why.told();
+        let stream = lost.tries.stream;
+        let data = json!({
+            "model_name": model.map(|model| &model.name),
+            "model": model.map(|model| &model.model),
+            "prompt_name": lost.prompt.name,
+            "attempt": stream,
+            "ended_at": now,
+            "status": "failed",
+            "error_type": error_type,
+            "error": error,
+            "parent_call": lost.step.call.map(|receipt| format!("c_{receipt}")),
+        });
+        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
+        let run = state.active().map(|run| run.id);
+        insert(sql, "llm_request", run, now, Some(lost.step.block), retry_of, &data)
+    }
+
     /// The row of an attempt of the active run whose end nobody saw; it may have cost tokens all the same.
     pub(super) fn log_unfinished(
         &self,

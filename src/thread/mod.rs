@@ -8,7 +8,8 @@
 //! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
 //!   `tool_call`: receipts. `tool_queue`: tools that code has queued. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
 //!   when a turn, a session or a run ends. `side`: the two sides. `session`: what a session came to.
-//!   `handoff`: another agent takes over. `opening`: the message that a called prompt or agent begins with.
+//!   `subprompt`: prompts that are called. `invoke`: calls that code waits for. `scope`: where a call is made, `tries`: how far
+//!   a step is with its model. `handoff`: another agent takes over. `opening`: the message that a called prompt or agent begins with.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `endpoints`: routes of the application's own.
 //! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and
@@ -40,6 +41,7 @@ mod handoff;
 pub mod host;
 mod http_tool;
 mod idempotency;
+mod invoke;
 mod listen;
 mod live;
 mod log;
@@ -53,14 +55,17 @@ mod resources;
 mod rows;
 mod run;
 mod schema;
+mod scope;
 mod session;
 mod side;
 mod state;
 mod step;
 mod stop;
+mod subprompt;
 mod thread_state;
 mod tool_call;
 mod tool_queue;
+mod tries;
 mod values;
 mod window;
 

@@ -11,6 +11,7 @@ use super::host::Host;
 use super::live::Partial;
 use super::log::Attempt;
 use super::step::{Definitions, Step};
+use super::tries::Tries;
 use crate::error::Result;
 use crate::http::{Body as _, Response};
 use crate::limits;
@@ -52,8 +53,8 @@ enum After {
 
 impl<H: Host> Thread<H> {
     /// The model whose turn it is in the chain of fallbacks.
-    pub(super) fn current_model<'a>(&self, definitions: &Definitions<'a>) -> Result<&'a Model> {
-        let place = self.read(|state, _| Ok(state.active().map_or(0, |run| run.model)))?;
+    pub(super) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
+        let place = self.tries(step)?.model;
         let last = definitions.chain.len().saturating_sub(1);
         let place = usize::try_from(place).unwrap_or(last).min(last);
         definitions
@@ -70,7 +71,7 @@ impl<H: Host> Thread<H> {
         step: Step,
         request: ChatRequest,
     ) -> Result<Called> {
-        let model = self.current_model(definitions)?;
+        let model = self.current_model(definitions, step)?;
         loop {
             let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
             let failed = match self.attempt(step, model, &request, &mut attempt).await? {
@@ -87,7 +88,7 @@ impl<H: Host> Thread<H> {
                 After::Shorten => return Ok(Called::TooLong),
                 After::Retry(wait) => self.host.sleep_until(self.host.now_us() + wait).await,
                 After::Fallback => {
-                    self.announce_fallback(&attempt.model, &self.current_model(definitions)?.name);
+                    self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
                     return Ok(Called::Elsewhere);
                 }
                 After::GiveUp => {
@@ -105,15 +106,13 @@ impl<H: Host> Thread<H> {
         {
             return Ok(After::Shorten);
         }
-        self.read(|state, _| {
-            let Some(run) = state.active() else { return Ok(After::GiveUp) };
-            Ok(if failed.retryable() && run.attempt < limits::MODEL_ATTEMPTS {
-                After::Retry(backoff_us(run.attempt, self.host.random(), failed.retry_after_ms))
-            } else if run.model as usize + 1 < definitions.chain.len() {
-                After::Fallback
-            } else {
-                After::GiveUp
-            })
+        let tries = self.tries(step)?;
+        Ok(if failed.retryable() && tries.attempt < limits::MODEL_ATTEMPTS {
+            After::Retry(backoff_us(tries.attempt, self.host.random(), failed.retry_after_ms))
+        } else if tries.model as usize + 1 < definitions.chain.len() {
+            After::Fallback
+        } else {
+            After::GiveUp
         })
     }
 
@@ -121,24 +120,26 @@ impl<H: Host> Thread<H> {
     fn next_attempt(&self, step: Step, failed: &Attempt, after: &After) -> Result<()> {
         let stream = self.transition(|state, sql| {
             failed.insert(sql)?;
-            let run = state.active_mut()?;
+            let mut tries = Tries::of(state, sql, step)?;
             match after {
                 After::Shorten => {}
-                After::Retry(_) => run.attempt += 1,
+                After::Retry(_) => tries.attempt += 1,
                 After::Fallback => {
-                    run.model += 1;
-                    run.attempt = 1;
+                    tries.model += 1;
+                    tries.attempt = 1;
                 }
                 After::GiveUp => return Ok(None),
             }
-            run.stream += 1;
-            run.update(sql)?;
-            Ok(Some(run.stream))
+            tries.stream += 1;
+            tries.store(state, sql, step)?;
+            Ok(Some(tries.stream))
         })?;
         self.log_bodies(failed);
         if let Some(stream) = stream {
-            self.live.partial.borrow_mut().take();
-            self.announce_reset(step.block, stream)?;
+            if step.call.is_none() {
+                self.live.partial.borrow_mut().take();
+            }
+            self.announce_reset(step.block, stream, step.depth)?;
         }
         Ok(())
     }
@@ -150,11 +151,14 @@ impl<H: Host> Thread<H> {
         model: &Model,
         request: &ChatRequest,
     ) -> Result<Attempt> {
-        let (run, stream) =
-            self.read(|state, _| Ok(state.active().map_or((0, 0), |run| (run.id, run.stream))))?;
-        *self.live.partial.borrow_mut() = Some(Partial { seq: step.block, stream, text: String::new() });
+        let run = self.read(|state, _| Ok(state.active().map_or(0, |run| run.id)))?;
+        let stream = self.tries(step)?.stream;
+        if step.call.is_none() {
+            *self.live.partial.borrow_mut() = Some(Partial { seq: step.block, stream, text: String::new() });
+        }
         self.announce_request(&model.name, stream)?;
-        Ok(Attempt::begin(run, step.block, stream, model, definitions.prompt, request, self.host.now_us()))
+        let now = self.host.now_us();
+        Ok(Attempt::begin(run, step, stream, model, definitions.prompt, request, now))
     }
 
     /// One request to one model.
@@ -291,6 +295,7 @@ impl<H: Host> Streaming<'_, H> {
             }
             self.attempt.first_us.get_or_insert_with(|| self.thread.host.now_us());
         }
+        let from = self.builder.content().len();
         for delta in deltas {
             if self.hidden && matches!(delta, Delta::Reasoning(_)) {
                 continue;
@@ -300,10 +305,13 @@ impl<H: Host> Streaming<'_, H> {
             }
         }
         if !text.is_empty() {
-            self.thread.stream_text(self.step.block, &text)?;
+            match self.step.call {
+                None => self.thread.stream_text(self.step.block, &text)?,
+                Some(_) => self.thread.stream_inner_text(self.step, self.attempt.stream, from, &text)?,
+            }
         }
         if !reasoning.is_empty() && !self.hidden {
-            self.thread.stream_reasoning(self.step.block, &reasoning)?;
+            self.thread.stream_reasoning(self.step, &reasoning)?;
         }
         Ok(Ok(()))
     }

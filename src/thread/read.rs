@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Thread;
@@ -14,6 +15,7 @@ use super::{alarm, effects, schema};
 use crate::api::{Query, Reply, agents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
+use crate::spec::message::ToolResult;
 
 impl<H: Host> Thread<H> {
     /// `GET /threads/:id` (spec §27.1).
@@ -304,14 +306,22 @@ fn call_entry(cells: &[Cell], thread: &str) -> Result<Entry> {
         return Err(Error::internal("a receipt has the wrong number of columns"));
     };
     let number = |cell: &Cell| cell.int().unwrap_or_default();
-    let at = number(started);
+    let (at, number_id, reply) = (number(started), number(id), number(reply));
+    // Calls that code made have no message: their `reply` is the call around them, negative, and their id the key.
+    let message = (reply > 0).then(|| message_id(thread, reply));
+    let result = (reply > 0).then(|| message_id(thread, number_id));
+    let receipt = match reply > 0 {
+        true => format!("r{reply}.{}", number_id - reply - 1),
+        false => call_id.text().unwrap_or_default().to_owned(),
+    };
     let entry = json!({
-        "id": format!("c_{}", number(id)),
+        "id": format!("c_{number_id}"),
         "type": "tool_call",
         "created_at": at,
-        "message_id": message_id(thread, number(reply)),
-        "result_message_id": message_id(thread, number(id)),
-        "receipt": format!("r{}.{}", number(reply), number(id) - number(reply) - 1),
+        "message_id": message,
+        "result_message_id": result,
+        "receipt": receipt,
+        "parent_call": (reply < 0).then(|| format!("c_{}", -reply)),
         "tool_call_id": call_id.text(),
         "tool_name": name.text(),
         "kind": kind.text(),
@@ -364,16 +374,22 @@ fn log_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
 fn call_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
     let mut entry = None;
     sql.each(
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls WHERE id = ?",
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data FROM calls WHERE id = ?",
         &[Param::Int(id)],
         &mut |cells| {
+            let Some((data, cells)) = cells.split_last() else { return Ok(ControlFlow::Break(())) };
             let reply = cells.get(1).and_then(Cell::int).unwrap_or_default();
-            entry = Some((reply, call_entry(cells, thread)?.1));
+            let data: Value = data.text().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+            entry = Some((reply, data, call_entry(cells, thread)?.1));
             Ok(ControlFlow::Break(()))
         },
     )?;
-    let Some((reply, mut entry)) = entry else { return Ok(None) };
-    if let Some(fields) = entry.as_object_mut() {
+    let Some((reply, data, mut entry)) = entry else { return Ok(None) };
+    if let Some(fields) = entry.as_object_mut().filter(|_| reply <= 0) {
+        let result = data.get("result").and_then(|result| ToolResult::deserialize(result).ok());
+        fields.insert("arguments".into(), data.get("args").map(Value::to_string).into());
+        fields.insert("result".into(), result.map(|result| result.text()).into());
+    } else if let Some(fields) = entry.as_object_mut() {
         let call = rows::find(sql, reply)?.and_then(|row| {
             usize::try_from(id - reply - 1).ok().and_then(|index| row.calls.get(index).cloned())
         });

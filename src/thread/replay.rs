@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Thread;
 use super::host::Host;
 use super::rows::Row;
-use super::step::Definitions;
+use super::step::{Definitions, Step};
 use crate::error::{Error, Result};
 use crate::models::{Payload, Placed, Reply};
 use crate::spec::{Model, Prompt, Provider};
@@ -57,6 +57,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn replay_column(
         &self,
         definitions: &Definitions<'_>,
+        step: Step,
         reply: &Reply,
     ) -> Result<Option<String>> {
         let blocks = match &reply.payload {
@@ -71,7 +72,7 @@ impl<H: Host> Thread<H> {
         if blocks.is_empty() && reply.tool_calls.iter().all(|call| call.extra_content.is_none()) {
             return Ok(None);
         }
-        let author = Author::new(self.current_model(definitions)?, definitions.prompt);
+        let author = Author::new(self.current_model(definitions, step)?, definitions.prompt);
         serde_json::to_string(&Replay { author, blocks }).map(Some).map_err(Error::internal)
     }
 }

@@ -211,6 +211,7 @@ impl State {
         }
         let run = Run::last(sql)?;
         let block = run.as_ref().map_or(0, |run| run.block);
+        // Receipts of calls that code made have seqs of their own.
         let max_seq = tool_queue::last_seq(sql)?;
         let mut state = State { run, max_seq, ..State::created(meta) };
         let mut tools = 0;

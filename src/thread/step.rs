@@ -35,6 +35,17 @@ pub(super) enum Next {
 pub(super) struct Step {
     /// Seq of the reply to come.
     pub(super) block: i64,
+    /// Receipt of the call whose prompt this is the step of; none for the run's own steps.
+    pub(super) call: Option<i64>,
+    /// Calls around it.
+    pub(super) depth: u32,
+}
+
+impl Step {
+    /// A step of the run.
+    const fn own(block: i64) -> Step {
+        Step { block, call: None, depth: 0 }
+    }
 }
 
 enum Opened {
@@ -112,13 +123,18 @@ impl<H: Host> Thread<H> {
             Side::B => agent.side_b.as_ref()?,
         };
         let prompt = self.catalog.prompts.get(&side.prompt)?;
-        let mut chain = self.catalog.model_chain(&prompt.model);
-        // Models that the deployment gives no key are passed over while another is left (spec §3.3).
+        let chain = self.usable_chain(&prompt.model);
+        (!chain.is_empty()).then_some(Definitions { agent, active, side, prompt, chain })
+    }
+
+    /// A model and its fallbacks. Those that the deployment gives no key are passed over while another is left (spec §3.3).
+    pub(super) fn usable_chain(&self, model: &str) -> Vec<&Model> {
+        let mut chain = self.catalog.model_chain(model);
         let deployment = |name: &str| self.deployment(name);
         if chain.iter().any(|model| model.usable(&deployment)) {
             chain.retain(|model| model.usable(&deployment));
         }
-        (!chain.is_empty()).then_some(Definitions { agent, active, side, prompt, chain })
+        chain
     }
 
     /// The open step's reply, when the model has answered before the process died.
@@ -136,7 +152,7 @@ impl<H: Host> Thread<H> {
             let block = state.next_seq();
             let run = state.active_mut()?;
             if run.phase == Phase::Model {
-                return Ok(Opened::Step(Step { block: run.block }));
+                return Ok(Opened::Step(Step::own(run.block)));
             }
             if let Some(cap) = stop::cap(run, definitions.side, definitions.agent.max_session_turns) {
                 return Ok(Opened::Capped(cap));
@@ -155,7 +171,7 @@ impl<H: Host> Thread<H> {
             state.queued = 0;
             state.undrained = None;
             state.wakes = None;
-            Ok(Opened::Step(Step { block }))
+            Ok(Opened::Step(Step::own(block)))
         })?;
         if let Opened::Step(step) = &opened {
             self.drained(step.block)?;
@@ -182,7 +198,7 @@ impl<H: Host> Thread<H> {
     fn store_reply(&self, definitions: &Definitions<'_>, step: Step, answer: Answer) -> Result<Shared> {
         let now = self.host.now_us();
         let Answer { reply, attempt } = answer;
-        let reasoning = self.replay_column(definitions, &reply)?;
+        let reasoning = self.replay_column(definitions, step, &reply)?;
         let row = self.transition(|state, sql| {
             let row = Row { reasoning, ..reply_row(state, definitions, step, reply, now) };
             attempt.insert(sql)?;
@@ -315,7 +331,13 @@ pub(super) struct Definitions<'a> {
 
 /// The reply as a row. Ids that are empty or repeated are replaced by ours (docs/durability.md); the stop tool's
 /// response property becomes the text (spec §20.1).
-fn reply_row(state: &State, definitions: &Definitions<'_>, step: Step, reply: Reply, now: i64) -> Row {
+pub(super) fn reply_row(
+    state: &State,
+    definitions: &Definitions<'_>,
+    step: Step,
+    reply: Reply,
+    now: i64,
+) -> Row {
     let mut calls: Vec<ToolCall> = Vec::with_capacity(reply.tool_calls.len());
     for (index, mut call) in reply.tool_calls.into_iter().enumerate() {
         let repeated = calls.iter().any(|other| other.id == call.id)
@@ -325,7 +347,9 @@ fn reply_row(state: &State, definitions: &Definitions<'_>, step: Step, reply: Re
         }
         calls.push(call);
     }
-    let content = stop::response(definitions.side, &calls).unwrap_or(reply.content);
+    // Within a call no stop rule holds.
+    let response = if step.call.is_none() { stop::response(definitions.side, &calls) } else { None };
+    let content = response.unwrap_or(reply.content);
     let mut metadata = Map::new();
     metadata.insert("prompt".into(), definitions.prompt.name.clone().into());
     if !reply.reasoning.is_empty() {

@@ -14,7 +14,9 @@ use super::env::EnvDoor;
 use super::execution::ExecutionDoor;
 use super::files::FileDoor;
 use super::host::Host;
+use super::invoke::InvokeDoor;
 use super::resources::ResourceDoor;
+use super::scope::{Entered, Scope};
 use crate::api::Query;
 use crate::error::{Error, Result};
 use crate::spec::finite;
@@ -217,6 +219,11 @@ impl ThreadState {
         self.0.clone()
     }
 
+    /// Calls; `invoke.rs`.
+    pub(super) fn invoke_door(&self) -> &dyn InvokeDoor {
+        &*self.0
+    }
+
     /// Definitions and logs; `resources.rs`.
     pub(super) fn resources(&self) -> &dyn ResourceDoor {
         &*self.0
@@ -233,7 +240,7 @@ pub(super) enum Wakes {
 }
 
 /// The thread behind it, whatever its host.
-pub(super) trait Door: FileDoor + EnvDoor + ExecutionDoor + ResourceDoor {
+pub(super) trait Door: FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + InvokeDoor {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
@@ -256,6 +263,8 @@ pub(super) struct Open<H: Host> {
     pub(super) thread: Rc<Thread<H>>,
     /// What works here.
     pub(super) at: Where,
+    /// Where its calls are made.
+    pub(super) scope: Scope,
 }
 
 /// Where the code that is given a thread works.
@@ -365,6 +374,12 @@ impl<H: Host> Thread<H> {
 
     /// The thread for the code that works in it.
     pub(super) fn state_at(self: &Rc<Self>, at: Where) -> ThreadState {
-        ThreadState(Rc::new(Open { thread: self.clone(), at }))
+        let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        self.state_in(at, Scope::apart(&format!("e{id}"), Entered::First))
+    }
+
+    /// The same; calls that it makes are within `scope`.
+    pub(super) fn state_in(self: &Rc<Self>, at: Where, scope: Scope) -> ThreadState {
+        ThreadState(Rc::new(Open { thread: self.clone(), at, scope }))
     }
 }

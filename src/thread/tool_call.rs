@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::handoff;
 use super::host::{Cell, Host, NativeCall, Param, Sql};
+use super::invoke::too_deep;
 use super::model_call::Watch;
-use super::rows::{self, Inbound, Row, Shared};
+use super::rows::{Inbound, Row, Shared};
+use super::scope::{Entered, Place, Scope};
 use super::step::Definitions;
 use super::stop::Cap;
 use super::thread_state::Where;
@@ -18,7 +20,7 @@ use super::tool_queue;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolResult, ToolStatus};
-use crate::spec::{Callable, Run, Tool, ToolEntry, schema};
+use crate::spec::{Callable, Prompt, Run, Tool, ToolEntry, schema};
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
@@ -26,12 +28,13 @@ pub(super) struct Call {
     /// Place in the reply.
     index: usize,
     /// Seq of its result, and id of its receipt.
-    seq: i64,
+    pub(super) seq: i64,
     call: ToolCall,
 }
 
 impl Call {
-    fn of(reply: &Row, index: usize) -> Option<Call> {
+    /// A call of a reply, by its place.
+    pub(super) fn of(reply: &Row, index: usize) -> Option<Call> {
         reply.calls.get(index).map(|call| Call {
             index,
             seq: reply.seq + 1 + index as i64,
@@ -54,17 +57,68 @@ pub(super) struct Done {
     result: ToolResult,
     receipt: Receipt,
     state: &'static str,
+    /// Where calls were made within it that may not have ended.
+    within: Option<Place>,
+}
+
+/// What takes its time: a function, or a prompt.
+#[derive(Clone, Copy)]
+pub(super) enum Work<'a> {
+    Tool(&'a Tool),
+    Prompt(&'a Prompt),
+}
+
+impl<'a> Work<'a> {
+    /// That of a callable; a hand-off has none.
+    fn of(callable: Callable<'a>) -> Option<Work<'a>> {
+        match callable {
+            Callable::Tool(tool) => Some(Work::Tool(tool)),
+            Callable::Prompt(prompt) => Some(Work::Prompt(prompt)),
+            Callable::Agent(..) => None,
+        }
+    }
+
+    /// As receipts name it.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Work::Tool(Tool { run: Run::Native(_), .. }) => "native",
+            Work::Tool(Tool { run: Run::Http(_), .. }) => "http",
+            Work::Prompt(_) => "prompt",
+        }
+    }
+
+    /// Whether it may be run again, given how often it was started, and as what. What a prompt did before is in the
+    /// thread.
+    pub(super) fn repeats(self, started: i64, kind: &str) -> bool {
+        match self {
+            Work::Tool(tool) => {
+                kind != "prompt" && tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS)
+            }
+            Work::Prompt(_) => kind == "prompt",
+        }
+    }
+}
+
+/// What the receipt of a call apart from any run keeps: a stop of the run leaves it alone.
+const APART: &str = "{\"apart\":true}";
+
+/// What is told of a call that was running when the process was lost.
+pub(super) fn interrupted(name: &str) -> String {
+    format!(
+        "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
+    )
 }
 
 impl Done {
     fn refused(text: String) -> Done {
-        Done { result: ToolResult::error(text), receipt: Receipt::None("refused", None), state: "failed" }
+        let receipt = Receipt::None("refused", None);
+        Done { result: ToolResult::error(text), receipt, state: "failed", within: None }
     }
 
     /// The thread is handed off when the step is closed.
     fn handed(agent: &str, kept: Option<String>) -> Done {
         let result = ToolResult::success(handoff::told(agent));
-        Done { result, receipt: Receipt::None(handoff::KIND, kept), state: "succeeded" }
+        Done { result, receipt: Receipt::None(handoff::KIND, kept), state: "succeeded", within: None }
     }
 
     fn hands_off(&self) -> bool {
@@ -72,11 +126,9 @@ impl Done {
     }
 
     /// The call was running when the process was lost, and must not run again.
-    fn unknown(name: &str) -> Done {
-        let text = format!(
-            "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
-        );
-        Done { result: ToolResult::error(text), receipt: Receipt::Started, state: "indeterminate" }
+    fn unknown(name: &str, place: Place) -> Done {
+        let result = ToolResult::error(interrupted(name));
+        Done { result, receipt: Receipt::Started, state: "indeterminate", within: Some(place) }
     }
 
     fn ran(result: ToolResult) -> Done {
@@ -84,7 +136,7 @@ impl Done {
             ToolStatus::Success => "succeeded",
             ToolStatus::Error => "failed",
         };
-        Done { result, receipt: Receipt::Started, state }
+        Done { result, receipt: Receipt::Started, state, within: None }
     }
 }
 
@@ -106,9 +158,21 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// Runs a call, or says why not. Only what comes back from here is left to store.
+    /// Runs a call of the open step, or says why not. Only what comes back from here is left to store.
     pub(super) async fn run_call(
         self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+        call: &Call,
+    ) -> Result<Done> {
+        let scope = self.step_scope(definitions)?;
+        self.call(&scope, definitions, reply, call).await
+    }
+
+    /// The same in any place.
+    pub(super) async fn call(
+        self: &Rc<Self>,
+        scope: &Scope,
         definitions: &Definitions<'_>,
         reply: &Shared,
         call: &Call,
@@ -118,91 +182,123 @@ impl<H: Host> Thread<H> {
         let unlisted = (reply.inbound == Inbound::Tool).then(|| ToolEntry::unlisted(name));
         let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
         let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
-        let started = self.started(call)?;
-        let again = |callable: Callable<'_>| match callable {
-            Callable::Tool(tool) => tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS),
-            Callable::Prompt(_) | Callable::Agent(..) => true,
-        };
-        if started > 0 && !known.is_some_and(|(_, callable)| again(callable)) {
-            return Ok(Done::unknown(name));
+        let started = self.started(scope, call)?;
+        if let Some((runs, kind)) = &started
+            && !known
+                .and_then(|(_, callable)| Work::of(callable))
+                .is_some_and(|work| work.repeats(*runs, kind))
+        {
+            return Ok(Done::unknown(name, scope.place));
         }
         let Some((entry, callable)) = known else {
             return Ok(Done::refused(unknown_tool(name, definitions)));
         };
-        if started == 0 && unlisted.is_some() && self.at_hard_cap()? {
+        if started.is_none() && unlisted.is_some() && self.at_hard_cap()? {
             return Ok(Done::refused(format!("Not run: {}", Cap::Total.message())));
         }
         let args = match arguments(callable, &call.call) {
             Ok(args) => args,
             // A call that started had good arguments then; today's definition asks for others.
-            Err(_) if started > 0 => return Ok(Done::unknown(name)),
+            Err(_) if started.is_some() => return Ok(Done::unknown(name, scope.place)),
             Err(text) => return Ok(Done::refused(text)),
         };
-        let tool = match callable {
-            Callable::Tool(tool) => tool,
-            Callable::Prompt(_) => return Ok(Done::refused("prompts: not yet".to_owned())),
-            Callable::Agent(..) => return Ok(Done::handed(name, handoff::kept(entry, &args))),
+        let Some(work) = Work::of(callable) else {
+            return Ok(match scope.place {
+                Place::Run => Done::handed(name, handoff::kept(entry, &args)),
+                Place::Apart => {
+                    Done::refused(format!("\"{name}\" cannot take over here: no run is under way."))
+                }
+            });
         };
-        self.start_call(tool, reply, call, started)?;
+        if scope.depth >= limits::CALL_DEPTH {
+            return Ok(Done::refused(too_deep(name)));
+        }
+        self.start_call(scope, work, reply, call, started.is_some())?;
         self.announce_tool_start(name);
-        let result = self.execute(definitions, entry, tool, reply, call, args).await?;
-        if self.read(|state, _| Ok(state.active().is_none()))? {
+        let entered = if started.is_some() { Entered::Again } else { Entered::First };
+        let inside = scope.within(format!("r{}.{}", reply.seq, call.index), call.seq, entered);
+        let result = self.work(&inside, definitions, entry, work, &call.call.id, args).await?;
+        if scope.place == Place::Run && self.read(|state, _| Ok(state.active().is_none()))? {
             // The tool has terminated its own thread. That has aborted this flow, which ends at its next await.
             std::future::pending::<()>().await;
         }
-        let result = self.checked_for_session(definitions, &call.call, result)?;
-        self.announce_status(definitions, &call.call, &result);
+        // Within a call no tool has a meaning for the session.
+        let result = match scope.depth {
+            0 => self.checked_for_session(definitions, &call.call, result)?,
+            _ => result,
+        };
+        if scope.depth == 0 {
+            self.announce_status(definitions, &call.call, &result);
+        }
         self.announce_tool_end(name, result.status);
-        Ok(Done::ran(fitting(name, result)))
+        Ok(Done { within: inside.has_invoked().then_some(scope.place), ..Done::ran(fitting(name, result)) })
     }
 
-    /// How often the call was started before the process was lost. Only a recovered step can have such a call.
-    fn started(&self, call: &Call) -> Result<i64> {
-        self.read(|state, sql| match state.active() {
-            Some(run) if run.recoveries > 0 => {
-                let runs =
-                    rows::integer(sql, "SELECT runs FROM calls WHERE id = ?", &[Param::Int(call.seq)])?;
-                Ok(runs.unwrap_or(0))
-            }
-            _ => Ok(0),
-        })
+    /// How often the call was started before the process was lost, and as what. Only a place that is entered again can
+    /// have such a call.
+    fn started(&self, scope: &Scope, call: &Call) -> Result<Option<(i64, String)>> {
+        let mut found = None;
+        if scope.entered == Entered::Again {
+            self.read(|_, sql| {
+                sql.each("SELECT runs, kind FROM calls WHERE id = ?", &[Param::Int(call.seq)], &mut |cells| {
+                    if let [runs, kind] = cells {
+                        found = runs.int().zip(kind.text().map(str::to_owned));
+                    }
+                    Ok(ControlFlow::Break(()))
+                })
+            })?;
+        }
+        Ok(found)
     }
 
     /// Stores that the call starts, before it does.
-    fn start_call(&self, tool: &Tool, reply: &Shared, call: &Call, started: i64) -> Result<()> {
+    fn start_call(
+        &self,
+        scope: &Scope,
+        work: Work<'_>,
+        reply: &Shared,
+        call: &Call,
+        again: bool,
+    ) -> Result<()> {
         let now = self.host.now_us();
-        let kind = match tool.run {
-            Run::Native(_) => "native",
-            Run::Http(_) => "http",
-        };
+        let apart = (scope.place == Place::Apart).then_some(APART);
         self.transition(|_, sql| {
-            if started > 0 {
+            if again {
                 return sql.run("UPDATE calls SET runs = runs + 1 WHERE id = ?", &[Param::Int(call.seq)]);
             }
             sql.run(
-                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us)
-                 VALUES (?, ?, ?, ?, ?, 'started', 1, ?)",
+                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data)
+                 VALUES (?, ?, ?, ?, ?, 'started', 1, ?, ?)",
                 &[
                     Param::Int(call.seq),
                     Param::Int(reply.seq),
                     Param::Text(&call.call.id),
                     Param::Text(&call.call.name),
-                    Param::Text(kind),
+                    Param::Text(work.kind()),
                     Param::Int(now),
+                    apart.into(),
                 ],
             )
         })
     }
 
-    async fn execute(
+    /// Does what a call is for. `inside`: of that call.
+    pub(super) async fn work(
         self: &Rc<Self>,
+        inside: &Scope,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
-        tool: &Tool,
-        reply: &Shared,
-        call: &Call,
+        work: Work<'_>,
+        call_id: &str,
         args: Value,
     ) -> Result<ToolResult> {
+        let tool = match work {
+            Work::Tool(tool) => tool,
+            // A prompt's calls may be prompts.
+            Work::Prompt(prompt) => {
+                return Box::pin(self.subprompt(inside, definitions, entry, prompt, &args)).await;
+            }
+        };
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
         if let Some(text) = self.unready(definitions, entry, tool).await? {
@@ -211,19 +307,20 @@ impl<H: Host> Thread<H> {
         let declared = tool.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
+        let at = if inside.place == Place::Run { Where::Step } else { Where::Apart };
         let call = NativeCall {
             name: tool.name.clone(),
             args,
             options: entry.options.clone(),
-            idempotency_key: format!("{thread_id}/r{}.{}", reply.seq, call.index),
+            idempotency_key: format!("{thread_id}/{}", inside.key),
             thread_id,
             agent_id: definitions.agent.name.clone(),
-            call_id: call.call.id.clone(),
+            call_id: call_id.to_owned(),
             now_us: self.host.now_us(),
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
-            state: self.state_at(Where::Step),
+            state: self.state_in(at, inside.clone()),
         };
         match &tool.run {
             Run::Native(name) => {
@@ -245,7 +342,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Stores a result: receipt and message in one transition.
-    pub(super) fn store_result(&self, reply: &Shared, call: &Call, done: Done) -> Result<()> {
+    pub(super) fn store_result(&self, reply: &Shared, call: &Call, done: Done) -> Result<Shared> {
         let now = self.host.now_us();
         let text = done.result.text();
         let content = match done.result.status {
@@ -257,6 +354,8 @@ impl<H: Host> Thread<H> {
             name: Some(call.call.name.clone()),
             tool_call_id: Some(call.call.id.clone()),
             status: Some(done.result.status),
+            parent: reply.parent,
+            depth: reply.depth,
             ..Row::new(call.seq, Role::Tool, content, now)
         };
         let row = self.transition(|state, sql| {
@@ -283,8 +382,17 @@ impl<H: Host> Thread<H> {
                     ],
                 )?,
             }
-            if done.hands_off() {
-                state.handoff = Some(call.seq);
+            if let Some(place) = done.within {
+                abandon_within(sql, place, call.seq, now)?;
+            }
+            if done.hands_off()
+                && let Some(earlier) = state.handoff.replace(call.seq)
+            {
+                // The last one wins.
+                sql.run(
+                    "UPDATE calls SET ended_us = ? WHERE id = ?",
+                    &[Param::Int(now), Param::Int(earlier)],
+                )?;
             }
             if reply.inbound == Inbound::Tool {
                 let run = state.active_mut()?;
@@ -297,7 +405,8 @@ impl<H: Host> Thread<H> {
             // It does not wait any more.
             self.broadcast_message(reply)?;
         }
-        self.broadcast_message(&row)
+        self.broadcast_message(&row)?;
+        Ok(row)
     }
 
     /// Whether the run has taken as many steps as any may; a queued tool counts as one.
@@ -329,7 +438,7 @@ pub(super) fn timed_out(name: &str, limit_ms: u64) -> ToolResult {
 }
 
 /// The result, unless it is too large to store.
-fn fitting(name: &str, result: ToolResult) -> ToolResult {
+pub(super) fn fitting(name: &str, result: ToolResult) -> ToolResult {
     let bytes = result.text().len();
     if bytes <= limits::CONTENT_BYTES {
         return result;
@@ -349,26 +458,59 @@ pub(super) fn first_bytes(text: &str, max: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Closes the receipts of calls that were running when their run was stopped: their outcome is not known.
-pub(super) fn abandon_started<S: Sql>(sql: &S, reply: i64, now: i64) -> Result<Vec<(i64, String, String)>> {
+/// A call that was running when its run was stopped.
+pub(super) struct Abandoned {
+    pub(super) seq: i64,
+    /// Seq of the reply that holds it; code made the call when it is not positive.
+    pub(super) reply: i64,
+    pub(super) call_id: String,
+    pub(super) name: String,
+    pub(super) kind: String,
+}
+
+/// Closes the receipts of calls that were running when their run was stopped: their outcome is not known. Innermost last.
+pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<Vec<Abandoned>> {
     let mut open = Vec::new();
     sql.each(
-        "SELECT id, call_id, name FROM calls WHERE id > ? AND state = 'started'",
-        &[Param::Int(reply)],
+        "SELECT id, reply, call_id, name, kind FROM calls
+         WHERE id > ? AND state = 'started' AND json_extract(data, '$.apart') IS NULL",
+        &[Param::Int(block)],
         &mut |cells| {
-            let [id, call_id, name] = cells else {
+            let [id, reply, call_id, name, kind] = cells else {
                 return Err(Error::internal("a receipt has the wrong number of columns"));
             };
             let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-            open.push((id.int().unwrap_or_default(), text(call_id), text(name)));
+            open.push(Abandoned {
+                seq: id.int().unwrap_or_default(),
+                reply: reply.int().unwrap_or_default(),
+                call_id: text(call_id),
+                name: text(name),
+                kind: text(kind),
+            });
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    for (id, ..) in &open {
+    for call in &open {
         sql.run(
             "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id = ?",
-            &[Param::Int(now), Param::Int(*id)],
+            &[Param::Int(now), Param::Int(call.seq)],
         )?;
     }
     Ok(open)
+}
+
+/// Closes the receipts of calls within a call that has ended without them.
+pub(super) fn abandon_within<S: Sql>(sql: &S, place: Place, receipt: i64, now: i64) -> Result<()> {
+    match place {
+        // Calls of a run are made one after another: whatever has started since is within this one.
+        Place::Run => sql.run(
+            "UPDATE calls SET state = 'indeterminate', ended_us = ?
+             WHERE id > ? AND state = 'started' AND json_extract(data, '$.apart') IS NULL",
+            &[Param::Int(now), Param::Int(receipt)],
+        ),
+        Place::Apart => sql.run(
+            "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id > ? AND state = 'started' AND reply = ?",
+            &[Param::Int(now), Param::Int(receipt), Param::Int(-receipt)],
+        ),
+    }
 }

@@ -82,9 +82,14 @@ impl State {
     }
 }
 
-/// What follows a message in its place: a queued tool keeps the next seq free.
+/// The last seq that a message or a receipt has; a queued tool keeps the next one free.
 pub(super) fn last_seq<S: Sql>(sql: &S) -> Result<i64> {
-    let last = rows::integer(sql, "SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1", &[])?;
+    let last = rows::integer(
+        sql,
+        "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
+            ifnull((SELECT max(id) FROM calls), 0))",
+        &[],
+    )?;
     Ok(last.unwrap_or(0))
 }
 

@@ -250,7 +250,32 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
             broken.push(format!("{} ran {times} times with key {key}", name.trim_start_matches(TOOL_URL)));
         }
     }
+    // Each has its receipt, also those within calls.
+    let exists: Vec<i64> = sim.world.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
+    if exists == [1] {
+        let receipts: BTreeSet<String> = sim
+            .world
+            .database
+            .ask::<String>(
+                "SELECT CASE WHEN reply > 0 THEN 'r' || reply || '.' || (id - reply - 1) ELSE call_id END FROM calls",
+            )
+            .into_iter()
+            .collect();
+        for (key, name) in by_key.keys() {
+            let own = key.rsplit_once('/').map_or(key.as_str(), |(_, own)| own);
+            if own.starts_with('r') && !own.starts_with("request-") && !receipts.contains(own) {
+                broken.push(format!("{name} ran with key {key}, which has no receipt"));
+            }
+        }
+    }
     let calls: usize = history.messages.iter().map(|message| History::calls(message).len()).sum();
+    let within: Vec<i64> = match exists == [1] {
+        true => sim.world.database.ask(
+            "SELECT count(*) FROM calls LEFT JOIN messages ON seq = reply WHERE reply <= 0 OR messages.depth > 0",
+        ),
+        false => vec![0],
+    };
+    let calls = calls + within[0] as usize;
     let by_tools = by_key.keys().filter(|(key, _)| !of_effect(key) && !key.contains("/request-")).count();
     if terms.pairs && by_tools > calls {
         broken.push(format!("{by_tools} executions by key for {calls} stored calls"));

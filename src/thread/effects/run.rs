@@ -15,6 +15,7 @@ use crate::thread::host::{EffectCall, Host};
 use crate::thread::log::Event;
 use crate::thread::model_call::Watch;
 use crate::thread::post::{Post, PostError};
+use crate::thread::scope::{Entered, Scope};
 use crate::thread::state::State;
 use crate::thread::thread_state::Where;
 use crate::thread::tool_call::first_bytes;
@@ -181,6 +182,10 @@ impl<H: Host> Thread<H> {
                 let declared = definition.variables.iter().filter_map(|variable| {
                     env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
                 });
+                // An attempt that comes again finds the calls of those before it.
+                let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
+                let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own);
+                let scope = Scope::apart(own, entered);
                 let origin = json!({ "id": effect_id, "name": attempt.name });
                 let call = EffectCall {
                     native: native.clone(),
@@ -195,7 +200,7 @@ impl<H: Host> Thread<H> {
                     random: self.host.random(),
                     env: declared.collect::<Map<_, _>>(),
                     sleep: self.sleep(),
-                    state: self.state_at(Where::Effect(origin)),
+                    state: self.state_in(Where::Effect(origin), scope),
                     agent_id,
                 };
                 let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);

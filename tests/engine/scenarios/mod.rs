@@ -22,6 +22,7 @@ mod soak;
 mod spill;
 mod stops;
 mod streams;
+mod subprompts;
 mod tools;
 mod turns;
 mod values;
@@ -95,5 +96,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(attachments::all());
     all.extend(handoff::all());
     all.extend(queue_tool::all());
+    all.extend(subprompts::all());
     all
 }

@@ -1,0 +1,272 @@
+//! Calls that code makes and waits for (spec §6.4). No message is stored; the receipt keeps arguments and result. Its key
+//! follows from the call that the code works in, so that code which is run again gets the results it had, and no call of
+//! unknown outcome is made again under another key.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use serde_json::{Map, Value, json};
+
+use super::Thread;
+use super::handoff;
+use super::host::{Cell, Host, Param, Sql};
+use super::scope::{Entered, Place, Scope};
+use super::state::State;
+use super::step::Definitions;
+use super::thread_state::{Open, ThreadState};
+use super::tool_call::{Work, abandon_within, first_bytes, fitting, interrupted};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::spec::message::{ToolResult, ToolStatus};
+use crate::spec::{Callable, ToolEntry, schema};
+
+impl ThreadState {
+    /// Calls something now and gives its result (spec §6.4): a tool, or a prompt, which answers in one step. What is
+    /// called need not be listed in any prompt; whatever is wrong with the call is an error result. No message is stored.
+    /// An exposed agent takes the thread over after the step that this code works in; apart from a run it is refused
+    /// with `would_wait`: queue it instead.
+    ///
+    /// When the code that calls is run again after the process was lost, the same calls in the same order have the same
+    /// keys: one that has ended gives its stored result, and one whose outcome is unknown is made again only if its tool
+    /// is `idempotent`.
+    ///
+    /// # Errors
+    /// `terminated`.
+    pub fn invoke_tool(&self, name: &str, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
+        self.invoke_door().invoke(name.to_owned(), args)
+    }
+}
+
+/// The thread behind it.
+pub(super) trait InvokeDoor {
+    fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>>;
+}
+
+impl<H: Host> InvokeDoor for Open<H> {
+    fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
+        let (thread, scope) = (self.thread.clone(), self.scope.clone());
+        // Keys follow the order in which the calls are made, not that in which they are first polled.
+        let key = scope.next_key();
+        Box::pin(async move { thread.invoke(&scope, key, &name, args).await })
+    }
+}
+
+/// What an earlier life has stored of a call.
+struct Earlier {
+    id: i64,
+    name: String,
+    kind: String,
+    runs: i64,
+    args: Value,
+    result: Option<ToolResult>,
+}
+
+/// A call to be made.
+struct Invoked<'a> {
+    scope: &'a Scope,
+    key: &'a str,
+    name: &'a str,
+    kind: &'static str,
+    args: &'a Value,
+}
+
+impl Invoked<'_> {
+    /// Stores its receipt. Its id is a seq that no message gets.
+    fn insert<S: Sql>(
+        &self,
+        state: &mut State,
+        sql: &S,
+        ended: Option<&ToolResult>,
+        now: i64,
+    ) -> Result<i64> {
+        state.must_live()?;
+        let id = state.next_seq();
+        let mut data = json!({ "args": self.args, "result": ended });
+        if let Some(fields) = data.as_object_mut().filter(|_| self.scope.place == Place::Apart) {
+            fields.insert("apart".into(), true.into());
+        }
+        sql.run(
+            "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, data)
+             VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+            &[
+                Param::Int(id),
+                Param::Int(-self.scope.receipt.unwrap_or(0)),
+                Param::Text(self.key),
+                Param::Text(self.name),
+                Param::Text(self.kind),
+                Param::Text(if ended.is_some() { "succeeded" } else { "started" }),
+                Param::Int(now),
+                ended.map(|_| now).into(),
+                Param::Text(&data.to_string()),
+            ],
+        )?;
+        state.max_seq = state.max_seq.max(id);
+        Ok(id)
+    }
+}
+
+impl<H: Host> Thread<H> {
+    async fn invoke(
+        self: &Rc<Self>,
+        scope: &Scope,
+        key: String,
+        name: &str,
+        args: Value,
+    ) -> Result<ToolResult> {
+        self.read(|state, _| state.must_live())?;
+        let refused = |text: String| Ok(ToolResult::error(text));
+        let Some(callable) = self.catalog.callable(name) else {
+            return refused(format!("There is no tool \"{name}\"."));
+        };
+        let args = match callable.check(args) {
+            Ok(args) => args,
+            Err(problems) => {
+                return refused(format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)));
+            }
+        };
+        let bytes = args.to_string().len();
+        if bytes > limits::INVOKED_ARGS_BYTES {
+            let limit = limits::INVOKED_ARGS_BYTES;
+            return refused(format!(
+                "The arguments for \"{name}\" have {bytes} bytes as JSON; the limit is {limit}."
+            ));
+        }
+        if scope.depth >= limits::CALL_DEPTH {
+            return refused(too_deep(name));
+        }
+        let Some(definitions) = self.definitions_in(scope)? else {
+            return refused("The thread's agent is not among the definitions any more.".to_owned());
+        };
+        let earlier = match scope.entered {
+            Entered::First => None,
+            Entered::Again => self.read(|_, sql| earlier(sql, scope, &key))?,
+        };
+        if let Some(earlier) = &earlier {
+            if earlier.name != name || earlier.args != args {
+                let before = &earlier.name;
+                return refused(format!(
+                    "\"{name}\" cannot be called here: before the process was lost, \"{before}\" was called in its place, \
+                     or with other arguments."
+                ));
+            }
+            if let Some(result) = &earlier.result {
+                return Ok(result.clone());
+            }
+        }
+        let work = match callable {
+            Callable::Tool(tool) => Work::Tool(tool),
+            Callable::Prompt(prompt) => Work::Prompt(prompt),
+            Callable::Agent(..) => return self.invoke_handoff(scope, &key, name, &args),
+        };
+        let now = self.host.now_us();
+        let entry = definitions.prompt.tool(name).cloned().unwrap_or_else(|| ToolEntry::unlisted(name));
+        let call = Invoked { scope, key: &key, name, kind: work.kind(), args: &args };
+        let (id, entered) = match earlier {
+            Some(earlier) if !work.repeats(earlier.runs, &earlier.kind) => {
+                let result = ToolResult::error(interrupted(name));
+                self.end_invoked(scope, earlier.id, &result, "indeterminate", true)?;
+                return Ok(result);
+            }
+            Some(earlier) => {
+                self.transition(|state, sql| {
+                    state.must_live()?;
+                    sql.run(
+                        "UPDATE calls SET runs = runs + 1, state = 'started' WHERE id = ?",
+                        &[Param::Int(earlier.id)],
+                    )
+                })?;
+                (earlier.id, Entered::Again)
+            }
+            None => (self.transition(|state, sql| call.insert(state, sql, None, now))?, Entered::First),
+        };
+        let inside = scope.within(key.clone(), id, entered);
+        self.announce_tool_start(name);
+        let result = self.work(&inside, &definitions, &entry, work, &key, args).await?;
+        if scope.place == Place::Run && self.read(|state, _| Ok(state.active().is_none()))? {
+            // It has terminated the thread, and with it the flow that waits for it.
+            std::future::pending::<()>().await;
+        }
+        let result = fitting(name, result);
+        self.announce_tool_end(name, result.status);
+        let state = if result.status == ToolStatus::Success { "succeeded" } else { "failed" };
+        self.end_invoked(scope, id, &result, state, inside.has_invoked())?;
+        Ok(result)
+    }
+
+    /// An agent takes over after the step, in which its call is queued.
+    fn invoke_handoff(&self, scope: &Scope, key: &str, name: &str, args: &Value) -> Result<ToolResult> {
+        if scope.place == Place::Apart {
+            let text = format!("\"{name}\" cannot wait here; queue it instead.");
+            return Ok(ToolResult { error_code: Some("would_wait".into()), ..ToolResult::error(text) });
+        }
+        let now = self.host.now_us();
+        let result = ToolResult::success(handoff::told(name));
+        let call = Invoked { scope, key, name, kind: "queued", args };
+        let row = self.transition(|state, sql| {
+            call.insert(state, sql, Some(&result), now)?;
+            self.queue_call(state, sql, name, args.to_string(), Map::new(), now)
+        })?;
+        self.broadcast_message(&row)?;
+        Ok(result)
+    }
+
+    /// What a call runs on that code makes: the agent of today, and the prompt that led to the code.
+    fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
+        let prompt = scope.path.last().and_then(|name| self.catalog.prompts.get(name));
+        Ok(self.definitions()?.map(|found| Definitions { prompt: prompt.unwrap_or(found.prompt), ..found }))
+    }
+
+    /// Stores the result in the receipt.
+    fn end_invoked(
+        &self,
+        scope: &Scope,
+        id: i64,
+        result: &ToolResult,
+        state: &'static str,
+        has_invoked: bool,
+    ) -> Result<()> {
+        let now = self.host.now_us();
+        let kept = serde_json::to_string(result).map_err(Error::internal)?;
+        let error =
+            (result.status == ToolStatus::Error).then(|| first_bytes(&result.text(), 1024).to_owned());
+        self.transition(|_, sql| {
+            if has_invoked {
+                abandon_within(sql, scope.place, id, now)?;
+            }
+            sql.run(
+                "UPDATE calls SET state = ?, ended_us = ?, error = ?, data = json_set(data, '$.result', json(?)) WHERE id = ?",
+                &[Param::Text(state), Param::Int(now), error.as_ref().into(), Param::Text(&kept), Param::Int(id)],
+            )
+        })
+    }
+}
+
+/// What is told where calls are nested too deeply.
+pub(super) fn too_deep(name: &str) -> String {
+    format!("\"{name}\" was not called: calls within calls go {} deep at most.", limits::CALL_DEPTH)
+}
+
+fn earlier<S: Sql>(sql: &S, scope: &Scope, key: &str) -> Result<Option<Earlier>> {
+    let mut found = None;
+    sql.each(
+        "SELECT id, name, kind, runs, json_extract(data, '$.args'), json_extract(data, '$.result') FROM calls
+         WHERE id > ? AND reply <= 0 AND call_id = ?",
+        &[Param::Int(scope.receipt.unwrap_or(0)), Param::Text(key)],
+        &mut |cells| {
+            if let [id, name, kind, runs, args, result] = cells {
+                let json = |cell: &Cell| cell.text().and_then(|text| serde_json::from_str(text).ok());
+                found = Some(Earlier {
+                    id: id.int().unwrap_or_default(),
+                    name: name.text().unwrap_or_default().to_owned(),
+                    kind: kind.text().unwrap_or_default().to_owned(),
+                    runs: runs.int().unwrap_or_default(),
+                    args: json(args).unwrap_or_default(),
+                    result: result.text().and_then(|text| serde_json::from_str(text).ok()),
+                });
+            }
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(found)
+}

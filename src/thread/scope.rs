@@ -1,0 +1,95 @@
+//! Where a call is made: in a step of the run, within another call, or apart from any run. Calls within calls form a
+//! tree whose keys are derived from each other (docs/durability.md), so that a call has the same key when what it is made
+//! in is entered again.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::Thread;
+use super::host::Host;
+use super::step::Definitions;
+use crate::error::Result;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope {
+    /// Key of the call that this is the inside of: `r12.0`, `r12.0.1`; `e…` for an effect or an endpoint.
+    pub(super) key: String,
+    /// Id of its receipt; none where calls are not made within one.
+    pub(super) receipt: Option<i64>,
+    /// Calls around this place; also the depth of messages that are stored in it (spec §23).
+    pub(super) depth: u32,
+    /// The prompts that led here, the active side's first (spec §13).
+    pub(super) path: Vec<String>,
+    /// Whether the run is what makes calls here.
+    pub(super) place: Place,
+    /// Whether calls may have been made here before the process was lost.
+    pub(super) entered: Entered,
+    /// Calls that code has made here.
+    invoked: Rc<Cell<u32>>,
+}
+
+/// What makes the calls of a scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A step of the active run.
+    Run,
+    /// An effect or an endpoint, whether or not a run is active beside it.
+    #[default]
+    Apart,
+}
+
+/// Whether a place is new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Entered {
+    /// It is.
+    #[default]
+    First,
+    /// Its receipts say what was done here before.
+    Again,
+}
+
+impl Scope {
+    /// The inside of an effect or an endpoint, by its id.
+    pub(super) fn apart(id: &str, entered: Entered) -> Scope {
+        Scope { key: id.to_owned(), entered, ..Scope::default() }
+    }
+
+    /// The inside of a call that is made here.
+    pub(super) fn within(&self, key: String, receipt: i64, entered: Entered) -> Scope {
+        Scope {
+            key,
+            receipt: Some(receipt),
+            depth: self.depth + 1,
+            path: self.path.clone(),
+            place: self.place,
+            entered,
+            invoked: Rc::default(),
+        }
+    }
+
+    /// The key of the next call that code makes here.
+    pub(super) fn next_key(&self) -> String {
+        let n = self.invoked.get();
+        self.invoked.set(n + 1);
+        format!("{}.{n}", self.key)
+    }
+
+    /// Whether code has made calls here.
+    pub(super) fn has_invoked(&self) -> bool {
+        self.invoked.get() > 0
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// Where the calls of the open step are made.
+    pub(super) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
+        let recovered = self.read(|state, _| Ok(state.active().is_some_and(|run| run.recoveries > 0)))?;
+        Ok(Scope {
+            path: vec![definitions.prompt.name.clone()],
+            place: Place::Run,
+            entered: if recovered { Entered::Again } else { Entered::First },
+            ..Scope::default()
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! The one request of a prompt that is called (spec §23): its own text, the thread's history only if it asks for that,
+//! and the message that the call begins with.
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::models::{ChatMessage, ChatRequest, Kept, Part};
+use crate::spec::ToolEntry;
+use crate::spec::message::Role;
+use crate::thread::Thread;
+use crate::thread::context::{CONTINUE, with_images};
+use crate::thread::host::Host;
+use crate::thread::opening::Opening;
+use crate::thread::rows::{Row, Shared};
+use crate::thread::step::{Definitions, Step};
+use crate::thread::window::with_notes;
+
+impl<H: Host> Thread<H> {
+    pub(super) fn inner_request(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        entry: &ToolEntry,
+        args: &Value,
+    ) -> Result<ChatRequest> {
+        let prompt = definitions.prompt;
+        let model = self.current_model(definitions, step)?;
+        let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
+        let system = Kept::from(ChatMessage::System(text));
+        let too_long = self.live.halved.get() == Some(step.block);
+        let mut messages = match (prompt.include_chat || prompt.include_past_tools) && !too_long {
+            true => self.history_for(definitions, model, system)?,
+            false => vec![system],
+        };
+        let opening = Opening::of(entry, args);
+        let asked = opening.message.clone().or_else(|| spelled_out(args));
+        if asked.is_some() || !opening.attachments.is_empty() {
+            let sees = model.capabilities.supports_images;
+            messages.push(self.first_message(&opening, asked.unwrap_or_default(), sees)?);
+        } else if !messages.iter().any(|message| matches!(&**message, ChatMessage::User(_))) {
+            messages.push(ChatMessage::User(vec![Part::Text(CONTINUE.into())]).into());
+        }
+        self.request_of(definitions, model, messages)
+    }
+
+    fn first_message(&self, opening: &Opening, text: String, sees: bool) -> Result<Kept<ChatMessage>> {
+        let now = self.host.now_us();
+        self.read_mut(|state, sql| {
+            let attachments = opening.files(state, sql, || self.host.random(), now)?;
+            let row = Shared::new(Row { attachments, ..Row::new(0, Role::User, text, now) });
+            if sees && row.has_images() {
+                return with_images(&row, sql);
+            }
+            let text = with_notes(row.content.clone().unwrap_or_default(), &row);
+            Ok(ChatMessage::User(vec![Part::Text(text)]).into())
+        })
+    }
+}
+
+/// Arguments as a message, where no property of them is one (spec §8.6).
+fn spelled_out(args: &Value) -> Option<String> {
+    let empty = args.as_object().is_none_or(serde_json::Map::is_empty);
+    if empty { None } else { serde_json::to_string_pretty(args).ok() }
+}

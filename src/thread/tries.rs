@@ -1,0 +1,77 @@
+//! How far a step is with its model: counted before each request, in the run's row or, for the step of a prompt that was
+//! called, in the receipt of that call.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::Thread;
+use super::host::{Cell, Host, Param, Sql};
+use super::state::State;
+use super::step::Step;
+use crate::error::{Error, Result};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tries {
+    /// Seq reserved for the reply.
+    pub(super) block: i64,
+    /// Place of the model in its chain of fallbacks.
+    pub(super) model: u32,
+    /// Attempts at that model, from 1.
+    pub(super) attempt: u32,
+    /// Number of the stream under the reply's id; grows with every request.
+    pub(super) stream: u32,
+}
+
+impl Tries {
+    /// Of a step.
+    pub(super) fn of<S: Sql>(state: &State, sql: &S, step: Step) -> Result<Tries> {
+        match step.call {
+            Some(receipt) => {
+                Tries::inner(sql, receipt)?.ok_or_else(|| Error::internal("an inner step is not open"))
+            }
+            None => Ok(state.active().map_or(Tries::default(), |run| Tries {
+                block: run.block,
+                model: run.model,
+                attempt: run.attempt,
+                stream: run.stream,
+            })),
+        }
+    }
+
+    /// Of the step of a prompt that was called, if it was opened.
+    pub(super) fn inner<S: Sql>(sql: &S, receipt: i64) -> Result<Option<Tries>> {
+        let mut found = None;
+        sql.each(
+            "SELECT json_extract(data, '$.inner') FROM calls WHERE id = ?",
+            &[Param::Int(receipt)],
+            &mut |cells| {
+                found = cells.first().and_then(Cell::text).map(serde_json::from_str);
+                Ok(ControlFlow::Break(()))
+            },
+        )?;
+        found.transpose().map_err(|error| Error::internal(format!("a stored inner step is damaged: {error}")))
+    }
+
+    /// Stores it.
+    pub(super) fn store<S: Sql>(self, state: &mut State, sql: &S, step: Step) -> Result<()> {
+        if let Some(receipt) = step.call {
+            let text = serde_json::to_string(&self).map_err(Error::internal)?;
+            return sql.run(
+                "UPDATE calls SET data = json_set(ifnull(data, '{}'), '$.inner', json(?)) WHERE id = ?",
+                &[Param::Text(&text), Param::Int(receipt)],
+            );
+        }
+        let run = state.active_mut()?;
+        (run.model, run.attempt, run.stream) = (self.model, self.attempt, self.stream);
+        run.update(sql)
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// How far a step is.
+    pub(super) fn tries(&self, step: Step) -> Result<Tries> {
+        self.read(|state, sql| Tries::of(state, sql, step))
+    }
+}
