@@ -100,7 +100,7 @@ fn forms(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned(), escaped, percent(value, false), percent(value, true)];
     // In the middle of something longer, a value's base64 begins at one of three places in a group.
     for before in 0..3 {
-        let bytes = [&[0; 3][..before], value.as_bytes()].concat();
+        let bytes = [vec![0; before], value.as_bytes().to_vec()].concat();
         let (from, to) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         for text in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
             let sure = text.get(from..to).unwrap_or_default();

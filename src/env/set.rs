@@ -173,6 +173,7 @@ impl Set {
             set.put(name, Held { kind, key: String::new(), value: Ok(value.clone()) });
         }
         for (name, kind) in &change.kinds {
+            let anew = change.set().any(|set| set == name);
             let field = || format!("{}.{name}", change.types_field);
             let held = set.get_mut(name).ok_or_else(|| {
                 Error::field(
@@ -180,6 +181,10 @@ impl Set {
                     format!("`{}` gives a type to {name}, which has no value here.", field()),
                 )
             })?;
+            if held.kind == VariableKind::Secret && *kind == VariableKind::Text && !anew {
+                return Err(Error::field(&field(), format!("{name} is a secret, which cannot be shown."))
+                    .hint("To show a value under this name, give it anew."));
+            }
             if held.kind != *kind {
                 // It is encrypted anew, for which it has to be read.
                 held.read()?;

@@ -188,7 +188,7 @@ impl<H: Host> Thread<H> {
             // It has terminated the thread, and with it the flow that waits for it.
             std::future::pending::<()>().await;
         }
-        let result = fitting(name, self.redact_result(result));
+        let result = fitting(name, result);
         self.announce_tool_end(name, result.status);
         let state = if result.status == ToolStatus::Success { "succeeded" } else { "failed" };
         self.end_invoked(scope, id, &result, state, inside.has_invoked())?;

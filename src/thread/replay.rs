@@ -65,7 +65,7 @@ impl<H: Host> Thread<H> {
             // Its calls still may have something.
             Payload::None => Vec::new(),
             Payload::TooLarge(bytes) => {
-                self.host.log(&format!("a reply's reasoning of {bytes} bytes or more is not kept"));
+                self.log(&format!("a reply's reasoning of {bytes} bytes or more is not kept"));
                 Vec::new()
             }
         };

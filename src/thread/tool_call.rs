@@ -231,8 +231,7 @@ impl<H: Host> Thread<H> {
             self.announce_status(definitions, &call.call, &result);
         }
         self.announce_tool_end(name, result.status);
-        let result = fitting(name, self.redact_result(result));
-        Ok(Done { within: inside.has_invoked().then_some(scope.place), ..Done::ran(result) })
+        Ok(Done { within: inside.has_invoked().then_some(scope.place), ..Done::ran(fitting(name, result)) })
     }
 
     /// How often the call was started before the process was lost, and as what. Only a place that is entered again can
@@ -302,7 +301,7 @@ impl<H: Host> Thread<H> {
         };
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
-        if let Some(text) = self.unready(definitions, entry, tool) {
+        if let Some(text) = self.unready(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
         let declared = tool.variables.iter().filter_map(|variable| {
@@ -326,11 +325,11 @@ impl<H: Host> Thread<H> {
         match &tool.run {
             Run::Native(name) => {
                 let running = self.host.native(NativeCall { name: name.clone(), ..call });
-                let Some(limit_ms) = tool.timeout_ms else { return Ok(running.await) };
+                let Some(limit_ms) = tool.timeout_ms else { return Ok(self.redact_result(running.await)) };
                 let finished = Watch::for_ms(&self.host, limit_ms).within(running).await;
-                Ok(finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms)))
+                Ok(self.redact_result(finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms))))
             }
-            Run::Http(http) => Ok(self.http_tool(http, tool, &env, call).await),
+            Run::Http(http) => Ok(self.redact_result(self.http_tool(http, tool, &env, call).await)),
         }
     }
 

@@ -96,9 +96,10 @@ fn keys_are_replaced_and_a_lost_one_hides_a_value() {
     world.set_var("BOBBIN_ENCRYPTION_KEYS", KEY_A);
     let shown = get(&directory, "root");
     assert_eq!(shown, json!({ "env": {}, "env_types": { "A": "text", "B": "secret" } }));
-    let (status, error) = patch(&directory, "root", json!({ "env_type_patch": { "B": "text" } }));
+    let (status, error) = patch(&directory, "root", json!({ "env_type_patch": { "A": "secret" } }));
     assert_eq!(status, 503);
     assert!(error["error"]["message"].as_str().unwrap().contains("the key “b”"), "{error}");
+    assert_eq!(patch(&directory, "root", json!({ "env_type_patch": { "B": "text" } })).0, 400);
     assert_eq!(patch(&directory, "root", json!({ "env_delete": ["A", "B"] })).0, 200);
 }
 

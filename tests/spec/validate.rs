@@ -171,6 +171,21 @@ fn each_mistake_is_named_with_file_and_field() {
             "prompts/persona: error in prompt[0].property: \"CITY\" is declared as a secret and cannot be part of a prompt",
         ),
         (
+            "/tools/lookup/variables",
+            json!([{ "name": "CITY", "type": "secret" }]),
+            "prompts/persona: error in prompt[0].property: \"CITY\" is declared as a secret by the tool \"lookup\" and cannot be part of a prompt",
+        ),
+        (
+            "/agents/helper/variables",
+            json!([{ "name": "CITY", "type": "secret" }]),
+            "prompts/persona: error in prompt[0].property: \"CITY\" is declared as a secret by the agent \"helper\" and cannot be part of a prompt",
+        ),
+        (
+            "/agents/helper/variables",
+            json!([{ "name": "BOBBIN_X", "type": "secret" }]),
+            "agents/helper: error in variables[0].name: \"BOBBIN_X\": names starting with BOBBIN_ belong to the runtime",
+        ),
+        (
             "/prompts/helper/variables",
             json!([]),
             "prompts/persona: error in prompt[0].property: \"CITY\" must be declared in `variables` with type `text` here, or in \"helper\", which includes it; what is not declared is a secret",

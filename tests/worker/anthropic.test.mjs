@@ -81,8 +81,8 @@ test("a plain answer, and what it cost", async () => {
   ]);
   assert.equal(claude.asked[0]?.body.metadata.user_id, thread.id);
   const { logs } = (await bobbin.client.send("GET", `/threads/${thread.id}/logs`)).json;
-  const log = logs.find((/** @type {any} */ { kind, type }) => (kind ?? type) === "llm_request");
-  const { input_tokens, cached_tokens, output_tokens, cost_total } = { ...log, ...log?.data };
+  const log = logs.find((/** @type {any} */ { type }) => type === "llm_request");
+  const { input_tokens, cached_tokens, output_tokens, cost_total } = log ?? {};
   assert.deepEqual([input_tokens, cached_tokens, output_tokens], [100, 50, 10], JSON.stringify(logs));
   assert.ok(Math.abs(cost_total - (50 * 3 + 50 * 0.3 + 10 * 15) / 1e6) < 1e-12, `${cost_total}`);
 });
@@ -92,7 +92,7 @@ for (const name of ["thinking", "whole"]) {
     const thread = await bobbin.client.thread(name);
     const { message } = await thread.ask("look up bobbins");
     assert.equal(message.content, "Found.");
-    const words = lookup.asked.slice(-3).map(({ body }) => body.args.word);
+    const words = lookup.received.slice(-3).map(({ body }) => body.args.word);
     assert.deepEqual(words, ["bobbin", "loom", "reed"]);
     await thread.ask("thanks");
     await thread.ask("look up more");

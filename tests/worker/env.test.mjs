@@ -310,11 +310,12 @@ const local = suite({});
 local.agent("keeper", clerk);
 
 local.test("npm start makes a key of its own, outside the folder of the threads", async () => {
-  const thread = await local.client.thread("keeper", { env: { A: "a value" } });
-  assert.deepEqual((await thread.send("GET")).json.thread.env_types, { A: "secret" });
+    const thread = await local.client.thread("keeper", { env: { A: "a value", B: "b" }, env_types: { A: "text" } });
+  assert.deepEqual((await thread.send("GET")).json.thread.env_types, { A: "text", B: "secret" });
   const key = readFileSync(join(checkout, ".bobbin/encryption-keys"), "utf8");
   assert.match(key, /^local=[A-Za-z0-9+/]{43}=\n$/);
   await local.server.crash();
-  const patched = await thread.send("PATCH", "", { env_type_patch: { A: "text" } });
-  assert.deepEqual(patched.json.env, { A: "a value" }, "the same key after a restart");
+    assert.deepEqual((await thread.send("GET")).json.thread.env, { A: "a value" }, "the same key after a restart");
+  const shown = await thread.send("PATCH", "", { env_type_patch: { B: "text" } });
+  assert.deepEqual([shown.status, shown.json.error.field], [400, "env_type_patch.B"]);
 });

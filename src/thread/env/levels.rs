@@ -130,7 +130,9 @@ impl<H: Host> Thread<H> {
         let body = reply.body.as_ref().filter(|_| reply.status == 200);
         let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
         let answer: Answer = serde_json::from_str(body.get()).map_err(Error::internal)?;
-        if let Some(rows) = answer.values {
+        // Of two answers that come in another order than they were given the newer one stays.
+        let newer = level.borrow().as_ref().is_none_or(|copy| copy.version < answer.version);
+        if let Some(rows) = answer.values.filter(|_| newer) {
             let set = Set::of(&call::env_object(&directory), rows, &self.keys()?);
             *level.borrow_mut() = Some(Copy { version: answer.version, set });
             self.live.env.secrets.forget();

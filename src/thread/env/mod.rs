@@ -83,14 +83,22 @@ impl<H: Host> Thread<H> {
         self.told(name, self.resolve(name, &[&entry.env], &below))
     }
 
-    /// Why a tool cannot run: a variable that it requires has no value, or one that cannot be read (spec §6.3).
-    #[inline(never)]
-    pub(super) fn unready(
+    /// Why a tool cannot run: a variable that it requires has no value, or one that cannot be read (spec §6.3). Before
+    /// that, sees to it that its values are known, also of a tool that the agent's prompts do not lead to.
+    pub(super) async fn unready(
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
         tool: &Tool,
-    ) -> Option<String> {
+    ) -> Result<Option<String>> {
+        if !tool.variables.is_empty() {
+            self.refresh_env().await?;
+        }
+        Ok(self.lacking(definitions, entry, tool))
+    }
+
+    #[inline(never)]
+    fn lacking(&self, definitions: &Definitions<'_>, entry: &ToolEntry, tool: &Tool) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
         tool.variables.iter().find_map(|variable| {
             match self

@@ -49,7 +49,6 @@ impl<H: Host> Thread<H> {
     }
 
     /// What `POST /threads` gives: `env`, which was `tenvs` once, and `env_types`.
-
     #[inline(never)]
     pub(in crate::thread) fn new_env(&self, thread_id: &str, body: &mut Body) -> Result<NewEnv> {
         let (env, tenvs) = (body.take("env"), body.take("tenvs"));
@@ -84,7 +83,6 @@ impl<H: Host> Thread<H> {
     }
 
     /// Stores a change of the thread's values inside a transition.
-
     #[inline(never)]
     pub(in crate::thread) fn store_env(
         &self,

@@ -183,7 +183,7 @@ fn turns(messages: &[Value], tools: bool, found: &mut Vec<String>) {
             found.push(format!("message {at}: an input that is no object"));
         }
     }
-    if messages.len() % 2 == 0 {
+    if messages.len().is_multiple_of(2) {
         found.push("the last message is not the user's".into());
     }
 }

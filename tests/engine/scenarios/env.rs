@@ -11,13 +11,13 @@ use bobbin::api::ThreadRoute;
 use bobbin::env::{Keys, Stored};
 use bobbin::spec::VariableKind;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EndpointAnswer, Filter, NativeCall, NewMessage};
+use bobbin::thread::NativeCall;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::{clerk, with_work};
-use crate::host::{Answer, Handler, Native, SECOND_US, TOOL_URL};
-use crate::sim::{Ask, Seen, Sim};
+use crate::host::Native;
+use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
@@ -26,14 +26,14 @@ pub fn all() -> Vec<Scenario> {
 
 const KEY_A: &str = "a=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const KEY_B: &str = "b=//////////////////////////////////////////8=";
-const TOKEN: &str = "canary-4711-\"token\"";
+pub(super) const TOKEN: &str = "canary-4711-\"token\"";
 
 fn var(sim: &Sim, name: &str, value: &str) {
     sim.world.vars.borrow_mut().insert(name.into(), value.into());
 }
 
 /// The clerk with a prompt that shows CITY and a tool that takes TOKEN, CITY and MODE.
-fn told(name: &'static str) -> Scenario {
+pub(super) fn told(name: &'static str) -> Scenario {
     Scenario::new(name, &with_work())
         .says(clerk)
         .setup(|sim| {
@@ -56,7 +56,7 @@ fn told(name: &'static str) -> Scenario {
 }
 
 /// The tool `work` as a function of its call.
-fn work(sim: &Sim, act: impl Fn(&NativeCall) -> ToolResult + 'static) {
+pub(super) fn work(sim: &Sim, act: impl Fn(&NativeCall) -> ToolResult + 'static) {
     let act = Rc::new(act);
     sim.world.outside.native("work", move |call, _| {
         let (act, call) = (act.clone(), call.clone());
@@ -64,7 +64,7 @@ fn work(sim: &Sim, act: impl Fn(&NativeCall) -> ToolResult + 'static) {
     });
 }
 
-async fn patch(sim: &Sim, body: Value) -> Seen {
+pub(super) async fn patch(sim: &Sim, body: Value) -> Seen {
     sim.insist(ThreadRoute::Patch, &[], None, body.to_string()).await
 }
 
@@ -75,7 +75,7 @@ async fn shown(sim: &Sim) -> (Value, Value) {
 }
 
 /// The last system prompt that a model was sent.
-fn system(sim: &Sim) -> String {
+pub(super) fn system(sim: &Sim) -> String {
     sim.world.outside.requests.borrow().last().map(|last| last.texts("system").concat()).unwrap_or_default()
 }
 
@@ -90,7 +90,7 @@ fn stored(sim: &Sim) -> String {
 }
 
 /// Nothing that is stored, logged, told or asked of a model has the text in it.
-fn nowhere(sim: &Sim, secret: &str) {
+pub(super) fn nowhere(sim: &Sim, secret: &str) {
     let world = &sim.world;
     let database = stored(sim);
     let mut places = vec![("the log", world.log.borrow().join("\n"))];
@@ -366,10 +366,13 @@ fn without_a_key_no_value_is_taken_and_a_lost_key_is_named() {
 
 // ---- the account and the instance ---------------------------------------------------------------------------
 
-/// The values in directories: version and rows, by the directory's name.
+/// A version and its rows.
+type Versioned = (i64, Vec<Stored>);
+
+/// The values in directories, by the directory's name.
 #[derive(Clone, Default)]
 struct Directories {
-    held: Rc<RefCell<BTreeMap<String, (i64, Vec<Stored>)>>>,
+    held: Rc<RefCell<BTreeMap<String, Versioned>>>,
     asked: Rc<Cell<usize>>,
     refuses: Rc<Cell<usize>>,
 }
@@ -521,114 +524,6 @@ fn the_first_level_that_has_a_name_gives_its_value() {
             })
             .once();
     }
-}
-
-// ---- what is shown ------------------------------------------------------------------------------------------
-
-#[test]
-fn a_part_shows_nothing_of_a_value_that_is_a_secret() {
-    told("a secret city")
-        .setup(|sim| *sim.born.borrow_mut() = json!({ "agent_id": "helper", "env": { "CITY": "Atlantis" } }))
-        .define(|catalog| catalog["prompts"]["p"]["env"] = json!({ "CITY": "Lisbon" }))
-        .drive(|sim| async move {
-            sim.ask("hello").await;
-            sim.ask("again").await;
-            assert_eq!(system(&sim), "You help in .");
-            let lines =
-                sim.world.log.borrow().iter().filter(|line| line.contains("CITY is a secret")).count();
-            assert_eq!(lines, 1);
-            patch(&sim, json!({ "env_type_patch": { "CITY": "text" } })).await;
-            sim.ask("hello").await;
-            assert_eq!(system(&sim), "You help in Atlantis.");
-        })
-        .calm();
-}
-
-#[test]
-fn secrets_are_taken_out_of_everything_that_is_told() {
-    told("redaction")
-        .define(|catalog| {
-            let secret = json!([{ "name": "TOKEN", "type": "secret" }]);
-            let run = |path: &str| json!({ "http": { "url": format!("{TOOL_URL}/{path}"),
-                "headers": { "x-key": "{{env TOKEN}}" } } });
-            catalog["tools"]["echo"] = json!({ "description": "d", "run": run("echo") });
-            catalog["tools"]["fails"] = json!({ "description": "d", "run": run("fails") });
-            catalog["prompts"]["p"]["tools"] = json!(["work", "echo", "fails"]);
-            catalog["effects"] = json!({ "ring": { "description": "d", "run": { "native": "ring" }, "attempts": 1,
-                "variables": secret } });
-            catalog["endpoints"] = json!({
-                "GET /leak": { "run": { "native": "leak" }, "variables": secret },
-                "GET /fails": { "run": { "native": "fails" }, "variables": secret },
-                "GET /refuses": { "run": { "native": "refuses" }, "variables": secret },
-            });
-        })
-        .setup(|sim| {
-            *sim.born.borrow_mut() = json!({ "agent_id": "helper", "env": { "TOKEN": TOKEN } });
-            let outside = &sim.world.outside;
-            work(sim, |call| {
-                let token = call.env["TOKEN"].as_str().unwrap();
-                call.state.emit("leak", json!({ "token": token }));
-                call.state.inject_message(NewMessage::user(format!("mine is {token}"))).unwrap();
-                let basic = STANDARD.encode(format!("user:{token}"));
-                ToolResult { result: Some(json!({ "token": token, "basic": basic })), ..ToolResult::success("") }
-            });
-            outside.server("/echo", |request, _| {
-                let key = request.headers.iter().find(|(name, _)| name == "x-key").unwrap();
-                assert_eq!(key.1, TOKEN);
-                Answer::status(200, &key.1)
-            });
-            outside.server("/fails", |request, _| {
-                let key = request.headers.iter().find(|(name, _)| name == "x-key").unwrap();
-                Answer::status(401, &format!("bad key {}", key.1))
-            });
-            outside.effect("ring", |call, _| {
-                Native::Gives(SECOND_US, ToolResult::error(format!("no line for {}", call.env["TOKEN"].as_str().unwrap())))
-            });
-            for name in ["leak", "fails", "refuses"] {
-                outside.endpoint(name, move |call| {
-                    let token = call.env["TOKEN"].as_str().unwrap().to_owned();
-                    Handler::Acts(0, Box::new(move || match name {
-                        "leak" => Ok(EndpointAnswer::text(200, &token).header("x-token", &token)),
-                        "refuses" => Err(bobbin::Error::field("token", format!("not {token}"))),
-                        _ => Err(bobbin::Error::internal(format!("broke with {token}"))),
-                    }))
-                });
-            }
-        })
-        .terms(|terms| terms.one_answer = false)
-        .drive(|sim| async move {
-            let listener = sim.listen(Filter { silent: true, ..Filter::default() }, None).await.unwrap();
-            sim.ask("use work,echo,fails").await;
-            let results: Vec<String> = sim.history().await.iter().filter(|m| m["role"] == "tool")
-                .map(|m| m["content"].as_str().unwrap().to_owned()).collect();
-            assert_eq!(results[0].matches("[redacted TOKEN]").count(), 2, "{}", results[0]);
-            assert_eq!(results[1], "[redacted TOKEN]");
-            assert_eq!(results[2], "http 401 from fails: bad key [redacted TOKEN]");
-            let events: String = listener.frames.borrow().iter().map(|frame| frame.socket_text()).collect();
-            assert!(events.contains(r#"{"token":"[redacted TOKEN]"}"#), "{events}");
-            let seen = sim.insist(ThreadRoute::PostEffect, &[], None, json!({ "name": "ring" }).to_string()).await;
-            assert_eq!(seen.status, 201);
-            sim.world.pause(5 * SECOND_US).await;
-            let effects = sim.get(ThreadRoute::ListEffects, &[]).await.to_string();
-            assert!(effects.contains("no line for [redacted TOKEN]"), "{effects}");
-            let mut answers = vec![effects];
-            for path in ["/leak", "/fails", "/refuses"] {
-                let answered = sim.reach(Ask::of("GET", path)).await.unwrap();
-                answers.push(format!("{:?} {}", answered.headers, String::from_utf8_lossy(&answered.body)));
-            }
-            assert!(answers[1].contains("[redacted TOKEN]"), "{}", answers[1]);
-            assert!(answers[3].contains("not [redacted TOKEN]"), "{}", answers[3]);
-            answers.push(sim.get(ThreadRoute::ListLogs, &[]).await.to_string());
-            assert!(answers[4].contains("broke with [redacted TOKEN]"), "{}", answers[4]);
-            let escaped = Value::from(TOKEN).to_string();
-            for answer in &answers {
-                assert!(!answer.contains(TOKEN) && !answer.contains(&escaped[1..escaped.len() - 1]), "{answer}");
-            }
-            // What a person types is theirs.
-            sim.ask("my pin is 1234").await;
-        })
-        .check(|sim, _| nowhere(sim, TOKEN))
-        .calm();
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod edits;
 mod effects;
 mod endpoints;
 mod env;
+mod env_shown;
 mod failures;
 mod file_search;
 mod files;
