@@ -12,9 +12,9 @@ import { suite } from "./support/suite.mjs";
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
 
-bobbin.tool("look", ({ args }) => `seen ${args.what}`);
+bobbin.tool("look", ({ args }) => `seen ${args.what}`, { args: { type: "object", properties: { what: { type: "string" } } } });
 bobbin.tool("done", () => "told", { args: { type: "object", properties: { text: { type: "string" } } } });
-bobbin.tool("broken", () => ({ status: "error", error: "It is broken." }));
+bobbin.tool("broken", () => ({ body: { status: "error", error: "It is broken." } }));
 const closing = { type: "object", properties: { summary: { type: "string" }, files: { type: "array", items: { type: "string" } } } };
 bobbin.tool("finish", () => "finished", { args: closing });
 bobbin.tool("give_up", () => "gave up", { args: closing });
