@@ -75,7 +75,7 @@ impl State {
         let Some(first) = done.next() else { return Ok(()) };
         sql.run(
             "UPDATE messages SET inbound = 0 WHERE seq >= ? AND seq <= ? AND inbound = 3",
-            &[Param::Int(first), Param::Int(done.last().unwrap_or(first))],
+            &[Param::Int(first), Param::Int(done.next_back().unwrap_or(first))],
         )?;
         self.queued_tools.retain(|tool| !tool.done);
         Ok(())
