@@ -11,6 +11,7 @@ mod failures;
 mod file_search;
 mod files;
 mod handoff;
+mod hooks;
 mod limits;
 mod models;
 mod queue;
@@ -97,5 +98,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(handoff::all());
     all.extend(queue_tool::all());
     all.extend(subprompts::all());
+    all.extend(hooks::all());
     all
 }
