@@ -12,6 +12,7 @@ use crate::spec::message::Role;
 use crate::thread::Thread;
 use crate::thread::accept::Input;
 use crate::thread::host::Host;
+use crate::thread::replay::Replay;
 use crate::thread::rows::{Row, Shared};
 use crate::thread::step::Definitions;
 
@@ -126,11 +127,15 @@ impl<H: Host> Thread<H> {
         Ok(self.redacted(&row, created.row))
     }
 
-    /// What hooks made of a message, without secrets. What led to another text than it has now goes with that one.
+    /// What hooks made of a message, without secrets. What its provider wants back with another text than it has now goes
+    /// with that one, unless all of it stands before the text: a provider may insist on it while its calls are answered.
     pub(super) fn redacted(&self, before: &Row, mut after: Row) -> Row {
         if after.content != before.content {
             after.content = after.content.map(|text| self.redact(text));
-            after.reasoning = None;
+            let replay = Replay::read(before).filter(|_| !before.calls.is_empty());
+            if !replay.is_some_and(|replay| replay.blocks.iter().all(|block| block.text == 0)) {
+                after.reasoning = None;
+            }
         }
         after
     }
