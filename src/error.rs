@@ -56,6 +56,8 @@ pub enum Code {
     Internal,
     /// A custom endpoint failed; the id in the message is in the thread's log.
     EndpointFailed,
+    /// A hook failed or refused, where that counts (spec §9.1).
+    HookFailed,
     /// The definitions failed validation and are not served.
     CatalogInvalid,
     /// Values cannot be encrypted or decrypted: a key is missing from `BOBBIN_ENCRYPTION_KEYS`.
@@ -84,7 +86,7 @@ impl Code {
             Code::RangeNotSatisfiable => 416,
             Code::IdempotencyMismatch => 422,
             Code::RateLimited | Code::QueueFull => 429,
-            Code::Internal | Code::EndpointFailed => 500,
+            Code::Internal | Code::EndpointFailed | Code::HookFailed => 500,
             Code::CatalogInvalid | Code::EncryptionUnavailable | Code::Overloaded => 503,
         }
     }

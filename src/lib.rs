@@ -8,7 +8,7 @@
 //! * [`thread`]: the engine of one thread. Start at `thread/step.rs`: the seven-step cycle, in order.
 //! * [`models`]: the wire formats of model providers. Bytes in, bytes out.
 //! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
-//! * [`effects`], [`endpoints`]: native effects and endpoints, in the same way.
+//! * [`effects`], [`endpoints`], [`hooks`]: native effects, endpoints and hooks, in the same way.
 //! * [`directory`]: which threads an owner has.
 //! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`access`]: API keys, scopes, browser tokens.
@@ -29,6 +29,7 @@ pub mod effects;
 pub mod endpoints;
 pub mod env;
 pub mod error;
+pub mod hooks;
 pub mod http;
 pub mod limits;
 pub mod models;

@@ -99,6 +99,12 @@ pub const ENDPOINT_MS: u64 = 60_000;
 /// Part of a path that a log row keeps.
 pub const LOGGED_PATH_BYTES: usize = 1 << 10;
 
+/// Time limit of a hook, milliseconds (spec §35.15); a definition may name a shorter one.
+pub const HOOK_MS: u64 = 30_000;
+/// A tool result that is kept on its receipt while hooks work on it, as JSON; of a larger one nothing is known after a
+/// crash in the middle of them.
+pub const KEPT_RESULT_BYTES: usize = 1_200_000;
+
 /// Key of a value, bytes of UTF-8.
 pub const VALUE_KEY_BYTES: usize = 512;
 /// A value, as JSON.

@@ -18,7 +18,6 @@
 mod summary;
 mod transcript;
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
@@ -69,12 +68,5 @@ pub async fn run(call: EndpointCall) -> std::result::Result<Result<EndpointAnswe
     };
     // The function may panic before it gives a future.
     let running = AssertUnwindSafe(async move { native(call).await }).catch_unwind();
-    running.await.map_err(|panic| Panicked(told(&*panic)))
-}
-
-/// What a panic said.
-fn told(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("something that is not text").to_owned()
+    running.await.map_err(Panicked::of)
 }

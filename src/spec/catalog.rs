@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::Agent;
 use super::effect::Effect;
 use super::endpoint::{Endpoint, EndpointRoute};
+use super::hook::Hook;
 use super::model::Model;
 use super::prompt::Prompt;
 use super::tool::Tool;
@@ -30,6 +31,8 @@ pub struct Catalog {
     pub effects: BTreeMap<String, Effect>,
     /// Custom endpoints of threads, by what they answer.
     pub endpoints: BTreeMap<EndpointRoute, Endpoint>,
+    /// Hooks, by id.
+    pub hooks: BTreeMap<String, Hook>,
 }
 
 impl Catalog {
@@ -54,6 +57,7 @@ impl Catalog {
         name(&mut self.tools, |tool| &mut tool.name);
         name(&mut self.agents, |agent| &mut agent.name);
         name(&mut self.effects, |effect| &mut effect.name);
+        name(&mut self.hooks, |hook| &mut hook.id);
     }
 
     /// A model and then its fallbacks, in the order in which they are tried (spec §3.3). Unknown names are left out.

@@ -58,6 +58,16 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// What remains in its reply of a call that a hook dropped (spec §9.2): its place and the tool's name.
+    pub fn dropped(name: &str) -> ToolCall {
+        ToolCall { id: String::new(), name: name.to_owned(), arguments: String::new(), extra_content: None }
+    }
+
+    /// Whether a hook dropped it: a stored call has an id otherwise.
+    pub fn is_dropped(&self) -> bool {
+        self.id.is_empty()
+    }
+
     /// The form in which clients and chat-completion providers see it.
     pub fn to_wire(&self) -> Value {
         let mut wire = json!({ "id": self.id, "type": "function",

@@ -1,7 +1,7 @@
 //! Definitions and records as plain data.
 //!
 //! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`],
-//!   [`variable`]: one each.
+//!   [`hook`], [`variable`]: one each.
 //! * [`callable`]: what a name in a prompt's `tools` stands for.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`graph`]: what an agent leads to, and what all definitions say about a name.
@@ -17,6 +17,7 @@ pub mod endpoint;
 pub mod finite;
 mod form;
 pub mod graph;
+pub mod hook;
 pub mod message;
 pub mod model;
 pub mod opaque;
@@ -32,6 +33,7 @@ pub use callable::Callable;
 pub use catalog::Catalog;
 pub use effect::Effect;
 pub use endpoint::{Endpoint, EndpointRoute, Method};
+pub use hook::{Hook, HookName};
 pub use model::{Capabilities, Model, Provider};
 pub use prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use tool::{Http, Run, Tool};

@@ -9,7 +9,7 @@ use super::Thread;
 use super::attachments::{self, NewAttachment};
 use super::body::{Body, bounded};
 use super::flow::Entry;
-use super::host::{Host, Sql};
+use super::host::{Host, Param, Sql};
 use super::idempotency::Key;
 use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
@@ -31,6 +31,14 @@ pub(super) struct Input {
     silent: bool,
     metadata: Option<String>,
     attachments: Vec<NewAttachment>,
+    hooks: Hooks,
+}
+
+/// Whether the drain is to run `before_create_message` for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hooks {
+    Due,
+    Done,
 }
 
 /// Who gives a message.
@@ -60,8 +68,17 @@ impl Input {
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
         let wakes = if role == Role::System { Wakes::No } else { Wakes::Yes };
         may_wake(role, wakes, kind)?;
-        Input { role, wakes, by: By::Client, content, silent: body.flag("silent")?, metadata, attachments }
-            .checked()
+        Input {
+            role,
+            wakes,
+            by: By::Client,
+            content,
+            silent: body.flag("silent")?,
+            metadata,
+            attachments,
+            hooks: Hooks::Due,
+        }
+        .checked()
     }
 
     /// A message from code that works in the thread.
@@ -77,7 +94,30 @@ impl Input {
             bounded("metadata", metadata)?;
         }
         let metadata = metadata.map(|metadata| metadata.to_string());
-        Input { role, wakes, by: By::Code, content, silent, metadata, attachments }.checked()
+        Input { role, wakes, by: By::Code, content, silent, metadata, attachments, hooks: Hooks::Due }
+            .checked()
+    }
+
+    /// As hooks see it before it is stored.
+    pub(super) fn draft(&self, now: i64) -> Row {
+        Row {
+            inbound: Inbound::Quiet,
+            silent: self.silent,
+            metadata: self.metadata.clone(),
+            ..Row::new(0, self.role, self.content.as_str(), now)
+        }
+    }
+
+    /// What hooks made of its draft.
+    pub(super) fn becomes(&mut self, row: Row) {
+        self.content = row.content.unwrap_or_default();
+        self.silent = row.silent;
+        self.metadata = row.metadata;
+    }
+
+    /// No hook is to run for it before it is stored, now or later.
+    pub(super) fn hooks_are_done(&mut self) {
+        self.hooks = Hooks::Done;
     }
 
     fn checked(self) -> Result<Input> {
@@ -174,6 +214,9 @@ impl<H: Host> Thread<H> {
                 ..Row::new(state.next_seq(), input.role, input.content, now)
             };
             let row = state.insert(sql, row)?;
+            if input.hooks == Hooks::Done {
+                sql.run("UPDATE messages SET hooked = 1 WHERE seq = ?", &[Param::Int(row.seq)])?;
+            }
             if let Some(key) = key {
                 key.insert(sql, row.seq, now)?;
             }

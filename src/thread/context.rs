@@ -1,6 +1,9 @@
 //! What a request to a model holds (spec §20): the prompt, the history that fits (`window`), the tools.
 
+use std::rc::Rc;
+
 use super::Thread;
+use super::hooks::Blocked;
 use super::host::{Host, Param, Sql};
 use super::replay::Author;
 use super::rows::{self, Shared, columns};
@@ -10,11 +13,11 @@ use super::window::{Entry, Form, SHORT_BYTES, View, Window, with_notes};
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Kept, Part, Reasoning, ToolOffer};
-use crate::spec::message::{Role, ToolStatus};
+use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{Model, Prompt};
 
 /// The model is told this instead of a result that does not exist.
-const NOT_RUN: &str = "Not run: the run was stopped.";
+pub(super) const NOT_RUN: &str = "Not run: the run was stopped.";
 /// An unstored user message, where history would end with an assistant's.
 pub(super) const CONTINUE: &str = "Continue.";
 /// The same after an empty reply.
@@ -39,8 +42,12 @@ fn budget(model: &Model, at_most: Option<usize>) -> usize {
 }
 
 impl<H: Host> Thread<H> {
-    /// The request for an open step. The cut and the shortening are stored when they move, which is seldom.
-    pub(super) fn assemble(&self, definitions: &Definitions<'_>, step: Step) -> Result<ChatRequest> {
+    /// The request for an open step, unless a hook forbids it. The cut and the shortening are stored when they move, which is seldom.
+    pub(super) async fn assemble(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        step: Step,
+    ) -> Result<std::result::Result<ChatRequest, Blocked>> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
         let own = definitions.active.role();
@@ -74,11 +81,14 @@ impl<H: Host> Thread<H> {
                 run.update(sql)
             })?;
         }
-        let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
-        let system = self.system(self.redact(text));
+        let rendered = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
+        let rendered = self.after_system(definitions, step, self.redact(rendered)).await?;
+        let system = self.system(self.redact(rendered));
+        let filtered = self.filtered(definitions, step, cut).await?;
         let messages = self.read(|state, sql| {
             let run_turn = state.run.as_ref().map_or(0, |run| run.turn_from);
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
+            let entries = filtered.as_deref().unwrap_or(entries);
             let below = step.block;
             let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
             let shown = shown(entries, below, recent);
@@ -87,7 +97,10 @@ impl<H: Host> Thread<H> {
                 History { entries, turn_from: run_turn, below, short_below, shown, own, prompt, author };
             history.messages(system, sql)
         })?;
-        self.request_of(definitions, model, messages)
+        match self.prefiltered(definitions, step, messages).await? {
+            Ok(messages) => self.request_of(definitions, model, messages).map(Ok),
+            Err(blocked) => Ok(Err(blocked)),
+        }
     }
 
     /// The thread's history as another prompt would see it, up to the step that runs; read anew, and nothing is stored.
@@ -269,7 +282,7 @@ impl History<'_> {
             true => &row.calls[..],
             false => &[],
         };
-        if calls.is_empty() && row.says_nothing() {
+        if calls.iter().all(ToolCall::is_dropped) && row.says_nothing() {
             return;
         }
         let whole = calls.len() == row.calls.len();
@@ -279,7 +292,7 @@ impl History<'_> {
             false => Form::WithoutCalls,
         };
         out.push(entry.message(form, View::Own));
-        for call in calls {
+        for call in calls.iter().filter(|call| !call.is_dropped()) {
             out.push(self.result(row.seq, &call.id).unwrap_or_else(|| {
                 let (call_id, name) = (call.id.clone(), call.name.clone());
                 let (content, status) = (NOT_RUN.to_owned(), ToolStatus::Error);
@@ -304,9 +317,14 @@ impl History<'_> {
     fn result(&self, seq: i64, call_id: &str) -> Option<Kept<ChatMessage>> {
         let start = self.entries.partition_point(|entry| entry.row.seq <= seq);
         let block = self.entries.get(start..).unwrap_or_default();
-        let entry = block.iter().take_while(|entry| entry.row.seq < seq + limits::BLOCK).find(|entry| {
+        let answers = |entry: &&Entry| {
             entry.row.role == Role::Tool && entry.row.tool_call_id.as_deref() == Some(call_id)
-        })?;
+        };
+        let in_block = |entry: &&Entry| entry.row.seq < seq + limits::BLOCK;
+        let entry = block.iter().take_while(in_block).find(answers);
+        // A hook may have moved it.
+        let moved = || self.entries.iter().filter(|e| e.row.seq >= seq && in_block(e)).find(answers);
+        let entry = entry.or_else(moved)?;
         let text = entry.row.content.as_deref()?;
         let long = entry.row.seq < self.short_below && text.len() > SHORT_BYTES;
         Some(entry.message(if long { Form::Shortened } else { Form::Whole }, View::Own))

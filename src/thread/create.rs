@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Thread;
 use super::body::Body;
 use super::effects::Tally;
-use super::host::Host;
+use super::host::{Host, Sql};
 use super::schema;
 use super::state::{Meta, State};
 use crate::api::{Reply, ThreadRequest};
@@ -22,6 +22,7 @@ impl<H: Host> Thread<H> {
             Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
             Err(error) => return Err(error),
         }
+        self.start_telling()?;
         self.deliver_now().await;
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let body = json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
@@ -64,6 +65,7 @@ impl<H: Host> Thread<H> {
             return Ok(());
         }
         let mut state = State::created(meta);
+        state.created_told = self.nobody_is_told(&state.meta.agent);
         // Of an object that is new all this is known.
         state.effects.set(Tally::of_none());
         self.live.alarm.is_none();
@@ -71,6 +73,9 @@ impl<H: Host> Thread<H> {
             schema::migrate(sql, 0)?;
             state.meta.insert(sql)?;
             self.store_new_env(&mut state, sql, &env)?;
+            if !state.created_told {
+                sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])?;
+            }
             self.post_row(&state, sql, now)
         })?;
         *self.state.borrow_mut() = Some(state);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::Thread;
 use super::attachments;
 use super::body::Body;
+use super::hooks::Hooked;
 use super::host::{Host, Param, Sql};
 use super::live::Verdict;
 use super::rows::{self, Row, Shared, message_seq, not_found};
@@ -59,15 +60,20 @@ impl<H: Host> Thread<H> {
     }
 
     /// `PATCH …/messages/:id`: another text.
-    pub(super) fn patch_message(&self, id: &str, body: &str) -> Result<Reply> {
+    pub(super) async fn patch_message(self: &Rc<Self>, id: &str, body: &str) -> Result<Reply> {
         let mut body = Body::parse(body)?;
         let content = body.string("content")?.ok_or_else(|| Error::missing("content"))?;
-        self.update_message(id, content)?;
+        self.update_message(id, content, Hooked::Yes).await?;
         Ok(Reply::json(200, &json!({ "success": true })))
     }
 
-    /// Gives a message another text.
-    pub(super) fn update_message(&self, id: &str, content: String) -> Result<()> {
+    /// Gives a message another text, as the hooks of such a change leave it.
+    pub(super) async fn update_message(
+        self: &Rc<Self>,
+        id: &str,
+        content: String,
+        hooked: Hooked,
+    ) -> Result<()> {
         if content.trim().is_empty() {
             return Err(Error::field("content", "`content` must not be empty.")
                 .hint("DELETE takes the message away."));
@@ -78,6 +84,15 @@ impl<H: Host> Thread<H> {
                 format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
             ));
         }
+        self.read(|state, sql| editable(state, sql, id).map(drop))?;
+        let definitions = match hooked {
+            Hooked::Yes => self.definitions()?,
+            Hooked::ByHook => None,
+        };
+        let content = match &definitions {
+            Some(definitions) => self.before_update(definitions, id, content).await?,
+            None => content,
+        };
         let row = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
             // What led to the old text goes with it.
@@ -86,9 +101,13 @@ impl<H: Host> Thread<H> {
                 &[Param::Text(&content), Param::Int(row.seq)],
             )?;
             edited(state, sql)?;
-            Ok(Row { content: Some(content), reasoning: None, ..row })
+            Ok(Shared::new(Row { content: Some(content), reasoning: None, ..row }))
         })?;
-        self.broadcast_message(&Shared::new(row))
+        self.broadcast_message(&row)?;
+        match &definitions {
+            Some(definitions) => self.after_update(definitions, &row).await,
+            None => Ok(()),
+        }
     }
 
     /// `DELETE …/messages/:id`.
@@ -135,7 +154,7 @@ fn editable<S: Sql>(state: &State, sql: &S, id: &str) -> Result<Row> {
 }
 
 /// Resuming streams start over, and the history is read anew.
-fn edited<S: Sql>(state: &mut State, sql: &S) -> Result<()> {
+pub(super) fn edited<S: Sql>(state: &mut State, sql: &S) -> Result<()> {
     state.meta.edits += 1;
     state.window = None;
     state.meta.update(sql)

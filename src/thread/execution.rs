@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::host::Host;
 use super::side::{Asked, Side};
-use super::thread_state::{Open, ThreadState, Where};
+use super::thread_state::{Open, ThreadState};
 use crate::error::{Code, Error, Result};
 use crate::spec::AgentKind;
 
@@ -103,7 +103,7 @@ pub(super) trait ExecutionDoor {
 
 impl<H: Host> ExecutionDoor for Open<H> {
     fn execution(&self) -> Result<Option<Seen>> {
-        if self.at != Where::Step {
+        if !self.at.in_step() {
             return Ok(None);
         }
         let run = self.thread.read(|state, _| Ok(state.active().cloned()))?;
@@ -132,7 +132,7 @@ impl<H: Host> ExecutionDoor for Open<H> {
     }
 
     fn set_context(&self, key: &str, value: Value) {
-        if self.at == Where::Step {
+        if self.at.in_step() {
             self.thread.live.context.borrow_mut().insert(key.to_owned(), value);
         }
     }

@@ -64,6 +64,7 @@ fn reenter(run: &mut Run, now: i64) -> Entered {
 impl<H: Host> Thread<H> {
     /// Goes on with an unfinished run that nobody drives.
     pub(super) fn wake(self: &Rc<Self>) -> Result<()> {
+        self.start_telling()?;
         if self.live.flow.borrow().is_some() {
             return Ok(());
         }

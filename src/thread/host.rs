@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::endpoints::{EndpointAnswer, EndpointCall, Panicked};
 use super::frame::Frame;
+use super::hooks::HookCall;
 use super::thread_state::ThreadState;
 use crate::error::Result;
 use crate::http::{Body, FetchError, Request, Response};
@@ -239,6 +240,15 @@ pub trait Host: 'static {
         &self,
         call: EndpointCall,
     ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static;
+
+    /// Runs a native hook. An unknown name is a failure; the text is for whoever reads the thread's log.
+    ///
+    /// # Errors
+    /// It panicked, which ends this call alone.
+    fn hook(
+        &self,
+        call: HookCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<Value, String>, Panicked>> + 'static;
 
     /// Calls another object with a JSON text and gets one back.
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static;

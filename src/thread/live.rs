@@ -11,6 +11,7 @@ use super::context::Offers;
 use super::env::Values;
 use super::execution::Context;
 use super::files::Mover;
+use super::hooks::Telling;
 use super::rows::Shared;
 use super::run::Run;
 use crate::models::{ChatMessage, Kept};
@@ -45,6 +46,8 @@ pub(super) struct Live {
     pub(super) context: RefCell<Context>,
     /// Who moves files between the database and the bucket.
     pub(super) mover: Mover,
+    /// Who waits for the hooks of a new thread, while they run.
+    pub(super) telling: Telling,
     /// System messages of the last requests.
     pub(super) system: RefCell<Vec<Kept<ChatMessage>>>,
 }

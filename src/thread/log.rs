@@ -14,7 +14,7 @@ use super::tries::Tries;
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
-use crate::spec::{Model, Prompt};
+use crate::spec::{Hook, Model, Prompt};
 
 /// One request to a model.
 #[derive(Clone, Debug)]
@@ -190,6 +190,12 @@ impl Event {
     pub(super) fn effect_failure(id: &str, name: &str, attempts: u32, error: &str) -> Event {
         let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": error });
         Event { kind: "effect_failure", run: None, reply: None, data }
+    }
+
+    /// A hook failed.
+    pub(super) fn hook(run: Option<&Run>, hook: &Hook, call_id: &str, error: &str) -> Event {
+        let data = json!({ "hook_id": hook.id, "hook": hook.hook, "hook_call_id": call_id, "error": error });
+        Event { kind: "hook", run: run.map(|run| run.id), reply: None, data }
     }
 
     /// A user stopped the thread.

@@ -14,7 +14,7 @@
 //! * `endpoints`: routes of the application's own.
 //! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and
 //!   clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`: those that messages
-//!   show. `effects`: what it does later.
+//!   show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
 //! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a
 //!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
 //!   durably. `endpoints`: routes of the application's own.
@@ -38,6 +38,7 @@ mod files;
 mod flow;
 pub mod frame;
 mod handoff;
+mod hooks;
 pub mod host;
 mod http_tool;
 mod idempotency;
@@ -75,6 +76,7 @@ pub use endpoints::{EndpointAnswer, EndpointCall, Panicked};
 pub use execution::Execution;
 pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult, spilled_above};
 pub use frame::{Filter, Frame};
+pub use hooks::HookCall;
 pub use host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sleep, Sql};
 pub use side::Side;
 pub use thread_state::{Identity, NewMessage, ThreadState};
@@ -161,7 +163,7 @@ impl<H: Host> Thread<H> {
             ThreadRoute::PostMessage => self.post_message(&request).await,
             ThreadRoute::ListMessages => self.list_messages(&request.query),
             ThreadRoute::GetMessage(id) => self.get_message(id),
-            ThreadRoute::PatchMessage(id) => self.patch_message(id, &request.body),
+            ThreadRoute::PatchMessage(id) => self.patch_message(id, &request.body).await,
             ThreadRoute::DeleteMessage(id) => self.delete_message(id),
             ThreadRoute::Stop => self.stop(),
             ThreadRoute::Continue => self.continue_run(&request.body),

@@ -221,10 +221,9 @@ impl Row {
             metadata.insert("queued".into(), true.into());
             metadata.insert("queue_status".into(), "queued".into());
         }
-        let calls: Value = match self.calls.is_empty() {
-            true => Value::Null,
-            false => self.calls.iter().map(ToolCall::to_wire).collect::<Value>().to_string().into(),
-        };
+        let calls: Vec<Value> =
+            self.calls.iter().filter(|call| !call.is_dropped()).map(ToolCall::to_wire).collect();
+        let calls = if calls.is_empty() { Value::Null } else { Value::Array(calls).to_string().into() };
         json!({
             "id": self.id(thread_id),
             "role": self.role,

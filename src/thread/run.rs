@@ -90,6 +90,7 @@ pub(crate) enum Reason {
     EmptyReply,
     ModelError,
     RecoveryExhausted,
+    HookBlocked,
     DefinitionMissing,
     StoppedByUser,
     StoppedByCode,
@@ -97,7 +98,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    const ALL: [Reason; 15] = [
+    const ALL: [Reason; 16] = [
         Reason::StopOnResponse,
         Reason::StopTool,
         Reason::SessionStop,
@@ -109,6 +110,7 @@ impl Reason {
         Reason::EmptyReply,
         Reason::ModelError,
         Reason::RecoveryExhausted,
+        Reason::HookBlocked,
         Reason::DefinitionMissing,
         Reason::StoppedByUser,
         Reason::StoppedByCode,
@@ -128,6 +130,7 @@ impl Reason {
             Reason::EmptyReply => "empty_reply",
             Reason::ModelError => "model_error",
             Reason::RecoveryExhausted => "recovery_exhausted",
+            Reason::HookBlocked => "hook_blocked",
             Reason::DefinitionMissing => "definition_missing",
             Reason::StoppedByUser => "stopped_by_user",
             Reason::StoppedByCode => "stopped_by_code",
@@ -157,6 +160,7 @@ impl Reason {
             | Reason::EmptyReply
             | Reason::ModelError
             | Reason::RecoveryExhausted
+            | Reason::HookBlocked
             | Reason::DefinitionMissing => Outcome::Failed,
         }
     }

@@ -10,7 +10,8 @@ use crate::thread::host::{Param, Sql};
 const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2.
-const MIGRATIONS: &[&[&str]] = &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS, REASONING];
+const MIGRATIONS: &[&[&str]] =
+    &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS, REASONING, HOOKS];
 
 const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -20,13 +21,13 @@ const CORE: &[&str] = &[
         created_us INTEGER NOT NULL, terminated_us INTEGER, stopped INTEGER NOT NULL DEFAULT 0,
         edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
         window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
-        env INTEGER NOT NULL DEFAULT 0)",
+        env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1)",
     // seq orders everything (spec §35.19). Rows with inbound = 2 beyond the last run's block are the queue.
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
         status TEXT, created_us INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL DEFAULT 0,
         silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT, attachments TEXT,
-        reasoning TEXT)",
+        reasoning TEXT, hooked INTEGER NOT NULL DEFAULT 0)",
     // The program counter of the engine. At most the newest row is unfinished.
     "CREATE TABLE runs (
         id INTEGER PRIMARY KEY, phase TEXT NOT NULL, side TEXT NOT NULL, turn_from INTEGER NOT NULL,
@@ -37,7 +38,8 @@ const CORE: &[&str] = &[
     // Receipts: inserted before a tool starts, which makes them the tool log too. id = seq of the result row.
     "CREATE TABLE calls (
         id INTEGER PRIMARY KEY, reply INTEGER NOT NULL, call_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
-        state TEXT NOT NULL, runs INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER, error TEXT, data TEXT)",
+        state TEXT NOT NULL, runs INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER, error TEXT, data TEXT,
+        result TEXT)",
     // One row per model attempt and one per stop, recovery, failure and termination (spec §29).
     "CREATE TABLE logs (
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, run INTEGER, at_us INTEGER NOT NULL, reply INTEGER,
@@ -109,6 +111,14 @@ const ENVS: &[&str] = &[env::TABLE, "ALTER TABLE meta ADD COLUMN env INTEGER NOT
 
 /// From 9 to 10. What a reply's provider wants back (`replay`): JSON.
 const REASONING: &[&str] = &["ALTER TABLE messages ADD COLUMN reasoning TEXT"];
+
+/// From 10 to 11. How far hooks are (`hooks/`): with the new thread, with a message from outside, with a tool's result, which is kept
+/// until what they make of it is stored.
+const HOOKS: &[&str] = &[
+    "ALTER TABLE meta ADD COLUMN created_told INTEGER NOT NULL DEFAULT 1",
+    "ALTER TABLE messages ADD COLUMN hooked INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE calls ADD COLUMN result TEXT",
+];
 
 /// The version that this code writes.
 pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;

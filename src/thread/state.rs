@@ -192,6 +192,8 @@ pub(crate) struct State {
     pub(crate) files: Option<u32>,
     /// Whether the index over the files' texts is known to be there.
     pub(crate) file_texts: bool,
+    /// Whether hooks were told of the thread's creation, or there were none.
+    pub(crate) created_told: bool,
 }
 
 impl State {
@@ -215,6 +217,11 @@ impl State {
         let max_seq = tool_queue::last_seq(sql)?;
         let mut state = State { run, max_seq, ..State::created(meta) };
         let mut tools = 0;
+        // The first step waits for those hooks.
+        if block == 0 {
+            let told = rows::integer(sql, "SELECT created_told FROM meta", &[])?;
+            state.created_told = told != Some(0);
+        }
         if max_seq > block {
             sql.each(
                 "SELECT min(seq), sum(inbound = 2),
@@ -238,8 +245,11 @@ impl State {
         if let Some(run) = state.run.as_ref().filter(|run| run.block_open()) {
             state.filled = rows::integer(
                 sql,
-                "SELECT max(seq) + 1 - ? FROM messages WHERE seq >= ? AND seq < ?",
-                &[Param::Int(run.block), Param::Int(run.block), Param::Int(run.beyond_block())],
+                // A call that a hook dropped has left no row.
+                "SELECT max(seq) + 1 - ?1 FROM (
+                    SELECT seq FROM messages WHERE seq >= ?1 AND seq < ?2
+                    UNION ALL SELECT id FROM calls WHERE id >= ?1 AND id < ?2 AND state = 'dropped')",
+                &[Param::Int(run.block), Param::Int(run.beyond_block())],
             )?
             .unwrap_or(0);
         }
@@ -271,6 +281,7 @@ impl State {
             effects: Known::default(),
             files: None,
             file_texts: false,
+            created_told: true,
         }
     }
 

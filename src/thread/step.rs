@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Thread;
 use super::context::recent_rows;
+use super::hooks::{Blocked, Drain};
 use super::host::{Host, Sql};
 use super::log::Attempt;
 use super::model_call::{Answer, Called};
@@ -58,17 +59,31 @@ impl<H: Host> Thread<H> {
     pub(super) async fn step(self: &Rc<Self>) -> Result<Next> {
         self.ready_env().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
-        let reply = match self.stored_reply()?.or(self.queued_reply()?) {
-            Some(reply) => reply,
+        self.hook_thread(&definitions).await?;
+        let stored = self.stored_reply()?.or(self.queued_reply()?);
+        let mut reply = match stored {
+            Some(reply) => {
+                self.observe_again(&definitions, &reply).await?;
+                reply
+            }
             None => {
                 // 1. Drain the queue.
+                let Drain::Ready(from) = self.hook_inbound(&definitions).await? else {
+                    return Ok(Next::Step);
+                };
                 let step = match self.open_step(&definitions)? {
                     Opened::Step(step) => step,
                     Opened::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
                 };
+                if self.observe_inbound(&definitions, step, from).await? == Drain::Yields {
+                    return Ok(Next::Step);
+                }
                 let answer = loop {
                     // 2. Assemble the context.
-                    let request = self.assemble(&definitions, step)?;
+                    let request = match self.assemble(&definitions, step).await? {
+                        Ok(request) => request,
+                        Err(Blocked(why)) => return self.ended(Reason::HookBlocked, Some(why)),
+                    };
                     // 3. Call the model.
                     match self.call_model(&definitions, step, request).await? {
                         Called::Answer(answer) => break answer,
@@ -78,14 +93,18 @@ impl<H: Host> Thread<H> {
                     }
                 };
                 // 4. Store the reply.
-                self.store_reply(&definitions, step, answer)?
+                self.store_reply(&definitions, step, answer).await?
             }
         };
         while let Some((of, call)) = self.next_call(&reply)? {
             // 5. Run the calls one by one, in the order received, then those that code has queued.
-            let result = self.run_call(&definitions, &of, &call).await?;
+            let done = match self.kept_result(&call)? {
+                Some(done) => done,
+                None => self.run_call(&definitions, &of, &call).await?,
+            };
             // 6. Store each result before the next call.
-            self.store_result(&of, &call, result)?;
+            let of = self.settle_call(&definitions, of, &call, done).await?;
+            reply = if of.seq == reply.seq { of } else { reply };
         }
         let reply = self.with_queued(reply)?;
         // 7. Evaluate the stop conditions.
@@ -195,12 +214,19 @@ impl<H: Host> Thread<H> {
     }
 
     /// Stores what the model said, and that its calls come next, in one transition.
-    fn store_reply(&self, definitions: &Definitions<'_>, step: Step, answer: Answer) -> Result<Shared> {
+    async fn store_reply(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        step: Step,
+        answer: Answer,
+    ) -> Result<Shared> {
         let now = self.host.now_us();
         let Answer { reply, attempt } = answer;
         let reasoning = self.replay_column(definitions, step, &reply)?;
+        let row =
+            self.read(|state, _| Ok(Row { reasoning, ..reply_row(state, definitions, step, reply, now) }))?;
+        let row = self.before_create(definitions, row).await?;
         let row = self.transition(|state, sql| {
-            let row = Row { reasoning, ..reply_row(state, definitions, step, reply, now) };
             attempt.insert(sql)?;
             let row = state.insert(sql, row)?;
             // The stored reply is what says so: no write of its own.
@@ -210,6 +236,7 @@ impl<H: Host> Thread<H> {
         self.live.partial.borrow_mut().take();
         self.log_bodies(&attempt);
         self.announce_reply(&row, &attempt)?;
+        self.after_create(definitions, &row).await?;
         Ok(row)
     }
 

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -13,6 +14,7 @@ use super::effects::{self, NewEffect};
 use super::env::EnvDoor;
 use super::execution::ExecutionDoor;
 use super::files::FileDoor;
+use super::hooks::Hooked;
 use super::host::Host;
 use super::invoke::InvokeDoor;
 use super::resources::ResourceDoor;
@@ -24,7 +26,7 @@ use crate::spec::message::Role;
 
 /// What native tools and endpoints are given of their thread. A clone is the same thread.
 ///
-/// Every method acts at once: it returns when the change is in the thread's database, and nothing that follows, be it an
+/// Every method acts at once (those that hooks may hold up give a future): it returns when the change is in the thread's database, and nothing that follows, be it an
 /// answer, a frame or a request, leaves the thread before the change is durable. A change is not undone when the tool
 /// fails afterwards.
 ///
@@ -140,9 +142,13 @@ impl ThreadState {
         self.0.add_message(message, Wakes::Yes, Some(key))
     }
 
-    /// Stores a message that starts nothing (spec §35.16). Its id.
-    pub fn inject_message(&self, message: NewMessage) -> Result<String> {
-        self.0.add_message(message, Wakes::No, None)
+    /// Stores a message that starts nothing (spec §35.16). Its id. Where no `before_create_message` is listed the message
+    /// is stored when this is first polled.
+    ///
+    /// # Errors
+    /// `hook_failed` when such a hook fails (spec §9.1).
+    pub fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
+        self.0.inject_message(message)
     }
 
     /// A page of messages: the query and the answer of `GET …/messages` (spec §14.3).
@@ -165,12 +171,12 @@ impl ThreadState {
         self.0.queue_tool(name, args)
     }
 
-    /// Gives a message another text.
+    /// Gives a message another text. Where no hook of such a change is listed that is done when this is first polled.
     ///
     /// # Errors
     /// `message_not_found`; `conflict` for a message of the step that is running.
-    pub fn update_message(&self, id: &str, content: &str) -> Result<()> {
-        self.0.update_message(id, content)
+    pub fn update_message(&self, id: &str, content: &str) -> LocalBoxFuture<'static, Result<()>> {
+        self.0.update_message(id.to_owned(), content.to_owned())
     }
 
     /// Deletes a message; a reply with the results of its calls. Whether there was one.
@@ -249,7 +255,8 @@ pub(super) trait Door: FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + Invok
     fn values(&self, query: &Query) -> Result<Value>;
     fn messages(&self, query: &Query) -> Result<Value>;
     fn message(&self, id: &str) -> Result<Option<Value>>;
-    fn update_message(&self, id: &str, content: &str) -> Result<()>;
+    fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>>;
+    fn update_message(&self, id: String, content: String) -> LocalBoxFuture<'static, Result<()>>;
     fn delete_message(&self, id: &str) -> Result<bool>;
     fn schedule_effect(&self, effect: NewEffect) -> Result<String>;
     fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>>;
@@ -272,9 +279,13 @@ pub(super) struct Open<H: Host> {
 pub(super) enum Where {
     /// In a step of the active run.
     Step,
+    /// In a hook of such a step.
+    Hook,
+    /// In a hook beside the run.
+    HookApart,
     /// In this effect, `{id, name}`: its messages name it (spec §10.4).
     Effect(Value),
-    /// Apart from both: an endpoint.
+    /// Apart from all of these: an endpoint.
     Apart,
 }
 
@@ -304,13 +315,14 @@ impl<H: Host> Door for Open<H> {
         self.thread.values(query)
     }
 
-    fn add_message(&self, mut message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
-        if let Where::Effect(effect) = &self.at {
-            message.metadata.insert("scheduledEffect".into(), effect.clone());
-        }
-        let message = self.thread.redact_message(message);
-        let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
-        self.thread.add_message(Input::of(message, wakes, kind)?, key)
+    fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
+        self.thread.add_message(self.input(message, wakes)?, key)
+    }
+
+    fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
+        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        let input = self.input(message, Wakes::No);
+        Box::pin(async move { thread.inject(input?, hooked).await })
     }
 
     fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
@@ -329,8 +341,9 @@ impl<H: Host> Door for Open<H> {
         found(self.thread.message(id))
     }
 
-    fn update_message(&self, id: &str, content: &str) -> Result<()> {
-        self.thread.update_message(id, self.thread.redact(content.to_owned()))
+    fn update_message(&self, id: String, content: String) -> LocalBoxFuture<'static, Result<()>> {
+        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        Box::pin(async move { thread.update_message(&id, thread.redact(content), hooked).await })
     }
 
     fn delete_message(&self, id: &str) -> Result<bool> {
@@ -355,6 +368,32 @@ impl<H: Host> Door for Open<H> {
 
     fn emit(&self, event: &str, data: Value) {
         self.thread.emit(event, data);
+    }
+}
+
+impl Where {
+    /// Whether the run's step is under way here.
+    pub(super) fn in_step(&self) -> bool {
+        matches!(self, Where::Step | Where::Hook)
+    }
+
+    /// Whether what is done to messages here runs hooks.
+    fn hooked(&self) -> Hooked {
+        match self {
+            Where::Hook | Where::HookApart => Hooked::ByHook,
+            Where::Step | Where::Effect(_) | Where::Apart => Hooked::Yes,
+        }
+    }
+}
+
+impl<H: Host> Open<H> {
+    fn input(&self, mut message: NewMessage, wakes: Wakes) -> Result<Input> {
+        if let Where::Effect(effect) = &self.at {
+            message.metadata.insert("scheduledEffect".into(), effect.clone());
+        }
+        let message = self.thread.redact_message(message);
+        let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
+        Input::of(message, wakes, kind)
     }
 }
 

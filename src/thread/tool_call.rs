@@ -26,10 +26,10 @@ use crate::spec::{Callable, Prompt, Run, Tool, ToolEntry, schema};
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     /// Place in the reply.
-    index: usize,
+    pub(super) index: usize,
     /// Seq of its result, and id of its receipt.
     pub(super) seq: i64,
-    call: ToolCall,
+    pub(super) call: ToolCall,
 }
 
 impl Call {
@@ -54,9 +54,9 @@ pub(super) enum Receipt {
 
 /// A call's result, still to be stored.
 pub(super) struct Done {
-    result: ToolResult,
-    receipt: Receipt,
-    state: &'static str,
+    pub(super) result: ToolResult,
+    pub(super) receipt: Receipt,
+    pub(super) state: &'static str,
     /// Where calls were made within it that may not have ended.
     within: Option<Place>,
 }
@@ -121,7 +121,7 @@ impl Done {
         Done { result, receipt: Receipt::None(handoff::KIND, kept), state: "succeeded", within: None }
     }
 
-    fn hands_off(&self) -> bool {
+    pub(super) fn hands_off(&self) -> bool {
         matches!(self.receipt, Receipt::None(handoff::KIND, _)) && self.state == "succeeded"
     }
 
@@ -131,12 +131,54 @@ impl Done {
         Done { result, receipt: Receipt::Started, state: "indeterminate", within: Some(place) }
     }
 
-    fn ran(result: ToolResult) -> Done {
-        let state = match result.status {
-            ToolStatus::Success => "succeeded",
-            ToolStatus::Error => "failed",
-        };
-        Done { result, receipt: Receipt::Started, state, within: None }
+    pub(super) fn ran(result: ToolResult) -> Done {
+        Done { state: ended(&result), result, receipt: Receipt::Started, within: None }
+    }
+
+    /// Another result in its place.
+    pub(super) fn becomes(&mut self, result: ToolResult) {
+        if result.status != self.result.status && self.state != "indeterminate" && !self.hands_off() {
+            self.state = ended(&result);
+        }
+        self.result = result;
+    }
+
+    /// Closes its receipt, or writes the one of a call that never started.
+    pub(super) fn close<S: Sql>(
+        &self,
+        sql: &S,
+        state: &str,
+        reply: &Shared,
+        call: &Call,
+        error: Option<&str>,
+        now: i64,
+    ) -> Result<()> {
+        if let Some(place) = self.within {
+            abandon_within(sql, place, call.seq, now)?;
+        }
+        match &self.receipt {
+            Receipt::Started => sql.run(
+                "UPDATE calls SET state = ?, ended_us = ?, error = ?, result = NULL WHERE id = ?",
+                &[Param::Text(state), Param::Int(now), error.into(), Param::Int(call.seq)],
+            ),
+            Receipt::None(kind, kept) => sql.run(
+                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data)
+                 VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
+                &[
+                    Param::Int(call.seq),
+                    Param::Int(reply.seq),
+                    Param::Text(&call.call.id),
+                    Param::Text(&call.call.name),
+                    Param::Text(kind),
+                    Param::Text(state),
+                    Param::Int(now),
+                    // A hand-off ends when it takes place.
+                    (!self.hands_off()).then_some(now).into(),
+                    error.into(),
+                    kept.as_ref().into(),
+                ],
+            ),
+        }
     }
 }
 
@@ -342,49 +384,12 @@ impl<H: Host> Thread<H> {
     }
 
     /// Stores a result: receipt and message in one transition.
-    pub(super) fn store_result(&self, reply: &Shared, call: &Call, done: Done) -> Result<Shared> {
-        let now = self.host.now_us();
-        let text = done.result.text();
-        let content = match done.result.status {
-            ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
-            _ => text,
-        };
-        let error = (done.result.status == ToolStatus::Error).then(|| first_bytes(&content, 1024).to_owned());
-        let row = Row {
-            name: Some(call.call.name.clone()),
-            tool_call_id: Some(call.call.id.clone()),
-            status: Some(done.result.status),
-            parent: reply.parent,
-            depth: reply.depth,
-            ..Row::new(call.seq, Role::Tool, content, now)
-        };
+    pub(super) fn store_result(&self, reply: &Shared, call: &Call, done: &Done, row: Row) -> Result<Shared> {
+        let now = row.created_us;
+        let content = row.content.as_deref().unwrap_or_default();
+        let error = (done.result.status == ToolStatus::Error).then(|| first_bytes(content, 1024).to_owned());
         let row = self.transition(|state, sql| {
-            match &done.receipt {
-                Receipt::Started => sql.run(
-                    "UPDATE calls SET state = ?, ended_us = ?, error = ? WHERE id = ?",
-                    &[Param::Text(done.state), Param::Int(now), error.as_ref().into(), Param::Int(call.seq)],
-                )?,
-                Receipt::None(kind, kept) => sql.run(
-                    "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data)
-                     VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
-                    &[
-                        Param::Int(call.seq),
-                        Param::Int(reply.seq),
-                        Param::Text(&call.call.id),
-                        Param::Text(&call.call.name),
-                        Param::Text(kind),
-                        Param::Text(done.state),
-                        Param::Int(now),
-                        // A hand-off ends when it takes place.
-                        (!done.hands_off()).then_some(now).into(),
-                        error.as_ref().into(),
-                        kept.as_ref().into(),
-                    ],
-                )?,
-            }
-            if let Some(place) = done.within {
-                abandon_within(sql, place, call.seq, now)?;
-            }
+            done.close(sql, done.state, reply, call, error.as_deref(), now)?;
             if done.hands_off()
                 && let Some(earlier) = state.handoff.replace(call.seq)
             {
@@ -412,6 +417,31 @@ impl<H: Host> Thread<H> {
     /// Whether the run has taken as many steps as any may; a queued tool counts as one.
     fn at_hard_cap(&self) -> Result<bool> {
         self.read(|state, _| Ok(state.active().is_some_and(|run| run.steps >= limits::RUN_STEPS)))
+    }
+}
+
+/// A result as it is stored.
+pub(super) fn result_row(reply: &Row, call: &Call, done: &Done, now: i64) -> Row {
+    let text = done.result.text();
+    let content = match done.result.status {
+        ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
+        _ => text,
+    };
+    Row {
+        name: Some(call.call.name.clone()),
+        tool_call_id: Some(call.call.id.clone()),
+        status: Some(done.result.status),
+        parent: reply.parent,
+        depth: reply.depth,
+        ..Row::new(call.seq, Role::Tool, content, now)
+    }
+}
+
+/// The state of a receipt whose call came to its end.
+fn ended(result: &ToolResult) -> &'static str {
+    match result.status {
+        ToolStatus::Success => "succeeded",
+        ToolStatus::Error => "failed",
     }
 }
 
@@ -492,7 +522,7 @@ pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<V
     )?;
     for call in &open {
         sql.run(
-            "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id = ?",
+            "UPDATE calls SET state = 'indeterminate', ended_us = ?, result = NULL WHERE id = ?",
             &[Param::Int(now), Param::Int(call.seq)],
         )?;
     }

@@ -80,6 +80,11 @@ impl Entry {
         self.replay.get_or_init(|| Replay::read(&self.row)).as_ref()
     }
 
+    /// One for a request of its own, of a row that is bounded already.
+    pub(super) fn of(row: Shared) -> Entry {
+        Entry { row, own: RefCell::default(), other: RefCell::default(), replay: OnceCell::new() }
+    }
+
     /// The message for it, made once for each change of form.
     pub(crate) fn message(&self, form: Form, view: View) -> Kept<ChatMessage> {
         let sent = match view {
@@ -108,11 +113,11 @@ fn message(row: &Row, form: Form, view: View) -> ChatMessage {
             ChatMessage::User(vec![Part::Text(with_notes(content, row))])
         }
         (Role::User | Role::Assistant, View::Own) => {
-            let calls = if form == Form::WithoutCalls { &[] } else { &row.calls[..] };
+            let kept = |call: &&ToolCall| form != Form::WithoutCalls && !call.is_dropped();
             let plain = |call: &ToolCall| ToolCall { extra_content: None, ..call.clone() };
             ChatMessage::Assistant {
                 content: with_notes(content, row),
-                tool_calls: calls.iter().map(plain).collect(),
+                tool_calls: row.calls.iter().filter(kept).map(plain).collect(),
                 payload: Vec::new(),
             }
         }
@@ -139,6 +144,14 @@ impl Window {
             // Rows of an open block are stored after messages that already took later seqs.
             let at = self.first_from(row.seq);
             self.entries.insert(at, Entry::new(row));
+        }
+    }
+
+    /// Takes in a row that was changed, if it is in it.
+    pub(super) fn replace(&mut self, row: &Shared) {
+        let at = self.first_from(row.seq);
+        if let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.row.seq == row.seq) {
+            *entry = Entry::new(row.clone());
         }
     }
 

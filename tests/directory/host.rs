@@ -11,12 +11,13 @@ use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::Catalog;
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sql};
-use bobbin::thread::{EndpointAnswer, EndpointCall, Frame, Panicked};
+use bobbin::thread::{EndpointAnswer, EndpointCall, Frame, HookCall, Panicked};
 use bobbin::{Code, Error, Result};
 use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, StatementStatus};
+use serde_json::Value as Json;
 
 /// Real SQLite; remembers how many sorts the statements needed.
 pub struct Database {
@@ -201,6 +202,14 @@ impl Host for TinyHost {
         _: EndpointCall,
     ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static {
         std::future::ready(Ok(Err(Error::internal("a directory has no endpoints"))))
+    }
+
+    fn hook(
+        &self,
+        _: HookCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<Json, String>, Panicked>> + 'static
+    {
+        std::future::ready(Ok(Err("a directory has no hooks".into())))
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {

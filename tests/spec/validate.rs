@@ -5,7 +5,7 @@ use bobbin::spec::validate::{Kind, Natives, Severity, Sources, nearest, validate
 use serde_json::{Value, json};
 
 fn natives() -> Natives {
-    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"] }
+    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"], hooks: vec!["trim"] }
 }
 
 /// A catalog with nothing wrong in it.
@@ -27,11 +27,12 @@ fn fine() -> Value {
                 "run": { "http": { "url": "{{env LOOKUP_URL}}/x", "headers": { "x-key": "{{env LOOKUP_KEY}}" } } },
             },
         },
-        "agents": { "helper": { "sideA": { "prompt": "helper" } } },
+        "agents": { "helper": { "sideA": { "prompt": "helper" }, "hooks": ["short_history"] } },
         "effects": { "ring": {
             "description": "d", "args": { "type": "object", "properties": { "times": { "type": "integer" } } },
             "run": { "native": "bell" }, "attempts": 3,
         } },
+        "hooks": { "short_history": { "hook": "filter_messages", "run": { "native": "trim" }, "timeoutMs": 5000 } },
         "endpoints": { "GET /reports/[day]": { "run": { "native": "report" } } },
     })
 }
@@ -148,7 +149,33 @@ fn each_mistake_is_named_with_file_and_field() {
         (
             "/prompts/helper/hooks",
             json!(["x"]),
-            "prompts/helper: error in hooks: hooks arrive with a later version; leave this out for now",
+            "prompts/helper: error in hooks[0]: no hook named \"x\"; there are short_history",
+        ),
+        (
+            "/agents/helper/hooks",
+            json!(["short_history", "short_histroy"]),
+            "agents/helper: error in hooks[1]: no hook named \"short_histroy\"; did you mean \"short_history\"?",
+        ),
+        (
+            "/agents/helper/hooks",
+            json!(["short_history", "short_history"]),
+            "agents/helper: error in hooks[1]: \"short_history\" is listed twice",
+        ),
+        // Hooks.
+        (
+            "/agents/helper/hooks",
+            json!([]),
+            "hooks/short_history: warning: no prompt and no agent lists it in `hooks`, so it never runs",
+        ),
+        (
+            "/hooks/short_history/timeoutMs",
+            json!(30_001),
+            "hooks/short_history: error in timeoutMs: must be from 1 to 30000 (30 seconds)",
+        ),
+        (
+            "/hooks/short_history/run/native",
+            json!("trin"),
+            "hooks/short_history: warning in run.native: this build has no native \"trin\"; did you mean \"trim\"?",
         ),
         (
             "/prompts/persona/toolChoice",
@@ -541,6 +568,23 @@ fn cycles_are_found_wherever_they_are_entered() {
             "models/fast: warning in fallbacks: fast → slow → fast: a cycle; only the first model's own fallbacks are tried"
         ]
     );
+}
+
+#[test]
+fn the_id_of_a_hook_is_snake_case_and_starts_with_a_letter() {
+    for (id, wrong) in [
+        ("Trim", "the name \"Trim\" may hold only lower-case letters, digits and _"),
+        ("trim-it", "the name \"trim-it\" may hold only lower-case letters, digits and _"),
+        ("2nd", "the name \"2nd\" must start with a letter"),
+        ("_x", "the name \"_x\" must start with a letter"),
+    ] {
+        let hook = json!({ "hook": "filter_messages", "run": { "native": "trim" } });
+        let told = complaints(&[
+            (&format!("/hooks/{id}"), hook),
+            ("/agents/helper/hooks", json!(["short_history", id])),
+        ]);
+        assert_eq!(told, [format!("hooks/{id}: error in id: {wrong}")]);
+    }
 }
 
 #[test]

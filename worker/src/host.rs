@@ -8,7 +8,7 @@ use bobbin::http::{FetchError, Request, Response};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
 use bobbin::thread::host::{EffectCall, Host, NativeCall, ObjectStream, Sibling};
-use bobbin::thread::{EndpointAnswer, EndpointCall, Panicked, spilled_above};
+use bobbin::thread::{EndpointAnswer, EndpointCall, HookCall, Panicked, spilled_above};
 use bobbin::{Error, Result};
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -119,6 +119,14 @@ impl Host for ObjectHost {
         call: EndpointCall,
     ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static {
         bobbin::endpoints::run(call)
+    }
+
+    fn hook(
+        &self,
+        call: HookCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<serde_json::Value, String>, Panicked>>
+    + 'static {
+        bobbin::hooks::run(call)
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {

@@ -127,6 +127,7 @@ impl Reading {
                 );
             }
             Kind::Endpoint => self.endpoint(file, value),
+            Kind::Hook => self.definition(file, value, |catalog| &mut catalog.hooks, |hook, id| hook.id = id),
         }
     }
 
@@ -137,11 +138,12 @@ impl Reading {
         definitions: impl Fn(&mut Catalog) -> &mut BTreeMap<String, T>,
         rename: impl Fn(&mut T, String),
     ) {
-        let named = value.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        let field = if file.kind == Kind::Hook { "id" } else { "name" };
+        let named = value.get(field).and_then(Value::as_str).filter(|name| !name.is_empty());
         let name = named.unwrap_or(&file.name).to_owned();
         if let Some(first) = self.sources.insert(file.kind, &name, &file.path) {
             let message = format!("{first} is the {} \"{name}\" already", file.kind.noun());
-            return self.complain(file, "name", message);
+            return self.complain(file, field, message);
         }
         if let Some(mut definition) = self.shaped::<T>(file, value) {
             rename(&mut definition, name.clone());

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use bobbin::spec::{Agent, Effect, Endpoint, Model, Prompt, Tool};
+use bobbin::spec::{Agent, Effect, Endpoint, Hook, Model, Prompt, Tool};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ fn stale(folder: &Path) -> Result<Vec<(String, String)>> {
         ("agent", schema::<Agent>()),
         ("effect", schema::<Effect>()),
         ("endpoint", schema::<Endpoint>()),
+        ("hook", schema::<Hook>()),
     ];
     for (name, schema) in schemas {
         let file = format!("{name}.schema.json");
@@ -54,8 +55,10 @@ fn schema<T: JsonSchema>() -> Schema {
     // A file may say which schema it follows; the runtime does not read that.
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         // Left out, it is the file's name, not an empty one.
-        if let Some(Value::Object(name)) = properties.get_mut("name") {
-            name.shift_remove("default");
+        for field in ["name", "id"] {
+            if let Some(Value::Object(name)) = properties.get_mut(field) {
+                name.shift_remove("default");
+            }
         }
         properties.insert("$schema".to_owned(), json!({ "type": "string" }));
     }

@@ -25,7 +25,7 @@ impl Check<'_> {
             }
             self.variables(at, &agent.variables);
             self.env(at, "env", &agent.env);
-            self.hooks(at, &agent.hooks);
+            self.hook_list(at, &agent.hooks);
         }
     }
 

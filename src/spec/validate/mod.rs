@@ -7,6 +7,7 @@ mod agents;
 mod effects;
 mod endpoints;
 mod entries;
+mod hooks;
 mod models;
 mod names;
 mod prompts;
@@ -72,12 +73,14 @@ pub enum Kind {
     Effect,
     /// A custom endpoint.
     Endpoint,
+    /// A hook.
+    Hook,
 }
 
 impl Kind {
     /// All of them, in the order in which they build on each other.
-    pub const ALL: [Kind; 6] =
-        [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect, Kind::Endpoint];
+    pub const ALL: [Kind; 7] =
+        [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect, Kind::Endpoint, Kind::Hook];
 
     /// The folder of its files.
     pub const fn folder(self) -> &'static str {
@@ -88,6 +91,7 @@ impl Kind {
             Kind::Agent => "agents",
             Kind::Effect => "effects",
             Kind::Endpoint => "api",
+            Kind::Hook => "hooks",
         }
     }
 
@@ -100,6 +104,7 @@ impl Kind {
             Kind::Agent => "agent",
             Kind::Effect => "effect",
             Kind::Endpoint => "endpoint",
+            Kind::Hook => "hook",
         }
     }
 }
@@ -141,6 +146,8 @@ pub struct Natives {
     pub effects: Vec<&'static str>,
     /// Of endpoints.
     pub endpoints: Vec<&'static str>,
+    /// Of hooks.
+    pub hooks: Vec<&'static str>,
 }
 
 impl Natives {
@@ -150,6 +157,7 @@ impl Natives {
             tools: crate::tools::names(),
             effects: crate::effects::names(),
             endpoints: crate::endpoints::names(),
+            hooks: crate::hooks::names(),
         }
     }
 }
@@ -163,6 +171,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
     check.agents();
     check.effects();
     check.endpoints();
+    check.hooks();
     check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
     check.complaints
 }
@@ -209,6 +218,7 @@ impl Check<'_> {
             Kind::Tool => keys(&self.catalog.tools),
             Kind::Agent => keys(&self.catalog.agents),
             Kind::Effect => keys(&self.catalog.effects),
+            Kind::Hook => keys(&self.catalog.hooks),
             // Nothing refers to an endpoint.
             Kind::Endpoint => Vec::new(),
         }
@@ -219,13 +229,6 @@ impl Check<'_> {
         if !self.knows(kind, name) {
             let hint = names::hint(name, &self.names(kind));
             self.error(at, field, format!("no {} named \"{name}\"{hint}", kind.noun()));
-        }
-    }
-
-    /// Hooks come with a later version.
-    fn hooks(&mut self, at: Place<'_>, hooks: &[String]) {
-        if !hooks.is_empty() {
-            self.error(at, "hooks", "hooks arrive with a later version; leave this out for now");
         }
     }
 

@@ -64,6 +64,15 @@ pub(super) fn wrong_model(name: &str) -> Option<String> {
     wrong(name, fine, "letters, digits and _ - . : / @")
 }
 
+/// What is wrong with the id of a hook.
+pub(super) fn wrong_id(id: &str) -> Option<String> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    wrong(id, fine, "lower-case letters, digits and _").or_else(|| {
+        let letter = id.starts_with(|c: char| c.is_ascii_lowercase());
+        (!letter).then(|| format!("the name \"{id}\" must start with a letter"))
+    })
+}
+
 fn wrong(name: &str, fine: fn(char) -> bool, allowed: &str) -> Option<String> {
     let length = name.chars().count();
     if length == 0 {

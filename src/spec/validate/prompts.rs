@@ -25,7 +25,7 @@ impl Check<'_> {
             self.entries(at, prompt);
             self.variables(at, &prompt.variables);
             self.env(at, "env", &prompt.env);
-            self.hooks(at, &prompt.hooks);
+            self.hook_list(at, &prompt.hooks);
             self.provider_options(at, &prompt.provider_options);
             if let Some(schema) = &prompt.required_schema {
                 self.schema(at, "requiredSchema", schema);

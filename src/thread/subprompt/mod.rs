@@ -19,7 +19,7 @@ use super::scope::{Entered, Place, Scope};
 use super::state::State;
 use super::step::{Definitions, Step, reply_row};
 use super::stop::Cap;
-use super::tool_call::Call;
+use super::tool_call::{Call, result_row};
 use super::tries::Tries;
 use crate::error::Result;
 use crate::limits;
@@ -83,7 +83,8 @@ impl<H: Host> Thread<H> {
                 Some(row) => row,
                 None => {
                     let done = self.call(&scope, &definitions, &reply, &call).await?;
-                    self.store_result(&reply, &call, done)?
+                    let row = result_row(&reply, &call, &done, self.host.now_us());
+                    self.store_result(&reply, &call, &done, row)?
                 }
             });
         }

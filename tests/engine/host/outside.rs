@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bobbin::http::Request;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, NativeCall, Sibling};
+use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Sibling};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
@@ -79,6 +79,17 @@ pub enum Handler {
     Never,
 }
 
+/// A call that reached a hook.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Which of the twelve.
+    pub hook: String,
+    /// Its `hookCallId`.
+    pub call_id: String,
+    /// Its arguments.
+    pub args: Vec<Value>,
+}
+
 /// An execution of a tool that reached the outside: its effect has happened.
 #[derive(Clone, Debug)]
 pub struct Execution {
@@ -96,6 +107,9 @@ type ModelScript = Rc<dyn Fn(&ModelRequest) -> Answer>;
 type NativeScript = Rc<dyn Fn(&NativeCall, usize) -> Native>;
 type EffectScript = Rc<dyn Fn(&EffectCall, usize) -> Native>;
 type EndpointScript = Rc<dyn Fn(&EndpointCall) -> Handler>;
+/// What a native hook gives.
+pub type Reaction = LocalBoxFuture<'static, Result<Value, String>>;
+type HookScript = Rc<dyn Fn(HookCall) -> Reaction>;
 type SiblingScript = Rc<dyn Fn(&str) -> Result<String, bobbin::Error>>;
 type HttpScript = Rc<dyn Fn(&Request, usize) -> Answer>;
 
@@ -107,9 +121,12 @@ pub struct Outside {
     effects: RefCell<BTreeMap<String, EffectScript>>,
     servers: RefCell<BTreeMap<String, HttpScript>>,
     endpoints: RefCell<BTreeMap<String, EndpointScript>>,
+    hooks: RefCell<BTreeMap<String, HookScript>>,
     sibling: RefCell<Option<SiblingScript>>,
     /// Requests to models.
     pub requests: RefCell<Vec<ModelRequest>>,
+    /// Calls that reached a hook, native or http, in order.
+    pub hooked: RefCell<Vec<Asked>>,
     /// Requests that reached a native endpoint.
     pub handled: RefCell<Vec<EndpointCall>>,
     /// Executions of native and http tools, and requests to http endpoints, in order.
@@ -151,6 +168,11 @@ impl Outside {
         self.endpoints.borrow_mut().insert(name.into(), Rc::new(script));
     }
 
+    /// Scripts a native hook.
+    pub fn hook(&self, name: &str, script: impl Fn(HookCall) -> Reaction + 'static) {
+        self.hooks.borrow_mut().insert(name.into(), Rc::new(script));
+    }
+
     /// Scripts the other objects.
     pub fn sibling(&self, script: impl Fn(&str) -> Result<String, bobbin::Error> + 'static) {
         *self.sibling.borrow_mut() = Some(Rc::new(script));
@@ -164,6 +186,7 @@ impl Outside {
         self.effects.borrow_mut().clear();
         self.servers.borrow_mut().clear();
         self.endpoints.borrow_mut().clear();
+        self.hooks.borrow_mut().clear();
         self.handled.borrow_mut().clear();
     }
 
@@ -211,11 +234,14 @@ impl Outside {
         let key = request.headers.iter().find(|(name, _)| name == "idempotency-key");
         let key = key.map(|(_, value)| value.clone()).unwrap_or_default();
         let mut complaints = Vec::new();
-        if key.is_empty() || body["idempotencyKey"] != key.as_str() {
-            complaints.push(format!(
-                "{}: idempotency key “{key}”, in the body {}",
-                request.url, body["idempotencyKey"]
-            ));
+        let of_hook = !body["hook"].is_null();
+        let named = if of_hook { &body["hookCallId"] } else { &body["idempotencyKey"] };
+        if key.is_empty() || *named != key.as_str() {
+            complaints.push(format!("{}: idempotency key “{key}”, in the body {named}", request.url));
+        }
+        if of_hook {
+            let args = body["args"].as_array().cloned().unwrap_or_default();
+            self.ask(body["hook"].as_str().unwrap_or_default(), &key, args);
         }
         let place = self.record(&request.url, &key, body["args"].clone());
         (script(request, before), Some(place), complaints)
@@ -243,6 +269,17 @@ impl Outside {
         let script = self.endpoints.borrow().get(&call.native).cloned()?;
         self.handled.borrow_mut().push(call.clone());
         Some(script(call))
+    }
+
+    /// A native hook is called. `None`: there is none of that name.
+    pub(super) fn ask_hook(&self, call: HookCall) -> Option<Reaction> {
+        let script = self.hooks.borrow().get(&call.native).cloned()?;
+        self.ask(call.hook.as_str(), &call.hook_call_id, call.args.clone());
+        Some(script(call))
+    }
+
+    fn ask(&self, hook: &str, call_id: &str, args: Vec<Value>) {
+        self.hooked.borrow_mut().push(Asked { hook: hook.into(), call_id: call_id.into(), args });
     }
 
     fn record(&self, name: &str, key: &str, args: Value) -> usize {

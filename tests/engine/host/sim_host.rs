@@ -1,5 +1,6 @@
 //! `bobbin::thread::Host` on the simulated world.
 
+use std::any::Any;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -7,13 +8,14 @@ use std::rc::Rc;
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::message::{ToolResult, ToolStatus};
 use bobbin::thread::{
-    Cell, EffectCall, EndpointAnswer, EndpointCall, Frame, Host, NativeCall, ObjectStream, Panicked, Param,
-    Sibling, Sql,
+    Cell, EffectCall, EndpointAnswer, EndpointCall, Frame, HookCall, Host, NativeCall, ObjectStream,
+    Panicked, Param, Sibling, Sql,
 };
 use bobbin::{Code, Error, Result, limits};
 use bytes::Bytes;
 use futures_util::stream::{self, LocalBoxStream};
 use futures_util::{FutureExt, StreamExt};
+use serde_json::Value;
 
 use super::answer::Piece;
 use super::database::Database;
@@ -26,6 +28,15 @@ use super::world::World;
 const OBJECT_US: i64 = 1_000;
 /// Bytes of such a piece.
 const OBJECT_PIECE: usize = 300_000;
+
+/// What a panic of code that works in the thread said. A crash goes on: the process dies.
+fn panicked(payload: Box<dyn Any + Send>) -> Panicked {
+    match payload.downcast_ref::<&str>() {
+        Some(text) => Panicked((*text).to_owned()),
+        None if payload.is::<Injected>() => Panicked("injected".to_owned()),
+        None => resume_unwind(payload),
+    }
+}
 
 /// The door of one life of the object.
 #[derive(Clone)]
@@ -64,7 +75,7 @@ impl SimHost {
             Native::Never => std::future::pending().await,
             Native::Works(work) => {
                 let result = work.await;
-                self.world().outside.finish(place);
+                world.outside.finish(place);
                 self.point(At::NativeDone, name).await;
                 result
             }
@@ -277,15 +288,33 @@ impl Host for SimHost {
                     }
                 }
             });
-            match running.catch_unwind().await {
-                Ok(answer) => Ok(answer),
-                Err(payload) => match payload.downcast_ref::<&str>() {
-                    Some(text) => Err(Panicked((*text).to_owned())),
-                    None if payload.is::<Injected>() => Err(Panicked("injected".to_owned())),
-                    // The process dies.
-                    None => resume_unwind(payload),
-                },
-            }
+            running.catch_unwind().await.map_err(panicked)
+        }
+    }
+
+    fn hook(
+        &self,
+        call: HookCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<Value, String>, Panicked>> + 'static
+    {
+        let host = self.clone();
+        async move {
+            host.point(At::Native, &call.native).await;
+            gate().await;
+            let acting = host.clone();
+            let running = AssertUnwindSafe(async move {
+                let native = call.native.clone();
+                let Some(reaction) = acting.world().outside.ask_hook(call.clone()) else {
+                    // Those of the crate itself.
+                    return bobbin::hooks::run(call)
+                        .await
+                        .unwrap_or_else(|panicked| Err(panicked.to_string()));
+                };
+                let given = reaction.await;
+                acting.point(At::NativeDone, &native).await;
+                given
+            });
+            running.catch_unwind().await.map_err(panicked)
         }
     }
 

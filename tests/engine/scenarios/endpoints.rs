@@ -5,6 +5,7 @@ use bobbin::api::ThreadRoute;
 use bobbin::thread::{EndpointAnswer, EndpointCall, Filter, NewMessage};
 use bobbin::{Code, Error, Result, limits};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::{clerk, story};
@@ -324,7 +325,10 @@ fn an_endpoint_works_beside_a_run() {
         .setup(acts(|call| {
             let by: i64 = call.param("by").parse().unwrap();
             call.state.set_value("count", &by)?;
-            call.state.inject_message(NewMessage { silent: true, ..NewMessage::user("aside") })?;
+            call.state
+                .inject_message(NewMessage { silent: true, ..NewMessage::user("aside") })
+                .now_or_never()
+                .unwrap()?;
             Ok(EndpointAnswer::empty(204))
         }))
         .drive(|sim| async move {

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin::api::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::{EndpointAnswer, Filter, NewMessage};
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::env::{TOKEN, nowhere, patch, system, told, work};
@@ -59,7 +60,8 @@ fn secrets_are_taken_out_of_everything_that_is_told() {
             work(sim, |call| {
                 let token = call.env["TOKEN"].as_str().unwrap();
                 call.state.emit("leak", json!({ "token": token }));
-                call.state.inject_message(NewMessage::user(format!("mine is {token}"))).unwrap();
+                let message = NewMessage::user(format!("mine is {token}"));
+                call.state.inject_message(message).now_or_never().unwrap().unwrap();
                 let basic = STANDARD.encode(format!("user:{token}"));
                 ToolResult { result: Some(json!({ "token": token, "basic": basic })), ..ToolResult::success("") }
             });

@@ -11,6 +11,7 @@ mod failures;
 mod file_search;
 mod files;
 mod handoff;
+mod hooks;
 mod invoke;
 mod limits;
 mod models;
@@ -99,5 +100,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(queue_tool::all());
     all.extend(subprompts::all());
     all.extend(invoke::all());
+    all.extend(hooks::all());
     all
 }

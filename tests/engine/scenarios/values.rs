@@ -4,6 +4,7 @@ use bobbin::api::{Query, ThreadRoute};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::{Filter, NativeCall, NewMessage};
 use bobbin::{Code, limits};
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::{clerk, story, with_work};
@@ -95,10 +96,10 @@ fn a_value_that_was_accepted_is_kept_whatever_fails() {
 fn tells(call: &NativeCall) -> ToolResult {
     let queued = call.state.queue_message(NewMessage::user("more")).unwrap();
     let silent = NewMessage { silent: true, ..NewMessage::user("aside") };
-    let injected = call.state.inject_message(silent).unwrap();
+    let injected = call.state.inject_message(silent).now_or_never().unwrap().unwrap();
     assert_eq!(call.state.get_message(&injected).unwrap().unwrap()["content"], "aside");
     assert!(call.state.delete_message(&injected).unwrap() && !call.state.delete_message(&injected).unwrap());
-    call.state.update_message(&queued, "more!").unwrap();
+    call.state.update_message(&queued, "more!").now_or_never().unwrap().unwrap();
     ToolResult::success("told")
 }
 

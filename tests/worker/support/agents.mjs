@@ -13,6 +13,7 @@ import { scratch } from "./server.mjs";
  * @property {Record<string, object>} [tools]
  * @property {Record<string, object>} [agents]
  * @property {Record<string, object>} [effects]
+ * @property {Record<string, object>} [hooks]
  */
 
 export class AgentsFolder {
@@ -29,6 +30,7 @@ export class AgentsFolder {
     for (const [name, tool] of Object.entries(definitions.tools ?? {})) this.json(`tools/${name}.json`, tool);
     for (const [name, agent] of Object.entries(definitions.agents ?? {})) this.json(`agents/${name}.json`, agent);
     for (const [name, effect] of Object.entries(definitions.effects ?? {})) this.json(`effects/${name}.json`, effect);
+    for (const [id, hook] of Object.entries(definitions.hooks ?? {})) this.json(`hooks/${id}.json`, hook);
     for (const [name, { prompt, ...rest }] of Object.entries(definitions.prompts ?? {})) {
       // JSON is YAML, so every value can stand in the front matter as JSON.
       const matter = Object.entries(rest).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);

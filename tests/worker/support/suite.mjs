@@ -109,6 +109,22 @@ export class Suite {
     return tool;
   }
 
+  /**
+   * A hook behind a URL.
+   *
+   * @param {string} id
+   * @param {string} hook  which of the twelve
+   * @param {import("./tool.mjs").Answering} answer
+   * @param {object} [more]  further fields
+   */
+  hook(id, hook, answer, more = {}) {
+    const tool = this.tools.tool(id, answer);
+    this.definitions.push(() => {
+      this.folder.write({ hooks: { [id]: { hook, run: { http: { url: `${this.tools.base}/${id}` } }, ...more } } });
+    });
+    return tool;
+  }
+
   /** A native tool, under a name of its own. @param {string} name @param {string} native @param {object} args  its schema @param {object} [more] */
   native(name, native, args, more = {}) {
     const definition = { description: `The native tool ${native}.`, args, run: { native }, ...more };

@@ -123,6 +123,7 @@ export class ToolServer {
 
 const TOOL_CALL = { texts: ["callId"], objects: ["args", "options"] };
 const EFFECT_CALL = { texts: ["effectId"], objects: ["args"] };
+const HOOK_CALL = { texts: ["hook", "hookCallId"], objects: ["args"] };
 const ENDPOINT_CALL = { texts: ["requestId", "method", "path"], objects: ["params", "query", "headers"] };
 
 /**
@@ -145,16 +146,18 @@ function callProblems(request, text, now) {
   if (signature) wrong.push(signature);
   try {
     const body = JSON.parse(text);
-    const { texts, objects } = "method" in body ? ENDPOINT_CALL : "effectId" in body ? EFFECT_CALL : TOOL_CALL;
-    for (const field of ["threadId", "agentId", "name", "idempotencyKey", ...texts]) {
+    const of = "method" in body ? ENDPOINT_CALL : "effectId" in body ? EFFECT_CALL : TOOL_CALL;
+    const { texts, objects } = "hook" in body ? HOOK_CALL : of;
+    const key = "hook" in body ? "hookCallId" : "idempotencyKey";
+    for (const field of ["threadId", "agentId", ...("hook" in body ? [] : ["name"]), key, ...texts]) {
       if (typeof body[field] !== "string" || body[field] === "") wrong.push(`${field} is no text`);
     }
     if ("effectId" in body && !(body.attempt >= 1 && body.scheduledAt > 0)) wrong.push("attempt or scheduledAt is no number");
     for (const field of objects) {
       if (typeof body[field] !== "object" || body[field] === null) wrong.push(`${field} is no object`);
     }
-    if (headers["idempotency-key"] !== body.idempotencyKey) wrong.push("the header's idempotency key is another one");
-    if (!String(body.idempotencyKey).startsWith(`${body.threadId}/`)) wrong.push("the key does not name the thread");
+    if (headers["idempotency-key"] !== body[key]) wrong.push("the header's idempotency key is another one");
+    if (!String(body[key]).startsWith(`${body.threadId}/`)) wrong.push("the key does not name the thread");
   } catch (error) {
     wrong.push(`the body is not JSON: ${error}`);
   }

@@ -12,7 +12,7 @@ use bobbin::spec::validate::{Complaint, Kind, Severity};
 pub(super) const SETTINGS: &str = "bobbin.json";
 
 /// Folders of definitions that come with a later version.
-const LATER: [&str; 3] = ["hooks", "providers", "handlers"];
+const LATER: [&str; 2] = ["providers", "handlers"];
 
 /// A file that holds a definition.
 pub(super) struct File {

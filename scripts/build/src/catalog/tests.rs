@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bobbin::spec::PromptText;
+use bobbin::spec::{HookName, PromptText};
 use tempfile::TempDir;
 
 use super::*;
@@ -13,7 +13,7 @@ const PROMPT: (&str, &str) =
 const AGENT: (&str, &str) = ("agents/helper.json", r#"{ "sideA": { "prompt": "helper" } }"#);
 
 fn natives() -> Natives {
-    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"] }
+    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"], hooks: vec!["trim"] }
 }
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -159,6 +159,32 @@ fn effects_are_read_and_checked() {
     let wrong = r#"{ "description": "d", "run": { "native": "bell" }, "attempt": 2 }"#;
     let told = told_of("effects/ring.json", wrong);
     assert!(told[0].starts_with("effects/ring.json: error in attempt: "), "{told:?}");
+}
+
+#[test]
+fn hooks_are_read_and_checked() {
+    let agent = ("agents/helper.json", r#"{ "sideA": { "prompt": "helper" }, "hooks": ["trim", "other"] }"#);
+    let trim = ("hooks/trim.json", r#"{ "hook": "filter_messages", "run": { "native": "trim" } }"#);
+    let other = r#"{ "id": "other", "hook": "after_create_message", "run": { "native": "trim" } }"#;
+    let compiled = compiled(&[MODEL, PROMPT, agent, trim, ("hooks/b.json", other)]);
+    assert_eq!(compiled.complaints, []);
+    assert_eq!(compiled.catalog.hooks["trim"].hook, HookName::FilterMessages);
+    assert_eq!(compiled.catalog.hooks["other"].id, "other");
+    let wrong = |text| told(&[MODEL, PROMPT, agent, trim, ("hooks/other.json", text)]);
+    assert_eq!(
+        wrong(r#"{ "hook": "filter_message", "run": { "native": "trim" } }"#),
+        [
+            "hooks/other.json: error in hook: \"filter_message\" is not known here; did you mean \"filter_messages\"?"
+        ]
+    );
+    assert_eq!(
+        wrong(r#"{ "name": "other", "hook": "filter_messages", "run": { "native": "trim" } }"#)[0],
+        "hooks/other.json: error in name: unknown field; there are id, hook, description, run, timeoutMs"
+    );
+    assert_eq!(
+        told(&[MODEL, PROMPT, agent, trim, ("hooks/b.json", other), ("hooks/other.json", trim.1)]),
+        ["hooks/other.json: error in id: hooks/b.json is the hook \"other\" already"]
+    );
 }
 
 #[test]
@@ -353,14 +379,14 @@ fn what_does_not_belong_in_the_folder_is_reported() {
     assert_eq!(
         told_of("promts/a.md", ""),
         [
-            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents, effects, api; settings in bobbin.json"
+            "promts: warning: not read: definitions are in the folders models, prompts, tools, agents, effects, api, hooks; settings in bobbin.json"
         ]
     );
     assert_eq!(
-        told_of("hooks/a.json", "{}"),
-        ["hooks: error: definitions of hooks arrive with a later version"]
+        told_of("handlers/a.json", "{}"),
+        ["handlers: error: definitions of handlers arrive with a later version"]
     );
-    assert_eq!(told_of("hooks/.gitkeep", ""), [""; 0]);
+    assert_eq!(told_of("handlers/.gitkeep", ""), [""; 0]);
 }
 
 #[test]

@@ -1,0 +1,41 @@
+//! Hooks, and the lists that name them.
+
+use std::collections::BTreeSet;
+
+use super::names::wrong_id;
+use super::{Check, Kind, Place};
+use crate::limits::HOOK_MS;
+
+impl Check<'_> {
+    pub(super) fn hooks(&mut self) {
+        let listed: BTreeSet<&String> = {
+            let prompts = self.catalog.prompts.values().flat_map(|prompt| &prompt.hooks);
+            prompts.chain(self.catalog.agents.values().flat_map(|agent| &agent.hooks)).collect()
+        };
+        for (id, hook) in &self.catalog.hooks {
+            let at = Place { kind: Kind::Hook, name: id };
+            if let Some(wrong) = wrong_id(id) {
+                self.error(at, "id", wrong);
+            }
+            self.run(at, &hook.run, &self.natives.hooks, None);
+            if hook.timeout_ms.is_some_and(|ms| ms == 0 || ms > HOOK_MS) {
+                self.error(at, "timeoutMs", format!("must be from 1 to {HOOK_MS} (30 seconds)"));
+            }
+            if !listed.contains(id) {
+                self.warning(at, "", "no prompt and no agent lists it in `hooks`, so it never runs");
+            }
+        }
+    }
+
+    /// The list of a prompt or an agent.
+    pub(super) fn hook_list(&mut self, at: Place<'_>, hooks: &[String]) {
+        let mut seen = BTreeSet::new();
+        for (index, id) in hooks.iter().enumerate() {
+            let field = format!("hooks[{index}]");
+            self.reference(at, &field, Kind::Hook, id);
+            if !seen.insert(id) {
+                self.error(at, &field, format!("\"{id}\" is listed twice"));
+            }
+        }
+    }
+}

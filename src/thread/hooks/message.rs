@@ -1,0 +1,302 @@
+//! Hooks around one message: before and after it is stored, before and after it is changed.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use super::{At, Hooked, Next, Subject, wrong};
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::spec::hook::HookName;
+use crate::spec::message::Role;
+use crate::thread::Thread;
+use crate::thread::accept::Input;
+use crate::thread::host::Host;
+use crate::thread::replay::Replay;
+use crate::thread::rows::{Row, Shared};
+use crate::thread::step::Definitions;
+
+/// A message that is about to be stored. Its `content`, `metadata` and `silent` may be changed.
+pub(super) struct Created {
+    thread_id: String,
+    pub(super) row: Row,
+}
+
+impl Created {
+    pub(super) fn new(thread_id: &str, row: Row) -> Created {
+        Created { thread_id: thread_id.to_owned(), row }
+    }
+}
+
+impl Subject for Created {
+    fn args(&self) -> Vec<Value> {
+        let mut message = self.row.to_json(&self.thread_id, false);
+        if self.row.seq == 0 {
+            // It gets its id when it is stored.
+            message.as_object_mut().and_then(|fields| fields.insert("id".into(), Value::Null));
+        }
+        vec![message]
+    }
+
+    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+        let fields = match answer {
+            Value::Null => return Ok(Next::Go),
+            Value::Object(fields) => fields,
+            other => return Err(wrong("a message or null", &other)),
+        };
+        let mut row = self.row.clone();
+        match fields.get("content") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => row.content = Some(text.clone()),
+            Some(other) => return Err(wrong("a text as `content`", other)),
+        }
+        match fields.get("silent") {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(silent)) => row.silent = *silent,
+            Some(other) => return Err(wrong("true or false as `silent`", other)),
+        }
+        match fields.get("metadata") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(metadata)) => row.metadata = written(&self.row, metadata)?,
+            Some(other) => return Err(wrong("an object as `metadata`", other)),
+        }
+        let length = |row: &Row| row.content.as_ref().map_or(0, String::len);
+        if length(&row) > limits::CONTENT_BYTES.max(length(&self.row)) {
+            return Err(format!("it gave a message of {} bytes", length(&row)));
+        }
+        if row.role != Role::Tool && !row.is_reply() && row.says_nothing() {
+            return Err("it left a message without content".to_owned());
+        }
+        self.row = row;
+        Ok(Next::Go)
+    }
+}
+
+/// Metadata as stored; what is the same stays as it was written.
+fn written(row: &Row, metadata: &Map<String, Value>) -> std::result::Result<Option<String>, String> {
+    if row.metadata() == *metadata {
+        return Ok(row.metadata.clone());
+    }
+    let text = Value::Object(metadata.clone()).to_string();
+    let most = limits::METADATA_BYTES.max(row.metadata.as_ref().map_or(0, String::len));
+    match text.len() {
+        bytes if bytes > most => Err(format!("it gave `metadata` of {bytes} bytes")),
+        _ => Ok((!metadata.is_empty()).then_some(text)),
+    }
+}
+
+/// A change to a message.
+struct Updates {
+    id: String,
+    content: String,
+}
+
+impl Subject for Updates {
+    fn args(&self) -> Vec<Value> {
+        vec![self.id.as_str().into(), json!({ "content": self.content })]
+    }
+
+    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+        match answer.get("content") {
+            None if answer.is_null() || answer.is_object() => {}
+            None => return Err(wrong("the changes or null", &answer)),
+            Some(Value::String(text)) if text.trim().is_empty() || text.len() > limits::CONTENT_BYTES => {
+                return Err(format!("it gave a `content` of {} bytes", text.len()));
+            }
+            Some(Value::String(text)) => self.content.clone_from(text),
+            Some(other) => return Err(wrong("a text as `content`", other)),
+        }
+        Ok(Next::Go)
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// `before_create_message` for a row of the open step.
+    pub(in crate::thread) async fn before_create(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        row: Row,
+    ) -> Result<Row> {
+        if !self.has_hooks(definitions, &[HookName::BeforeCreateMessage]) {
+            return Ok(row);
+        }
+        let at = At::run(definitions, row.seq);
+        let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let mut created = Created::new(&thread_id, row.clone());
+        self.transform(&at, HookName::BeforeCreateMessage, &mut created).await?;
+        Ok(self.redacted(&row, created.row))
+    }
+
+    /// What hooks made of a message, without secrets. What its provider wants back with another text than it has now goes
+    /// with that one, unless all of it stands before the text: a provider may insist on it while its calls are answered.
+    pub(super) fn redacted(&self, before: &Row, mut after: Row) -> Row {
+        if after.content != before.content {
+            after.content = after.content.map(|text| self.redact(text));
+            let replay = Replay::read(before).filter(|_| !before.calls.is_empty());
+            if !replay.is_some_and(|replay| replay.blocks.iter().all(|block| block.text == 0)) {
+                after.reasoning = None;
+            }
+        }
+        after
+    }
+
+    /// `after_create_message` for a row of the open step.
+    pub(in crate::thread) async fn after_create(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        row: &Shared,
+    ) -> Result<()> {
+        if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
+            return Ok(());
+        }
+        let message = self.read(|state, _| Ok(row.to_json(&state.meta.thread_id, false)))?;
+        self.observe(&At::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
+    }
+
+    /// Stores a message of code that works in the thread, which starts nothing (spec §35.16); its id. What is told
+    /// of it afterwards is told by the drain that takes it in, as of everything from outside.
+    ///
+    /// # Errors
+    /// `hook_failed` when a `before_create_message` fails (spec §9.1).
+    pub(in crate::thread) async fn inject(
+        self: &Rc<Self>,
+        mut input: Input,
+        hooked: Hooked,
+    ) -> Result<String> {
+        if hooked == Hooked::ByHook {
+            input.hooks_are_done();
+            return self.add_message(input, None);
+        }
+        let Some(definitions) = self.definitions()? else { return self.add_message(input, None) };
+        let hooks = self.hooks(&definitions, HookName::BeforeCreateMessage);
+        if hooks.is_empty() {
+            return self.add_message(input, None);
+        }
+        let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.thread_id.clone()))?;
+        let random: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let at = At::beside(&definitions, format!("new-{random}"));
+        let mut created = Created::new(&thread_id, input.draft(self.host.now_us()));
+        for hook in hooks {
+            let answer = self.call_hook(&at, hook, created.args()).await?;
+            if let Err(error) = answer.and_then(|answer| created.take(answer)) {
+                self.hook_failed(&at, hook, &error)?;
+                let text = format!("The hook “{}” failed, so the message was not stored: {error}.", hook.id);
+                return Err(Error::new(Code::HookFailed, text));
+            }
+        }
+        created.row.content = created.row.content.map(|text| self.redact(text));
+        input.becomes(created.row);
+        input.hooks_are_done();
+        self.add_message(input, None)
+    }
+
+    /// `before_update_message`: the text that the message gets.
+    pub(in crate::thread) async fn before_update(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        id: &str,
+        content: String,
+    ) -> Result<String> {
+        if !self.has_hooks(definitions, &[HookName::BeforeUpdateMessage]) {
+            return Ok(content);
+        }
+        // Each change has its place: the next one that is stored has the next number.
+        let at = At::beside(definitions, self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?);
+        let mut updates = Updates { id: id.to_owned(), content };
+        self.transform(&at, HookName::BeforeUpdateMessage, &mut updates).await?;
+        Ok(self.redact(updates.content))
+    }
+
+    /// `after_update_message`.
+    pub(in crate::thread) async fn after_update(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        row: &Shared,
+    ) -> Result<()> {
+        if !self.has_hooks(definitions, &[HookName::AfterUpdateMessage]) {
+            return Ok(());
+        }
+        let (place, message) = self.read(|state, _| {
+            let thread = &state.meta.thread_id;
+            Ok((place_of_edit(&row.id(thread), state.meta.edits)?, row.to_json(thread, state.is_queued(row))))
+        })?;
+        self.observe(&At::beside(definitions, place), HookName::AfterUpdateMessage, &[message]).await
+    }
+}
+
+/// `<seq>.u<number of the edit>`.
+fn place_of_edit(id: &str, edit: i64) -> Result<String> {
+    let seq = id.rsplit_once('_').map_or(id, |(_, seq)| seq);
+    Ok(format!("{seq}.u{edit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::rows::Inbound;
+
+    fn created(role: Role) -> Created {
+        let metadata = Some(r#"{"a":1}"#.to_owned());
+        let inbound = if role == Role::User { Inbound::Wakes } else { Inbound::No };
+        Created::new("thread", Row { inbound, metadata, ..Row::new(7, role, "text", 5) })
+    }
+
+    #[test]
+    fn what_a_hook_may_make_of_a_message() {
+        let cases = [
+            (json!(null), "text", false, r#"{"a":1}"#),
+            (json!({}), "text", false, r#"{"a":1}"#),
+            (json!({ "content": "more", "role": "system", "id": "x" }), "more", false, r#"{"a":1}"#),
+            (json!({ "silent": true, "content": null, "metadata": { "a": 1 } }), "text", true, r#"{"a":1}"#),
+            (json!({ "metadata": { "b": 2 } }), "text", false, r#"{"b":2}"#),
+        ];
+        for (answer, content, silent, metadata) in cases {
+            let mut created = created(Role::User);
+            assert_eq!(created.take(answer.clone()), Ok(Next::Go));
+            let row = created.row;
+            assert_eq!(
+                (row.seq, row.role, row.content.as_deref(), row.silent, row.metadata.as_deref()),
+                (7, Role::User, Some(content), silent, Some(metadata)),
+                "{answer}"
+            );
+        }
+        let mut created = created(Role::User);
+        created.take(json!({ "metadata": {} })).unwrap();
+        assert_eq!(created.row.metadata, None);
+    }
+
+    #[test]
+    fn what_it_may_not_changes_nothing() {
+        let long = "x".repeat(limits::CONTENT_BYTES + 1);
+        let heavy = "x".repeat(limits::METADATA_BYTES);
+        for answer in [
+            json!("text"),
+            json!([]),
+            json!({ "content": 7 }),
+            json!({ "content": "more", "silent": "yes" }),
+            json!({ "content": "more", "metadata": [] }),
+            json!({ "content": " " }),
+            json!({ "content": long }),
+            json!({ "metadata": { "x": heavy } }),
+        ] {
+            let mut created = created(Role::User);
+            assert!(created.take(answer).is_err());
+            assert_eq!((created.row.content.as_deref(), created.row.silent), (Some("text"), false));
+        }
+        assert_eq!(created(Role::Assistant).take(json!({ "content": "" })), Ok(Next::Go));
+    }
+
+    #[test]
+    fn what_a_hook_may_make_of_a_change() {
+        let changed = |answer: Value| {
+            let mut updates = Updates { id: "m_1".into(), content: "text".into() };
+            updates.take(answer).map(|_| updates.content)
+        };
+        assert_eq!(changed(json!(null)), Ok("text".into()));
+        assert_eq!(changed(json!({})), Ok("text".into()));
+        assert_eq!(changed(json!({ "content": "more" })), Ok("more".into()));
+        for wrong in [json!("more"), json!({ "content": null }), json!({ "content": "" }), json!([])] {
+            assert!(changed(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,897 @@
+//! Hooks: when each runs and on what, what becomes of its answer, what a failure leaves, and that nothing is transformed
+//! twice whatever fails where.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use bobbin::api::ThreadRoute;
+use bobbin::spec::message::ToolResult;
+use bobbin::thread::{HookCall, NewMessage};
+use bobbin::{Code, limits};
+use serde_json::{Value, json};
+
+use super::{INDETERMINATE, story};
+use crate::contract::History;
+use crate::host::outside::Asked;
+use crate::host::{Answer, Native, SECOND_US, TOOL_URL};
+use crate::sim::Sim;
+use crate::sweep::Scenario;
+
+/// Those that a conversation without subagents comes by.
+const ALL: [&str; 11] = [
+    "after_thread_created",
+    "after_system_message",
+    "filter_messages",
+    "prefilter_llm_history",
+    "before_create_message",
+    "after_create_message",
+    "before_update_message",
+    "after_update_message",
+    "before_store_tool_result",
+    "after_tool_call_success",
+    "after_tool_call_failure",
+];
+
+pub fn all() -> Vec<Scenario> {
+    vec![marks(Kind::Native), marks(Kind::Http), drops(), failing_calls(), observed()]
+}
+
+/// The clerk and the tool `work`, with these hooks of the agent; the id of each is its name.
+fn hooked(name: &'static str, hooks: &'static [&'static str]) -> Scenario {
+    behind(Kind::Native, name, hooks)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Native,
+    Http,
+}
+
+fn behind(kind: Kind, name: &'static str, hooks: &'static [&'static str]) -> Scenario {
+    let run = move |hook: &str| match kind {
+        Kind::Native => json!({ "native": hook }),
+        Kind::Http => json!({ "http": { "url": format!("{TOOL_URL}/{hook}") } }),
+    };
+    story(name)
+        .define(move |catalog| {
+            for hook in hooks {
+                catalog["hooks"][hook] = json!({ "hook": hook, "run": run(hook) });
+            }
+            catalog["agents"]["helper"]["hooks"] = json!(hooks);
+        })
+        .setup(move |sim| {
+            for hook in hooks {
+                // Where `null` would drop the call, the result as it is.
+                let drops = hook.starts_with("after_tool_call");
+                react(sim, hook, move |call| Ok(if drops { call.args[1].clone() } else { Value::Null }));
+            }
+        })
+        .terms(|terms| {
+            terms.texts_repeat = true;
+            terms.more_requests = 2;
+        })
+}
+
+/// What a native hook gives, at once.
+fn react(sim: &Sim, hook: &str, gives: impl Fn(&HookCall) -> Result<Value, String> + 'static) {
+    sim.world.outside.hook(hook, move |call| {
+        let given = gives(&call);
+        Box::pin(async move { given })
+    });
+}
+
+/// What hooks were asked, their names in order.
+fn asked(sim: &Sim) -> Vec<String> {
+    sim.world.outside.hooked.borrow().iter().map(|asked| asked.hook.clone()).collect()
+}
+
+fn asked_of(sim: &Sim, hook: &str) -> Vec<Asked> {
+    sim.world.outside.hooked.borrow().iter().filter(|asked| asked.hook == hook).cloned().collect()
+}
+
+/// What the log says of failed hooks: name and error.
+fn failures(sim: &Sim) -> Vec<(String, String)> {
+    let rows: Vec<String> = sim.world.database.ask("SELECT data FROM logs WHERE kind = 'hook' ORDER BY id");
+    let of = |text: &String| {
+        let data: Value = serde_json::from_str(text).unwrap();
+        let field = |name: &str| data[name].as_str().unwrap().to_owned();
+        assert!(field("hook_call_id").ends_with(&field("hook_id")), "{data}");
+        (field("hook"), field("error"))
+    };
+    rows.iter().map(of).collect()
+}
+
+#[test]
+fn each_hook_runs_in_its_place_and_is_given_what_it_is_for() {
+    hooked("the order", &ALL)
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+        })
+        .check(|sim, _| {
+            let request = ["after_system_message", "filter_messages", "prefilter_llm_history"];
+            let message = ["before_create_message", "after_create_message"];
+            let mut expected = vec!["after_thread_created"];
+            expected.extend(message);
+            expected.extend(request);
+            expected.extend(message);
+            expected.extend(["after_tool_call_success", "before_store_tool_result"]);
+            expected.extend(message);
+            expected.extend(request);
+            expected.extend(message);
+            assert_eq!(asked(sim), expected);
+
+            let of = |hook: &str| asked_of(sim, hook);
+            assert_eq!(of("after_thread_created")[0].args, [json!(null); 0]);
+            assert_eq!(of("after_system_message")[0].args, [json!("You help.")]);
+            let [user, reply, result, answer] = &of("before_create_message")[..] else { panic!() };
+            assert_eq!(
+                (&user.args[0]["role"], &user.args[0]["content"]),
+                (&json!("user"), &json!("use work"))
+            );
+            assert_eq!(user.args[0]["silent"], false);
+            assert_eq!(reply.args[0]["role"], "assistant");
+            assert!(reply.args[0]["tool_calls"].as_str().unwrap().contains("\"name\":\"work\""));
+            assert_eq!((&result.args[0]["role"], &result.args[0]["content"]), (&json!("tool"), &json!("w0")));
+            assert_eq!(answer.args[0]["content"], "done: w0");
+            let [success] = &of("after_tool_call_success")[..] else { panic!() };
+            assert_eq!(success.args[0]["function"]["name"], "work");
+            assert_eq!(success.args[1], json!({ "status": "success", "result": "w0" }));
+            let stored = &of("filter_messages")[1].args[0];
+            let roles: Vec<&str> =
+                stored.as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+            assert_eq!(roles, ["user", "assistant", "tool"]);
+            assert!(stored[0]["id"].as_str().unwrap().starts_with("m_"));
+            let sent = &of("prefilter_llm_history")[1].args[0];
+            let bare = json!({ "role": "system", "content": "You help." });
+            assert_eq!((&sent[0], sent.as_array().unwrap().len()), (&bare, 4));
+            assert_eq!(
+                sent[3],
+                json!({ "role": "tool", "tool_call_id": sent[2]["tool_calls"][0]["id"],
+                "name": "work", "content": "w0" })
+            );
+
+            // Each event has an id of its own.
+            let mut ids: Vec<String> =
+                sim.world.outside.hooked.borrow().iter().map(|asked| asked.call_id.clone()).collect();
+            let total = ids.len();
+            ids.sort();
+            ids.dedup();
+            assert_eq!(ids.len(), total);
+            assert!(ids.iter().all(|id| id.starts_with("6f0c0000-0000-4000-8000-000000000001/h")), "{ids:?}");
+        })
+        .calm();
+}
+
+#[test]
+fn a_prompt_that_lists_hooks_replaces_the_agents_and_one_name_may_have_several() {
+    hooked("lists", &["before_create_message"])
+        .define(|catalog| {
+            for id in ["first", "second", "other"] {
+                let hook = if id == "other" { "before_create_message" } else { "after_system_message" };
+                catalog["hooks"][id] = json!({ "hook": hook, "run": { "native": id } });
+            }
+            catalog["prompts"]["p"]["hooks"] = json!(["second", "first"]);
+            catalog["prompts"]["persona"] =
+                json!({ "toolDescription": "d", "prompt": "x", "model": "m", "hooks": ["other"] });
+        })
+        .setup(|sim| {
+            for id in ["first", "second"] {
+                react(sim, id, move |call| Ok(format!("{} {id}", call.args[0].as_str().unwrap()).into()));
+            }
+        })
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+        })
+        .check(|sim, _| {
+            assert_eq!(asked(sim), ["after_system_message"; 2]);
+            assert_eq!(sim.world.outside.requests.borrow()[0].texts("system"), ["You help. second first"]);
+        })
+        .calm();
+}
+
+#[test]
+fn what_hooks_make_of_a_request_is_sent_and_not_stored() {
+    hooked("requests", &["after_system_message", "filter_messages", "prefilter_llm_history"])
+        .setup(|sim| {
+            react(sim, "after_system_message", |call| {
+                Ok(format!("{} Today.", call.args[0].as_str().unwrap()).into())
+            });
+            // Leaves the first message out, moves results to the front, changes a text, adds one.
+            react(sim, "filter_messages", |call| {
+                let mut messages = call.args[0].as_array().unwrap().clone();
+                messages.sort_by_key(|message| message["role"] != "tool");
+                messages.retain(|message| message["content"] != "secret");
+                for message in &mut messages {
+                    if message["role"] == "user" {
+                        message["content"] = message["content"].as_str().unwrap().replace("me", "you").into();
+                    }
+                }
+                messages.insert(0, json!({ "role": "user", "content": "first" }));
+                Ok(messages.into())
+            });
+            react(sim, "prefilter_llm_history", |call| {
+                let mut messages = call.args[0].as_array().unwrap().clone();
+                messages.insert(1, json!({ "role": "system", "content": "Be brief." }));
+                // A result without its call, a call without its result, a reply at the end.
+                messages.insert(2, json!({ "role": "tool", "tool_call_id": "nobody", "content": "x" }));
+                let call = json!([{ "id": "lost", "type": "function",
+                    "function": { "name": "work", "arguments": "{}" } }]);
+                messages.push(json!({ "role": "assistant", "content": "and", "tool_calls": call }));
+                messages.push(json!({ "role": "assistant", "content": "so" }));
+                Ok(messages.into())
+            });
+        })
+        .answers(|request| {
+            // The hooks have hidden what was said last.
+            match request.index {
+                1 => crate::host::Say::call("work", &json!({})).stream(1),
+                n => crate::host::Say::text(format!("re {n}")).stream(n),
+            }
+        })
+        .drive(|sim| async move {
+            sim.ask("secret").await;
+            sim.ask("tell me").await;
+        })
+        .check(|sim, history| {
+            let requests = sim.world.outside.requests.borrow();
+            let last = requests.last().unwrap();
+            let said: Vec<(String, String)> = last
+                .messages()
+                .iter()
+                .map(|m| {
+                    (m["role"].as_str().unwrap().into(), m["content"].as_str().unwrap_or_default().into())
+                })
+                .collect();
+            let said: Vec<(&str, &str)> = said.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+            assert_eq!(
+                said,
+                [
+                    ("system", "You help. Today."),
+                    ("system", "Be brief."),
+                    ("user", "first"),
+                    ("assistant", "re 0"),
+                    ("user", "tell you"),
+                    ("assistant", ""),
+                    ("tool", "w0"),
+                    ("assistant", "and"),
+                    ("tool", "Not run: the run was stopped."),
+                    ("assistant", "so"),
+                    ("user", "Continue."),
+                ]
+            );
+            assert_eq!(history.texts("user"), ["secret", "tell me"]);
+            assert_eq!(history.texts("tool"), ["w0"]);
+            assert!(failures(sim).is_empty());
+        })
+        .calm();
+}
+
+#[test]
+fn a_hook_may_stop_the_run_before_the_model_is_called() {
+    for kind in [Kind::Native, Kind::Http] {
+        behind(kind, "blocked", &["prefilter_llm_history"])
+            .setup(|sim| {
+                let blocked = json!({ "error": "Not here.", "block": true });
+                let told = blocked.clone();
+                react(sim, "prefilter_llm_history", move |_| Ok(told.clone()));
+                sim.world.outside.server("/prefilter_llm_history", move |_, before| match before {
+                    0 => Answer::json(&blocked),
+                    _ => Answer::json(&json!({ "value": blocked })),
+                });
+            })
+            .drive(|sim| async move {
+                for text in ["hello", "again"] {
+                    let outcome = sim.ask(text).await;
+                    if outcome["outcome"] == "failed" {
+                        assert_eq!(outcome["reason"], "hook_blocked");
+                        let told = outcome["error"]["message"].as_str().unwrap();
+                        assert!(told.ends_with("Not here."), "{told}");
+                    }
+                }
+            })
+            .terms(|terms| terms.outcomes = vec!["failed", "completed"])
+            .check(|sim, history| {
+                // A panic in the hook is its failure: then it has blocked nothing.
+                let failed = failures(sim).len();
+                assert!(failed <= history.faults);
+                assert_eq!(sim.world.outside.requests.borrow().len(), failed);
+                assert_eq!(history.statuses("run_failed").len(), 2 - failed);
+            })
+            .sweep();
+    }
+}
+
+/// Every hook that changes something appends a mark to it. Stored texts must have exactly one each, requests too.
+fn marks(kind: Kind) -> Scenario {
+    const MARKING: [&str; 8] = [
+        "after_thread_created",
+        "before_create_message",
+        "after_create_message",
+        "after_system_message",
+        "filter_messages",
+        "prefilter_llm_history",
+        "after_tool_call_success",
+        "before_store_tool_result",
+    ];
+    let name = if kind == Kind::Native { "marks of native hooks" } else { "marks of http hooks" };
+    behind(kind, name, &MARKING)
+        .setup(|sim| {
+            for hook in MARKING {
+                sim.world.outside.hook(hook, |call| {
+                    let marked = marked(call.hook.as_str(), &call.args);
+                    Box::pin(async move {
+                        (call.sleep)(10_000).await;
+                        Ok(marked)
+                    })
+                });
+                sim.world.outside.server(&format!("/{hook}"), |request, _| {
+                    let body: Value = serde_json::from_slice(request.body.as_ref().unwrap()).unwrap();
+                    assert!(body["threadId"].is_string() && body["agentId"] == "helper");
+                    let args = body["args"].as_array().unwrap();
+                    let value = marked(body["hook"].as_str().unwrap(), args);
+                    Answer::json(&json!({ "value": value })).after(10_000)
+                });
+            }
+        })
+        .says(|request| {
+            let user = request.last_user();
+            match request.results() {
+                results if results.is_empty() && user.starts_with("use work") => {
+                    crate::host::Say::call("work", &json!({}))
+                }
+                results => crate::host::Say::text(format!("done {}", results.len())),
+            }
+        })
+        .drive(|sim| async move {
+            let first = sim.send("use work").await;
+            let second = sim.send("use work too").await;
+            sim.outcome(&first).await;
+            sim.outcome(&second).await;
+            sim.ask("hello").await;
+        })
+        .check(|sim, history| {
+            // A panic in a native hook is its failure: that one mark is missing.
+            let mut missing = failures(sim).len();
+            assert!(missing <= history.faults, "{:?}", failures(sim));
+            let mut marked = |what: &Value, count: usize, expected: usize| {
+                assert!(count <= expected, "{count} marks, not {expected}: {what}");
+                let lacks = expected - count;
+                assert!(lacks <= missing, "{count} marks, not {expected}: {what}");
+                missing -= lacks;
+            };
+            for message in history.messages.iter().filter(|m| m["metadata"]["status_kind"].is_null()) {
+                let text = message["content"].as_str().unwrap_or_default();
+                marked(message, text.matches('!').count(), 1);
+                // A call whose end is not known is no success; its text is stored by the same hooks.
+                let results = match (message["role"] == "tool", text.starts_with(INDETERMINATE)) {
+                    (true, unknown) => 2 - usize::from(unknown),
+                    (false, _) => 0,
+                };
+                marked(message, text.matches('#').count(), results);
+                assert!(!text.contains('$') && !text.contains('%'), "{message}");
+            }
+            if missing == 0 {
+                for request in sim.world.outside.requests.borrow().iter() {
+                    assert_eq!(request.texts("system"), ["You help.$"]);
+                    for user in request.texts("user") {
+                        assert_eq!(user.matches('%').count(), 2, "{user}");
+                        assert!(user.matches('!').count() == 1 || history.faults > 0, "{user}");
+                    }
+                }
+            }
+            assert!(asked(sim).contains(&"after_thread_created".to_owned()));
+        })
+}
+
+/// What the marking hooks make of their arguments.
+fn marked(hook: &str, args: &[Value]) -> Value {
+    let mark = |value: &Value, mark: &str| json!(format!("{}{mark}", value.as_str().unwrap_or_default()));
+    match hook {
+        "after_system_message" => mark(&args[0], "$"),
+        "before_create_message" => {
+            let mut message = args[0].clone();
+            message["content"] = mark(&message["content"], "!");
+            message
+        }
+        "filter_messages" | "prefilter_llm_history" => {
+            let mut messages = args[0].clone();
+            for message in messages.as_array_mut().unwrap().iter_mut().filter(|m| m["role"] == "user") {
+                message["content"] = mark(&message["content"], "%");
+            }
+            messages
+        }
+        "after_tool_call_success" | "before_store_tool_result" => {
+            let mut result = args[1].clone();
+            let field = if result["status"] == "error" { "error" } else { "result" };
+            result[field] = mark(&result[field], "#");
+            result
+        }
+        _ => Value::Null,
+    }
+}
+
+#[test]
+fn native_hooks_transform_once_whatever_fails_where() {
+    marks(Kind::Native).sweep();
+}
+
+#[test]
+fn http_hooks_transform_once_whatever_fails_where() {
+    marks(Kind::Http).sweep();
+}
+
+/// Calls with an even number in their arguments are dropped.
+fn drops() -> Scenario {
+    hooked("dropped calls", &["after_tool_call_success", "after_create_message"])
+        .setup(|sim| {
+            react(sim, "after_tool_call_success", |call| {
+                let arguments = call.args[0]["function"]["arguments"].as_str().unwrap();
+                let even = arguments.contains('0') || arguments.contains('2');
+                Ok(if even { Value::Null } else { call.args[1].clone() })
+            });
+        })
+        .says(|request| {
+            let call = |n: u32| json!({ "n": n }).to_string();
+            let asked = request.last_user();
+            let say = crate::host::Say::default();
+            match (asked, request.texts("assistant").len(), request.results().len()) {
+                ("three", 0, 0) => {
+                    say.and_call("work", &call(0)).and_call("work", &call(1)).and_call("work", &call(2))
+                }
+                // Its only call is dropped; a model that is asked the same again says something else.
+                ("one", ..) if request.index % 2 == 0 => say.and_call("work", &call(2)),
+                _ => crate::host::Say::text("done"),
+            }
+        })
+        .drive(|sim| async move {
+            sim.ask("three").await;
+            sim.evict().await;
+            sim.ask("one").await;
+        })
+        .check(|sim, history| {
+            let calls: Vec<(String, String)> = history.of("assistant").flat_map(History::calls).collect();
+            let results = history.texts("tool");
+            assert_eq!(calls.len(), results.len());
+            let unknown = results.iter().filter(|text| **text == INDETERMINATE).count();
+            // A call whose end is not known has not succeeded: no such hook runs for it.
+            assert!(unknown <= history.faults);
+            let database = &sim.world.database;
+            let states: Vec<String> = database.ask("SELECT state FROM calls ORDER BY id");
+            let dropped = states.iter().filter(|state| *state == "dropped").count();
+            assert_eq!(states.len() - dropped, results.len(), "{states:?}");
+            let kept: Vec<i64> = database.ask("SELECT count(*) FROM calls WHERE result IS NOT NULL");
+            assert_eq!(kept, [0]);
+            // Nor where the hook was lost in a panic.
+            let whole = unknown + failures(sim).len();
+            let stored: Vec<String> =
+                database.ask("SELECT tool_calls FROM messages WHERE tool_calls IS NOT NULL");
+            for (text, number) in stored.iter().flat_map(|text| [(text, 0), (text, 2)]) {
+                assert!(whole > 0 || !text.contains(&format!("\\\"n\\\":{number}")), "{text}");
+            }
+            if history.faults == 0 {
+                assert!(dropped >= 2 && !states.contains(&"indeterminate".to_owned()), "{states:?}");
+                // What the model was told of the first reply: one call, one result.
+                let requests = sim.world.outside.requests.borrow();
+                let (one, more) = (&requests[1].messages()[2], &requests[1].messages()[3..]);
+                assert_eq!(one["tool_calls"].as_array().unwrap().len(), 1, "{one}");
+                assert_eq!((more.len(), &more[0]["role"]), (1, &json!("tool")));
+            }
+            let told = asked_of(sim, "after_create_message");
+            assert!(told.iter().all(|asked| !asked.args[0]["content"].is_null()));
+        })
+        .terms(|terms| terms.more_requests = 4)
+}
+
+#[test]
+fn a_dropped_call_is_gone_from_history_and_storage_whatever_fails_where() {
+    drops().sweep();
+}
+
+/// A failing tool whose failure a hook turns into a success.
+fn failing_calls() -> Scenario {
+    hooked("failures turned", &["after_tool_call_success", "after_tool_call_failure"])
+        .setup(|sim| {
+            sim.world.outside.native("work", |_, _| Native::Gives(1_000, ToolResult::error("no luck")));
+            react(sim, "after_tool_call_failure", |call| {
+                let said = call.args[1]["error"].as_str().unwrap();
+                Ok(json!({ "status": "success", "result": format!("turned: {said}") }))
+            });
+        })
+        .drive(|sim| async move {
+            sim.ask("use work,nothing").await;
+        })
+        .check(|sim, history| {
+            let mut left = 0;
+            for result in history.of("tool") {
+                let text = result["content"].as_str().unwrap();
+                let turned = text.matches("turned: ").count();
+                assert_eq!(result["tool_status"] == "success", turned == 1, "{result}");
+                left += 1 - turned;
+            }
+            // A panic in the hook is its failure, and the result stays as it was.
+            assert_eq!(left, failures(sim).len());
+            assert!(asked_of(sim, "after_tool_call_success").is_empty());
+            let states: Vec<String> = sim.world.database.ask("SELECT state FROM calls ORDER BY id");
+            if history.faults == 0 {
+                assert_eq!(states, ["succeeded", "succeeded"]);
+                assert_eq!(
+                    history.texts("tool")[1],
+                    "turned: There is no tool \"nothing\" here. Available: work."
+                );
+            }
+        })
+}
+
+#[test]
+fn a_failure_may_be_turned_into_a_success_once_whatever_fails_where() {
+    failing_calls().sweep();
+}
+
+/// A native tool that has ended is not lost while hooks work on its result.
+#[test]
+fn a_result_survives_a_crash_in_the_middle_of_its_hooks() {
+    use crate::host::At;
+    use crate::host::fault::{Fault, whenever};
+    for fault in [Fault::CrashLost, Fault::CrashKept] {
+        hooked("kept results", &["before_store_tool_result"])
+            .suffers(move || {
+                whenever(1, fault, |point| {
+                    point.at == At::NativeDone && point.what == "before_store_tool_result"
+                })
+            })
+            .setup(|sim| {
+                react(sim, "before_store_tool_result", |call| {
+                    let text = call.args[1]["result"].as_str().unwrap();
+                    Ok(json!({ "status": "success", "result": format!("{text}!") }))
+                });
+            })
+            .drive(|sim| async move {
+                sim.ask("use work").await;
+            })
+            .check(|sim, history| {
+                assert_eq!((history.faults, history.texts("tool")), (1, vec!["w0!"]));
+                let told = asked_of(sim, "before_store_tool_result");
+                assert_eq!((told.len(), &told[0]), (2, &told[1]));
+            })
+            .calm();
+    }
+}
+
+/// Every stored message, and the new thread, is told of.
+fn observed() -> Scenario {
+    hooked("observed", &["after_thread_created", "after_create_message"])
+        .drive(|sim| async move {
+            let first = sim.send("loop 2").await;
+            sim.until_requests(1).await;
+            let second = sim.send("hello").await;
+            sim.outcome(&first).await;
+            sim.outcome(&second).await;
+        })
+        .check(|sim, history| {
+            let told = asked_of(sim, "after_create_message");
+            for message in history.messages.iter().filter(|m| m["metadata"]["status_kind"].is_null()) {
+                let of: Vec<&Asked> =
+                    told.iter().filter(|asked| asked.args[0]["id"] == message["id"]).collect();
+                assert!(!of.is_empty() && of.len() <= 1 + history.faults, "{} times: {message}", of.len());
+                assert!(of.iter().all(|asked| asked.args[0] == *message && asked.call_id == of[0].call_id));
+            }
+            let created = asked_of(sim, "after_thread_created").len();
+            assert!((1..=1 + history.faults).contains(&created), "{created} times");
+            assert_eq!(sim.world.outside.hooked.borrow()[0].hook, "after_thread_created");
+        })
+        .terms(|terms| terms.more_requests = 3)
+}
+
+#[test]
+fn what_was_stored_is_told_at_least_once_whatever_fails_where() {
+    observed().sweep();
+}
+
+/// Ways to fail, and what the log then says.
+fn failing(sim: &Sim, hook: &'static str, way: &'static str) {
+    match way {
+        "an error" => react(sim, hook, |_| Err("no luck".into())),
+        "a panic" => react(sim, hook, |_| panic!("oh")),
+        "late" => sim.world.outside.hook(hook, |_| Box::pin(std::future::pending())),
+        _ => react(sim, hook, |_| Ok(json!(7))),
+    }
+}
+
+#[test]
+fn a_hook_that_fails_is_logged_and_has_changed_nothing() {
+    // What is observed may give anything.
+    let changing = |hook: &str| !hook.contains("after_create") && !hook.contains("after_update");
+    for way in ["an error", "a panic", "late", "the wrong shape"] {
+        for hook in ALL {
+            let observes = !changing(hook) || hook == "after_thread_created";
+            let expected = match way {
+                "an error" => "no luck",
+                "a panic" => "it panicked: oh",
+                "late" => "it did not end within 30 s",
+                _ => "it gave a number, not ",
+            };
+            hooked("failures", &ALL)
+                .setup(move |sim| {
+                    if hook == "after_tool_call_failure" {
+                        sim.world.outside.native("work", |_, _| Native::Gives(0, ToolResult::error("w0")));
+                    }
+                    failing(sim, hook, way);
+                })
+                .drive(move |sim| async move {
+                    let message = sim.send("use work").await;
+                    assert_eq!(sim.outcome(&message).await["message"]["content"], "done: w0");
+                    let body = json!({ "content": "changed" }).to_string();
+                    let seen = sim.insist(ThreadRoute::PatchMessage(message.id), &[], None, body).await;
+                    assert_eq!(seen.status, 200);
+                    sim.accepted.borrow_mut().clear();
+                })
+                .check(move |sim, history| {
+                    assert_eq!(history.texts("user"), ["changed"]);
+                    assert_eq!(history.texts("tool"), ["w0"]);
+                    assert_eq!(history.answers(), ["done: w0"]);
+                    let requests = sim.world.outside.requests.borrow();
+                    assert_eq!((requests.len(), requests[0].texts("user")), (2, vec!["use work"]));
+                    let told = failures(sim);
+                    let times = asked_of(sim, hook).len();
+                    if way == "the wrong shape" && observes {
+                        assert_eq!(told, []);
+                    } else {
+                        assert_eq!(told.len(), times, "{told:?}");
+                    }
+                    assert!(times > 0, "{hook} was never asked");
+                    for (name, error) in told {
+                        assert_eq!(name, hook);
+                        assert!(error.starts_with(expected), "{hook}: {error}");
+                    }
+                })
+                .terms(|terms| terms.one_answer = false)
+                .once();
+        }
+    }
+}
+
+#[test]
+fn an_http_hook_that_does_not_answer_as_it_should_has_changed_nothing() {
+    let cases: Vec<(Answer, &str)> = vec![
+        (Answer::status(500, "broken"), "http 500 from before_create_message: broken"),
+        (Answer::status(302, ""), "http 302 from before_create_message: a redirect"),
+        (Answer::refused(), "\"before_create_message\" could not be reached"),
+        (Answer::silence(), "it did not end within 2 s"),
+        (Answer::status(200, "fine"), "its answer is no JSON object"),
+        (Answer::status(200, "[]"), "its answer is no JSON object"),
+        (Answer::json(&json!({})), "its answer has no `value`"),
+        (Answer::json(&json!({ "error": "not today" })), "not today"),
+        (Answer::json(&json!({ "value": [] })), "it gave a list, not a message or null"),
+        (Answer::json(&json!({ "value": "x".repeat(limits::HTTP_TOOL_BYTES) })), "The answer of"),
+    ];
+    for (answer, expected) in cases {
+        behind(Kind::Http, "http failures", &["before_create_message"])
+            .define(|catalog| catalog["hooks"]["before_create_message"]["timeoutMs"] = json!(2_000))
+            .setup(move |sim| {
+                let answer = answer.clone();
+                sim.world.outside.server("/before_create_message", move |_, _| answer.clone());
+            })
+            .drive(|sim| async move {
+                sim.ask("hello").await;
+            })
+            .check(move |sim, history| {
+                assert_eq!((history.texts("user"), history.answers()), (vec!["hello"], vec!["re: hello"]));
+                let told = failures(sim);
+                assert_eq!(told.len(), 2);
+                assert!(
+                    told.iter().all(|(_, error)| error.starts_with(expected)),
+                    "{told:?}, not {expected}"
+                );
+            })
+            .once();
+    }
+}
+
+#[test]
+fn changes_of_messages_pass_their_hooks() {
+    hooked("updates", &["before_update_message", "after_update_message"])
+        .setup(|sim| {
+            react(sim, "before_update_message", |call| {
+                let content = call.args[1]["content"].as_str().unwrap();
+                Ok(json!({ "content": format!("{content}!") }))
+            });
+        })
+        .drive(|sim| async move {
+            let message = sim.send("hello").await;
+            sim.outcome(&message).await;
+            sim.accepted.borrow_mut().clear();
+            for content in ["one", "two"] {
+                let body = json!({ "content": content }).to_string();
+                let seen = sim.insist(ThreadRoute::PatchMessage(message.id.clone()), &[], None, body).await;
+                assert_eq!(seen.status, 200);
+            }
+            for (id, body, status) in [("m_6f0c0000_9", "x", 404), (message.id.as_str(), " ", 400)] {
+                let body = json!({ "content": body }).to_string();
+                let seen = sim.insist(ThreadRoute::PatchMessage(id.into()), &[], None, body).await;
+                assert_eq!(seen.status, status);
+            }
+            let before = asked_of(&sim, "before_update_message");
+            let after = asked_of(&sim, "after_update_message");
+            assert_eq!((before.len(), after.len()), (2, 2), "nothing is asked about what is refused");
+            assert_eq!(before[1].args, [json!(message.id), json!({ "content": "two" })]);
+            assert_eq!(after[1].args[0]["content"], "two!");
+            assert_ne!(before[0].call_id, before[1].call_id);
+        })
+        .check(|_, history| assert_eq!(history.texts("user"), ["two!"]))
+        .terms(|terms| terms.one_answer = false)
+        .calm();
+}
+
+#[test]
+fn code_injects_through_hooks_and_a_failure_rejects() {
+    hooked("injected", &["before_create_message", "after_create_message"])
+        .setup(|sim| {
+            react(sim, "before_create_message", |call| {
+                let mut message = call.args[0].clone();
+                match message["content"].as_str() {
+                    Some("refused") => Err("not that".into()),
+                    Some(text) if message["role"] == "user" => {
+                        message["content"] = format!("{text}!").into();
+                        Ok(message)
+                    }
+                    _ => Ok(Value::Null),
+                }
+            });
+            sim.world.outside.native("work", |call, _| {
+                let state = call.state.clone();
+                Native::Works(Box::pin(async move {
+                    let error = state.inject_message(NewMessage::user("refused")).await.unwrap_err();
+                    assert_eq!(error.code, Code::HookFailed);
+                    assert!(error.message.ends_with("not that."), "{error}");
+                    state.inject_message(NewMessage::user("aside")).await.unwrap();
+                    ToolResult::success("w0")
+                }))
+            });
+        })
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+        })
+        .says(|request| match request.index {
+            0 => crate::host::Say::call("work", &json!({})),
+            _ => crate::host::Say::text("done"),
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("user"), ["use work!", "aside!"]);
+            let of_aside = |hook: &str| {
+                asked_of(sim, hook)
+                    .iter()
+                    .filter(|asked| asked.args[0]["content"].as_str().unwrap().starts_with("aside"))
+                    .count()
+            };
+            assert_eq!((of_aside("before_create_message"), of_aside("after_create_message")), (1, 1));
+            assert_eq!(failures(sim), [("before_create_message".into(), "not that".into())]);
+        })
+        .calm();
+}
+
+/// A hook that greets: the creation does not wait for it, the first run does, and its message comes once.
+#[test]
+fn a_new_thread_is_told_of_before_anything_else_and_its_creation_does_not_wait() {
+    hooked("greeting", &["after_thread_created", "before_create_message"])
+        .setup(|sim| {
+            sim.world.outside.hook("after_thread_created", |call| {
+                Box::pin(async move {
+                    (call.sleep)(20 * SECOND_US).await;
+                    let greeting = NewMessage {
+                        role: bobbin::spec::message::Role::System,
+                        ..NewMessage::user("Welcome.")
+                    };
+                    call.state.inject_message(greeting).await.map_err(|error| error.message)?;
+                    Ok(Value::Null)
+                })
+            });
+        })
+        .drive(|sim| async move {
+            assert!(sim.world.now_us() < 5 * SECOND_US + crate::host::world::START_US);
+            sim.ask("hello").await;
+            sim.evict().await;
+            sim.ask("again").await;
+        })
+        .check(|sim, _| {
+            assert_eq!(asked_of(sim, "after_thread_created").len(), 1);
+            let requests = sim.world.outside.requests.borrow();
+            assert_eq!(requests[0].texts("system"), ["You help.", "Welcome."]);
+            // What a hook injects passes no hook of its own.
+            assert!(
+                asked_of(sim, "before_create_message").iter().all(|a| a.args[0]["content"] != "Welcome.")
+            );
+        })
+        .calm();
+}
+
+#[test]
+fn a_hook_that_ends_the_run_it_runs_in_ends_it_cleanly() {
+    for hook in
+        ["before_create_message", "after_system_message", "after_tool_call_success", "after_create_message"]
+    {
+        hooked("ends", &ALL)
+            .setup(move |sim| {
+                let asked = Rc::new(Cell::new(0));
+                react(sim, hook, move |call| {
+                    asked.set(asked.get() + 1);
+                    call.state.terminate().unwrap();
+                    Ok(Value::Null)
+                });
+            })
+            .drive(|sim| async move {
+                sim.ask("use work").await;
+            })
+            .terms(|terms| {
+                terms.outcomes = vec!["stopped"];
+                terms.pairs = false;
+            })
+            .check(move |sim, _| {
+                assert_eq!(asked_of(sim, hook).len(), 1);
+                assert!(sim.world.log.borrow().iter().all(|line| !line.contains("broke off")), "{hook}");
+            })
+            .calm();
+    }
+}
+
+#[test]
+fn a_long_queue_with_http_hooks_yields_to_fresh_events() {
+    behind(Kind::Http, "many requests", &["before_create_message", "after_create_message"])
+        .setup(|sim| {
+            for hook in ["before_create_message", "after_create_message"] {
+                sim.world.outside.server(&format!("/{hook}"), |request, _| {
+                    let body: Value = serde_json::from_slice(request.body.as_ref().unwrap()).unwrap();
+                    Answer::json(&json!({ "value": marked(body["hook"].as_str().unwrap(), body["args"].as_array().unwrap()) }))
+                });
+            }
+        })
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+            sim.stop().await;
+            for n in 0..40 {
+                let body = json!({ "role": "system", "content": format!("m{n}") });
+                sim.post(body).await;
+            }
+            sim.accepted.borrow_mut().truncate(1);
+            sim.ask("go on").await;
+        })
+        .check(|sim, history| {
+            assert!(history.texts("system").iter().all(|text| text.matches('!').count() == 1));
+            assert_eq!(history.texts("system").len(), 40);
+            assert_eq!(asked_of(sim, "after_create_message").len(), 44);
+            let yields: Vec<i64> = sim.world.database.ask("SELECT count(*) FROM logs WHERE kind = 'recovery'");
+            assert_eq!(yields, [0], "a yield is no recovery");
+        })
+        .calm();
+}
+
+#[test]
+fn a_thread_without_hooks_asks_nobody_and_pays_nothing() {
+    let cost = |hooks: Value| {
+        let spent = Rc::new(Cell::new((0, 0)));
+        let place = spent.clone();
+        story("cost")
+            .define(move |catalog| {
+                catalog["hooks"]["trim"] =
+                    json!({ "hook": "filter_messages", "run": { "native": "keep_last_20" } });
+                catalog["agents"]["helper"]["hooks"] = hooks;
+            })
+            .drive(move |sim| {
+                let place = place.clone();
+                async move {
+                    sim.ask("hello").await;
+                    sim.until("rest", |sim| sim.world.executor.waiting(false).is_empty()).await;
+                    let (_, used) = sim
+                        .spent(async {
+                            sim.send("use work").await;
+                            sim.until("rest", |sim| sim.world.executor.waiting(false).is_empty()).await;
+                        })
+                        .await;
+                    place.set((used.statements, used.written));
+                }
+            })
+            .once();
+        spent.get()
+    };
+    // Hooks of requests store nothing, so they cost no statement either.
+    assert_eq!(cost(json!([])), cost(json!(["trim"])));
+}
