@@ -178,7 +178,8 @@ impl Row {
 
     /// Whether the runtime wrote it for people to read; models never see such rows.
     pub(crate) fn is_status(&self) -> bool {
-        self.metadata.as_deref().is_some_and(|json| json.contains("\"status_kind\""))
+        self.inbound == Inbound::No
+            && self.metadata.as_deref().is_some_and(|json| json.contains("\"status_kind\""))
     }
 
     /// Whether a model of this thread said it: side A's replies are `assistant`, side B's `user`.

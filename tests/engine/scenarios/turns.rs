@@ -35,6 +35,18 @@ fn a_plain_turn_gets_one_answer_whatever_fails() {
     plain().sweep();
 }
 
+#[test]
+fn a_message_may_have_any_metadata_and_is_seen() {
+    story("metadata of a status")
+        .drive(|sim| async move {
+            let body = json!({ "role": "user", "content": "hello", "metadata": { "status_kind": "mine" } });
+            sim.post(body).await;
+            let message = sim.accepted.borrow().last().cloned().unwrap();
+            assert_eq!(sim.outcome(&message).await["message"]["content"], "re: hello");
+        })
+        .calm();
+}
+
 fn one_tool() -> Scenario {
     story("one tool")
         .drive(|sim| async move {
