@@ -433,6 +433,27 @@ test("an agent that code queues takes over after the step", async () => {
   assert.equal(shown(shipping.model.asked.at(-1)).at(-1), `tool: ${handed("shipping")}`);
 });
 
+const stall = bobbin.tool("stall", ({ closed }) => closed.then(() => "too late"));
+bobbin.tool("count", () => `requests so far: ${halting.model.asked.length}`);
+const halting = bobbin.agent("halting", makes({ name: "call_later", args: { tool: "count" } }, { name: "stall", args: {} }), {
+  tools: ["stall", { name: "call_later", options: { tools: ["count"] } }],
+  prompt: { parallelToolCalls: true },
+});
+
+test("a queued tool waits behind a stop, and then begins a step without a model call", async () => {
+  const thread = await bobbin.client.thread(halting.name);
+  await thread.accepted("go");
+  await stall.call(1);
+  assert.equal((await thread.send("POST", "/stop")).status, 200);
+  const { state, queue } = await thread.diagnostics();
+  assert.deepEqual([state, queue.waiting], ["stopped", 1]);
+  assert.equal((await thread.send("POST", "/continue", {})).status, 202);
+  await thread.idle();
+  assert.equal((await results(thread)).at(-1), "requests so far: 1");
+  assert.deepEqual(shown(halting.model.asked.at(-1)).slice(-2), ["assistant: [count]", "tool: requests so far: 1"]);
+  assert.equal(halting.model.asked.length, 2);
+});
+
 // A kill in the middle of each.
 
 const thinker = prompt("thinker", inTurn(hang(), say("thought")));
