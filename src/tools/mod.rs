@@ -11,6 +11,7 @@
 //! ```
 
 mod arithmetic;
+mod calls;
 mod dice;
 mod files;
 mod memory;
@@ -33,6 +34,8 @@ pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
 /// The tools of this crate.
 const BUILT_IN: &[(&str, Native)] = &[
     ("calculate", |call| now(arithmetic::calculate(&call.args))),
+    ("call_each", |call| Box::pin(calls::call_each(call))),
+    ("call_later", |call| now(calls::call_later(&call))),
     ("convert_units", |call| now(units::convert_units(&call.args))),
     ("current_time", |call| now(time::current_time(&call.args, call.now_us))),
     ("list_files", |call| now(files::list_files(&call))),
