@@ -34,6 +34,16 @@ fn a_catalog_reads_what_it_writes_and_names_its_definitions() {
 }
 
 #[test]
+fn the_older_names_of_session_tools_are_read() {
+    let older = json!({ "prompt": "p", "endSessionTool": "a", "failSessionTool": "b", "statusTool": "c" });
+    let today = json!({ "prompt": "p", "sessionStop": "a", "sessionFail": "b", "sessionStatus": "c" });
+    let agent = |side| serde_json::from_value::<Agent>(json!({ "sideA": side })).unwrap();
+    assert_eq!(agent(older), agent(today));
+    let both = json!({ "sideA": { "prompt": "p", "endSessionTool": "a", "sessionStop": "a" } });
+    assert!(serde_json::from_value::<Agent>(both).unwrap_err().to_string().contains("duplicate"));
+}
+
+#[test]
 fn absent_fields_have_the_specifications_defaults() {
     let prompt: Prompt =
         serde_json::from_value(json!({ "toolDescription": "d", "prompt": [], "model": "m" })).unwrap();

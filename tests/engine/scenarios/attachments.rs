@@ -192,6 +192,45 @@ fn only_the_newest_images_that_fit_are_shown() {
 }
 
 #[test]
+fn images_are_shown_in_as_many_messages_as_the_prompt_says_and_a_long_turn_keeps_its_own() {
+    seeing("recent images")
+        .define(|catalog| catalog["prompts"]["p"]["recentImageThreshold"] = 3.into())
+        .says(|request| match (request.last_user().starts_with("work"), request.results().len()) {
+            (true, n @ 0..4) => Say::call("work", &json!({ "n": n })),
+            _ => Say::text("seen"),
+        })
+        .drive(|sim| async move {
+            for text in ["one", "two"] {
+                assert_eq!(post(&sim, text, json!([gif()])).await.status, 202);
+                let message = sim.accepted.borrow().last().cloned().unwrap();
+                sim.outcome(&message).await;
+            }
+            // Calls and results are no messages here.
+            assert_eq!(post(&sim, "work", json!([gif()])).await.status, 202);
+            let message = sim.accepted.borrow().last().cloned().unwrap();
+            sim.outcome(&message).await;
+            let requests = sim.world.outside.requests.borrow();
+            let shown: Vec<Vec<bool>> = requests
+                .iter()
+                .map(|r| {
+                    r.messages()
+                        .iter()
+                        .filter(|m| m["role"] == "user")
+                        .map(|m| m["content"].is_array())
+                        .collect()
+                })
+                .collect();
+            // The newest three: two and its answer, and the last one; in the last steps too.
+            assert_eq!(shown[1], [true, true]);
+            for steps in &shown[2..] {
+                assert_eq!(*steps, [false, true, true]);
+            }
+            assert_eq!(shown.len(), 7);
+        })
+        .calm();
+}
+
+#[test]
 fn what_cannot_be_attached_is_named() {
     with_files("refusals")
         .drive(|sim| async move {
