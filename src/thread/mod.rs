@@ -5,13 +5,15 @@
 //! Reading order: [`step`](self) is the seven-step cycle; `flow` drives it from step to step and re-enters it after a
 //! crash; `run` is its program counter.
 //!
-//! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks, watchdogs.
-//!   `tool_call`: receipts. `tool_queue`: tools that code has queued. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`. `stop`:
-//!   when a turn, a session or a run ends. `side`: the two sides. `session`: what a session came to.
-//!   `subprompt`: prompts that are called. `invoke`: calls that code waits for. `scope`: where a call is made, `tries`: how far
-//!   a step is with its model. `handoff`: another agent takes over. `opening`: the message that a called prompt or agent begins with.
+//! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks,
+//!   watchdogs; `tries`: how far a step is with its model; `replay`: what providers want back with their replies.
+//! * `tool_call`: receipts. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`.
+//!   `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a called prompt
+//!   or agent begins with. `tool_queue`: calls that code queues; `invoke`: calls that it waits for; `scope`: where a call is
+//!   made.
+//! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `side`: the two sides. `session`: what a
+//!   session came to.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
-//! * `endpoints`: routes of the application's own.
 //! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and
 //!   clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`: those that messages
 //!   show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
@@ -19,13 +21,13 @@
 //!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
 //!   durably. `endpoints`: routes of the application's own.
 //! * `listen` and `frame`: streams. `outbox`: what the directory is told.
-//! * `replay`: what providers want back with their replies.
 //! * `state`, `rows`, `run`, `schema`: storage. `host`: the door to the outside.
 
 mod accept;
 mod alarm;
 mod attachments;
 mod body;
+mod close;
 mod context;
 mod control;
 mod create;

@@ -5,18 +5,16 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::Thread;
-use super::context::recent_rows;
 use super::hooks::{Blocked, Drain};
-use super::host::{Host, Sql};
+use super::host::Host;
 use super::log::Attempt;
 use super::model_call::{Answer, Called};
 use super::rows::{Inbound, Row, Shared};
 use super::run::{Phase, Reason};
-use super::session::SessionResult;
 use super::side::Side;
 use super::state::State;
-use super::stop::{self, Cap, Facts, Verdict};
-use crate::error::{Error, Result};
+use super::stop::{self, Cap};
+use crate::error::Result;
 use crate::limits;
 use crate::models::Reply;
 use crate::spec::message::{Role, ToolCall};
@@ -238,110 +236,6 @@ impl<H: Host> Thread<H> {
         self.announce_reply(&row, &attempt)?;
         self.after_create(definitions, &row).await?;
         Ok(row)
-    }
-
-    /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.
-    fn evaluate(
-        &self,
-        definitions: &Definitions<'_>,
-        reply: &Shared,
-    ) -> Result<Option<(Reason, Option<String>)>> {
-        let (ended, turn_over) = self.read_mut(|state, sql| {
-            let history = recent_rows(state, sql)?;
-            let run = state.active_mut()?;
-            let verdict = stop::evaluate(&Facts {
-                kind: definitions.agent.kind,
-                active: definitions.active,
-                side: definitions.side,
-                asked: run.asked.take(),
-                reply,
-                history: &history,
-            });
-            let turn_over = verdict != Verdict::Step;
-            let ended = match verdict {
-                Verdict::Step => None,
-                Verdict::Switch => {
-                    run.turns += 1;
-                    run.side = run.side.other();
-                    // The reply that ended this turn opens the next one.
-                    run.turn_from = reply.seq;
-                    None
-                }
-                Verdict::Turn(reason) => {
-                    run.turns += 1;
-                    Some((reason, None))
-                }
-                Verdict::Session(reason, index) => {
-                    run.turns += 1;
-                    let result = session_result(definitions, reply, &history, reason, index, sql)?;
-                    let told = (reason == Reason::SessionFail).then(|| result.text.clone());
-                    run.result = Some(result);
-                    Some((reason, told))
-                }
-                Verdict::End(reason, told) => Some((reason, told)),
-            };
-            Ok((ended, turn_over))
-        })?;
-        if ended.is_none() {
-            self.close_step()?;
-        }
-        self.announce_step_end(turn_over)?;
-        Ok(ended)
-    }
-}
-
-/// What the call of a session tool has said. Its result is read from the table, as the window may hold a part of it.
-fn session_result<S: Sql>(
-    definitions: &Definitions<'_>,
-    reply: &Row,
-    history: &[Shared],
-    reason: Reason,
-    index: usize,
-    sql: &S,
-) -> Result<SessionResult> {
-    let side = definitions.side;
-    let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };
-    let call = reply.calls.get(index);
-    // The result of a tool that code has queued is beyond the reply's block.
-    let told = |row: &&Shared| {
-        row.seq > reply.seq
-            && row.tool_call_id.is_some()
-            && row.tool_call_id == call.map(|call| call.id.clone())
-    };
-    match (tool, call, history.iter().find(told)) {
-        (Some(tool), Some(call), Some(row)) => {
-            let row = super::rows::find(sql, row.seq)?;
-            let text = row.and_then(|row| row.content).unwrap_or_default();
-            Ok(SessionResult::of(tool, call, &text))
-        }
-        _ => Err(Error::internal("a session ended by a call that its reply does not have")),
-    }
-}
-
-impl<H: Host> Thread<H> {
-    /// Another step may follow. A plain step is closed in memory only: a process that dies here evaluates it again from
-    /// what is stored.
-    fn close_step(&self) -> Result<()> {
-        let plain = self.read_mut(|state, _| {
-            let plain = state.handoff.is_none() && state.queued_tools.is_empty();
-            if plain {
-                state.active_mut()?.phase = Phase::Start;
-            }
-            Ok(plain)
-        })?;
-        if plain {
-            return Ok(());
-        }
-        let handed = self.transition(|state, sql| {
-            let handed = self.hand_off(state, sql)?;
-            state.settle_tools(sql)?;
-            let run = state.active_mut()?;
-            run.phase = Phase::Start;
-            run.recoveries = 0;
-            run.update(sql)?;
-            Ok(handed)
-        })?;
-        self.announce_handed(handed)
     }
 }
 
