@@ -278,7 +278,7 @@ fn a_misspelt_field_is_read_as_what_was_meant() {
         [
             "prompts/a.json: error in modle: unknown field; did you mean `model`?",
             "prompts/a.json: error in tolos: unknown field; did you mean `tools`?",
-            "prompts/a.json: error in tools[0]: no tool named \"clok\"; there are none",
+            "prompts/a.json: error in tools[0]: no tool, prompt or exposed agent named \"clok\"; there are a, helper",
         ]
     );
 }
