@@ -8,6 +8,7 @@
 //! * [`demo`]: the deterministic built-in model that needs no network.
 //! * [`sse`]: server-sent events, decoded from chunks cut anywhere.
 
+mod address;
 pub mod anthropic;
 mod backoff;
 mod body;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::messages::{self, Replay, cached, quoted};
 use super::thinking::Thinking;
 use crate::http::Request;
+use crate::models::address::address;
 use crate::models::{Answer, ChatMessage, ChatRequest, ToolChoice, ToolOffer};
 
 /// Anthropic's own address.
@@ -41,7 +42,8 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
         headers.push(header("anthropic-beta", &beta));
     }
     let body = Bytes::from(body(chat, answer));
-    Request { method: "POST", url: endpoint(base_url), headers, body: Some(body) }
+    let url = address(base_url, DEFAULT_BASE_URL, &["/messages", "/v1"], "/v1/messages");
+    Request { method: "POST", url, headers, body: Some(body) }
 }
 
 fn beta(option: &Value) -> Option<String> {
@@ -50,19 +52,6 @@ fn beta(option: &Value) -> Option<String> {
         Value::Array(list) => Some(list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")),
         _ => None,
     }
-}
-
-fn endpoint(base_url: &str) -> String {
-    let base = base_url.trim();
-    let base = if base.is_empty() { DEFAULT_BASE_URL } else { base };
-    let (path, query) = match base.split_once('?') {
-        Some((path, query)) => (path, format!("?{query}")),
-        None => (base, String::new()),
-    };
-    let path = path.trim_end_matches('/');
-    let path = path.strip_suffix("/messages").unwrap_or(path);
-    let path = path.strip_suffix("/v1").unwrap_or(path);
-    format!("{path}/v1/messages{query}")
 }
 
 fn body(chat: &ChatRequest, answer: Answer) -> String {

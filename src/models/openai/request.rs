@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::messages::Messages;
 use crate::http::Request;
+use crate::models::address::address;
 use crate::models::{Answer, ChatRequest, Kept, Reasoning, ToolChoice, ToolOffer};
 
 /// OpenAI's own address.
@@ -25,19 +26,8 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     }
     // Nothing in a body can fail to serialize: keys are strings, and writing to memory does not fail.
     let body = serde_json::to_vec(&Body { chat, answer }).unwrap_or_default();
-    Request { method: "POST", url: endpoint(base_url), headers, body: Some(Bytes::from(body)) }
-}
-
-fn endpoint(base_url: &str) -> String {
-    let base = base_url.trim();
-    let base = if base.is_empty() { DEFAULT_BASE_URL } else { base };
-    let (path, query) = match base.split_once('?') {
-        Some((path, query)) => (path, format!("?{query}")),
-        None => (base, String::new()),
-    };
-    let path = path.trim_end_matches('/');
-    let path = path.strip_suffix("/chat/completions").unwrap_or(path);
-    format!("{path}/chat/completions{query}")
+    let url = address(base_url, DEFAULT_BASE_URL, &["/chat/completions"], "/chat/completions");
+    Request { method: "POST", url, headers, body: Some(Bytes::from(body)) }
 }
 
 struct Body<'a> {
