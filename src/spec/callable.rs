@@ -17,6 +17,8 @@ pub enum Callable<'a> {
     Prompt(&'a Prompt),
     /// An agent that takes the thread over (spec §22), and the prompt of its side A.
     Agent(&'a Agent, &'a Prompt),
+    /// An agent that works in a thread of its own (spec §8), and the prompt of its side A.
+    Subagent(&'a Agent, &'a Prompt),
 }
 
 impl Catalog {
@@ -26,10 +28,12 @@ impl Catalog {
         if let Some(tool) = self.tools.get(name) {
             return Some(Callable::Tool(tool));
         }
-        let exposed = |agent: &&Agent| agent.expose_as_tool && agent.kind == AgentKind::AiHuman;
-        if let Some(agent) = self.agents.get(name).filter(exposed) {
+        if let Some(agent) = self.agents.get(name).filter(|agent| agent.expose_as_tool) {
             let prompt = self.prompts.get(&agent.side_a.prompt)?;
-            return Some(Callable::Agent(agent, prompt));
+            return Some(match agent.kind {
+                AgentKind::AiHuman => Callable::Agent(agent, prompt),
+                AgentKind::DualAi => Callable::Subagent(agent, prompt),
+            });
         }
         self.prompts.get(name).map(Callable::Prompt)
     }
@@ -41,7 +45,7 @@ impl<'a> Callable<'a> {
         match self {
             Callable::Tool(tool) => &tool.name,
             Callable::Prompt(prompt) => &prompt.name,
-            Callable::Agent(agent, _) => &agent.name,
+            Callable::Agent(agent, _) | Callable::Subagent(agent, _) => &agent.name,
         }
     }
 
@@ -50,7 +54,9 @@ impl<'a> Callable<'a> {
         match self {
             Callable::Tool(tool) => &tool.description,
             Callable::Prompt(prompt) => &prompt.tool_description,
-            Callable::Agent(agent, _) => agent.tool_description.as_deref().unwrap_or_default(),
+            Callable::Agent(agent, _) | Callable::Subagent(agent, _) => {
+                agent.tool_description.as_deref().unwrap_or_default()
+            }
         }
     }
 
@@ -58,7 +64,9 @@ impl<'a> Callable<'a> {
     pub fn schema(&self) -> Option<&'a Value> {
         match self {
             Callable::Tool(tool) => tool.args.as_ref(),
-            Callable::Prompt(prompt) | Callable::Agent(_, prompt) => prompt.required_schema.as_ref(),
+            Callable::Prompt(prompt) | Callable::Agent(_, prompt) | Callable::Subagent(_, prompt) => {
+                prompt.required_schema.as_ref()
+            }
         }
     }
 

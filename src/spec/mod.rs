@@ -2,7 +2,7 @@
 //!
 //! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`],
 //!   [`hook`], [`variable`]: one each.
-//! * [`callable`]: what a name in a prompt's `tools` stands for.
+//! * [`callable`]: what a name in a prompt's `tools` stands for. [`subagent`]: what an entry there says about one.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`graph`]: what an agent leads to, and what all definitions say about a name.
 //! * [`validate`]: whether they make sense together.
@@ -23,6 +23,7 @@ pub mod model;
 pub mod opaque;
 pub mod prompt;
 pub mod schema;
+pub mod subagent;
 pub mod template;
 pub mod tool;
 pub mod validate;
@@ -36,5 +37,6 @@ pub use endpoint::{Endpoint, EndpointRoute, Method};
 pub use hook::{Hook, HookName};
 pub use model::{Capabilities, Model, Provider};
 pub use prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
+pub use subagent::{Immediate, ParentCommunication, Receives, Resumable};
 pub use tool::{Http, Run, Tool};
 pub use variable::{Variable, VariableKind};

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::catalog::Catalog;
 use super::form::{StringOr, StringOrList};
+use super::subagent::{self, Immediate, Resumable};
 use super::variable::{Variable, VariableKind, is_default};
 use crate::models::ToolChoice;
 
@@ -186,6 +187,16 @@ pub struct ToolEntry {
     pub init_user_message_property: Option<String>,
     /// The argument that names the files of that message: a path or a list of paths.
     pub init_attachments_property: Option<String>,
+    /// The argument that gives a subagent its name.
+    pub init_agent_name_property: Option<String>,
+    /// Whether a call of a subagent waits for what it answers ([`ToolEntry::blocks`]).
+    pub blocking: Option<bool>,
+    /// The variable that must say `true`, `1` or `yes` for the subagent to be there at all.
+    pub optional: Option<String>,
+    /// Begun when the prompt becomes active, without a call.
+    pub immediate: Option<Immediate>,
+    /// Can be written to again; otherwise the subagent is called like a tool and ends with its answer.
+    pub resumable: Option<Resumable>,
 }
 
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -215,6 +226,24 @@ struct ToolEntryObject {
     /// The argument that names the files of that message: a path or a list of paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     init_attachments_property: Option<String>,
+    /// The argument that gives a subagent its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    init_agent_name_property: Option<String>,
+    /// Whether a call of a subagent waits for what it answers; it does unless this is `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocking: Option<bool>,
+    /// The variable that must say `true`, `1` or `yes` for the subagent to be there at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    optional: Option<String>,
+    /// Whether the subagent begins when the prompt becomes active, without a call: `true`, or which variables name and
+    /// instruct it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "subagent::immediate")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::BoolOr<Immediate>>"))]
+    immediate: Option<Immediate>,
+    /// How the subagent can be written to again; unless given it is called like a tool and ends with its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "subagent::resumable")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::BoolOr<Resumable>>"))]
+    resumable: Option<Resumable>,
 }
 
 impl From<StringOr<ToolEntryObject>> for ToolEntry {
@@ -230,6 +259,11 @@ impl From<StringOr<ToolEntryObject>> for ToolEntry {
                 include_errors: o.include_errors,
                 init_user_message_property: o.init_user_message_property,
                 init_attachments_property: o.init_attachments_property,
+                init_agent_name_property: o.init_agent_name_property,
+                blocking: o.blocking,
+                optional: o.optional,
+                immediate: o.immediate,
+                resumable: o.resumable,
             },
         }
     }
@@ -247,6 +281,11 @@ impl From<ToolEntry> for StringOr<ToolEntryObject> {
             include_errors: e.include_errors,
             init_user_message_property: e.init_user_message_property,
             init_attachments_property: e.init_attachments_property,
+            init_agent_name_property: e.init_agent_name_property,
+            blocking: e.blocking,
+            optional: e.optional,
+            immediate: e.immediate,
+            resumable: e.resumable,
         };
         if object == name { StringOr::String(name.name) } else { StringOr::Object(object) }
     }
@@ -256,6 +295,11 @@ impl ToolEntry {
     /// The entry of something that no prompt lists: what code calls by its name.
     pub fn unlisted(name: &str) -> ToolEntry {
         ToolEntry { name: name.to_owned(), ..ToolEntry::default() }
+    }
+
+    /// Whether a call of a subagent waits for what it answers.
+    pub fn blocks(&self) -> bool {
+        self.blocking.unwrap_or(true)
     }
 }
 

@@ -158,6 +158,9 @@ impl<H: Host> Thread<H> {
         let work = match callable {
             Callable::Tool(tool) => Work::Tool(tool),
             Callable::Prompt(prompt) => Work::Prompt(prompt),
+            Callable::Subagent(..) => {
+                return refused(format!("The subagent \"{name}\" cannot be called yet."));
+            }
             Callable::Agent(..) => return self.invoke_handoff(scope, &key, name, &kept),
         };
         let now = self.host.now_us();

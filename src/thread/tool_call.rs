@@ -69,12 +69,12 @@ pub(super) enum Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// That of a callable; a hand-off has none.
+    /// That of a callable; agents have none.
     fn of(callable: Callable<'a>) -> Option<Work<'a>> {
         match callable {
             Callable::Tool(tool) => Some(Work::Tool(tool)),
             Callable::Prompt(prompt) => Some(Work::Prompt(prompt)),
-            Callable::Agent(..) => None,
+            Callable::Agent(..) | Callable::Subagent(..) => None,
         }
     }
 
@@ -244,6 +244,9 @@ impl<H: Host> Thread<H> {
             Err(_) if started.is_some() => return Ok(Done::unknown(name, scope.place)),
             Err(text) => return Ok(Done::refused(text)),
         };
+        if matches!(callable, Callable::Subagent(..)) {
+            return Ok(Done::refused(format!("The subagent \"{name}\" cannot be called yet.")));
+        }
         let Some(work) = Work::of(callable) else {
             return Ok(match scope.place {
                 Place::Run => Done::handed(name, handoff::kept(entry, &args)),

@@ -1,0 +1,131 @@
+//! Subagents: what an entry in a prompt's `tools` may say about an agent of two AI sides, which works in a thread of its
+//! own (spec §8.2).
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::variable::is_default;
+
+/// That a subagent begins when its prompt becomes active, before the prompt's first request to a model (spec §8.7). In a
+/// file `true` is one without hints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Immediate {
+    /// The variable whose value is its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_env: Option<String>,
+    /// The variable whose value is its first message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description_env: Option<String>,
+    /// Variables whose values become its own; no model sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scoped_env: Vec<String>,
+}
+
+impl Immediate {
+    /// Whether it is without hints: then one is begun at most.
+    pub fn is_plain(&self) -> bool {
+        *self == Immediate::default()
+    }
+}
+
+/// That a subagent can be written to again (spec §8.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Resumable {
+    /// The side that hears the parent.
+    #[serde(rename = "receives_messages")]
+    pub receives_messages: Receives,
+    /// How many there may be at a time; as many as are wanted unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_instances: Option<u32>,
+    /// Whether the parent hears by itself how its runs end.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parent_communication: ParentCommunication,
+}
+
+/// The side of a subagent that hears its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Receives {
+    /// Side A: the parent's messages are side B's, role `user`.
+    #[default]
+    SideA,
+    /// Side B: the parent's messages are side A's, role `assistant`.
+    SideB,
+}
+
+/// What a parent hears of a subagent (spec §24.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ParentCommunication {
+    /// How each of its runs ended.
+    #[default]
+    Implicit,
+    /// What code in the subagent tells it.
+    Explicit,
+}
+
+impl ParentCommunication {
+    /// As definitions and clients name it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ParentCommunication::Implicit => "implicit",
+            ParentCommunication::Explicit => "explicit",
+        }
+    }
+}
+
+/// `immediate`: `true`, `false`, or its hints.
+pub(super) fn immediate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Immediate>, D::Error> {
+    deserializer.deserialize_any(Switch { on: Some(Immediate::default()), form: PhantomData })
+}
+
+/// `resumable`: `false`, or how.
+pub(super) fn resumable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Resumable>, D::Error> {
+    deserializer.deserialize_any(Switch { on: None, form: PhantomData })
+}
+
+/// Something that is off with `false`, and on with an object or, if that says enough, with `true`.
+struct Switch<T> {
+    on: Option<T>,
+    form: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Switch<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(if self.on.is_some() { "true, false or an object" } else { "false or an object" })
+    }
+
+    fn visit_bool<E: Error>(self, on: bool) -> Result<Self::Value, E> {
+        match (on, self.on.is_some()) {
+            (true, false) => Err(E::invalid_value(Unexpected::Bool(true), &self)),
+            (true, true) => Ok(self.on),
+            (false, _) => Ok(None),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+    }
+}
+
+/// The form of such a field in a file.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "the schema's form alone")]
+pub(super) enum BoolOr<T> {
+    Bool(bool),
+    Object(T),
+}
