@@ -224,3 +224,18 @@ pub const SSE_LIFE_MS: u32 = 600_000;
 pub const SSE_PATIENCE_MS: u32 = 30_000;
 /// Longest life of a browser token, seconds.
 pub const TOKEN_TTL_S: u64 = 3_600;
+
+/// Children of a thread that are not terminated.
+pub const CHILDREN: i64 = 1_000;
+/// Subagents within subagents (spec §35.18).
+pub const SUBAGENT_DEPTH: u32 = 8;
+/// Bytes of a letter between threads, as JSON.
+pub const LETTER_BYTES: usize = 1_200_000;
+/// Bytes of what a child reports.
+pub const REPORT_BYTES: usize = 256 << 10;
+/// How long a parent waits for a child, and a child for its variables, microseconds.
+pub const WAIT_US: i64 = 7 * DAY_US;
+/// After this a child that is waited for is asked how it is; each time twice as long, at most [`CHECK_MAX_US`].
+pub const CHECK_US: i64 = 60 * SECOND_US;
+/// See [`CHECK_US`].
+pub const CHECK_MAX_US: i64 = 3_600 * SECOND_US;

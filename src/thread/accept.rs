@@ -13,7 +13,7 @@ use super::host::{Host, Param, Sql};
 use super::idempotency::Key;
 use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
-use super::run::{Phase, Run};
+use super::run::Run;
 use super::state::State;
 use super::thread_state::{NewMessage, Wakes};
 use crate::api::{Reply, ThreadRequest};
@@ -295,7 +295,7 @@ pub(super) fn verdict_of<S: Sql>(state: &State, sql: &S, seq: i64) -> Result<(Op
         return Ok((Some(Verdict::Ended(run.clone(), answer)), None));
     }
     let known = match state.active() {
-        Some(active) if active.phase == Phase::Parked => Some(Verdict::Parked(Some(active.clone()))),
+        Some(active) if active.phase.is_parked() => Some(Verdict::Parked(Some(active.clone()))),
         // Queued, and nothing runs: a stop holds it.
         None if state.meta.stopped || run.is_none() => Some(Verdict::Stopped),
         _ => None,

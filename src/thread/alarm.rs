@@ -12,7 +12,7 @@ use super::effects::{self, Begun};
 use super::host::{Host, Param, Sql};
 use super::live::{Alarm, Armed};
 use super::state::State;
-use super::{LostFrames, Thread, rows};
+use super::{LostFrames, Thread, rows, subagents};
 use crate::error::{Code, Result};
 use crate::limits;
 
@@ -33,6 +33,11 @@ impl<H: Host> Thread<H> {
             && error.code != Code::ThreadNotFound
         {
             self.log(&format!("effects could not be run: {error}"));
+        }
+        if let Err(error) = self.tend_children().await
+            && error.code != Code::ThreadNotFound
+        {
+            self.log(&format!("subagents could not be looked after: {error}"));
         }
         self.deliver_outbox(self.host.now_us()).await;
         if let Err(error) = self.settle_stored()
@@ -163,5 +168,6 @@ pub(super) fn due<S: Sql>(state: &State, sql: &S, now: i64) -> Result<Option<i64
     }
     let outbox = rows::integer(sql, "SELECT min(due_us) FROM outbox", &[] as &[Param<'_>])?;
     let effect = effects::next_due(state, sql)?;
-    Ok([run, outbox, effect].into_iter().flatten().min())
+    let child = subagents::next_due(state, sql)?;
+    Ok([run, outbox, effect, child].into_iter().flatten().min())
 }

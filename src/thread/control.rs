@@ -5,9 +5,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use super::Thread;
 use super::body::Body;
-use super::effects;
 use super::flow::{Entry, Finished};
 use super::host::{Host, Sibling, Sql};
 use super::live::Verdict;
@@ -16,7 +14,9 @@ use super::rows::{self, Row, Shared};
 use super::run::{Phase, Reason};
 use super::side::Side;
 use super::state::State;
+use super::subagents::What;
 use super::tool_call::{Abandoned, abandon_started};
+use super::{Thread, subagents};
 use crate::api::Reply;
 use crate::directory::call::{self, DirectoryCall};
 use crate::error::{Code, Error, Result};
@@ -24,7 +24,7 @@ use crate::spec::AgentKind;
 use crate::spec::message::{Role, ToolStatus};
 
 /// The tables of a thread, dropped when it is deleted.
-const DROP_ALL: [&str; 15] = [
+const DROP_ALL: [&str; 16] = [
     "DROP TABLE messages",
     "DROP TABLE runs",
     "DROP TABLE calls",
@@ -38,6 +38,7 @@ const DROP_ALL: [&str; 15] = [
     "DROP TABLE chunks",
     "DROP TABLE objects",
     "DROP TABLE env",
+    "DROP TABLE children",
     "DROP TABLE IF EXISTS file_texts",
     "DROP TABLE meta",
 ];
@@ -51,6 +52,7 @@ impl<H: Host> Thread<H> {
             state.meta.stopped = true;
             state.meta.update(sql)?;
             Event::stop(state.active()).insert(sql, now)?;
+            self.stop_children(state, sql)?;
             self.halt(state, sql, Reason::StoppedByUser, now)
         })?;
         let message = match &halted.finished {
@@ -78,12 +80,8 @@ impl<H: Host> Thread<H> {
             if state.meta.terminated_us.is_some() {
                 return Ok(Halted { finished: None, results: Vec::new() });
             }
-            state.meta.terminated_us = Some(now);
-            state.meta.version += 1;
-            state.meta.update(sql)?;
-            Event::termination(state.active()).insert(sql, now)?;
-            self.post_row(state, sql, now)?;
-            effects::cancel_all(state, sql, now)?;
+            self.end_for_good(state, sql, now)?;
+            self.tell_parent(state, sql, What::Terminated)?;
             self.halt(state, sql, Reason::Terminated, now)
         })?;
         self.abort_effects();
@@ -92,7 +90,7 @@ impl<H: Host> Thread<H> {
 
     /// The part of a stop inside a transition: the run ends, and a call that was running gets the result that nobody
     /// knows it.
-    fn halt(&self, state: &mut State, sql: &H::Sql, reason: Reason, now: i64) -> Result<Halted> {
+    pub(super) fn halt(&self, state: &mut State, sql: &H::Sql, reason: Reason, now: i64) -> Result<Halted> {
         let Some(run) = state.active().cloned() else {
             return Ok(Halted { finished: None, results: Vec::new() });
         };
@@ -101,7 +99,7 @@ impl<H: Host> Thread<H> {
         if run.phase == Phase::Model && run.resume_us.is_none() {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
         }
-        if run.phase == Phase::Tools || !state.queued_tools.is_empty() {
+        if run.phase == Phase::Tools || run.phase.is_parked() || !state.queued_tools.is_empty() {
             for Abandoned { seq, reply, call_id, name, kind } in abandon_started(sql, run.block, now)? {
                 if kind == "prompt" {
                     self.log_cut_off(state, sql, seq, &name, now)?;
@@ -111,9 +109,14 @@ impl<H: Host> Thread<H> {
                     continue;
                 }
                 let of = rows::find(sql, reply)?;
-                let text = format!(
-                    "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
-                );
+                let text = match kind == subagents::KIND {
+                    true => format!(
+                        "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
+                    ),
+                    false => format!(
+                        "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
+                    ),
+                };
                 let row = Row {
                     name: Some(name),
                     tool_call_id: Some(call_id),
@@ -129,7 +132,7 @@ impl<H: Host> Thread<H> {
         Ok(Halted { finished: Some(finished), results })
     }
 
-    fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {
+    pub(super) fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {
         self.abort_flow();
         for row in &halted.results {
             self.broadcast_message(row)?;
@@ -219,7 +222,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// A run that was ended from outside.
-struct Halted {
+pub(super) struct Halted {
     finished: Option<Finished>,
     /// Results of calls that were running.
     results: Vec<Shared>,

@@ -58,6 +58,8 @@ impl<H: Host> Thread<H> {
             window_bytes: None,
             version: 1,
             env: 0,
+            parent: None,
+            children: 0,
         };
         self.require(&meta.agent, meta.owner.as_deref(), &env).await?;
         // The same creation may have come to its end while the directories were asked.

@@ -121,7 +121,9 @@ impl<H: Host> Thread<H> {
     async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
         let mut active = self.enter(entry)?;
         while active {
-            active = match self.step().await? {
+            let next = self.step().await?;
+            self.live.again.set(false);
+            active = match next {
                 Next::Step => !self.must_yield()?,
                 // The next run, if messages were queued.
                 Next::Ended => {
@@ -138,10 +140,12 @@ impl<H: Host> Thread<H> {
 
     /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
     fn enter(self: &Rc<Self>, entry: Entry) -> Result<bool> {
+        self.live.again.set(false);
         if entry == Entry::Started {
             self.tell_directory_started()?;
             return Ok(true);
         }
+        self.live.again.set(true);
         let now = self.host.now_us();
         let entered = self.transition(|state, sql| {
             let run = state.active_mut()?;
@@ -248,6 +252,7 @@ impl<H: Host> Thread<H> {
                 Some(self.insert_status(state, sql, "run_failed", text, reason)?)
             }
         };
+        self.report(state, sql, &run, answer.as_ref(), now)?;
         self.post_activity(state, sql, now)?;
         if reason.outcome() != super::run::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
@@ -276,6 +281,9 @@ impl<H: Host> Thread<H> {
     /// Tells streams and waiting clients.
     pub(super) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
         let Finished { run, answer, status, handed } = finished;
+        if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
+            self.send_letters();
+        }
         self.announce_handed(handed)?;
         if let Some(row) = &status {
             self.broadcast_message(row)?;

@@ -8,14 +8,15 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
 
-use super::Thread;
 use super::handoff;
 use super::host::{Cell, Host, Param, Sql};
 use super::scope::{Entered, Place, Scope};
 use super::state::State;
 use super::step::Definitions;
+use super::subagents::{Wanted, direct};
 use super::thread_state::{Open, ThreadState};
 use super::tool_call::{Work, abandon_within, first_bytes, fitting, interrupted};
+use super::{Thread, subagents};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{ToolResult, ToolStatus};
@@ -158,8 +159,15 @@ impl<H: Host> Thread<H> {
         let work = match callable {
             Callable::Tool(tool) => Work::Tool(tool),
             Callable::Prompt(prompt) => Work::Prompt(prompt),
-            Callable::Subagent(..) => {
-                return refused(format!("The subagent \"{name}\" cannot be called yet."));
+            Callable::Subagent(agent, _) => {
+                let entry =
+                    definitions.prompt.tool(name).cloned().unwrap_or_else(|| ToolEntry::unlisted(name));
+                let wanted = Wanted::Create(direct(agent, &entry, &args));
+                let now = self.host.now_us();
+                let call = Invoked { scope, key: &key, name, kind: subagents::KIND, args: &kept };
+                return self.invoke_child(scope, &wanted, |state, sql, result| {
+                    call.insert(state, sql, Some(result), now)
+                });
             }
             Callable::Agent(..) => return self.invoke_handoff(scope, &key, name, &kept),
         };

@@ -32,8 +32,10 @@ pub(super) struct Live {
     pub(super) alarm: Armed,
     /// Requests sent since this event began.
     pub(super) outgoing: Cell<u32>,
-    /// Whether the outbox is being delivered.
-    pub(super) delivering: Cell<bool>,
+    /// Targets of the outbox that are being told, and whether there is more for them.
+    pub(super) delivering: RefCell<BTreeMap<String, bool>>,
+    /// Whether the open step may have receipts of an earlier flow.
+    pub(super) again: Cell<bool>,
     /// Block of the last step whose history was halved.
     pub(super) halved: Cell<Option<i64>>,
     /// Values of variables.

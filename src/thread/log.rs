@@ -9,6 +9,7 @@ use super::host::{Host, Param, Sql};
 use super::run::Run;
 use super::state::State;
 use super::step::Step;
+use super::subagents::Child;
 use super::tool_call::first_bytes;
 use super::tries::Tries;
 use crate::error::Result;
@@ -206,6 +207,21 @@ impl Event {
     /// The thread was terminated.
     pub(super) fn termination(run: Option<&Run>) -> Event {
         Event { kind: "termination", run: run.map(|run| run.id), reply: None, data: json!({}) }
+    }
+
+    /// Something about a subagent: `create`, `message`, `return`, `failure`, `status`, `notify`, `terminated`.
+    pub(super) fn subagent(event: &str, child: &Child, run: Option<&Run>, text: Option<&str>) -> Event {
+        let data = json!({
+            "event": event, "reference": child.reference, "agent": child.agent, "name": child.facts.name,
+            "status": child.status, "text": text.map(|text| first_bytes(text, limits::LOGGED_PATH_BYTES)),
+        });
+        Event { kind: "subagent", run: run.map(|run| run.id), reply: None, data }
+    }
+
+    /// The parent is told what a run came to.
+    pub(super) fn told_parent(parent: &str, ending: &str, run: &Run) -> Event {
+        let data = json!({ "event": ending, "parent_thread_id": parent });
+        Event { kind: "subagent_report", run: Some(run.id), reply: None, data }
     }
 
     /// A custom endpoint failed.

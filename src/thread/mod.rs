@@ -64,6 +64,7 @@ mod side;
 mod state;
 mod step;
 mod stop;
+mod subagents;
 mod subprompt;
 mod thread_state;
 mod tool_call;
@@ -153,10 +154,13 @@ impl<H: Host> Thread<H> {
         if request.route == ThreadRoute::Create {
             return self.create(&request).await;
         }
+        if request.route == ThreadRoute::Letter {
+            return self.hear(&request).await;
+        }
         self.authorise(&request)?;
         self.wake()?;
         match &request.route {
-            ThreadRoute::Create | ThreadRoute::Stream | ThreadRoute::Events => {
+            ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Stream | ThreadRoute::Events => {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
             ThreadRoute::Get => self.get(),

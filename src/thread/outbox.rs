@@ -1,15 +1,19 @@
-//! What the directory is told: at least once, through rows that are written with what they report. Lists are never on
-//! the path of a model call.
+//! What the directory, a parent and children are told: at least once, through rows that are written with what they
+//! report. Lists are never on the path of a model call.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+
+use futures_util::future::join_all;
 
 use super::Thread;
 use super::host::{Cell, Host, Param, Sibling, Sql};
 use super::listen::preview;
 use super::state::State;
+use super::subagents::{TO_THREAD, head};
 use crate::directory::call::{self, DirectoryCall, ThreadRow};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::limits;
 
 /// A letter that its writer delivers itself becomes due after this.
@@ -93,7 +97,7 @@ impl<H: Host> Thread<H> {
         self.host.spawn(async move {
             thread.host.sleep_until(thread.host.now_us() + STARTED_US).await;
             if let Err(error) = thread.send_started(id).await
-                && error.code != crate::error::Code::ThreadNotFound
+                && error.code != Code::ThreadNotFound
             {
                 thread.log(&format!("the directory was not told of a run's start: {error}"));
             }
@@ -120,66 +124,134 @@ impl<H: Host> Thread<H> {
         }
     }
 
-    /// Delivers what is due `until` then. What fails stays, with a later due time.
+    /// Delivers what is due `until` then: to each target in order, to all of them at the same time. What fails stays,
+    /// with a later due time. A target that is being told already is told the rest by whoever does that.
     pub(super) async fn deliver_outbox(self: &Rc<Self>, until: i64) {
-        if self.live.delivering.replace(true) {
-            return;
-        }
-        let delivering = Delivering(self.clone());
-        if let Err(error) = self.try_deliver(until).await {
-            self.log(&format!("the outbox could not be delivered: {error}"));
-        }
-        drop(delivering);
-    }
-
-    async fn try_deliver(self: &Rc<Self>, until: i64) -> Result<()> {
         let letters = match self.read(|_, sql| due_letters(sql, until)) {
             Ok(letters) => letters,
-            Err(error) if error.code == crate::error::Code::ThreadNotFound => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) if error.code == Code::ThreadNotFound => return,
+            Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
         };
+        let mut by_target: BTreeMap<String, Vec<Letter>> = BTreeMap::new();
         for letter in letters {
-            let target = Sibling::Directory(letter.target.clone());
-            let sent = match self.host.sibling(target, letter.body.clone()).await {
-                Ok(text) => call::answer(&text).and_then(|reply| {
-                    let refused = || Error::internal(format!("the directory answered {}", reply.status));
-                    if reply.status < 300 { Ok(()) } else { Err(refused()) }
-                }),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = &sent {
-                self.log(&format!("the directory was not told of {}: {error}", letter.subject));
+            by_target.entry(letter.target.clone()).or_default().push(letter);
+        }
+        let told = by_target.into_iter().map(|(target, letters)| self.deliver_to(target, letters));
+        join_all(told).await;
+    }
+
+    async fn deliver_to(self: &Rc<Self>, target: String, mut letters: Vec<Letter>) {
+        let busy = self.live.delivering.borrow_mut().insert(target.clone(), false);
+        if busy.is_some() {
+            self.live.delivering.borrow_mut().insert(target, true);
+            return;
+        }
+        let delivering = Delivering { thread: self.clone(), target };
+        loop {
+            for letter in letters {
+                match self.deliver(&letter).await {
+                    Ok(Sent::Taken) => {}
+                    // What follows waits for it.
+                    Ok(Sent::Later) => return,
+                    Err(error) if error.code == Code::ThreadNotFound => return,
+                    Err(error) => return self.log(&format!("the outbox could not be delivered: {error}")),
+                }
             }
+            // From here to the end of the loop nothing is awaited: whatever is written later is seen by its writer.
+            let again = self.live.delivering.borrow_mut().insert(delivering.target.clone(), false);
+            if again != Some(true) {
+                return;
+            }
+            let until = self.host.now_us() + INLINE_US;
+            letters = match self.read(|_, sql| due_letters(sql, until)) {
+                Ok(letters) => {
+                    letters.into_iter().filter(|letter| letter.target == delivering.target).collect()
+                }
+                Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
+            };
+        }
+    }
+
+    /// Sends one and notes what came of it.
+    async fn deliver(self: &Rc<Self>, letter: &Letter) -> Result<Sent> {
+        let thread = letter.target.strip_prefix(TO_THREAD);
+        let (target, text) = match thread {
+            Some(id) => (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, letter.body)),
+            None => (Sibling::Directory(letter.target.clone()), letter.body.clone()),
+        };
+        let answer = match self.host.sibling(target, text).await {
+            Ok(text) => call::answer(&text),
+            Err(error) => Err(error),
+        };
+        let later = match (&answer, thread) {
+            (Ok(reply), _) if reply.status < 300 => None,
+            // It will not be taken later either.
+            (Ok(reply), Some(_)) if reply.status < 500 && reply.status != 429 => None,
+            (Ok(reply), _) => Some(format!("the answer was {}", reply.status)),
+            (Err(error), _) => Some(error.to_string()),
+        };
+        if let Some(why) = later {
+            self.log(&format!("{} was not told of {}: {why}", letter.target, letter.subject));
             let retry_at = self.host.now_us() + (limits::SECOND_US << letter.tries.min(10));
-            self.read(|_, sql| match sent {
-                // A newer letter on the same subject has another version and stays.
-                Ok(()) => sql.run(
-                    "DELETE FROM outbox WHERE subject = ? AND version = ?",
-                    &[Param::Text(&letter.subject), Param::Int(letter.version)],
-                ),
-                Err(_) => sql.run(
+            self.read(|_, sql| {
+                sql.run(
                     "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
                     &[Param::Int(retry_at), Param::Text(&letter.subject), Param::Int(letter.version)],
-                ),
+                )?;
+                match thread {
+                    None => Ok(()),
+                    Some(_) => sql.run(
+                        "UPDATE outbox SET due_us = max(due_us, ?) WHERE target = ?",
+                        &[Param::Int(retry_at), Param::Text(&letter.target)],
+                    ),
+                }
             })?;
+            return Ok(Sent::Later);
         }
-        Ok(())
+        match (thread, answer) {
+            (Some(id), Ok(reply)) => self.letter_answered(id, letter.version, &letter.body, reply).await?,
+            _ => self.read(|_, sql| forget(sql, &letter.subject, letter.version))?,
+        }
+        Ok(Sent::Taken)
     }
 }
 
-/// Releases the outbox also when its delivery panics.
-struct Delivering<H: Host>(Rc<Thread<H>>);
+/// What came of a letter.
+enum Sent {
+    Taken,
+    /// It is sent again.
+    Later,
+}
+
+/// Takes a letter out of the outbox. A newer one on the same subject has another version and stays.
+fn forget<S: Sql>(sql: &S, subject: &str, version: i64) -> Result<()> {
+    sql.run(
+        "DELETE FROM outbox WHERE subject = ? AND version = ?",
+        &[Param::Text(subject), Param::Int(version)],
+    )
+}
+
+/// Takes a letter to a thread out of the outbox.
+pub(super) fn forget_letter<S: Sql>(sql: &S, thread: &str, n: i64) -> Result<()> {
+    forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
+}
+
+/// Releases a target also when its delivery panics.
+struct Delivering<H: Host> {
+    thread: Rc<Thread<H>>,
+    target: String,
+}
 
 impl<H: Host> Drop for Delivering<H> {
     fn drop(&mut self) {
-        self.0.live.delivering.set(false);
+        self.thread.live.delivering.borrow_mut().remove(&self.target);
     }
 }
 
 fn due_letters<S: Sql>(sql: &S, until: i64) -> Result<Vec<Letter>> {
     let mut letters = Vec::new();
     sql.each(
-        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ?",
+        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64",
         &[Param::Int(until)],
         &mut |cells| {
             let [subject, target, body, version, tries] = cells else {

@@ -31,6 +31,8 @@ pub(crate) enum Phase {
     Tools,
     /// A call waits for something outside; nothing is in memory and nothing is billed.
     Parked,
+    /// The same before a step is opened: the call is one that code has queued.
+    ParkedAtStart,
     /// Over.
     Ended,
 }
@@ -42,6 +44,7 @@ impl Phase {
             Phase::Model => "model",
             Phase::Tools => "tools",
             Phase::Parked => "parked",
+            Phase::ParkedAtStart => "parked_start",
             Phase::Ended => "ended",
         }
     }
@@ -52,6 +55,7 @@ impl Phase {
             "model" => Phase::Model,
             "tools" => Phase::Tools,
             "parked" => Phase::Parked,
+            "parked_start" => Phase::ParkedAtStart,
             "ended" => Phase::Ended,
             other => return Err(Error::internal(format!("a run has the unknown phase {other:?}"))),
         })
@@ -94,11 +98,12 @@ pub(crate) enum Reason {
     DefinitionMissing,
     StoppedByUser,
     StoppedByCode,
+    StoppedByParent,
     Terminated,
 }
 
 impl Reason {
-    const ALL: [Reason; 16] = [
+    const ALL: [Reason; 17] = [
         Reason::StopOnResponse,
         Reason::StopTool,
         Reason::SessionStop,
@@ -114,6 +119,7 @@ impl Reason {
         Reason::DefinitionMissing,
         Reason::StoppedByUser,
         Reason::StoppedByCode,
+        Reason::StoppedByParent,
         Reason::Terminated,
     ];
 
@@ -134,6 +140,7 @@ impl Reason {
             Reason::DefinitionMissing => "definition_missing",
             Reason::StoppedByUser => "stopped_by_user",
             Reason::StoppedByCode => "stopped_by_code",
+            Reason::StoppedByParent => "stopped_by_parent",
             Reason::Terminated => "terminated",
         }
     }
@@ -151,7 +158,9 @@ impl Reason {
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
             Reason::StopOnResponse | Reason::StopTool | Reason::SessionStop => Outcome::Completed,
-            Reason::StoppedByUser | Reason::StoppedByCode | Reason::Terminated => Outcome::Stopped,
+            Reason::StoppedByUser | Reason::StoppedByCode | Reason::StoppedByParent | Reason::Terminated => {
+                Outcome::Stopped
+            }
             Reason::SessionFail
             | Reason::MaxSteps
             | Reason::MaxTotalSteps
@@ -253,7 +262,7 @@ impl Run {
 
     /// Whether work is left that nobody outside holds up.
     pub(crate) fn runnable(&self) -> bool {
-        !matches!(self.phase, Phase::Parked | Phase::Ended)
+        !self.phase.is_parked() && self.phase != Phase::Ended
     }
 
     /// Whether its step's block of seqs is taken.
@@ -434,7 +443,7 @@ impl Run {
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "id": self.public_id(),
-            "phase": self.phase.as_str(),
+            "phase": if self.phase.is_parked() { "parked" } else { self.phase.as_str() },
             "side": self.side.as_str(),
             "session_turns": self.turns,
             "step": self.step,

@@ -7,11 +7,11 @@ use crate::error::{Error, Result};
 use crate::thread::host::{Param, Sql};
 
 /// Today's tables.
-const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV];
+const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV, CHILDREN];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2.
 const MIGRATIONS: &[&[&str]] =
-    &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS, REASONING, HOOKS];
+    &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS, REASONING, HOOKS, FAMILY];
 
 const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -21,7 +21,8 @@ const CORE: &[&str] = &[
         created_us INTEGER NOT NULL, terminated_us INTEGER, stopped INTEGER NOT NULL DEFAULT 0,
         edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
         window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
-        env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1)",
+        env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1,
+        parent TEXT, children INTEGER NOT NULL DEFAULT 0)",
     // seq orders everything (spec §35.19). Rows with inbound = 2 beyond the last run's block are the queue.
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
@@ -118,6 +119,21 @@ const HOOKS: &[&str] = &[
     "ALTER TABLE meta ADD COLUMN created_told INTEGER NOT NULL DEFAULT 1",
     "ALTER TABLE messages ADD COLUMN hooked INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE calls ADD COLUMN result TEXT",
+];
+
+/// The registry of subagents (spec §8.5). `open`: 0 is terminated, 1 is not; `meta.children` counts the latter.
+/// `facts`: what never changes of a child, as JSON.
+const CHILDREN: &[&str] = &["CREATE TABLE children (
+    open INTEGER NOT NULL, reference TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL,
+    facts TEXT NOT NULL, created_us INTEGER NOT NULL, told INTEGER NOT NULL, heard INTEGER NOT NULL, receipt INTEGER,
+    asked INTEGER NOT NULL, due_us INTEGER, expires_us INTEGER, checks INTEGER NOT NULL DEFAULT 0, body TEXT,
+    PRIMARY KEY (open, reference)) WITHOUT ROWID"];
+
+/// From 11 to 12. `meta.parent`: what a child knows of its parent, as JSON.
+const FAMILY: &[&str] = &[
+    CHILDREN[0],
+    "ALTER TABLE meta ADD COLUMN parent TEXT",
+    "ALTER TABLE meta ADD COLUMN children INTEGER NOT NULL DEFAULT 0",
 ];
 
 /// The version that this code writes.

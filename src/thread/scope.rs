@@ -84,7 +84,8 @@ impl Scope {
 impl<H: Host> Thread<H> {
     /// Where the calls of the open step are made.
     pub(super) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
-        let recovered = self.read(|state, _| Ok(state.active().is_some_and(|run| run.recoveries > 0)))?;
+        let recovered = self.live.again.get()
+            || self.read(|state, _| Ok(state.active().is_some_and(|run| run.recoveries > 0)))?;
         Ok(Scope {
             path: vec![definitions.prompt.name.clone()],
             place: Place::Run,

@@ -13,6 +13,7 @@ use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
 use super::schema;
 use super::side::Side;
+use super::subagents::{Child, Parent};
 use super::tool_queue::{self, Queued};
 use super::window::Window;
 use crate::env::Set;
@@ -43,6 +44,10 @@ pub(crate) struct Meta {
     pub(crate) version: i64,
     /// How many values of variables the thread has.
     pub(crate) env: i64,
+    /// What it knows of its parent, when it is a subagent.
+    pub(crate) parent: Option<Parent>,
+    /// How many children it has that are not terminated.
+    pub(crate) children: i64,
 }
 
 impl Meta {
@@ -51,7 +56,7 @@ impl Meta {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
-                stopped, edits, seq_floor, window_cut, window_bytes, version, env FROM meta",
+                stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -84,6 +89,8 @@ impl Meta {
             window_bytes,
             version,
             env,
+            parent,
+            children,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -107,6 +114,12 @@ impl Meta {
             window_bytes: window_bytes.int().and_then(|bytes| usize::try_from(bytes).ok()),
             version: number(version),
             env: number(env),
+            parent: parent
+                .text()
+                .map(serde_json::from_str)
+                .transpose()
+                .map_err(|_| damaged("facts of the parent"))?,
+            children: number(children),
         };
         Ok((meta, number(schema)))
     }
@@ -114,9 +127,10 @@ impl Meta {
     /// Writes the row of a new thread.
     pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
         let (tags, properties) = self.json_columns();
+        let parent = self.parent_column()?;
         sql.run(
-            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env, parent)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema::VERSION),
                 Param::Text(&self.thread_id),
@@ -127,6 +141,7 @@ impl Meta {
                 Param::Text(&properties),
                 Param::Int(self.created_us),
                 Param::Int(self.env),
+                parent.as_ref().into(),
             ],
         )
     }
@@ -134,9 +149,10 @@ impl Meta {
     /// Writes what may change.
     pub(crate) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
         let (tags, properties) = self.json_columns();
+        let parent = self.parent_column()?;
         sql.run(
             "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
-                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ? WHERE id = 1",
+                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ? WHERE id = 1",
             &[
                 Param::Text(&self.agent),
                 Param::Text(&tags),
@@ -148,8 +164,14 @@ impl Meta {
                 Param::Int(self.window_cut),
                 self.window_bytes.and_then(|bytes| i64::try_from(bytes).ok()).into(),
                 Param::Int(self.version),
+                parent.as_ref().into(),
+                Param::Int(self.children),
             ],
         )
+    }
+
+    fn parent_column(&self) -> Result<Option<String>> {
+        self.parent.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)
     }
 
     fn json_columns(&self) -> (String, String) {
@@ -194,6 +216,8 @@ pub(crate) struct State {
     pub(crate) file_texts: bool,
     /// Whether hooks were told of the thread's creation, or there were none.
     pub(crate) created_told: bool,
+    /// Children that are not terminated, once they were read.
+    pub(crate) children: Option<Vec<Child>>,
 }
 
 impl State {
@@ -282,6 +306,7 @@ impl State {
             files: None,
             file_texts: false,
             created_told: true,
+            children: None,
         }
     }
 

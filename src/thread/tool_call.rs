@@ -100,7 +100,7 @@ impl<'a> Work<'a> {
 }
 
 /// What the receipt of a call apart from any run keeps: a stop of the run leaves it alone.
-const APART: &str = "{\"apart\":true}";
+pub(super) const APART: &str = "{\"apart\":true}";
 
 /// What is told of a call that was running when the process was lost.
 pub(super) fn interrupted(name: &str) -> String {
@@ -110,9 +110,13 @@ pub(super) fn interrupted(name: &str) -> String {
 }
 
 impl Done {
-    fn refused(text: String) -> Done {
+    pub(super) fn refused(text: String) -> Done {
         let receipt = Receipt::None("refused", None);
         Done { result: ToolResult::error(text), receipt, state: "failed", within: None }
+    }
+
+    pub(super) fn refused_with(result: ToolResult) -> Done {
+        Done { result, ..Done::refused(String::new()) }
     }
 
     /// The thread is handed off when the step is closed.
@@ -224,6 +228,9 @@ impl<H: Host> Thread<H> {
         let unlisted = (reply.inbound == Inbound::Tool).then(|| ToolEntry::unlisted(name));
         let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
         let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
+        if let Some(wanted) = self.wanted(definitions, listed, &call.call) {
+            return self.call_child(scope, definitions, reply, call, wanted).await;
+        }
         let started = self.started(scope, call)?;
         if let Some((runs, kind)) = &started
             && !known
@@ -244,9 +251,6 @@ impl<H: Host> Thread<H> {
             Err(_) if started.is_some() => return Ok(Done::unknown(name, scope.place)),
             Err(text) => return Ok(Done::refused(text)),
         };
-        if matches!(callable, Callable::Subagent(..)) {
-            return Ok(Done::refused(format!("The subagent \"{name}\" cannot be called yet.")));
-        }
         let Some(work) = Work::of(callable) else {
             return Ok(match scope.place {
                 Place::Run => Done::handed(name, handoff::kept(entry, &args)),
@@ -449,7 +453,7 @@ fn ended(result: &ToolResult) -> &'static str {
 }
 
 /// The call's arguments, or what the model is told about them.
-fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result::Result<Value, String> {
+pub(super) fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result::Result<Value, String> {
     let name = &call.name;
     // Models that call a tool without arguments often send nothing at all.
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
@@ -506,7 +510,7 @@ pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<V
     let mut open = Vec::new();
     sql.each(
         "SELECT id, reply, call_id, name, kind FROM calls
-         WHERE id > ? AND state = 'started' AND json_extract(data, '$.apart') IS NULL",
+         WHERE id > ? AND state IN ('started', 'waiting') AND json_extract(data, '$.apart') IS NULL",
         &[Param::Int(block)],
         &mut |cells| {
             let [id, reply, call_id, name, kind] = cells else {

@@ -153,6 +153,16 @@ impl<H: Host> Thread<H> {
         self.observe(&At::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
     }
 
+    /// `after_subagent_created`, with the registry's entry, before the child is told to begin. `seq`: of the call.
+    pub(in crate::thread) async fn tell_hooks_of_child(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        seq: i64,
+        child: Value,
+    ) -> Result<()> {
+        self.observe(&At::run(definitions, seq), HookName::AfterSubagentCreated, &[child]).await
+    }
+
     /// Stores a message of code that works in the thread, which starts nothing (spec §35.16); its id. What is told
     /// of it afterwards is told by the drain that takes it in, as of everything from outside.
     ///

@@ -71,7 +71,7 @@ impl<H: Host> Thread<H> {
     /// The result of a call whose process was lost while hooks worked on it.
     pub(in crate::thread) fn kept_result(&self, call: &Call) -> Result<Option<Done>> {
         let kept = self.read(|state, sql| match state.active() {
-            Some(run) if run.recoveries > 0 => kept(sql, call.seq),
+            Some(run) if run.recoveries > 0 || self.live.again.get() => kept(sql, call.seq),
             _ => Ok(None),
         })?;
         Ok(kept.map(Done::ran))

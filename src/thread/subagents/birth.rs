@@ -1,0 +1,162 @@
+//! A child comes to be: its tables, what it begins with and its first run. The same letter may come again, and finds it
+//! there.
+
+use serde_json::json;
+
+use super::hear::Heard;
+use super::letter::{Birth, Letter, Words};
+use super::parent::{Letters, Parent};
+use crate::error::{Code, Error, Result};
+use crate::spec::message::Role;
+use crate::thread::Thread;
+use crate::thread::accept::room;
+use crate::thread::attachments::AttachmentRef;
+use crate::thread::effects::Tally;
+use crate::thread::flow::Entry;
+use crate::thread::host::Host;
+use crate::thread::rows::{Inbound, Row};
+use crate::thread::schema;
+use crate::thread::state::{Meta, State};
+
+impl<H: Host> Thread<H> {
+    /// Creates this thread as a child, unless it exists: then it must be the same child.
+    pub(super) fn be_born(&self, id: &str, letter: &Letter, birth: &Birth) -> Result<()> {
+        match self.ensure_loaded() {
+            Ok(()) => {
+                return self.read(|state, _| match &state.meta.parent {
+                    Some(parent) if parent.thread == letter.from => Ok(()),
+                    _ => Err(Error::new(Code::Conflict, "This thread is not a child of that one.")),
+                });
+            }
+            Err(error) if error.code == Code::ThreadNotFound => {}
+            Err(error) => return Err(error),
+        }
+        if !self.catalog.agents.contains_key(&birth.agent) {
+            let message = format!("The agent “{}” is not among the definitions any more.", birth.agent);
+            return Err(Error::new(Code::AgentNotFound, message));
+        }
+        let now = self.host.now_us();
+        let meta = Meta {
+            thread_id: id.to_owned(),
+            origin_agent: birth.agent.clone(),
+            agent: birth.agent.clone(),
+            owner: birth.owner.clone(),
+            tags: birth.name.iter().map(|name| format!("name:{name}")).collect(),
+            properties: serde_json::Map::new(),
+            created_us: now,
+            terminated_us: None,
+            stopped: false,
+            edits: 0,
+            seq_floor: 0,
+            window_cut: 0,
+            window_bytes: None,
+            version: 1,
+            env: 0,
+            parent: Some(Parent {
+                thread: letter.from.clone(),
+                depth: birth.depth,
+                blocking: birth.blocking,
+                resumable: birth.resumable,
+                communication: birth.communication,
+                hears: birth.hears.clone(),
+                arguments: birth.arguments.clone(),
+                letters: Letters::default(),
+                asked: None,
+            }),
+            children: 0,
+        };
+        let mut state = State::created(meta);
+        state.created_told = self.nobody_is_told(&state.meta.agent);
+        state.effects.set(Tally::of_none());
+        self.live.alarm.is_none();
+        self.transaction(|sql| {
+            schema::migrate(sql, 0)?;
+            state.meta.insert(sql)?;
+            if !state.created_told {
+                sql_untold(sql)?;
+            }
+            self.post_row(&state, sql, now)
+        })?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(())
+    }
+
+    /// What the parent says to this thread for the first time: its arguments, then its words.
+    pub(super) fn begin(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        birth: &Birth,
+        files: Vec<AttachmentRef>,
+        n: i64,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        if !birth.arguments.is_empty() {
+            let now = self.host.now_us();
+            let arguments = serde_json::to_string_pretty(&birth.arguments).map_err(Error::internal)?;
+            let row = Row {
+                inbound: Inbound::Quiet,
+                silent: true,
+                metadata: Some(json!({ "subagentInitialArguments": true }).to_string()),
+                ..Row::new(
+                    state.next_seq(),
+                    Role::System,
+                    format!("You were created with these arguments:\n{arguments}"),
+                    now,
+                )
+            };
+            heard.rows.push(state.insert(sql, row)?);
+        }
+        self.hear_words(state, sql, &birth.words, files, n, heard)
+    }
+
+    /// A message of the parent's: a silent row for each file, then the text, which starts a run.
+    pub(super) fn hear_words(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        words: &Words,
+        files: Vec<AttachmentRef>,
+        n: i64,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        state.must_live()?;
+        room(state)?;
+        let now = self.host.now_us();
+        let hears = state.meta.parent.as_ref().map(Parent::hears);
+        let role = hears.map_or(Role::User, |side| side.other().role());
+        for file in files {
+            let text = format!("Attached: {}", file.path);
+            let row = Row {
+                inbound: Inbound::Quiet,
+                silent: true,
+                attachments: vec![file],
+                ..Row::new(state.next_seq(), role, text, now)
+            };
+            heard.rows.push(state.insert(sql, row)?);
+        }
+        let text = if words.text.trim().is_empty() { "Begin." } else { words.text.as_str() };
+        let metadata = json!({ "parent_thread_id": state.meta.parent.as_ref().map(|parent| &parent.thread) });
+        let row = Row {
+            inbound: Inbound::Wakes,
+            metadata: Some(metadata.to_string()),
+            ..Row::new(state.next_seq(), role, text, now)
+        };
+        let row = state.insert(sql, row)?;
+        if let Some(parent) = state.meta.parent.as_mut() {
+            parent.asked = Some((n, row.seq));
+        }
+        heard.rows.push(row);
+        // A message goes on with what the parent has stopped.
+        state.meta.stopped = false;
+        if state.active().is_none() {
+            self.start_for_queue(state, sql, now)?;
+            heard.entry = Some(Entry::Started);
+        }
+        Ok(())
+    }
+}
+
+fn sql_untold<S: crate::thread::host::Sql>(sql: &S) -> Result<()> {
+    sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])
+}

@@ -1,0 +1,23 @@
+//! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by letters.
+//!
+//! * `registry`: the rows of the children. `parent`: what a child knows of its parent. `letter`: what they tell each other.
+//! * `spawn`: a call makes a child, or writes to one. `birth`: the child's side of that. `report`: what a run of a child
+//!   came to. `hear`: what is done with letters. `wait`: the receipt that is parked until a child answers. `cascade`: stop
+//!   and terminate.
+
+mod birth;
+mod cascade;
+mod hear;
+mod letter;
+mod parent;
+mod registry;
+mod report;
+mod spawn;
+mod wait;
+mod wanted;
+
+pub(super) use letter::{TO_THREAD, What, head};
+pub(crate) use parent::Parent;
+pub(crate) use registry::{Child, next_due};
+pub(super) use spawn::{KIND, Wanted};
+pub(super) use wanted::direct;

@@ -1,0 +1,134 @@
+//! What a run of a child came to, told to its parent in the transition that ends the run (spec §8.8, §24.2).
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use super::letter::{Ending, Report, What, Words, bounded};
+use crate::error::{Error, Result};
+use crate::spec::message::Role;
+use crate::thread::Thread;
+use crate::thread::host::Host;
+use crate::thread::log::Event;
+use crate::thread::rows::{Row, Shared};
+use crate::thread::run::{Outcome, Reason, Run};
+use crate::thread::state::State;
+
+impl<H: Host> Thread<H> {
+    /// Tells the parent, if there is one, that a run has ended. A child that hears its parent once is terminated with it.
+    pub(in crate::thread) fn report(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        run: &Run,
+        answer: Option<&Shared>,
+        now: i64,
+    ) -> Result<()> {
+        let Some(parent) = state.meta.parent.clone() else { return Ok(()) };
+        let Some(end) = &run.end else { return Ok(()) };
+        if matches!(end.reason, Reason::StoppedByParent | Reason::Terminated) {
+            return Ok(());
+        }
+        let (ending, words) = self.came_to(state, run, answer);
+        let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
+        let report = Report { run: run.id, answers, ending, words };
+        Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
+        self.tell_parent(state, sql, What::Report(report))?;
+        let metadata = json!({
+            "status_kind": "subagent_event", "subagent_event": "parent_handoff", "handoff_kind": ending.as_str(),
+            "parent_thread_id": parent.thread,
+        });
+        let text = format!("The parent was told: {}.", ending.as_str());
+        let marker = Row {
+            silent: true,
+            metadata: Some(metadata.to_string()),
+            ..Row::new(state.next_seq(), Role::System, text, now)
+        };
+        state.insert(sql, marker)?;
+        if parent.resumable || ending == Ending::Stopped {
+            return Ok(());
+        }
+        self.end_for_good(state, sql, now)
+    }
+
+    /// What a run came to, in words.
+    fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Words) {
+        let words = |text: &str| Words { text: bounded(text), files: Vec::new() };
+        let Some(end) = &run.end else { return (Ending::Failure, words("")) };
+        let name = &state.meta.agent;
+        if end.reason.outcome() == Outcome::Stopped {
+            return (Ending::Stopped, words(&format!("\"{name}\" was stopped ({}).", end.reason.as_str())));
+        }
+        if let Some(result) = &run.result {
+            let ending = if end.reason == Reason::SessionStop { Ending::Result } else { Ending::Failure };
+            return (ending, Words { text: bounded(&result.text), files: result.attachments.clone() });
+        }
+        let said =
+            answer.filter(|row| row.is_reply()).and_then(|row| row.content.as_deref()).unwrap_or_default();
+        let bound = self.catalog.agents.get(name).is_some_and(|agent| {
+            [Some(&agent.side_a), agent.side_b.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|side| side.session_stop.is_some() || side.session_fail.is_some())
+        });
+        let by_turns = end.reason == Reason::MaxSessionTurns;
+        match (bound, end.reason.outcome()) {
+            (false, Outcome::Completed) => (Ending::Result, words(said)),
+            (false, _) if by_turns => (Ending::Result, words(said)),
+            (false, _) => (Ending::Failure, words(end.message.as_deref().unwrap_or(end.reason.as_str()))),
+            (true, _) => {
+                let why = end.message.as_deref().map_or(String::new(), |text| format!(": {text}"));
+                let last =
+                    if said.trim().is_empty() { String::new() } else { format!(" Its last words: {said}") };
+                let text = format!("\"{name}\" ended without a result ({}){why}.{last}", end.reason.as_str());
+                (Ending::Failure, words(&text))
+            }
+        }
+    }
+
+    /// Code in a child says something to the parent (spec §24.2); without a parent nothing happens.
+    ///
+    /// # Errors
+    /// `missing_field` for a blank text; `terminated`.
+    pub(in crate::thread) fn notify_parent(self: &Rc<Self>, text: &str) -> Result<()> {
+        self.say_to_parent(text, "content", What::Notify)
+    }
+
+    /// How the child is, as the parent's registry shows it (spec §24.3); without a parent nothing happens.
+    ///
+    /// # Errors
+    /// `missing_field` for a blank text; `terminated`.
+    pub(in crate::thread) fn set_status(self: &Rc<Self>, text: &str) -> Result<()> {
+        self.say_to_parent(text, "status", What::Status)
+    }
+
+    fn say_to_parent(
+        self: &Rc<Self>,
+        text: &str,
+        field: &str,
+        what: impl FnOnce(String) -> What,
+    ) -> Result<()> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Error::missing(field));
+        }
+        let text = bounded(&self.redact(text.to_owned()));
+        let told = self.transition(|state, sql| {
+            state.must_live()?;
+            self.tell_parent(state, sql, what(text))?;
+            Ok(state.meta.parent.is_some())
+        })?;
+        if told {
+            self.send_letters();
+        }
+        Ok(())
+    }
+}
+
+/// A custom status at most this long, in bytes.
+pub(super) const STATUS_BYTES: usize = 512;
+
+/// The JSON of metadata on what a child says.
+pub(super) fn metadata(reference: &str, event: &str) -> Value {
+    json!({ "subagent_id": reference, "subagent_event": event })
+}

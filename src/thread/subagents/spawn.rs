@@ -1,0 +1,445 @@
+//! A call makes a child, or writes to one that is there: the registry's row, the letter and the receipt in one transition.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::letter::{Birth, What, Words};
+use super::parent::Letters;
+use super::registry::{Child, ChildState, Facts, Wait};
+use crate::api::thread_id;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::spec::ParentCommunication as Communication;
+use crate::spec::message::ToolResult;
+use crate::spec::{Agent, Receives, ToolEntry};
+use crate::thread::Thread;
+use crate::thread::files;
+use crate::thread::host::{Cell, Host, Param, Sql};
+use crate::thread::log::Event;
+use crate::thread::rows::Shared;
+use crate::thread::scope::{Entered, Place, Scope};
+use crate::thread::side::Side;
+use crate::thread::state::State;
+use crate::thread::step::Definitions;
+use crate::thread::tool_call::{Call, Done};
+
+/// The kind of a receipt whose call is a child's to answer.
+pub(in crate::thread) const KIND: &str = "subagent";
+
+/// A child that is to be made.
+pub(in crate::thread) struct NewChild<'a> {
+    pub(in crate::thread) agent: &'a Agent,
+    pub(in crate::thread) entry: &'a ToolEntry,
+    /// Its label.
+    pub(in crate::thread) name: Option<String>,
+    pub(in crate::thread) arguments: Map<String, Value>,
+    pub(in crate::thread) words: Words,
+}
+
+/// What a call wants of subagents.
+pub(in crate::thread) enum Wanted<'a> {
+    Create(NewChild<'a>),
+    Message { reference: String, words: Words },
+}
+
+/// A child that a call has made or written to.
+struct Told {
+    child: Child,
+    /// What the call gives at once; none when the child's answer is waited for.
+    result: Option<ToolResult>,
+    event: &'static str,
+}
+
+impl NewChild<'_> {
+    fn resumable(&self) -> bool {
+        self.entry.resumable.is_some()
+    }
+
+    fn blocking(&self) -> bool {
+        self.entry.blocks()
+    }
+
+    fn facts(&self, side: Side, group: Option<String>) -> Facts {
+        Facts {
+            name: self.name.clone(),
+            title: self.agent.title.clone(),
+            description: self.agent.tool_description.clone().unwrap_or_default(),
+            blocking: self.blocking(),
+            resumable: self.resumable(),
+            communication: self.communication(),
+            side: side.as_str().to_owned(),
+            group,
+        }
+    }
+
+    fn communication(&self) -> Communication {
+        self.entry
+            .resumable
+            .as_ref()
+            .map_or(Communication::Implicit, |resumable| resumable.parent_communication)
+    }
+
+    /// The side that hears the parent; of a child that hears once, the one that begins.
+    fn hears(&self) -> Side {
+        match self.entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
+            Some(Receives::SideB) => Side::B,
+            Some(Receives::SideA) | None => Side::A,
+        }
+    }
+}
+
+fn refused(text: impl Into<String>) -> ToolResult {
+    ToolResult::error(text)
+}
+
+impl<H: Host> Thread<H> {
+    /// Makes a call that is for a child. One that waits for the child's answer parks the run, and never comes back: the
+    /// flow that goes on finds the result on the receipt.
+    pub(in crate::thread) async fn call_child(
+        self: &Rc<Self>,
+        scope: &Scope,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+        call: &Call,
+        wanted: std::result::Result<Wanted<'_>, ToolResult>,
+    ) -> Result<Done> {
+        if scope.entered == Entered::Again
+            && let Some(stored) = self.read(|_, sql| receipt(sql, call.seq))?
+        {
+            return match stored {
+                Some(result) => Ok(Done::ran(result)),
+                None => self.park(call).await.map(Done::ran),
+            };
+        }
+        let wanted = match wanted {
+            Ok(wanted) => wanted,
+            Err(result) => return Ok(Done::refused_with(result)),
+        };
+        if scope.depth >= limits::CALL_DEPTH {
+            return Ok(Done::refused(crate::thread::invoke::too_deep(&call.call.name)));
+        }
+        let group = self.read(|state, _| Ok(reply.id(&state.meta.thread_id)))?;
+        let told = self.transition(|state, sql| {
+            let side = definitions.active;
+            match self.tell(state, sql, &wanted, side, Some(group), Some(call.seq), scope.place)? {
+                Err(result) => Ok(Err(result)),
+                Ok(told) => {
+                    insert_receipt(sql, reply, call, &told, scope.place, self.host.now_us())?;
+                    Ok(Ok(told))
+                }
+            }
+        })?;
+        let told = match told {
+            Ok(told) => told,
+            Err(result) => return Ok(Done::refused_with(result)),
+        };
+        self.announce_tool_start(&call.call.name);
+        if told.event == "create" {
+            self.tell_hooks_of_child(definitions, call.seq, told.child.to_json()).await?;
+        }
+        self.send_letters();
+        match told.result {
+            Some(result) => {
+                self.announce_tool_end(&call.call.name, result.status);
+                Ok(Done::ran(result))
+            }
+            None => self.park(call).await.map(Done::ran),
+        }
+    }
+
+    /// The same for code that calls and waits (spec §6.4): a child that must be waited for is refused.
+    pub(in crate::thread) fn invoke_child(
+        self: &Rc<Self>,
+        scope: &Scope,
+        wanted: &Wanted<'_>,
+        insert: impl FnOnce(&mut State, &H::Sql, &ToolResult) -> Result<i64>,
+    ) -> Result<ToolResult> {
+        let result = self.transition(|state, sql| {
+            let side = state.run.as_ref().map_or(Side::A, |run| run.side);
+            match self.tell(state, sql, wanted, side, None, None, scope.place)? {
+                Err(result) => Ok(result),
+                Ok(told) => {
+                    let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
+                    insert(state, sql, &result)?;
+                    Ok(result)
+                }
+            }
+        })?;
+        self.send_letters();
+        Ok(result)
+    }
+
+    /// The part inside a transition. An error result is for whoever calls; nothing was written then.
+    #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
+    fn tell(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        wanted: &Wanted<'_>,
+        side: Side,
+        group: Option<String>,
+        receipt: Option<i64>,
+        place: Place,
+    ) -> Result<std::result::Result<Told, ToolResult>> {
+        state.must_live()?;
+        let now = self.host.now_us();
+        match wanted {
+            Wanted::Create(new) => {
+                let waits = new.blocking();
+                if let Err(result) = may_wait(waits, receipt, place, &new.agent.name) {
+                    return Ok(Err(result));
+                }
+                if let Err(result) = self.room_for(state, sql, new)? {
+                    return Ok(Err(result));
+                }
+                let child =
+                    self.make_child(state, sql, new, side, group, waits.then_some(receipt).flatten())?;
+                let result = (!waits).then(|| ToolResult::success(started(&child)));
+                Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
+                Ok(Ok(Told { child, result, event: "create" }))
+            }
+            Wanted::Message { reference, words } => {
+                let inactive = || {
+                    refused(format!(
+                        "There is no active subagent \"{reference}\". Use the reference that subagent_create gave."
+                    ))
+                };
+                let Some(mut child) = state.child(sql, reference)?.filter(|child| child.is_open()) else {
+                    return Ok(Err(inactive()));
+                };
+                if !child.facts.resumable || child.state == ChildState::Pending {
+                    return Ok(Err(inactive()));
+                }
+                if let Err(result) = may_wait(child.facts.blocking, receipt, place, "subagent_message") {
+                    return Ok(Err(result));
+                }
+                if let Some(result) = self.unfit(sql, words)? {
+                    return Ok(Err(result));
+                }
+                let what = What::Message(words.clone());
+                self.tell_child(state, sql, &mut child, what)?;
+                child.asked = child.letters.told;
+                "running".clone_into(&mut child.status);
+                let waits = child.facts.blocking;
+                if waits && let Some(receipt) = receipt {
+                    self.begin_wait(state, sql, &mut child, receipt, now)?;
+                }
+                state.update_child(sql, child.clone())?;
+                Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
+                let result = (!waits).then(|| ToolResult::success(written(&child)));
+                Ok(Ok(Told { child, result, event: "message" }))
+            }
+        }
+    }
+
+    /// Whether one more child may be made.
+    fn room_for(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        new: &NewChild<'_>,
+    ) -> Result<std::result::Result<(), ToolResult>> {
+        let name = &new.agent.name;
+        let depth = state.meta.parent.as_ref().map_or(0, |parent| parent.depth);
+        if depth >= limits::SUBAGENT_DEPTH {
+            let most = limits::SUBAGENT_DEPTH;
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: subagents within subagents go {most} deep at most. Do the work here."
+            ))));
+        }
+        let open = state.open_children(sql)?;
+        let own: Vec<&Child> = open.iter().filter(|child| child.agent == *name).collect();
+        let most = new.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances);
+        if let Some(most) = most.filter(|most| own.len() >= *most as usize) {
+            let known: Vec<String> = own.iter().take(50).map(|child| listed(child)).collect();
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: {most} of it are active, which is the limit. Use subagent_message to write to \
+                 one of them: {}.",
+                known.join("; ")
+            ))));
+        }
+        if state.meta.children >= limits::CHILDREN {
+            let most = limits::CHILDREN;
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: {most} subagents are active, the most that a thread has."
+            ))));
+        }
+        Ok(self.unfit(sql, &new.words)?.map_or(Ok(()), Err))
+    }
+
+    /// What is wrong with the words of a letter.
+    fn unfit(&self, sql: &H::Sql, words: &Words) -> Result<Option<ToolResult>> {
+        let mut missing = Vec::new();
+        for path in &words.files {
+            if !matches!(files::stat(sql, "attachments", path), Ok(Some(_))) {
+                missing.push(path.as_str());
+            }
+        }
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Ok(Some(refused(format!("Nothing was sent: these files do not exist here: {missing}."))));
+        }
+        if words.files.len() > limits::ATTACHMENTS {
+            let (count, most) = (words.files.len(), limits::ATTACHMENTS);
+            return Ok(Some(refused(format!(
+                "Nothing was sent: {count} attachments are too many; the limit is {most}."
+            ))));
+        }
+        let bytes = serde_json::to_string(words).map_err(Error::internal)?.len();
+        if bytes > limits::LETTER_BYTES / 2 {
+            let most = limits::LETTER_BYTES / 2;
+            return Ok(Some(refused(format!(
+                "Nothing was sent: the message has {bytes} bytes as JSON; the limit is {most}. Put it into a file and attach that."
+            ))));
+        }
+        Ok(None)
+    }
+
+    /// Writes the row of a child and the letter that makes it.
+    fn make_child(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        new: &NewChild<'_>,
+        side: Side,
+        group: Option<String>,
+        receipt: Option<i64>,
+    ) -> Result<Child> {
+        let now = self.host.now_us();
+        let mut child = Child {
+            reference: thread_id::from_random(self.host.random()),
+            state: ChildState::Creating,
+            status: "running".to_owned(),
+            agent: new.agent.name.clone(),
+            facts: new.facts(side, group),
+            created_us: now,
+            letters: Letters::default(),
+            asked: 1,
+            wait: None,
+            due_us: None,
+            checks: 0,
+            body: None,
+        };
+        let birth = Birth {
+            agent: child.agent.clone(),
+            owner: state.meta.owner.clone(),
+            depth: state.meta.parent.as_ref().map_or(1, |parent| parent.depth + 1),
+            blocking: child.facts.blocking,
+            resumable: child.facts.resumable,
+            communication: child.facts.communication,
+            hears: new.hears().as_str().to_owned(),
+            name: child.facts.name.clone(),
+            arguments: new.arguments.clone(),
+            words: new.words.clone(),
+        };
+        self.tell_child(state, sql, &mut child, What::Create(Box::new(birth)))?;
+        if let Some(receipt) = receipt {
+            self.begin_wait(state, sql, &mut child, receipt, now)?;
+        }
+        state.insert_child(sql, child.clone())?;
+        Ok(child)
+    }
+
+    /// The receipt waits for the answer to the last letter.
+    fn begin_wait(
+        &self,
+        state: &State,
+        sql: &H::Sql,
+        child: &mut Child,
+        receipt: i64,
+        now: i64,
+    ) -> Result<()> {
+        let expires_us = now + limits::WAIT_US;
+        child.wait = Some(Wait { receipt, expires_us });
+        child.due_us = Some(now + limits::CHECK_US);
+        child.checks = 0;
+        self.arm_at(state, sql, now + limits::CHECK_US, now)
+    }
+
+    /// Delivers what was just written, beside whatever goes on.
+    pub(in crate::thread) fn send_letters(self: &Rc<Self>) {
+        let thread = self.clone();
+        self.host.spawn(async move { thread.deliver_now().await });
+    }
+}
+
+/// Waiting is for the run alone.
+fn may_wait(
+    waits: bool,
+    receipt: Option<i64>,
+    place: Place,
+    name: &str,
+) -> std::result::Result<(), ToolResult> {
+    if !waits || (receipt.is_some() && place == Place::Run) {
+        return Ok(());
+    }
+    let text = format!("\"{name}\" cannot be waited for here; queue it instead (queueTool).");
+    Err(ToolResult { error_code: Some("would_wait".into()), ..refused(text) })
+}
+
+/// A child as lists for models name it.
+pub(in crate::thread) fn listed(child: &Child) -> String {
+    let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
+    format!("{}{name} ({})", child.reference, child.agent)
+}
+
+fn started(child: &Child) -> String {
+    let after = match (child.facts.resumable, child.facts.communication) {
+        (true, Communication::Implicit) => {
+            "What it says arrives as a message; write to it with subagent_message and this reference."
+        }
+        (true, Communication::Explicit) => "Write to it with subagent_message and this reference.",
+        (false, _) => "Its result arrives as a message.",
+    };
+    format!("Subagent \"{}\" was started with the reference {}. {after}", child.agent, child.reference)
+}
+
+fn written(child: &Child) -> String {
+    format!("The message was sent to the subagent {}. Its answer arrives as a message.", listed(child))
+}
+
+/// The receipt of a call that a child answers: it waits, or has its result at once.
+fn insert_receipt<S: Sql>(
+    sql: &S,
+    reply: &Shared,
+    call: &Call,
+    told: &Told,
+    place: Place,
+    now: i64,
+) -> Result<()> {
+    let result = told.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
+    let apart = (place == Place::Apart).then_some(crate::thread::tool_call::APART);
+    sql.run(
+        "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data, result)
+         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+        &[
+            Param::Int(call.seq),
+            Param::Int(reply.seq),
+            Param::Text(&call.call.id),
+            Param::Text(&call.call.name),
+            Param::Text(KIND),
+            Param::Text(if result.is_some() { "started" } else { "waiting" }),
+            Param::Int(now),
+            apart.into(),
+            result.as_ref().into(),
+        ],
+    )
+}
+
+/// The receipt of a call that a child answers, and its result if that is there.
+pub(super) fn receipt<S: Sql>(sql: &S, id: i64) -> Result<Option<Option<ToolResult>>> {
+    let mut found = None;
+    sql.each(
+        "SELECT result FROM calls WHERE id = ? AND kind = 'subagent'",
+        &[Param::Int(id)],
+        &mut |cells| {
+            let text = cells.first().and_then(Cell::text);
+            let damaged = |error| Error::internal(format!("the result on a receipt is damaged: {error}"));
+            found = Some(text.map(serde_json::from_str).transpose().map_err(damaged)?);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(found)
+}
