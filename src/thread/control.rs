@@ -21,7 +21,7 @@ use crate::api::Reply;
 use crate::directory::call::{self, DirectoryCall};
 use crate::error::{Code, Error, Result};
 use crate::spec::AgentKind;
-use crate::spec::message::{Role, ToolStatus};
+use crate::spec::message::{Role, ToolResult};
 
 /// The tables of a thread, dropped when it is deleted.
 const DROP_ALL: [&str; 16] = [
@@ -100,7 +100,8 @@ impl<H: Host> Thread<H> {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
         }
         if run.phase == Phase::Tools || run.phase.is_parked() || !state.queued_tools.is_empty() {
-            for Abandoned { seq, reply, call_id, name, kind } in abandon_started(sql, run.block, now)? {
+            for Abandoned { seq, reply, call_id, name, kind, result } in abandon_started(sql, run.block, now)?
+            {
                 if kind == "prompt" {
                     self.log_cut_off(state, sql, seq, &name, now)?;
                 }
@@ -109,21 +110,22 @@ impl<H: Host> Thread<H> {
                     continue;
                 }
                 let of = rows::find(sql, reply)?;
-                let text = match kind == subagents::KIND {
-                    true => format!(
+                let result = match (kind == subagents::KIND, result) {
+                    (true, Some(result)) => result,
+                    (true, None) => ToolResult::error(format!(
                         "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
-                    ),
-                    false => format!(
+                    )),
+                    (false, _) => ToolResult::error(format!(
                         "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
-                    ),
+                    )),
                 };
                 let row = Row {
                     name: Some(name),
                     tool_call_id: Some(call_id),
-                    status: Some(ToolStatus::Error),
+                    status: Some(result.status),
                     parent: of.as_ref().and_then(|of| of.parent),
                     depth: of.as_ref().map_or(0, |of| of.depth),
-                    ..Row::new(seq, Role::Tool, text, now)
+                    ..Row::new(seq, Role::Tool, result.text(), now)
                 };
                 results.push(state.insert(sql, row)?);
             }

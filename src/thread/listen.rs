@@ -15,7 +15,7 @@ use super::host::{Host, Param};
 use super::live::Partial;
 use super::log::Attempt;
 use super::rows::{self, Row, Shared, columns, message_id, message_seq};
-use super::run::{Phase, Run};
+use super::run::Run;
 use super::state::State;
 use super::step::Step;
 use crate::access::{Action, Caller, ThreadRef};
@@ -441,7 +441,7 @@ impl State {
     /// `running`, `parked`, `stopped`, `terminated` or `idle`, for clients.
     pub(super) fn word(&self) -> &'static str {
         match self.active() {
-            Some(run) if run.phase == Phase::Parked => "parked",
+            Some(run) if run.phase.is_parked() => "parked",
             Some(_) => "running",
             None if self.meta.terminated_us.is_some() => "terminated",
             None if self.meta.stopped || self.queued > 0 => "stopped",

@@ -1,5 +1,7 @@
 //! Session tools (spec §7.4): what their calls say to the parent, and the files that they may name.
 
+use std::rc::Rc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -105,21 +107,23 @@ impl<H: Host> Thread<H> {
         Ok(ToolResult::error(format!("The session goes on: these files do not exist here: {missing}.")))
     }
 
-    /// Tells whoever listens how things stand, when that is what the call was for (spec §24.3).
+    /// Tells the parent and whoever listens how things stand, when that is what the call was for (spec §24.3).
     pub(super) fn announce_status(
-        &self,
+        self: &Rc<Self>,
         definitions: &Definitions<'_>,
         call: &ToolCall,
         result: &ToolResult,
-    ) {
+    ) -> Result<()> {
         let Some(tool) = definitions.side.session_status.as_ref().filter(|tool| tool.name == call.name)
         else {
-            return;
+            return Ok(());
         };
         let status = mapped(tool, &arguments(call)).unwrap_or_else(|| result.text());
-        if !status.trim().is_empty() {
-            self.emit("session_status", json!({ "status": status, "side": definitions.active.as_str() }));
+        if status.trim().is_empty() {
+            return Ok(());
         }
+        self.emit("session_status", json!({ "status": status, "side": definitions.active.as_str() }));
+        self.set_status(&status)
     }
 }
 

@@ -280,7 +280,7 @@ impl State {
         if let Some(run) = state.run.as_mut().filter(|run| run.phase == Phase::Model && state.filled > 0) {
             run.phase = Phase::Tools;
         }
-        if tools > 0 || state.active().is_some_and(|run| run.phase == Phase::Tools) {
+        if tools > 0 || state.active().is_some_and(|run| run.phase == Phase::Tools || run.phase.is_parked()) {
             state.handoff = handoff::pending(sql, block)?;
         }
         Ok(Some(state))

@@ -277,7 +277,7 @@ impl<H: Host> Thread<H> {
             _ => result,
         };
         if scope.depth == 0 {
-            self.announce_status(definitions, &call.call, &result);
+            self.announce_status(definitions, &call.call, &result)?;
         }
         self.announce_tool_end(name, result.status);
         Ok(Done { within: inside.has_invoked().then_some(scope.place), ..Done::ran(fitting(name, result)) })
@@ -503,17 +503,19 @@ pub(super) struct Abandoned {
     pub(super) call_id: String,
     pub(super) name: String,
     pub(super) kind: String,
+    /// Its result, if that was kept already.
+    pub(super) result: Option<ToolResult>,
 }
 
 /// Closes the receipts of calls that were running when their run was stopped: their outcome is not known. Innermost last.
 pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<Vec<Abandoned>> {
     let mut open = Vec::new();
     sql.each(
-        "SELECT id, reply, call_id, name, kind FROM calls
+        "SELECT id, reply, call_id, name, kind, result FROM calls
          WHERE id > ? AND state IN ('started', 'waiting') AND json_extract(data, '$.apart') IS NULL",
         &[Param::Int(block)],
         &mut |cells| {
-            let [id, reply, call_id, name, kind] = cells else {
+            let [id, reply, call_id, name, kind, result] = cells else {
                 return Err(Error::internal("a receipt has the wrong number of columns"));
             };
             let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
@@ -523,6 +525,7 @@ pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<V
                 call_id: text(call_id),
                 name: text(name),
                 kind: text(kind),
+                result: result.text().and_then(|text| serde_json::from_str(text).ok()),
             });
             Ok(ControlFlow::Continue(()))
         },

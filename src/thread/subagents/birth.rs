@@ -19,12 +19,13 @@ use crate::thread::schema;
 use crate::thread::state::{Meta, State};
 
 impl<H: Host> Thread<H> {
-    /// Creates this thread as a child, unless it exists: then it must be the same child.
-    pub(super) fn be_born(&self, id: &str, letter: &Letter, birth: &Birth) -> Result<()> {
+    /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must
+    /// be the same child.
+    pub(super) fn be_born(&self, id: &str, letter: &Letter, birth: &Birth) -> Result<Option<Heard>> {
         match self.ensure_loaded() {
             Ok(()) => {
                 return self.read(|state, _| match &state.meta.parent {
-                    Some(parent) if parent.thread == letter.from => Ok(()),
+                    Some(parent) if parent.thread == letter.from => Ok(None),
                     _ => Err(Error::new(Code::Conflict, "This thread is not a child of that one.")),
                 });
             }
@@ -69,16 +70,21 @@ impl<H: Host> Thread<H> {
         state.created_told = self.nobody_is_told(&state.meta.agent);
         state.effects.set(Tally::of_none());
         self.live.alarm.is_none();
-        self.transaction(|sql| {
+        // Files can only be copied into what exists; then the letter is heard afterwards.
+        let heard = self.transaction(|sql| {
             schema::migrate(sql, 0)?;
             state.meta.insert(sql)?;
             if !state.created_told {
                 sql_untold(sql)?;
             }
-            self.post_row(&state, sql, now)
+            self.post_row(&state, sql, now)?;
+            match birth.words.files.is_empty() {
+                true => self.hear_parent(&mut state, sql, letter, Vec::new()).map(Some),
+                false => Ok(None),
+            }
         })?;
         *self.state.borrow_mut() = Some(state);
-        Ok(())
+        Ok(heard)
     }
 
     /// What the parent says to this thread for the first time: its arguments, then its words.

@@ -46,8 +46,11 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) async fn hear(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let letter: Letter = serde_json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This is no letter: {error}.")))?;
-        if let What::Create(birth) = &letter.what {
-            self.be_born(&request.thread_id, &letter, birth)?;
+        if let What::Create(birth) = &letter.what
+            && let Some(heard) = self.be_born(&request.thread_id, &letter, birth)?
+        {
+            self.act_on(heard)?;
+            return Ok(Reply::json(200, &json!({ "heard": letter.n })));
         }
         self.wake()?;
         if let What::Check(asked) = letter.what {
@@ -84,7 +87,7 @@ impl<H: Host> Thread<H> {
         Ok(())
     }
 
-    fn hear_parent(
+    pub(super) fn hear_parent(
         &self,
         state: &mut State,
         sql: &H::Sql,

@@ -112,15 +112,15 @@ impl<H: Host> Thread<H> {
         if text.is_empty() {
             return Err(Error::missing(field));
         }
-        let text = bounded(&self.redact(text.to_owned()));
-        let told = self.transition(|state, sql| {
-            state.must_live()?;
-            self.tell_parent(state, sql, what(text))?;
-            Ok(state.meta.parent.is_some())
-        })?;
-        if told {
-            self.send_letters();
+        if self.read(|state, _| Ok(state.meta.parent.is_none()))? {
+            return Ok(());
         }
+        let text = bounded(&self.redact(text.to_owned()));
+        self.transition(|state, sql| {
+            state.must_live()?;
+            self.tell_parent(state, sql, what(text))
+        })?;
+        self.send_letters();
         Ok(())
     }
 }
