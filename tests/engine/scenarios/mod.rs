@@ -12,6 +12,8 @@ mod file_search;
 mod files;
 mod handoff;
 mod hooks;
+mod hooks_failing;
+mod hooks_once;
 mod invoke;
 mod limits;
 mod models;
@@ -100,6 +102,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(queue_tool::all());
     all.extend(subprompts::all());
     all.extend(invoke::all());
-    all.extend(hooks::all());
+    all.extend(hooks_once::all());
     all
 }

@@ -135,6 +135,25 @@ export class Thread {
     return (await this.messages()).map(({ role, content }) => [role, content]);
   }
 
+  /** Results of its own calls, oldest first. @returns {Promise<string[]>} */
+  async results() {
+    return (await this.messages()).filter(({ role }) => role === "tool").map(({ content }) => content);
+  }
+
+  /** Rows of the log, oldest first. @param {string} type @returns {Promise<any[]>} */
+  async logged(type) {
+    const answer = await this.send("GET", "/logs?limit=500&order=asc");
+    assert.equal(answer.status, 200, answer.text);
+    return answer.json.logs.filter((/** @type {any} */ row) => row.type === type);
+  }
+
+  /** The thread as GET gives it. @returns {Promise<any>} */
+  async facts() {
+    const answer = await this.send("GET");
+    assert.equal(answer.status, 200, answer.text);
+    return answer.json.thread;
+  }
+
   /** @returns {Promise<any>} */
   async diagnostics() {
     const answer = await this.send("GET", "/diagnostics");

@@ -141,6 +141,13 @@ export const use = (...calls) => async (out) => {
   await out.end();
 };
 
+/** Text and calls in one reply. @param {string} text @param {...Call} calls @returns {Reply} */
+export const sayAndUse = (text, ...calls) => async (out) => {
+  await out.text(text);
+  for (const call of calls) await out.call(call);
+  await out.end();
+};
+
 /** An error. @param {number} status @param {Record<string, string>} [headers] @returns {Reply} */
 export const refuse = (status, headers) => (out) =>
   out.refuse(status, { error: { message: `scripted ${status}`, type: "scripted", code: null } }, headers);
@@ -178,6 +185,9 @@ export const inTurn = (...replies) => (asked) => {
   if (!reply) throw new Error("a script needs at least one reply");
   return reply;
 };
+
+/** Makes these calls in answer to each message of the user, then says that it is done. @param {...Call} calls @returns {Script} */
+export const makes = (...calls) => ({ messages }) => (messages.at(-1)?.role === "tool" ? say("done") : use(...calls));
 
 /** One model of the server: its own address, its own script, its own record. */
 export class Model {
@@ -308,3 +318,13 @@ export function textOf(message) {
   if (Array.isArray(content)) return content.map((part) => part.text ?? "").join("");
   return "";
 }
+
+/** What a model was shown, a line for each message. @param {Asked | undefined} asked */
+export const shown = (asked) =>
+  (asked?.messages ?? []).map((m) => {
+    const calls = (m.tool_calls ?? []).map((/** @type {any} */ call) => `[${call.function.name}]`);
+    return [`${m.role}:`, ...[textOf(m)].filter(Boolean), ...calls].join(" ");
+  });
+
+/** Names of the tools that a model was offered. @param {Asked | undefined} asked @returns {string[]} */
+export const offered = (asked) => (asked?.body.tools ?? []).map((/** @type {any} */ tool) => tool.function.name);

@@ -95,6 +95,25 @@ export class Suite {
     return { name, model };
   }
 
+  /**
+   * A prompt to be called, with a model of its own.
+   *
+   * @param {string} name
+   * @param {Script} script
+   * @param {object} [fields]  of the prompt
+   * @returns {Agent}
+   */
+  prompt(name, script, fields = {}) {
+    const model = this.models.model(name, script);
+    this.definitions.push(() =>
+      this.folder.write({
+        models: { [`${name}_model`]: this.models.definition(name) },
+        prompts: { [name]: { toolDescription: `Asks ${name}.`, model: `${name}_model`, ...fields, prompt: `You are ${name}.` } },
+      }),
+    );
+    return { name, model };
+  }
+
   /** An http tool. @param {string} name @param {import("./tool.mjs").Answering} answer @param {object} [more]  further fields */
   tool(name, answer, more = {}) {
     const tool = this.tools.tool(name, answer);

@@ -45,6 +45,9 @@ export class Tool {
   }
 }
 
+/** Calls of a tool that a thread has made. @param {Tool} tool @param {{ id: string }} thread */
+export const callsOf = (tool, thread) => tool.received.filter(({ body }) => body.threadId === thread.id);
+
 export class ToolServer {
   constructor() {
     /** @type {Map<string, Tool>} */
