@@ -119,6 +119,10 @@ pub enum ThreadRoute {
     CompleteUpload(String),
     /// `DELETE /uploads/:id`.
     DeleteUpload(String),
+    /// `GET /variables/:id`: what a subagent waits for.
+    GetVariables(String),
+    /// `POST /variables/:id`: gives it, and starts the subagent.
+    PostVariables(String),
     /// `GET /stream`: a WebSocket.
     Stream,
     /// `GET /events`: server-sent events.
@@ -283,6 +287,14 @@ impl ThreadRoute {
                     _ => Err(not_allowed(method, "PUT")),
                 };
             }
+            ["variables", id] => {
+                let id = (*id).to_owned();
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetVariables(id)),
+                    "POST" => Ok(ThreadRoute::PostVariables(id)),
+                    _ => Err(not_allowed(method, "GET, POST")),
+                };
+            }
             ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
             ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
             _ => return Err(no_route()),
@@ -334,6 +346,7 @@ impl ThreadRoute {
                 | ThreadRoute::GetFile(_)
                 | ThreadRoute::HeadFile(_)
                 | ThreadRoute::GetUpload(_)
+                | ThreadRoute::GetVariables(_)
                 | ThreadRoute::Endpoint { method: Method::Get | Method::Head, .. }
         )
     }
@@ -405,6 +418,7 @@ mod tests {
             ThreadRoute::GetUpload(_) | ThreadRoute::DeleteUpload(_) => "/uploads/u",
             ThreadRoute::PutChunk { .. } => "/uploads/u/0",
             ThreadRoute::CompleteUpload(_) => "/uploads/u/complete",
+            ThreadRoute::GetVariables(_) | ThreadRoute::PostVariables(_) => "/variables/v",
         })
     }
 
@@ -432,7 +446,7 @@ mod tests {
             .into_iter()
             .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
             .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
-            .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete"])
+            .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])
         {
             let found: Vec<ThreadRoute> = METHODS
                 .into_iter()

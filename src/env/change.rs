@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::Plain;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::spec::catalog::RESERVED_PREFIX;
@@ -99,6 +100,30 @@ impl Change {
         Ok(change)
     }
 
+    /// These values, with their types.
+    pub(crate) fn of(values: &[Plain]) -> Change {
+        Change {
+            values: values.iter().map(|value| (value.name.clone(), value.text.clone())).collect(),
+            kinds: values.iter().map(|value| (value.name.clone(), value.kind)).collect(),
+            types_field: "type".to_owned(),
+            deleted: Vec::new(),
+        }
+    }
+
+    /// That these names have no values.
+    pub(crate) fn delete(names: Vec<String>) -> Change {
+        Change { deleted: names, ..Change::default() }
+    }
+
+    /// The values that it sets, with the types that it gives them, which are secrets otherwise.
+    pub(crate) fn plain(&self) -> Vec<Plain> {
+        let plain = |(name, text): &(String, String)| {
+            let kind = self.kind(name).unwrap_or(VariableKind::Secret);
+            Plain { name: name.clone(), kind, text: text.clone() }
+        };
+        self.values.iter().map(plain).collect()
+    }
+
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.kinds.is_empty() && self.deleted.is_empty()
@@ -107,6 +132,17 @@ impl Change {
     /// The type that a name is given.
     pub(super) fn kind(&self, name: &str) -> Option<VariableKind> {
         self.kinds.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind)
+    }
+
+    /// Names whose values or types are set.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = &str> {
+        let typed = self.kinds.iter().map(|(name, _)| name.as_str());
+        self.set().chain(typed.filter(|name| !self.set().any(|set| set == *name)))
+    }
+
+    /// Names whose values go.
+    pub(crate) fn deleted(&self) -> impl Iterator<Item = &str> {
+        self.deleted.iter().map(String::as_str)
     }
 
     /// Names whose values are set.

@@ -2,7 +2,7 @@
 //! everything that is shown. Threads and directories hold them in the same table, with the code of this module.
 //!
 //! * `keys`: the deployment's keys, and values sealed with them. `change`: what a request sets and deletes. `set`: the
-//!   values of one object, and its table. `redact`: secrets in texts.
+//!   values of one object, and its table. `travel`: values on their way to another object. `redact`: secrets in texts.
 //!
 //! Where a value is looked for, and in which order, is a thread's matter (`thread/env`).
 
@@ -10,9 +10,11 @@ mod change;
 mod keys;
 mod redact;
 mod set;
+mod travel;
 
 pub use change::{Change, Given, Level};
 pub use keys::{KEYS_VAR, Keys, Sealed};
 pub use redact::Redactor;
 pub(crate) use set::TABLE;
 pub use set::{Held, Set, Stored};
+pub(crate) use travel::{Plain, open, seal};

@@ -110,7 +110,7 @@ impl Set {
     }
 
     /// What a value is bound to.
-    fn context(&self, name: &str, kind: VariableKind) -> String {
+    pub(super) fn context(&self, name: &str, kind: VariableKind) -> String {
         format!("{}\0{name}\0{}", self.object, kind.as_str())
     }
 

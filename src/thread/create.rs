@@ -42,6 +42,7 @@ impl<H: Host> Thread<H> {
         }
         let env = self.new_env(&request.thread_id, &mut body)?;
         let now = self.host.now_us();
+        let activates = self.activations(&agent);
         let meta = Meta {
             thread_id: request.thread_id.clone(),
             origin_agent: agent.clone(),
@@ -60,6 +61,7 @@ impl<H: Host> Thread<H> {
             env: 0,
             parent: None,
             children: 0,
+            activates,
         };
         self.require(&meta.agent, meta.owner.as_deref(), &env).await?;
         // The same creation may have come to its end while the directories were asked.

@@ -75,6 +75,7 @@ impl<H: Host> Thread<H> {
         };
         state.meta.agent.clone_from(&agent.name);
         state.meta.version += 1;
+        state.meta.activates = self.activations(&agent.name);
         state.meta.update(sql)?;
         if let Ok(run) = state.active_mut() {
             run.side = Side::A;

@@ -162,6 +162,7 @@ impl<H: Host> Thread<H> {
             Callable::Subagent(agent, _) => {
                 let entry =
                     definitions.prompt.tool(name).cloned().unwrap_or_else(|| ToolEntry::unlisted(name));
+                self.ready_child(agent).await?;
                 let wanted = Wanted::Create(direct(agent, &entry, &args));
                 let now = self.host.now_us();
                 let call = Invoked { scope, key: &key, name, kind: subagents::KIND, args: &kept };

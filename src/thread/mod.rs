@@ -180,6 +180,8 @@ impl<H: Host> Thread<H> {
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),
             ThreadRoute::DeleteValue => self.delete_value(&request.query),
+            ThreadRoute::GetVariables(id) => self.get_variables(id).await,
+            ThreadRoute::PostVariables(id) => self.post_variables(&request, id).await,
             ThreadRoute::ListEffects => self.list_effects(&request.query),
             ThreadRoute::PostEffect => self.post_effect(&request),
             ThreadRoute::GetEffect(id) => self.get_effect(id),

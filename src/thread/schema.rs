@@ -22,7 +22,8 @@ const CORE: &[&str] = &[
         edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
         window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
         env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1,
-        parent TEXT, children INTEGER NOT NULL DEFAULT 0)",
+        parent TEXT, children INTEGER NOT NULL DEFAULT 0,
+        activates INTEGER NOT NULL DEFAULT 0)",
     // seq orders everything (spec §35.19). Rows with inbound = 2 beyond the last run's block are the queue.
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
@@ -134,6 +135,7 @@ const FAMILY: &[&str] = &[
     CHILDREN[0],
     "ALTER TABLE meta ADD COLUMN parent TEXT",
     "ALTER TABLE meta ADD COLUMN children INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE meta ADD COLUMN activates INTEGER NOT NULL DEFAULT 0",
 ];
 
 /// The version that this code writes.

@@ -48,6 +48,8 @@ pub(crate) struct Meta {
     pub(crate) parent: Option<Parent>,
     /// How many children it has that are not terminated.
     pub(crate) children: i64,
+    /// The sides whose prompts are still to become active and begin subagents then (`subagents/immediate`).
+    pub(crate) activates: i64,
 }
 
 impl Meta {
@@ -56,7 +58,8 @@ impl Meta {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
-                stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children FROM meta",
+                stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
+                activates FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -91,6 +94,7 @@ impl Meta {
             env,
             parent,
             children,
+            activates,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -120,6 +124,7 @@ impl Meta {
                 .transpose()
                 .map_err(|_| damaged("facts of the parent"))?,
             children: number(children),
+            activates: number(activates),
         };
         Ok((meta, number(schema)))
     }
@@ -129,8 +134,9 @@ impl Meta {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
         sql.run(
-            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env, parent)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env,
+                parent, activates)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema::VERSION),
                 Param::Text(&self.thread_id),
@@ -142,6 +148,7 @@ impl Meta {
                 Param::Int(self.created_us),
                 Param::Int(self.env),
                 parent.as_ref().into(),
+                Param::Int(self.activates),
             ],
         )
     }
@@ -152,7 +159,8 @@ impl Meta {
         let parent = self.parent_column()?;
         sql.run(
             "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
-                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ? WHERE id = 1",
+                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ?, activates = ?
+             WHERE id = 1",
             &[
                 Param::Text(&self.agent),
                 Param::Text(&tags),
@@ -166,6 +174,7 @@ impl Meta {
                 Param::Int(self.version),
                 parent.as_ref().into(),
                 Param::Int(self.children),
+                Param::Int(self.activates),
             ],
         )
     }

@@ -58,6 +58,7 @@ impl<H: Host> Thread<H> {
         self.ready_env().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
         self.hook_thread(&definitions).await?;
+        self.activate(&definitions).await?;
         let stored = self.stored_reply()?.or(self.queued_reply()?);
         let mut reply = match stored {
             Some(reply) => {

@@ -4,9 +4,8 @@
 use super::super::Thread;
 use super::super::host::Host;
 use super::NewEnv;
-use crate::env::Set;
 use crate::error::{Code, Error, Result};
-use crate::spec::graph;
+use crate::spec::{Agent, graph};
 
 impl<H: Host> Thread<H> {
     /// Refuses a new thread of this agent and owner that lacks values, and names all of them.
@@ -19,11 +18,13 @@ impl<H: Host> Thread<H> {
         owner: Option<&str>,
         new: &NewEnv,
     ) -> Result<()> {
-        if self.missing(agent, &new.set).is_empty() {
+        let Some(found) = self.catalog.agents.get(agent) else { return Ok(()) };
+        let given = |name: &str| new.set.get(name).is_some();
+        if self.needs(found, &given).missing.is_empty() {
             return Ok(());
         }
         self.ask_levels(owner).await?;
-        let missing = self.missing(agent, &new.set);
+        let missing = self.needs(found, &given).missing;
         if missing.is_empty() {
             return Ok(());
         }
@@ -34,25 +35,42 @@ impl<H: Host> Thread<H> {
         .hint("Give them as `env`, or set them for the account, the instance, as Worker variables, or in the definitions."))
     }
 
+    /// What this agent requires of a new thread, where the thread itself would have the `given` names.
     #[inline(never)]
-    fn missing(&self, agent: &str, own: &Set) -> Vec<String> {
-        let Some(agent) = self.catalog.agents.get(agent) else { return Vec::new() };
-        let mut missing = Vec::new();
+    pub(in crate::thread) fn needs(&self, agent: &Agent, given: &dyn Fn(&str) -> bool) -> Needs {
+        let mut needs = Needs::default();
         for found in graph::reach(&self.catalog, agent) {
             for variable in found.item.variables().iter().filter(|variable| variable.required) {
                 if variable.scoped && found.handed {
                     continue;
                 }
                 let name = &variable.name;
-                let given = self.defined(name, &found.above).is_some()
-                    || self.beneath(name, own.get(name).cloned(), &found.below).is_some();
-                if !given && !missing.contains(name) {
-                    missing.push(name.clone());
+                note(&mut needs.required, name);
+                let there = given(name)
+                    || self.defined(name, &found.above).is_some()
+                    || self.beneath(name, None, &found.below).is_some();
+                if !there {
+                    note(&mut needs.missing, name);
                 }
             }
         }
-        missing.sort();
+        needs.required.sort();
+        needs.missing.sort();
+        needs
+    }
+}
 
-        missing
+/// Variables that an agent requires, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::thread) struct Needs {
+    /// All of them.
+    pub(in crate::thread) required: Vec<String>,
+    /// Those that nothing gives a value to.
+    pub(in crate::thread) missing: Vec<String>,
+}
+
+fn note(names: &mut Vec<String>, name: &str) {
+    if !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
     }
 }

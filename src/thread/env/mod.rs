@@ -14,6 +14,7 @@ mod state;
 use std::cell::OnceCell;
 
 use levels::Levels;
+pub(super) use missing::Needs;
 pub(super) use own::NewEnv;
 use secrets::Secrets;
 pub(super) use state::EnvDoor;
@@ -159,7 +160,7 @@ impl<H: Host> Thread<H> {
         Value { kind, text: held.read().map(str::to_owned) }
     }
 
-    fn declared(&self) -> &Declared {
+    pub(super) fn declared(&self) -> &Declared {
         self.live.env.declared.get_or_init(|| Declared::of(&self.catalog))
     }
 

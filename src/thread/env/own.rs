@@ -26,12 +26,12 @@ fn object(thread_id: &str) -> String {
 
 impl<H: Host> Thread<H> {
     /// The deployment's keys.
-    pub(super) fn keys(&self) -> Result<Keys> {
+    pub(in crate::thread) fn keys(&self) -> Result<Keys> {
         Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default())
     }
 
     /// The thread's values, read once.
-    pub(super) fn own_set<'s>(&self, state: &'s mut State, sql: &H::Sql) -> Result<&'s mut Set> {
+    pub(in crate::thread) fn own_set<'s>(&self, state: &'s mut State, sql: &H::Sql) -> Result<&'s mut Set> {
         if state.env.is_none() {
             let object = object(&state.meta.thread_id);
             state.env = Some(match state.meta.env {
@@ -82,9 +82,20 @@ impl<H: Host> Thread<H> {
         Change::parse(values, types, delete, Level::Thread, &self.catalog)
     }
 
-    /// Stores a change of the thread's values inside a transition.
-    #[inline(never)]
+    /// Stores a change of the thread's values inside a transition. It is its children's when it is the thread's.
     pub(in crate::thread) fn store_env(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        change: &Change,
+    ) -> Result<()> {
+        self.store_own_env(state, sql, change)?;
+        self.push_env(state, sql, change)
+    }
+
+    /// The same for the thread alone.
+    #[inline(never)]
+    pub(in crate::thread) fn store_own_env(
         &self,
         state: &mut State,
         sql: &H::Sql,
@@ -101,8 +112,6 @@ impl<H: Host> Thread<H> {
             state.meta.env = values;
             sql.run("UPDATE meta SET env = ? WHERE id = 1", &[Param::Int(values)])?;
         }
-        // Running descendants get the change here, inside the transition, as letters in the outbox: it is theirs when it
-        // is the thread's (spec §11.3). A thread has no descendants yet.
         self.live.env.secrets.forget();
         Ok(())
     }
@@ -115,10 +124,15 @@ impl<H: Host> Thread<H> {
         kind: Option<VariableKind>,
     ) -> Result<()> {
         let change = Change::one(name, value, kind, &self.catalog)?;
-        self.transition(|state, sql| {
+        let told = self.transition(|state, sql| {
             state.must_live()?;
-            self.store_env(state, sql, &change)
-        })
+            self.store_env(state, sql, &change)?;
+            Ok(state.meta.children > 0)
+        })?;
+        if told {
+            self.send_letters();
+        }
+        Ok(())
     }
 
     /// What may be shown of the thread's values: those of type `text`, and the types of all.

@@ -10,9 +10,10 @@ use std::rc::Rc;
 use super::super::Thread;
 use super::super::endpoints::EndpointAnswer;
 use super::super::host::Host;
+use super::super::state::State;
 use super::super::thread_state::NewMessage;
-use crate::env::{Held, Redactor};
-use crate::error::Error;
+use crate::env::{Held, Redactor, Set};
+use crate::error::{Error, Result};
 use crate::models::ProviderError;
 use crate::spec::VariableKind;
 use crate::spec::message::ToolResult;
@@ -49,19 +50,24 @@ impl<H: Host> Thread<H> {
 
     #[inline(never)]
     fn gather(&self) {
+        // In the middle of a transition, or before the thread was read, its own are not at hand; the next look has them.
+        let own = match self.state.try_borrow_mut() {
+            Ok(mut state) => state
+                .as_mut()
+                .and_then(|state| self.own_set(state, self.host.sql()).ok())
+                .map(|set| held_in(set)),
+            Err(_) => None,
+        };
+        self.gather_with(own);
+    }
+
+    fn gather_with(&self, own: Option<Vec<(String, Held)>>) {
         let secrets = &self.live.env.secrets;
         let declared = self.declared();
+        let whole = own.is_some();
         let mut held: Vec<(String, Held)> = Vec::new();
         self.live.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
-        // In the middle of a transition, or before the thread was read, its own are not at hand; the next look has them.
-        let mut whole = false;
-        if let Ok(mut state) = self.state.try_borrow_mut()
-            && let Some(state) = state.as_mut()
-            && let Ok(set) = self.own_set(state, self.host.sql())
-        {
-            held.extend(set.iter().map(|(name, value)| (name.to_owned(), value.clone())));
-            whole = true;
-        }
+        held.extend(own.into_iter().flatten());
         let mut known = secrets.known.borrow_mut();
         for (name, held) in held {
             let Ok(value) = held.read() else { continue };
@@ -90,6 +96,28 @@ impl<H: Host> Thread<H> {
     #[inline(never)]
     pub(in crate::thread) fn redact(&self, text: String) -> String {
         self.redactor().owned(text)
+    }
+
+    /// A text without secrets, in the middle of a transition.
+    #[inline(never)]
+    pub(in crate::thread) fn redact_within(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        text: String,
+    ) -> Result<String> {
+        if !self.live.env.secrets.whole.get() {
+            let own = held_in(self.own_set(state, sql)?);
+            self.gather_with(Some(own));
+        }
+        Ok(self.redact(text))
+    }
+
+    /// Values that the definitions tell the runtime to show: they are no secrets from now on.
+    pub(in crate::thread) fn show(&self, values: &[String]) {
+        let secrets = &self.live.env.secrets;
+        secrets.known.borrow_mut().retain(|(_, known)| !values.contains(known));
+        secrets.forget();
     }
 
     /// A result of a tool, as it is stored.
@@ -181,6 +209,10 @@ impl<H: Host> Thread<H> {
             told.push(line);
         }
     }
+}
+
+fn held_in(set: &Set) -> Vec<(String, Held)> {
+    set.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 
 fn learn(known: &mut Vec<(String, String)>, secret: (String, String)) {

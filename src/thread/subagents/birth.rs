@@ -18,6 +18,9 @@ use crate::thread::rows::{Inbound, Row};
 use crate::thread::schema;
 use crate::thread::state::{Meta, State};
 
+/// What a child is told that is to begin without further words.
+pub(super) const BEGIN: &str = "Begin.";
+
 impl<H: Host> Thread<H> {
     /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must
     /// be the same child.
@@ -36,6 +39,9 @@ impl<H: Host> Thread<H> {
             let message = format!("The agent “{}” is not among the definitions any more.", birth.agent);
             return Err(Error::new(Code::AgentNotFound, message));
         }
+        // It could not be what it is to be: nothing is made.
+        self.open_sealed(id, birth.env.clone())
+            .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
         let now = self.host.now_us();
         let meta = Meta {
             thread_id: id.to_owned(),
@@ -65,6 +71,7 @@ impl<H: Host> Thread<H> {
                 asked: None,
             }),
             children: 0,
+            activates: self.activations(&birth.agent),
         };
         let mut state = State::created(meta);
         state.created_told = self.nobody_is_told(&state.meta.agent);
@@ -97,6 +104,8 @@ impl<H: Host> Thread<H> {
         n: i64,
         heard: &mut Heard,
     ) -> Result<()> {
+        let env = self.open_sealed(&state.meta.thread_id, birth.env.clone())?;
+        self.store_env(state, sql, &env)?;
         if !birth.arguments.is_empty() {
             let now = self.host.now_us();
             let arguments = serde_json::to_string_pretty(&birth.arguments).map_err(Error::internal)?;
@@ -141,7 +150,7 @@ impl<H: Host> Thread<H> {
             };
             heard.rows.push(state.insert(sql, row)?);
         }
-        let text = if words.text.trim().is_empty() { "Begin." } else { words.text.as_str() };
+        let text = if words.text.trim().is_empty() { BEGIN } else { words.text.as_str() };
         let metadata = json!({ "parent_thread_id": state.meta.parent.as_ref().map(|parent| &parent.thread) });
         let row = Row {
             inbound: Inbound::Wakes,

@@ -105,6 +105,7 @@ impl<H: Host> Thread<H> {
         match &letter.what {
             What::Create(birth) => self.begin(state, sql, birth, files, letter.n, &mut heard)?,
             What::Message(words) => self.hear_words(state, sql, words, files, letter.n, &mut heard)?,
+            What::SetEnv(sealed) => self.hear_env(state, sql, sealed.clone())?,
             What::Stop if state.meta.terminated_us.is_none() => {
                 state.meta.stopped = true;
                 Event::stop(state.active()).insert(sql, now)?;
@@ -242,7 +243,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// A child takes no more work, and whoever waits for it is told.
-    fn lose_child(
+    pub(super) fn lose_child(
         &self,
         state: &mut State,
         sql: &H::Sql,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::registry::Child;
+use super::values::Sealed;
 use crate::access::Caller;
 use crate::api::{Query, ThreadRequest, ThreadRoute};
 use crate::error::{Error, Result};
@@ -33,6 +34,8 @@ pub(crate) enum What {
     Create(Box<Birth>),
     /// A message to the child.
     Message(Words),
+    /// Values of variables have changed.
+    SetEnv(Sealed),
     /// The run ends; the next message goes on.
     Stop,
     /// No more work.
@@ -65,6 +68,9 @@ pub(crate) struct Birth {
     pub(crate) name: Option<String>,
     #[serde(default)]
     pub(crate) arguments: Map<String, Value>,
+    /// Values of variables.
+    #[serde(default, skip_serializing_if = "Sealed::is_empty")]
+    pub(crate) env: Sealed,
     pub(crate) words: Words,
 }
 

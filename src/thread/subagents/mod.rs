@@ -3,16 +3,20 @@
 //! * `registry`: the rows of the children. `parent`: what a child knows of its parent. `letter`: what they tell each other.
 //! * `spawn`: a call makes a child, or writes to one. `birth`: the child's side of that. `report`: what a run of a child
 //!   came to. `hear`: what is done with letters. `wait`: the receipt that is parked until a child answers. `cascade`: stop
-//!   and terminate.
+//!   and terminate. `values`: values of variables in letters. `deferred`: children that wait for some. `immediate`: children
+//!   that begin with their prompt.
 
 mod birth;
 mod cascade;
+mod deferred;
 mod hear;
+mod immediate;
 mod letter;
 mod parent;
 mod registry;
 mod report;
 mod spawn;
+mod values;
 mod wait;
 mod wanted;
 

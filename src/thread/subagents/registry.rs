@@ -64,6 +64,9 @@ pub(crate) struct Facts {
     pub(crate) communication: Communication,
     /// The side that made it, `a` or `b`: what it says wakes that one.
     pub(crate) side: String,
+    /// Names of the values that were given to it alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) own: Vec<String>,
     /// The message whose calls made it, and others with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,

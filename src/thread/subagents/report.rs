@@ -29,7 +29,8 @@ impl<H: Host> Thread<H> {
         if matches!(end.reason, Reason::StoppedByParent | Reason::Terminated) {
             return Ok(());
         }
-        let (ending, words) = self.came_to(state, run, answer);
+        let (ending, mut words) = self.came_to(state, run, answer);
+        words.text = self.redact_within(state, sql, words.text)?;
         let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
         let report = Report { run: run.id, answers, ending, words };
         Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;

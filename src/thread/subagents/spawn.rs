@@ -5,11 +5,14 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::deferred::Deferred;
+use super::immediate::Begun;
 use super::letter::{Birth, What, Words};
 use super::parent::Letters;
 use super::registry::{Child, ChildState, Facts, Wait};
+use super::values::{Sealed, env_required};
 use crate::api::thread_id;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::ToolResult;
@@ -18,7 +21,7 @@ use crate::thread::Thread;
 use crate::thread::files;
 use crate::thread::host::{Cell, Host, Param, Sql};
 use crate::thread::log::Event;
-use crate::thread::rows::Shared;
+use crate::thread::rows::{Inbound, Row, Shared};
 use crate::thread::scope::{Entered, Place, Scope};
 use crate::thread::side::Side;
 use crate::thread::state::State;
@@ -36,6 +39,8 @@ pub(in crate::thread) struct NewChild<'a> {
     pub(in crate::thread) name: Option<String>,
     pub(in crate::thread) arguments: Map<String, Value>,
     pub(in crate::thread) words: Words,
+    /// How an activation of the prompt began it.
+    pub(in crate::thread) begun: Option<Begun>,
 }
 
 /// What a call wants of subagents.
@@ -53,6 +58,21 @@ struct Told {
 }
 
 impl NewChild<'_> {
+    /// It is made by a call that an activation has queued, if the message of the call says so.
+    fn begun_by(&mut self, reply: &Row) {
+        self.begun = Begun::of(reply);
+        let Some(begun) = &self.begun else { return };
+        self.name = self.name.take().or_else(|| begun.name.clone());
+        if self.entry.resumable.is_none() {
+            self.words.text = begun.text.clone().unwrap_or_default();
+        }
+    }
+
+    /// How many of its kind there may be.
+    fn most(&self) -> Option<u32> {
+        self.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances)
+    }
+
     fn resumable(&self) -> bool {
         self.entry.resumable.is_some()
     }
@@ -70,6 +90,7 @@ impl NewChild<'_> {
             resumable: self.resumable(),
             communication: self.communication(),
             side: side.as_str().to_owned(),
+            own: Vec::new(),
             group,
         }
     }
@@ -87,6 +108,16 @@ impl NewChild<'_> {
             Some(Receives::SideB) => Side::B,
             Some(Receives::SideA) | None => Side::A,
         }
+    }
+}
+
+/// A child whose values cannot be had is not made; anything else is no error of the call.
+fn not_created(name: &str, error: Error) -> Result<std::result::Result<Told, ToolResult>> {
+    match error.code {
+        Code::EncryptionUnavailable | Code::TooLarge => {
+            Ok(Err(refused(format!("\"{name}\" was not created: {}", error.message))))
+        }
+        _ => Err(error),
     }
 }
 
@@ -113,10 +144,16 @@ impl<H: Host> Thread<H> {
                 None => self.park(call).await.map(Done::ran),
             };
         }
-        let wanted = match wanted {
+        let mut wanted = match wanted {
             Ok(wanted) => wanted,
             Err(result) => return Ok(Done::refused_with(result)),
         };
+        if let Wanted::Create(new) = &mut wanted {
+            if reply.inbound == Inbound::Tool {
+                new.begun_by(reply);
+            }
+            self.ready_child(new.agent).await?;
+        }
         if scope.depth >= limits::CALL_DEPTH {
             return Ok(Done::refused(crate::thread::invoke::too_deep(&call.call.name)));
         }
@@ -194,11 +231,7 @@ impl<H: Host> Thread<H> {
                 if let Err(result) = self.room_for(state, sql, new)? {
                     return Ok(Err(result));
                 }
-                let child =
-                    self.make_child(state, sql, new, side, group, waits.then_some(receipt).flatten())?;
-                let result = (!waits).then(|| ToolResult::success(started(&child)));
-                Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
-                Ok(Ok(Told { child, result, event: "create" }))
+                self.make_child(state, sql, new, side, group, waits.then_some(receipt).flatten())
             }
             Wanted::Message { reference, words } => {
                 let inactive = || {
@@ -250,9 +283,9 @@ impl<H: Host> Thread<H> {
             ))));
         }
         let open = state.open_children(sql)?;
-        let own: Vec<&Child> = open.iter().filter(|child| child.agent == *name).collect();
-        let most = new.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances);
-        if let Some(most) = most.filter(|most| own.len() >= *most as usize) {
+        let alike = |child: &&Child| child.agent == *name && child.state.exists();
+        let own: Vec<&Child> = open.iter().filter(alike).collect();
+        if let Some(most) = new.most().filter(|most| own.len() >= *most as usize) {
             let known: Vec<String> = own.iter().take(50).map(|child| listed(child)).collect();
             return Ok(Err(refused(format!(
                 "\"{name}\" was not created: {most} of it are active, which is the limit. Use subagent_message to write to \
@@ -297,7 +330,7 @@ impl<H: Host> Thread<H> {
         Ok(None)
     }
 
-    /// Writes the row of a child and the letter that makes it.
+    /// Writes the row of a child and the letter that makes it, or that it waits for values of variables.
     fn make_child(
         &self,
         state: &mut State,
@@ -306,8 +339,13 @@ impl<H: Host> Thread<H> {
         side: Side,
         group: Option<String>,
         receipt: Option<i64>,
-    ) -> Result<Child> {
+    ) -> Result<std::result::Result<Told, ToolResult>> {
         let now = self.host.now_us();
+        let begun = new.begun.as_ref();
+        let taken = match self.taken_by(state, sql, new.entry, begun) {
+            Ok(taken) => taken,
+            Err(error) => return not_created(&new.agent.name, error),
+        };
         let mut child = Child {
             reference: thread_id::from_random(self.host.random()),
             state: ChildState::Creating,
@@ -322,7 +360,8 @@ impl<H: Host> Thread<H> {
             checks: 0,
             body: None,
         };
-        let birth = Birth {
+        child.facts.own = taken.given.values.iter().map(|value| value.name.clone()).collect();
+        let mut birth = Birth {
             agent: child.agent.clone(),
             owner: state.meta.owner.clone(),
             depth: state.meta.parent.as_ref().map_or(1, |parent| parent.depth + 1),
@@ -333,13 +372,32 @@ impl<H: Host> Thread<H> {
             name: child.facts.name.clone(),
             arguments: new.arguments.clone(),
             words: new.words.clone(),
+            env: Sealed::default(),
         };
+        let needs = match self.begin_with(state, sql, new.agent, &child.reference, &taken.given) {
+            Ok((env, needs)) => {
+                birth.env = env;
+                needs
+            }
+            Err(error) => return not_created(&new.agent.name, error),
+        };
+        self.take_away(state, sql, begun, &taken)?;
+        if !needs.missing.is_empty() {
+            let withheld = taken.given.withheld;
+            let child =
+                self.defer_child(state, sql, child, Deferred { birth, withheld, most: new.most() })?;
+            Event::subagent("variables", &child, state.active(), None).insert(sql, now)?;
+            let result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
+            return Ok(Ok(Told { child, result: Some(result), event: "variables" }));
+        }
         self.tell_child(state, sql, &mut child, What::Create(Box::new(birth)))?;
         if let Some(receipt) = receipt {
             self.begin_wait(state, sql, &mut child, receipt, now)?;
         }
         state.insert_child(sql, child.clone())?;
-        Ok(child)
+        Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
+        let result = receipt.is_none().then(|| ToolResult::success(started(&child)));
+        Ok(Ok(Told { child, result, event: "create" }))
     }
 
     /// The receipt waits for the answer to the last letter.

@@ -82,6 +82,10 @@ impl<H: Host> Thread<H> {
             Ok(state.open_children(sql)?.iter().filter(due).cloned().collect())
         })?;
         for child in due {
+            if child.state == ChildState::Pending {
+                self.give_up(&child.reference)?;
+                continue;
+            }
             let expired = child.wait.is_some_and(|wait| wait.expires_us <= now);
             let lost = match (expired, child.wait) {
                 (true, _) => Some(format!(

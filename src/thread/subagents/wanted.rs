@@ -36,5 +36,12 @@ impl<H: Host> Thread<H> {
 pub(in crate::thread) fn direct<'a>(agent: &'a Agent, entry: &'a ToolEntry, args: &Value) -> NewChild<'a> {
     let Opening { message, attachments } = Opening::of(entry, args);
     let text = message.unwrap_or_else(|| serde_json::to_string_pretty(args).unwrap_or_default());
-    NewChild { agent, entry, name: None, arguments: Map::new(), words: Words { text, files: attachments } }
+    NewChild {
+        agent,
+        entry,
+        name: None,
+        arguments: Map::new(),
+        words: Words { text, files: attachments },
+        begun: None,
+    }
 }

@@ -1,0 +1,79 @@
+//! Values on their way from one object to another: encrypted, and bound to the one that they are for.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::{Change, Keys, Set, Stored};
+use crate::error::Result;
+use crate::spec::VariableKind;
+
+/// A value in the open.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Plain {
+    pub(crate) name: String,
+    pub(crate) kind: VariableKind,
+    pub(crate) text: String,
+}
+
+/// Shows the name and the type.
+impl std::fmt::Debug for Plain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.name, self.kind.as_str())
+    }
+}
+
+/// Encrypts values for the object with this name; they open for no other.
+///
+/// # Errors
+/// `encryption_unavailable` without a key.
+pub(crate) fn seal(
+    object: &str,
+    values: &[Plain],
+    keys: &Keys,
+    random: &dyn Fn() -> [u8; 16],
+) -> Result<Vec<Stored>> {
+    let object = Set::empty(object);
+    let sealed = values.iter().map(|Plain { name, kind, text }| {
+        let sealed = keys.seal(random(), &object.context(name, *kind), text)?;
+        let bytes = STANDARD.encode(&sealed.bytes);
+        Ok(Stored { name: name.clone(), kind: *kind, key: sealed.key, sealed: bytes })
+    });
+    sealed.collect()
+}
+
+/// What was encrypted for the object with this name, as a change of its values; `deleted` go.
+///
+/// # Errors
+/// `encryption_unavailable` for a value that does not open; the message names it.
+pub(crate) fn open(object: &str, rows: Vec<Stored>, deleted: Vec<String>, keys: &Keys) -> Result<Change> {
+    let set = Set::of(object, rows, keys);
+    let mut change = Change { deleted, types_field: "type".into(), ..Change::default() };
+    for (name, held) in set.iter() {
+        change.values.push((name.to_owned(), held.read()?.to_owned()));
+        change.kinds.push((name.to_owned(), held.kind));
+    }
+    Ok(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_opens_for_the_object_that_it_was_sent_to_alone() {
+        let keys = Keys::parse("a=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+        let value = Plain { name: "TOKEN".into(), kind: VariableKind::Secret, text: "canary".into() };
+        assert_eq!(format!("{value:?}"), "TOKEN (secret)");
+        let rows = seal("letter a", &[value], &keys, &|| [7; 16]).unwrap();
+        assert!(!serde_json::to_string(&rows).unwrap().contains("canary"));
+        let change = open("letter a", rows.clone(), vec!["OLD".into()], &keys).unwrap();
+        assert_eq!(change.values, [("TOKEN".to_owned(), "canary".to_owned())]);
+        assert_eq!(change.kinds, [("TOKEN".to_owned(), VariableKind::Secret)]);
+        assert_eq!(change.deleted, ["OLD"]);
+        let error = open("letter b", rows.clone(), Vec::new(), &keys).unwrap_err();
+        assert!(error.message.starts_with("The value of TOKEN cannot be read"), "{error}");
+        let shown: Vec<Stored> =
+            rows.into_iter().map(|row| Stored { kind: VariableKind::Text, ..row }).collect();
+        assert!(open("letter a", shown, Vec::new(), &keys).is_err());
+    }
+}
