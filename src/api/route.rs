@@ -123,6 +123,8 @@ pub enum ThreadRoute {
     Stream,
     /// `GET /events`: server-sent events.
     Events,
+    /// What another thread of the family tells this one: no route of the API, but what one object sends to another.
+    Letter,
     /// Any other path: the object looks for an endpoint of its catalog.
     Endpoint {
         /// The request's method.
@@ -373,7 +375,7 @@ mod tests {
     /// A path of each route of a thread; the compiler asks for that of a new one.
     fn path(route: &ThreadRoute) -> Option<&'static str> {
         Some(match route {
-            ThreadRoute::Create | ThreadRoute::Endpoint { .. } => return None,
+            ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Endpoint { .. } => return None,
             ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",
             ThreadRoute::PostMessage | ThreadRoute::ListMessages => "/messages",
             ThreadRoute::GetMessage(_) | ThreadRoute::PatchMessage(_) | ThreadRoute::DeleteMessage(_) => {

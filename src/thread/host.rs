@@ -13,6 +13,7 @@ use super::endpoints::{EndpointAnswer, EndpointCall, Panicked};
 use super::frame::Frame;
 use super::hooks::HookCall;
 use super::thread_state::ThreadState;
+use crate::api::ThreadRequest;
 use crate::error::Result;
 use crate::http::{Body, FetchError, Request, Response};
 use crate::spec::message::ToolResult;
@@ -185,7 +186,7 @@ pub struct EffectCall {
     pub state: ThreadState,
 }
 
-/// Content of an object in the bucket, as it arrives.
+/// Content of an object in the bucket, or of another thread's answer, as it arrives.
 pub type ObjectStream = LocalBoxStream<'static, std::result::Result<Bytes, FetchError>>;
 
 /// A way to wait, in microseconds from now.
@@ -196,6 +197,8 @@ pub type Sleep = Rc<dyn Fn(i64) -> LocalBoxFuture<'static, ()>>;
 pub enum Sibling {
     /// The directory of one owner: `o:<id>`, or `null` for threads without owner.
     Directory(String),
+    /// The thread of this id. It is called with a [`ThreadRequest`] as JSON, a line break, and the request's body.
+    Thread(String),
 }
 
 /// The door. Every method is a point where the process may die.
@@ -250,8 +253,22 @@ pub trait Host: 'static {
         call: HookCall,
     ) -> impl Future<Output = std::result::Result<std::result::Result<Value, String>, Panicked>> + 'static;
 
-    /// Calls another object with a JSON text and gets one back.
+    /// Calls another object with a JSON text and gets one back, a [`crate::api::Reply`].
+    ///
+    /// # Errors
+    /// `overloaded` when there was no answer. Whether the call took effect is not known then.
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static;
+
+    /// Sends a request without a body to a streamed route ([`crate::api::ThreadRoute::is_streamed`]) of another thread,
+    /// and gives its answer, whatever its status. Dropping the future or the content cancels it.
+    ///
+    /// # Errors
+    /// The other object was lost before it answered. When that happens later, its content breaks off.
+    fn sibling_stream(
+        &self,
+        thread: String,
+        request: ThreadRequest,
+    ) -> impl Future<Output = std::result::Result<Response<ObjectStream>, FetchError>> + 'static;
 
     /// The size in bytes above which a file's content lives in the bucket, at least [`crate::limits::FILE_WHOLE_BYTES`]
     /// in a deployment ([`crate::thread::spilled_above`]); `None` while no bucket is bound.
