@@ -121,6 +121,37 @@ export async function forward(objects, name, header, call, request, origin) {
   return response;
 }
 
+/** The head of an answer: its status, a line break, its headers as JSON. @param {Response} answer */
+const headText = (answer) => `${answer.status}\n${JSON.stringify([...answer.headers])}`;
+
+/** A request to another object, and its answer: an `Incoming` is made of that. */
+export class Asked {
+  #cancel = new AbortController();
+  #asked;
+  /** @type {Response | undefined} */
+  answer;
+
+  /**
+   * @param {DurableObjectNamespace} objects
+   * @param {string} name     of the object
+   * @param {string} header   that carries the call
+   * @param {string} call     ASCII
+   */
+  constructor(objects, name, header, call) {
+    const init = { headers: { [header]: call }, redirect: /** @type {const} */ ("manual"), signal: this.#cancel.signal };
+    this.#asked = objects.getByName(name).fetch("https://thread/", init);
+  }
+
+  async head() {
+    this.answer = await this.#asked;
+    return headText(this.answer);
+  }
+
+  leave() {
+    if (!this.answer) this.#cancel.abort();
+  }
+}
+
 /** Bytes that are taken from a body at once: each piece is a crossing into wasm. */
 const PIECE_BYTES = 256 << 10;
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
+use bobbin::api::ThreadRequest;
 use bobbin::directory::Directory;
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::Catalog;
@@ -219,6 +220,14 @@ impl Host for TinyHost {
             let root = root.ok_or_else(|| Error::new(Code::Overloaded, "the root is out of reach"))?;
             serde_json::to_string(&root.call(&call)).map_err(Error::internal)
         }
+    }
+
+    fn sibling_stream(
+        &self,
+        _: String,
+        _: ThreadRequest,
+    ) -> impl Future<Output = std::result::Result<Response<ObjectStream>, FetchError>> + 'static {
+        std::future::ready(Err(FetchError("a directory reads no threads".into())))
     }
 
     fn bucket(&self) -> Option<u64> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::host::upload::Upload;
 use crate::host::{Lost, SECOND_US};
-use crate::sim::{Opened, Sim, THREAD, TRIES, admin};
+use crate::sim::{Opened, Sim, TRIES, admin};
 
 /// Microseconds that a client takes over each piece of an answer.
 const READS_US: i64 = 2_000;
@@ -94,7 +94,7 @@ impl Sim {
     /// One streamed request, once.
     pub async fn serve_once(&self, sent: Sent) -> Result<Got, Lost> {
         let request = ThreadRequest {
-            thread_id: THREAD.into(),
+            thread_id: self.member.id.clone(),
             caller: sent.caller,
             route: sent.route,
             query: Query(sent.query),
@@ -105,7 +105,7 @@ impl Sim {
         let world = self.world.clone();
         let body = Upload::new(&world, sent.pieces, sent.breaks);
         self.world
-            .enter(move |object| async move {
+            .enter_at(&self.member, "request", move |object| async move {
                 let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
                 let served = thread.serve(request, body).await;
                 let body = match served.content {

@@ -1,12 +1,13 @@
-//! A thread in a simulated world, and the clients that talk to it. Clients behave as the documents tell them to: they
+//! A thread in a simulated world, and the clients that talk to it; its family are more such threads ([`Sim::of`]). Clients behave as the documents tell them to: they
 //! repeat a request whose answer was lost, with the same idempotency key, and reconnect streams where they stood.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bobbin::access::Caller;
-use bobbin::api::{Query, Route, Target, ThreadRequest, ThreadRoute};
+use bobbin::api::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
 use bobbin::spec::Catalog;
 use bobbin::thread::{Filter, Thread};
 use bytes::Bytes;
@@ -14,10 +15,11 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use crate::files::{Got, Sent};
-use crate::host::{Counters, Listener, Lost, Object, SECOND_US, SimHost, World};
+use crate::host::upload::Nothing;
+use crate::host::{Counters, Listener, Lost, Member, Object, ROOT, SECOND_US, SimHost, World};
 
-/// The id of the thread in every simulation.
-pub const THREAD: &str = "6f0c0000-0000-4000-8000-000000000001";
+/// The id of the thread that every simulation begins with.
+pub const THREAD: &str = ROOT;
 /// How often a client repeats a request before it gives up.
 pub(crate) const TRIES: usize = 40;
 
@@ -26,6 +28,14 @@ pub(crate) struct Opened(pub(crate) Rc<Thread<SimHost>>);
 impl Object for Opened {
     fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
         Box::pin(self.0.clone().alarm())
+    }
+    fn call(self: Rc<Self>, text: String) -> LocalBoxFuture<'static, Reply> {
+        let (head, body) = text.split_once('\n').unwrap_or((&text, ""));
+        let request: ThreadRequest = serde_json::from_str(head).expect("a call of a thread");
+        Box::pin(self.0.clone().handle(ThreadRequest { body: body.to_owned(), ..request }))
+    }
+    fn serve(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Served> {
+        Box::pin(self.0.clone().serve(request, Nothing))
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {
         self
@@ -106,6 +116,10 @@ impl Answered {
 pub struct Sim {
     /// The world.
     pub world: Rc<World>,
+    /// The thread's object.
+    pub member: Rc<Member>,
+    /// The other threads that were looked at, by id.
+    others: Rc<RefCell<BTreeMap<String, Sim>>>,
     /// Messages that were accepted, in the order of their answers.
     pub accepted: Rc<RefCell<Vec<Accepted>>>,
     /// What the next life of the object is opened with.
@@ -127,12 +141,33 @@ impl Sim {
         world.watch(watch);
         let born = json!({ "agent_id": "helper", "tags": ["t"] });
         Sim {
+            member: world.root(),
             world,
+            others: Rc::default(),
             accepted: Rc::default(),
             catalog,
             keys: Rc::default(),
             born: Rc::new(RefCell::new(born)),
         }
+    }
+
+    /// Another thread of the same world, by its id; always the same `Sim`.
+    pub fn of(&self, id: &str) -> Sim {
+        if id == self.member.id {
+            return self.clone();
+        }
+        let known = self.others.borrow().get(id).cloned();
+        known.unwrap_or_else(|| {
+            let other = Sim { member: self.world.member(id), accepted: Rc::default(), ..self.clone() };
+            self.others.borrow_mut().insert(id.into(), other.clone());
+            other
+        })
+    }
+
+    /// The threads that there are, in the order in which they were first addressed.
+    pub fn family(&self) -> Vec<Sim> {
+        let members = self.world.members().into_iter().filter(|member| member.exists());
+        members.map(|member| self.of(&member.id)).collect()
     }
 
     /// Replaces the definitions: a deployment. The object is opened anew.
@@ -151,7 +186,7 @@ impl Sim {
         body: String,
     ) -> Result<Seen, Lost> {
         let request = ThreadRequest {
-            thread_id: THREAD.into(),
+            thread_id: self.member.id.clone(),
             caller: admin(),
             route,
             query: Query(query.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect()),
@@ -161,7 +196,7 @@ impl Sim {
         };
         let reply = self
             .world
-            .enter(move |object| async move {
+            .enter_at(&self.member, "request", move |object| async move {
                 let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
                 thread.handle(request).await
             })
@@ -193,7 +228,7 @@ impl Sim {
 
     /// One request to an endpoint, once.
     pub async fn reach(&self, ask: Ask) -> Result<Answered, Lost> {
-        let target = Target::of(&format!("https://host/api/threads/{THREAD}{}", ask.path));
+        let target = Target::of(&format!("https://host/api/threads/{}{}", self.member.id, ask.path));
         let Ok(Route::Thread(_, route)) = Route::of(ask.method, &target) else {
             panic!("{} {} is no route", ask.method, ask.path);
         };
@@ -325,19 +360,18 @@ impl Sim {
 
     /// Opens a stream.
     pub async fn listen(&self, filter: Filter, last: Option<&str>) -> Result<Rc<Listener>, Lost> {
-        let world = self.world.clone();
+        let (world, member) = (self.world.clone(), self.member.clone());
         let last = last.map(str::to_owned);
         self.world
-            .enter(move |object| async move {
+            .enter_at(&self.member, "request", move |object| async move {
                 let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();
                 let frames = thread.listen(&admin(), &filter, last.as_deref());
                 let frames = frames.expect("the stream opens");
                 let listener =
                     Rc::new(Listener { filter, frames: RefCell::new(frames), open: Cell::new(true) });
                 let joined = listener.clone();
-                let inner = world.clone();
                 // The socket joins in the same stretch of code: no frame falls between the two.
-                world.when_durable(move || inner.listeners.borrow_mut().push(joined));
+                world.when_durable(move || member.listeners.borrow_mut().push(joined));
                 listener
             })
             .await
@@ -376,12 +410,12 @@ impl Sim {
 
     /// Starts to count.
     pub fn meter(&self) {
-        *self.world.database.log.borrow_mut() = Some(Vec::new());
+        *self.member.database.log.borrow_mut() = Some(Vec::new());
     }
 
     /// What was spent since [`Sim::meter`]; statements on the outbox are apart.
     pub fn metered(&self) -> Counters {
-        let log = self.world.database.log.borrow_mut().take().unwrap_or_default();
+        let log = self.member.database.log.borrow_mut().take().unwrap_or_default();
         let mut spent = Counters::default();
         for (_, read, written) in log.iter().filter(|(statement, _, _)| !statement.contains("outbox")) {
             spent.statements += 1;
@@ -401,26 +435,26 @@ impl Sim {
 
 /// Holds after every await of the process (docs/durability.md): what is due, and what is runnable, has an alarm in
 /// time, or its handler runs.
-fn watch(world: &World) {
+fn watch(world: &World, member: &Member) {
     let tables: Vec<i64> =
-        world.database.ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('runs', 'effects')");
+        member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('runs', 'effects')");
     if tables != [2] {
         return;
     }
-    let effects: Vec<Option<i64>> = world.database.ask("SELECT min(at_us) FROM effects WHERE open > 0");
+    let effects: Vec<Option<i64>> = member.database.ask("SELECT min(at_us) FROM effects WHERE open > 0");
     if let Some(due_us) = effects.first().copied().flatten() {
-        let alarm = world.alarm.get();
+        let alarm = member.alarm.get();
         let in_time = alarm.due_us.is_some_and(|at| at <= due_us.max(world.now_us()));
         if !alarm.running && !alarm.retrying() && !in_time {
             world.fail(format!("an effect is due at {due_us}, and the alarm is {alarm:?}"));
         }
     }
-    let runnable: Vec<Option<i64>> = world.database.ask(
+    let runnable: Vec<Option<i64>> = member.database.ask(
         "SELECT coalesce(resume_us, 0) FROM runs WHERE id = (SELECT max(id) FROM runs) \
          AND phase NOT IN ('ended', 'parked')",
     );
     let Some(resume_us) = runnable.first().copied().flatten() else { return };
-    let alarm = world.alarm.get();
+    let alarm = member.alarm.get();
     let in_time = |due: i64| due <= resume_us.max(world.now_us());
     if !alarm.running && !alarm.retrying() && !alarm.due_us.is_some_and(in_time) {
         world.fail(format!("a run is unfinished, and the alarm is {alarm:?} at {}", world.now_us()));

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use bobbin::Result;
-use bobbin::http::{Body, FetchError};
+use bobbin::http::FetchError;
 use bobbin::thread::ObjectStream;
 use bytes::Bytes;
-use futures_util::stream::{self, LocalBoxStream};
+use futures_util::stream::LocalBoxStream;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{Bucket, IncomingRequest, thrown};
-use crate::streamed::{Flow, IncomingBody};
+use crate::bindings::{Bucket, IncomingRequest};
+use crate::streamed::{Flow, IncomingBody, failed};
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
@@ -26,10 +26,6 @@ extern "C" {
 }
 
 type Outcome<T> = std::result::Result<T, FetchError>;
-
-fn failed(error: JsValue) -> FetchError {
-    FetchError(thrown(&error))
-}
 
 fn bound(bucket: Option<Bucket>) -> Outcome<Bucket> {
     bucket.ok_or_else(|| FetchError("the binding FILES is missing in wrangler.toml".into()))
@@ -58,22 +54,10 @@ pub(crate) async fn get(
         return Ok(None);
     }
     let body = IncomingBody::of(&object.unchecked_into::<IncomingRequest>()).map_err(failed)?;
-    let pieces = stream::unfold(Object(body), |mut object| async move {
-        object.0.next().await.map(|piece| (piece, object))
-    });
-    Ok(Some(Box::pin(pieces)))
+    Ok(Some(body.pieces()))
 }
 
 /// Deletes objects.
 pub(crate) async fn delete(bucket: Option<Bucket>, keys: Vec<String>) -> Outcome<()> {
     delete_objects(&bound(bucket)?, keys).await.map(drop).map_err(failed)
-}
-
-/// Content that is being read. What nobody wants any more is not fetched.
-struct Object(IncomingBody);
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }

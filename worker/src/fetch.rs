@@ -26,11 +26,17 @@ pub(crate) async fn fetch(request: Request) -> Result<Response<FetchBody>> {
     let sent = request.body.as_ref().map(|body| js_sys::Uint8Array::from(body.as_ref()));
     let outgoing = Outgoing::new(request.method, &request.url, &headers, sent, &take).map_err(failed)?;
     let body = FetchBody { outgoing, _take: take, inbox, asked: false, ended: false };
-    let head = body.outgoing.head().await.map_err(failed)?.as_string().unwrap_or_default();
+    let (status, headers) = head_of(&body.outgoing.head().await.map_err(failed)?)?;
+    Ok(Response { status, headers, body })
+}
+
+/// The head of an answer as platform.js gives it: the status, a line break, the headers as JSON.
+pub(crate) fn head_of(head: &JsValue) -> Result<(u16, Vec<(String, String)>)> {
+    let head = head.as_string().unwrap_or_default();
     let (status, headers) = head.split_once('\n').unwrap_or_default();
     let status = status.parse().map_err(|_| FetchError(format!("no status: {status}")))?;
     let headers = serde_json::from_str(headers).map_err(|error| FetchError(error.to_string()))?;
-    Ok(Response { status, headers, body })
+    Ok((status, headers))
 }
 
 fn json(headers: &[(String, String)]) -> Result<String> {

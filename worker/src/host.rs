@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
+use bobbin::api::ThreadRequest;
 use bobbin::http::{FetchError, Request, Response};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
@@ -22,6 +23,7 @@ use crate::lifecycle::{promise, told};
 use crate::remote::{self, Answer};
 use crate::sockets::Sockets;
 use crate::sql::{Counters, ObjectSql};
+use crate::streamed;
 
 /// Microseconds in a millisecond.
 const MS_US: i64 = 1_000;
@@ -130,16 +132,27 @@ impl Host for ObjectHost {
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {
-        let Sibling::Directory(name) = to;
-        let directories = self.env.directories();
+        let (objects, name) = match to {
+            Sibling::Directory(name) => (self.env.directories(), name),
+            Sibling::Thread(id) => (self.env.threads(), id),
+        };
         async move {
-            let stub = directories.and_then(|directories| directories.get_by_name(&name));
+            let stub = objects.and_then(|objects| objects.get_by_name(&name));
             let stub = stub.map_err(|error| Error::internal(thrown(&error)))?;
             let Answer { status, retry_after, body } = remote::call(&stub, &JsValue::from_str(&call)).await?;
             let body = body.as_string().unwrap_or_else(|| "null".into());
             let retry_after = retry_after.map(|s| format!(",\"retry_after\":{s}")).unwrap_or_default();
             Ok(format!("{{\"status\":{status}{retry_after},\"body\":{body}}}"))
         }
+    }
+
+    fn sibling_stream(
+        &self,
+        thread: String,
+        request: ThreadRequest,
+    ) -> impl Future<Output = std::result::Result<Response<ObjectStream>, FetchError>> + 'static {
+        let threads = self.env.threads();
+        async move { streamed::ask(&threads.map_err(streamed::failed)?, &thread, &request).await }
     }
 
     fn bucket(&self) -> Option<u64> {

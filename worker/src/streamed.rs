@@ -8,17 +8,20 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use bobbin::Result;
-use bobbin::api::{Content, Reply, Served};
-use bobbin::http::{Body, FetchError};
+use bobbin::api::{Content, Reply, Served, ThreadRequest};
+use bobbin::http::{self, Body, FetchError};
+use bobbin::thread::ObjectStream;
 use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
+use futures_util::stream::{self, LocalBoxStream};
 use futures_util::{FutureExt, StreamExt};
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};
 use crate::bindings::{IncomingRequest, Namespace, ObjectState, Take, log, thrown};
+use crate::fetch::head_of;
 use crate::lifecycle::{promise, told};
+use crate::upgrade::ascii;
 
 /// The header that carries the call, a [`bobbin::api::ThreadRequest`]. Only the Worker can reach an object, so only it
 /// can set this.
@@ -49,6 +52,20 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     async fn discard(this: &Incoming) -> Result<JsValue, JsValue>;
 
+    /// A request to another object, on the side of JavaScript.
+    type Asked;
+    #[wasm_bindgen(constructor, catch)]
+    fn new(objects: &Namespace, name: &str, header: &str, call: &str) -> Result<Asked, JsValue>;
+    /// Resolves with the head of its answer, as [`head_of`] reads it.
+    #[wasm_bindgen(method, catch)]
+    async fn head(this: &Asked) -> Result<JsValue, JsValue>;
+    /// The answer, which has a `body` as a request does.
+    #[wasm_bindgen(method, getter)]
+    fn answer(this: &Asked) -> IncomingRequest;
+    /// Ends it, unless its answer is here.
+    #[wasm_bindgen(method, catch)]
+    fn leave(this: &Asked) -> Result<(), JsValue>;
+
     #[wasm_bindgen(catch)]
     fn served(status: u16, headers: &str, bytes: Option<Uint8Array>) -> Result<Response, JsValue>;
 
@@ -72,6 +89,33 @@ pub(crate) async fn forward(
     origin: Option<&str>,
 ) -> Result<Response, JsValue> {
     forward_call(objects, name, HEADER, call, request, origin).await.map(JsCast::unchecked_into)
+}
+
+/// What JavaScript threw, as the core knows it.
+pub(crate) fn failed(error: JsValue) -> FetchError {
+    FetchError(thrown(&error))
+}
+
+/// Sends a request of a streamed route, without a body, to a thread's object.
+pub(crate) async fn ask(
+    threads: &Namespace,
+    id: &str,
+    request: &ThreadRequest,
+) -> Result<http::Response<ObjectStream>, FetchError> {
+    let call = ascii(request).map_err(|error| FetchError(error.message))?;
+    let asking = Asking(Asked::new(threads, id, HEADER, &call).map_err(failed)?);
+    let (status, headers) = head_of(&asking.0.head().await.map_err(failed)?)?;
+    let body = IncomingBody::of(&asking.0.answer()).map_err(failed)?.pieces();
+    Ok(http::Response { status, headers, body })
+}
+
+struct Asking(Asked);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // There is nobody to tell that it could not be ended.
+        let _ = self.0.leave();
+    }
 }
 
 /// The body of a request as the core reads it. A clone is the same body.
@@ -111,10 +155,11 @@ impl IncomingBody {
         Ok(IncomingBody(Rc::new(Open { incoming, _take: take, inbox })))
     }
 
-    /// Ends the body, of which no more is wanted.
-    pub(crate) fn cancel(&self) {
-        // There is nobody to tell that it could not be ended.
-        let _ = self.0.incoming.cancel();
+    /// The body as a stream. What nobody wants any more is not fetched.
+    pub(crate) fn pieces(self) -> ObjectStream {
+        Box::pin(stream::unfold(Wanted(self), |mut wanted| async move {
+            wanted.0.next().await.map(|piece| (piece, wanted))
+        }))
     }
 
     /// Reads what is left, within bounds.
@@ -139,6 +184,15 @@ impl Body for IncomingBody {
             }
         });
         read.await.transpose()
+    }
+}
+
+struct Wanted(IncomingBody);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        // There is nobody to tell that it could not be ended.
+        let _ = self.0.0.incoming.cancel();
     }
 }
 

@@ -20,8 +20,10 @@ pub type Local = Pin<Box<dyn Future<Output = ()>>>;
 pub enum Owner {
     /// A test's client, outside the object.
     Client,
-    /// The process with this life's number; the event (request or alarm) it descends from.
+    /// The object with this life's number; the event (request or alarm) it descends from.
     Process {
+        /// The object's place in its world.
+        object: usize,
         /// Which life of the object.
         life: u64,
         /// Which event started it, directly or through `spawn`.
@@ -163,12 +165,12 @@ impl Executor {
         drop(task);
     }
 
-    /// Drops every task of the process. Destructors run; what they panic is swallowed, the process is dead.
-    pub fn drop_process(&self) {
+    /// Drops every task of the objects that die. Destructors run; what they panic is swallowed, the process is dead.
+    pub fn drop_process(&self, dies: impl Fn(usize) -> bool) {
         let dead: Vec<Task> = {
             let mut tasks = self.tasks.borrow_mut();
-            let ids: Vec<u64> =
-                tasks.iter().filter(|(_, t)| t.owner != Owner::Client).map(|(id, _)| *id).collect();
+            let of_it = |task: &Task| matches!(task.owner, Owner::Process { object, .. } if dies(object));
+            let ids: Vec<u64> = tasks.iter().filter(|(_, task)| of_it(task)).map(|(id, _)| *id).collect();
             ids.iter().filter_map(|id| tasks.remove(id)).collect()
         };
         for task in dead {
@@ -178,7 +180,7 @@ impl Executor {
 
     /// Drops every task.
     pub fn clear(&self) {
-        self.drop_process();
+        self.drop_process(|_| true);
         let clients = std::mem::take(&mut *self.tasks.borrow_mut());
         drop(clients);
         let timers = std::mem::take(&mut *self.timers.borrow_mut());

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::member::Member;
+
 /// What the process is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum At {
@@ -46,38 +48,50 @@ pub enum At {
 /// How it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The process dies; everything since the last await is gone.
+    /// The object dies, alone; everything since the last await is gone.
     CrashLost,
-    /// The process dies; writes outside an unfinished transaction were already on disk.
+    /// The object dies, alone; writes outside an unfinished transaction were already on disk.
     CrashKept,
+    /// As [`Fault::CrashLost`], and every other object dies with it.
+    AllLost,
+    /// As [`Fault::CrashKept`], and every other object dies with it.
+    AllKept,
     /// A panic is raised there; the process lives on.
     Panic,
 }
 
 impl Fault {
-    /// Every way to fail.
+    /// Every way to fail while there is one object.
     pub const ALL: [Fault; 3] = [Fault::CrashLost, Fault::CrashKept, Fault::Panic];
+
+    /// Every way to fail while there are several.
+    pub const OF_FAMILY: [Fault; 5] =
+        [Fault::CrashLost, Fault::CrashKept, Fault::AllLost, Fault::AllKept, Fault::Panic];
 
     /// The name by which a failure is replayed.
     pub const fn name(self) -> &'static str {
         match self {
             Fault::CrashLost => "crash-lost",
             Fault::CrashKept => "crash-kept",
+            Fault::AllLost => "all-lost",
+            Fault::AllKept => "all-kept",
             Fault::Panic => "panic",
         }
     }
 
     /// The fault of that name.
     pub fn parse(name: &str) -> Option<Fault> {
-        Fault::ALL.into_iter().find(|fault| fault.name() == name)
+        Fault::OF_FAMILY.into_iter().find(|fault| fault.name() == name)
     }
 }
 
 /// A point that was reached.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Its number, from 0, over all lives of the object.
+    /// Its number, from 0, over all objects and their lives.
     pub index: u64,
+    /// The place of the object in which it is.
+    pub object: usize,
     /// What was about to happen.
     pub at: At,
     /// To what: the statement, the URL, the tool.
@@ -86,7 +100,8 @@ pub struct Point {
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "point {} ({:?} {})", self.index, self.at, self.what.replace('\n', " "))
+        let what = self.what.replace('\n', " ");
+        write!(f, "point {} (object {}, {:?} {what})", self.index, self.object, self.at)
     }
 }
 
@@ -105,6 +120,8 @@ pub struct Faults {
     pub count: u64,
     /// Every point, when the trace is wanted.
     pub trace: Option<Vec<Point>>,
+    /// The ways to fail at each point that differ from each other there.
+    pub ways: Vec<&'static [Fault]>,
     /// What happened.
     pub fired: Vec<(Point, Fault)>,
     plan: Plan,
@@ -113,7 +130,7 @@ pub struct Faults {
 impl Faults {
     /// No failure until a plan is set.
     pub fn none() -> Faults {
-        Faults { count: 0, trace: None, fired: Vec::new(), plan: Box::new(|_| None) }
+        Faults { count: 0, trace: None, ways: Vec::new(), fired: Vec::new(), plan: Box::new(|_| None) }
     }
 
     /// Replaces the plan.
@@ -121,10 +138,18 @@ impl Faults {
         self.plan = plan;
     }
 
-    /// The next point. Text is only made when somebody wants it.
-    pub fn reach(&mut self, at: At, what: &str) -> Option<Fault> {
-        let point = Point { index: self.count, at, what: what.chars().take(90).collect() };
+    /// The next point, in this object, which may be alone in its world.
+    pub(super) fn reach(&mut self, at: At, what: &str, member: &Member, alone: bool) -> Option<Fault> {
+        let what = what.chars().take(90).collect();
+        let point = Point { index: self.count, object: member.place, at, what };
         self.count += 1;
+        // While nothing waits for the next await, there is nothing that a crash could lose or keep.
+        self.ways.push(match (member.database.in_stretch(), alone) {
+            (true, true) => &Fault::ALL,
+            (false, true) => &[Fault::CrashKept, Fault::Panic],
+            (true, false) => &Fault::OF_FAMILY,
+            (false, false) => &[Fault::CrashKept, Fault::AllKept, Fault::Panic],
+        });
         if let Some(trace) = &mut self.trace {
             trace.push(point.clone());
         }

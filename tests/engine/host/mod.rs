@@ -2,7 +2,8 @@
 //! process is gone; what it wrote since the last await is lost, or kept) and a *panic* (the process lives on).
 //!
 //! * `executor`: tasks, timers, the clock; the seed decides the order.
-//! * `world`: what survives a crash, what does not, and the platform's alarm around it.
+//! * `world`: the objects' process, and what is around it. `member`: one object: what of it survives a crash, and what
+//!   does not. `family`: how they call each other; `pipe`: an answer on its way between two of them.
 //! * `fault`: the points, and the plan that says where the process fails.
 //! * `database`: the platform's limits and coalesced writes; counters.
 //! * `alarm`: the one alarm of an object.
@@ -17,8 +18,13 @@ mod bucket;
 pub mod claude;
 pub mod database;
 pub mod executor;
+mod family;
+#[cfg(test)]
+mod family_toys;
 pub mod fault;
+mod member;
 pub mod outside;
+mod pipe;
 pub mod rng;
 mod sim_host;
 mod strict;
@@ -31,9 +37,10 @@ pub use answer::{Answer, Say};
 pub use claude::Claude;
 pub use database::Counters;
 pub use fault::{At, Fault};
+pub use member::{Listener, Member, Object};
 pub use outside::{Handler, MODEL_URL, Native, TOOL_URL};
 pub use sim_host::SimHost;
-pub use world::{Listener, Lost, Object, World};
+pub use world::{Lost, ROOT, World};
 
 /// One second, microseconds.
 pub const SECOND_US: i64 = 1_000_000;

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use bobbin::api::ThreadRoute;
 use bobbin::http::Request;
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Sibling};
@@ -21,6 +22,8 @@ pub struct ModelRequest {
     pub index: usize,
     /// When it arrived.
     pub at_us: i64,
+    /// The thread that sent it.
+    pub thread: String,
     /// The provider's id of the model.
     pub model: String,
     /// The whole body.
@@ -40,6 +43,11 @@ impl ModelRequest {
     /// Texts of the messages with this role, in order.
     pub fn texts(&self, role: &str) -> Vec<&str> {
         self.messages().iter().filter(|m| m["role"] == role).filter_map(|m| text(m)).collect()
+    }
+
+    /// The system text, by which scripts tell prompts apart.
+    pub fn system(&self) -> &str {
+        self.texts("system").first().copied().or(self.body["system"][0]["text"].as_str()).unwrap_or("")
     }
 
     /// The last user message.
@@ -103,6 +111,21 @@ pub struct Execution {
     pub finished: bool,
 }
 
+/// A call of one object by another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called {
+    /// When it was made.
+    pub at_us: i64,
+    /// Who called: a thread's id.
+    pub from: String,
+    /// Whom: a thread's id.
+    pub to: String,
+    /// With what.
+    pub route: ThreadRoute,
+    /// The body, a text.
+    pub body: String,
+}
+
 type ModelScript = Rc<dyn Fn(&ModelRequest) -> Answer>;
 type NativeScript = Rc<dyn Fn(&NativeCall, usize) -> Native>;
 type EffectScript = Rc<dyn Fn(&EffectCall, usize) -> Native>;
@@ -133,8 +156,10 @@ pub struct Outside {
     pub executions: RefCell<Vec<Execution>>,
     /// How late each attempt at a native effect began, in microseconds.
     pub lateness: RefCell<Vec<i64>>,
-    /// Calls to other objects.
+    /// Calls of directories.
     pub siblings: RefCell<Vec<(Sibling, Value)>>,
+    /// Calls between threads, in order.
+    pub calls: RefCell<Vec<Called>>,
 }
 
 /// Where models are in simulations.
@@ -199,6 +224,7 @@ impl Outside {
             let arrived = ModelRequest {
                 index,
                 at_us: now_us,
+                thread: body["user"].as_str().or(body["metadata"]["user_id"].as_str()).unwrap_or("").into(),
                 model: body["model"].as_str().unwrap_or("").into(),
                 headers: request.headers.clone(),
                 text: request

@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
+use bobbin::api::ThreadRequest;
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::message::{ToolResult, ToolStatus};
 use bobbin::thread::{
@@ -21,6 +22,7 @@ use super::answer::Piece;
 use super::database::Database;
 use super::executor::{Timer, gate};
 use super::fault::{At, Injected};
+use super::member::Member;
 use super::outside::{Handler, Native};
 use super::world::World;
 
@@ -38,7 +40,7 @@ fn panicked(payload: Box<dyn Any + Send>) -> Panicked {
     }
 }
 
-/// The door of one life of the object.
+/// The door of one life of an object.
 #[derive(Clone)]
 pub struct SimHost {
     sql: SimSql,
@@ -48,6 +50,7 @@ pub struct SimHost {
 #[derive(Clone)]
 pub struct SimSql {
     world: Rc<World>,
+    member: Rc<Member>,
     life: u64,
 }
 
@@ -56,8 +59,13 @@ fn gone() -> Error {
 }
 
 impl SimHost {
-    pub(super) fn new(world: Rc<World>, life: u64) -> SimHost {
-        SimHost { sql: SimSql { world, life } }
+    pub(super) fn new(world: Rc<World>, member: Rc<Member>) -> SimHost {
+        let life = member.life();
+        SimHost { sql: SimSql { world, member, life } }
+    }
+
+    fn member(&self) -> &Rc<Member> {
+        &self.sql.member
     }
 
     fn world(&self) -> &Rc<World> {
@@ -65,7 +73,7 @@ impl SimHost {
     }
 
     fn alive(&self) -> bool {
-        self.sql.world.alive(self.sql.life)
+        self.sql.alive()
     }
 
     /// What a scripted native does.
@@ -116,20 +124,24 @@ impl SimHost {
 }
 
 impl SimSql {
+    fn alive(&self) -> bool {
+        self.world.alive(&self.member, self.life)
+    }
+
     fn execute(
         &self,
         statement: &'static str,
         params: &[Param<'_>],
         row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        if !self.world.alive(self.life) {
+        if !self.alive() {
             return Err(gone());
         }
         if Database::writes(statement) {
             self.world.point(At::Write, statement);
-            self.world.touch();
+            self.member.touch();
         }
-        self.world.database.execute(statement, params, row)
+        self.member.database.execute(statement, params, row)
     }
 }
 
@@ -148,7 +160,7 @@ impl Sql for SimSql {
     }
 
     fn size(&self) -> i64 {
-        self.world.database.size()
+        self.member.database.size()
     }
 }
 
@@ -164,22 +176,22 @@ impl Host for SimHost {
         if !self.alive() {
             return Err(gone());
         }
-        let world = self.world();
+        let (world, member) = (self.world(), self.member());
         world.point(At::Begin, "");
-        world.touch();
-        let alarm = world.alarm.get();
-        world.database.begin();
+        member.touch();
+        let alarm = member.alarm.get();
+        member.database.begin();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let value = f(&self.sql)?;
             world.point(At::BeforeCommit, "");
             Ok(value)
         }));
         let keep = matches!(outcome, Ok(Ok(_)));
-        world.database.end(keep);
+        member.database.end(keep);
         if !keep {
-            let mut now = world.alarm.get();
+            let mut now = member.alarm.get();
             now.roll_back(alarm);
-            world.alarm.set(now);
+            member.alarm.set(now);
         }
         match outcome {
             Ok(Ok(value)) => {
@@ -216,7 +228,7 @@ impl Host for SimHost {
             world.count_request();
             let (answer, place, complaints) = world.outside.receive(&request, world.now_us());
             complaints.into_iter().for_each(|complaint| world.fail(complaint));
-            let open = Open::new(&world);
+            let open = Open::new(host.member());
             host.point(At::Sent, &request.url).await;
             match answer.delay_us {
                 Some(us) => world.pause(us).await,
@@ -323,10 +335,34 @@ impl Host for SimHost {
         async move {
             host.point(At::Sibling, &call).await;
             gate().await;
-            let reply = host.world().outside.call_sibling(to, &call);
+            let reply = match &to {
+                Sibling::Directory(_) => host.world().outside.call_sibling(to, &call),
+                Sibling::Thread(id) => host.world().call(host.member(), id, &call).await,
+            };
             gate().await;
             host.point(At::SiblingDone, &call).await;
             reply
+        }
+    }
+
+    fn sibling_stream(
+        &self,
+        thread: String,
+        request: ThreadRequest,
+    ) -> impl Future<Output = std::result::Result<Response<ObjectStream>, FetchError>> + 'static {
+        let host = self.clone();
+        async move {
+            host.point(At::Sibling, &thread).await;
+            gate().await;
+            let answer = host.world().ask(host.member(), &thread, request).await?;
+            host.point(At::SiblingDone, &thread).await;
+            let Response { status, headers, body } = answer;
+            let pieces = stream::unfold((host, body), |(host, mut body)| async move {
+                let piece = body.next().await;
+                host.point(At::Chunk, "of another object").await;
+                piece.map(|piece| (piece, (host, body)))
+            });
+            Ok(Response { status, headers, body: Box::pin(pieces) as ObjectStream })
         }
     }
 
@@ -423,7 +459,7 @@ impl Host for SimHost {
         if due_us.is_some_and(|due| due <= 0 || due / 1_000_000_000_000_000 != 1) {
             self.world().fail(format!("an alarm at {due_us:?} is no time in microseconds"));
         }
-        self.world().set_alarm(due_us);
+        self.member().set_alarm(due_us);
         Ok(())
     }
 
@@ -431,12 +467,12 @@ impl Host for SimHost {
         let host = self.clone();
         async move {
             gate().await;
-            Ok(host.world().alarm.get().next_us())
+            Ok(host.member().alarm.get().next_us())
         }
     }
 
     fn has_listeners(&self) -> bool {
-        self.alive() && self.world().has_listeners()
+        self.alive() && self.member().has_listeners()
     }
 
     fn broadcast(&self, frame: &Frame) {
@@ -448,17 +484,15 @@ impl Host for SimHost {
 
     fn close_listeners(&self, _reason: &str) {
         if self.alive() {
-            let world = self.world().clone();
-            self.world().when_durable(move || {
-                world.listeners.borrow().iter().for_each(|listener| listener.open.set(false));
-            });
+            let member = self.member().clone();
+            self.world().when_durable(move || member.close_listeners());
         }
     }
 
     fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         if self.alive() {
             self.world().point(At::Spawn, "");
-            self.world().spawn(future);
+            self.world().spawn(self.member(), future);
         }
     }
 
@@ -468,13 +502,13 @@ impl Host for SimHost {
 }
 
 /// Counts the requests that are open.
-struct Open(Rc<World>);
+struct Open(Rc<Member>);
 
 impl Open {
-    fn new(world: &Rc<World>) -> Open {
-        world.open_requests.set(world.open_requests.get() + 1);
-        world.most_open.set(world.most_open.get().max(world.open_requests.get()));
-        Open(world.clone())
+    fn new(member: &Rc<Member>) -> Open {
+        member.open_requests.set(member.open_requests.get() + 1);
+        member.most_open.set(member.most_open.get().max(member.open_requests.get()));
+        Open(member.clone())
     }
 }
 

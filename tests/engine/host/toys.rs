@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::{Cell as Flag, RefCell};
 use std::rc::Rc;
 
+use bobbin::api::{Reply, Served, ThreadRequest};
 use bobbin::http::{Body, Request};
 use bobbin::thread::{Cell, Host, NativeCall, Sibling, Sql, Thread};
 use bobbin::{Error, Result};
@@ -14,8 +15,8 @@ use super::fault::{once, whenever};
 use super::*;
 
 /// A counter in SQLite: adds outside or inside a transaction.
-struct Counter {
-    host: SimHost,
+pub(super) struct Counter {
+    pub(super) host: SimHost,
     on_alarm: Rc<dyn Fn(SimHost) -> LocalBoxFuture<'static, ()>>,
 }
 
@@ -23,19 +24,25 @@ impl Object for Counter {
     fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
         (self.on_alarm)(self.host.clone())
     }
+    fn call(self: Rc<Self>, text: String) -> LocalBoxFuture<'static, Reply> {
+        Box::pin(super::family_toys::answer(self.host.clone(), text))
+    }
+    fn serve(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Served> {
+        Box::pin(super::family_toys::serve(self.host.clone(), request))
+    }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {
         self
     }
 }
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS n (v INTEGER PRIMARY KEY, t TEXT)";
-const ADD: &str = "INSERT INTO n (t) VALUES ('x')";
+pub(super) const ADD: &str = "INSERT INTO n (t) VALUES ('x')";
 
-fn counter(seed: u64) -> Rc<World> {
+pub(super) fn counter(seed: u64) -> Rc<World> {
     counter_with_alarm(seed, |_| Box::pin(async {}))
 }
 
-fn counter_with_alarm(
+pub(super) fn counter_with_alarm(
     seed: u64,
     on_alarm: impl Fn(SimHost) -> LocalBoxFuture<'static, ()> + 'static,
 ) -> Rc<World> {
@@ -47,7 +54,7 @@ fn counter_with_alarm(
 }
 
 /// Runs something inside the object.
-fn inside<T, F>(world: &Rc<World>, call: impl FnOnce(SimHost) -> F + 'static) -> world::Answered<T>
+pub(super) fn inside<T, F>(world: &Rc<World>, call: impl FnOnce(SimHost) -> F + 'static) -> world::Answered<T>
 where
     T: 'static,
     F: Future<Output = T> + 'static,
@@ -58,11 +65,11 @@ where
     })
 }
 
-fn rows(world: &Rc<World>) -> i64 {
+pub(super) fn rows(world: &Rc<World>) -> i64 {
     world.database.ask::<i64>("SELECT count(*) FROM n").first().copied().unwrap()
 }
 
-fn warm(world: &Rc<World>) {
+pub(super) fn warm(world: &Rc<World>) {
     world.drive(inside(world, |_| async {})).unwrap();
 }
 

@@ -40,3 +40,12 @@ impl Body for Upload {
         }
     }
 }
+
+/// No body.
+pub struct Nothing;
+
+impl Body for Nothing {
+    async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
+        None
+    }
+}

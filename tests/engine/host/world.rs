@@ -1,38 +1,30 @@
-//! The world of one simulation: the executor, the database and the alarm that survive crashes, the object that does
-//! not, and the failures that are planned for it.
+//! The world of one simulation: the objects and their one process, the clock, the outside, and the failures that are
+//! planned for it.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-use bobbin::thread::{Filter, Frame};
-use futures_util::future::LocalBoxFuture;
+use bobbin::thread::Frame;
 
-use super::alarm::Alarm;
 use super::bucket::Bucket;
-use super::database::Database;
 use super::executor::{Executor, Owner, Polled, Timer};
 use super::fault::{At, Crash, Fault, Faults, Injected};
+use super::member::{Member, Object};
 use super::outside::Outside;
 use super::rng::Rng;
 use super::sim_host::SimHost;
 
+/// The name of the object that every world has from the start.
+pub const ROOT: &str = "6f0c0000-0000-4000-8000-000000000001";
 /// 2026-11-21, microseconds.
 pub const START_US: i64 = 1_795_300_000_000_000;
 /// Polls after which a simulation that does not come to rest is given up.
 const POLLS: u64 = 600_000;
 /// Outgoing requests that one event may make on the platform's free plan.
 const REQUESTS_PER_EVENT: u32 = 50;
-
-/// An object on the platform: what is under test.
-pub trait Object {
-    /// Its alarm handler.
-    fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()>;
-    /// To get at the concrete type.
-    fn any(self: Rc<Self>) -> Rc<dyn Any>;
-}
 
 /// Whether the process that a host belongs to is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,92 +38,105 @@ pub(super) enum Vitality {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
-/// Somebody who listens to the object.
-pub struct Listener {
-    /// What they want.
-    pub filter: Filter,
-    /// What they got, in order; those that the object sent on opening first.
-    pub frames: RefCell<Vec<Frame>>,
-    /// Until the process dies or the client closes it.
-    pub open: Cell<bool>,
-}
-
-/// See the module.
+/// See the module. It stands for its first object wherever one is meant: most simulations have no other.
 pub struct World {
     /// Tasks and time.
     pub executor: Rc<Executor>,
-    /// The disk.
-    pub database: Database,
-    /// The alarm.
-    pub alarm: Cell<Alarm>,
     /// Planned failures.
     pub faults: RefCell<Faults>,
     /// What is beyond the process.
     pub outside: Outside,
-    /// Objects beside the database.
+    /// Objects beside the databases.
     pub bucket: Bucket,
     /// What a test must know about: refused requests, panics of the engine, broken limits.
     pub failures: RefCell<Vec<String>>,
     /// The operator's log.
     pub log: RefCell<Vec<String>>,
-    /// Every frame that was broadcast, when it left the process.
-    pub frames: RefCell<Vec<(i64, Frame)>>,
-    /// Open and closed listeners.
-    pub listeners: RefCell<Vec<Rc<Listener>>>,
     /// Variables of the deployment.
     pub vars: RefCell<BTreeMap<String, String>>,
-    /// Requests and bodies that are open.
-    pub open_requests: Cell<u32>,
-    /// Most of them at once.
-    pub most_open: Cell<u32>,
-    /// How often the alarm's handler was started.
-    pub alarms_fired: Cell<u32>,
+    /// Calls between objects that are under way.
+    pub open_calls: Cell<u32>,
+    /// Objects that cannot be reached.
+    pub unreachable: RefCell<BTreeSet<String>>,
     random: RefCell<Rng>,
-    life: Cell<u64>,
     vitality: Cell<Vitality>,
     event: Cell<u64>,
     requests_of_event: RefCell<BTreeMap<u64, u32>>,
-    object: RefCell<Option<Rc<dyn Object>>>,
     open: Box<dyn Fn(SimHost) -> Rc<dyn Object>>,
-    /// Leaves the process when the poll ends: replies and frames wait for durability.
-    outbound: RefCell<Vec<Box<dyn FnOnce()>>>,
-    on_disk: Cell<Alarm>,
-    watch: Cell<fn(&World)>,
+    root: Rc<Member>,
+    members: RefCell<Vec<Rc<Member>>>,
+    numbers_as_floats: bool,
+    watch: Cell<fn(&World, &Member)>,
+}
+
+impl Deref for World {
+    type Target = Member;
+
+    fn deref(&self) -> &Member {
+        &self.root
+    }
 }
 
 impl World {
-    /// A world whose object is opened by `open` whenever it is needed and not there.
+    /// A world whose objects are opened by `open` whenever one is needed and not there.
     pub fn new(seed: u64, open: impl Fn(SimHost) -> Rc<dyn Object> + 'static) -> Rc<World> {
+        let numbers_as_floats = seed % 2 == 1;
+        let root = Member::new(0, ROOT, numbers_as_floats);
         Rc::new(World {
             executor: Rc::new(Executor::new(seed, START_US)),
-            database: Database::new(seed % 2 == 1),
-            alarm: Cell::default(),
             faults: RefCell::new(Faults::none()),
             outside: Outside::default(),
             bucket: Bucket::default(),
             failures: RefCell::default(),
             log: RefCell::default(),
-            frames: RefCell::default(),
-            listeners: RefCell::default(),
             vars: RefCell::default(),
-            open_requests: Cell::default(),
-            most_open: Cell::default(),
-            alarms_fired: Cell::default(),
+            open_calls: Cell::default(),
+            unreachable: RefCell::default(),
             random: RefCell::new(Rng::new(seed ^ 0xabcd)),
-            life: Cell::new(1),
             vitality: Cell::new(Vitality::Alive),
             event: Cell::new(0),
             requests_of_event: RefCell::default(),
-            object: RefCell::default(),
             open: Box::new(open),
-            outbound: RefCell::default(),
-            on_disk: Cell::default(),
-            watch: Cell::new(|_| {}),
+            members: RefCell::new(vec![root.clone()]),
+            root,
+            numbers_as_floats,
+            watch: Cell::new(|_, _| {}),
         })
     }
 
+    // ---- the objects ----------------------------------------------------------------------------------------
+
+    /// The first object.
+    pub fn root(&self) -> Rc<Member> {
+        self.root.clone()
+    }
+
+    /// Every object that was ever addressed, in the order of that.
+    pub fn members(&self) -> Vec<Rc<Member>> {
+        self.members.borrow().clone()
+    }
+
+    /// The object of this name, which is there as soon as it is addressed.
+    pub fn member(&self, id: &str) -> Rc<Member> {
+        let mut members = self.members.borrow_mut();
+        if let Some(member) = members.iter().find(|member| member.id == id) {
+            return member.clone();
+        }
+        let member = Member::new(members.len(), id, self.numbers_as_floats);
+        members.push(member.clone());
+        member
+    }
+
+    /// The object whose code runs; a client's is the first one's.
+    fn current(&self) -> Rc<Member> {
+        match self.executor.current() {
+            Some(Owner::Process { object, .. }) => self.members.borrow()[object].clone(),
+            _ => self.root.clone(),
+        }
+    }
+
     /// What must hold after every poll of the process.
-    pub fn watch(&self, watch: fn(&World)) {
+    pub fn watch(&self, watch: fn(&World, &Member)) {
         self.watch.set(watch);
     }
 
@@ -140,18 +145,15 @@ impl World {
         self.evict();
         self.executor.clear();
         self.outside.clear();
-        self.outbound.borrow_mut().clear();
-        self.listeners.borrow_mut().clear();
+        for member in self.members() {
+            member.outbound.borrow_mut().clear();
+            member.listeners.borrow_mut().clear();
+        }
     }
 
     /// Microseconds since 1970.
     pub fn now_us(&self) -> i64 {
         self.executor.now_us()
-    }
-
-    /// The life's number: 1 before the first crash.
-    pub fn life(&self) -> u64 {
-        self.life.get()
     }
 
     pub(super) fn random(&self) -> [u8; 16] {
@@ -184,8 +186,8 @@ impl World {
     // ---- the process ----------------------------------------------------------------------------------------
 
     /// Whether a host of this life may still act. Raises the crash again in a process that is dying.
-    pub(super) fn alive(&self, life: u64) -> bool {
-        if life != self.life.get() {
+    pub(super) fn alive(&self, member: &Member, life: u64) -> bool {
+        if life != member.life.get() {
             return false;
         }
         match self.vitality.get() {
@@ -200,58 +202,36 @@ impl World {
         if std::thread::panicking() || self.vitality.get() != Vitality::Alive {
             return;
         }
-        let fault = self.faults.borrow_mut().reach(at, what);
+        let member = self.current();
+        let alone = self.members.borrow().len() == 1;
+        let fault = self.faults.borrow_mut().reach(at, what, &member, alone);
         match fault {
             None => {}
             Some(Fault::Panic) => resume_unwind(Box::new(Injected)),
-            Some(Fault::CrashLost | Fault::CrashKept) => {
+            Some(_) => {
                 self.vitality.set(Vitality::Dying);
                 resume_unwind(Box::new(Crash))
             }
         }
     }
 
-    /// Opens the stretch that the platform commits as a whole at the next await.
-    pub(super) fn touch(&self) {
-        if self.database.open_stretch() {
-            self.on_disk.set(self.alarm.get());
-        }
-    }
-
-    pub(super) fn set_alarm(&self, due_us: Option<i64>) {
-        self.touch();
-        let mut alarm = self.alarm.get();
-        alarm.set(due_us);
-        self.alarm.set(alarm);
-        let mut counters = self.database.counters.get();
-        counters.alarms += 1;
-        self.database.counters.set(counters);
-    }
-
     /// What happens once earlier writes are durable; never, if the process dies before.
     pub fn when_durable(&self, action: impl FnOnce() + 'static) {
-        self.outbound.borrow_mut().push(Box::new(action));
+        self.current().outbound.borrow_mut().push(Box::new(action));
     }
 
     pub(super) fn send(self: &Rc<Self>, frame: Frame) {
-        let world = self.clone();
-        self.when_durable(move || {
-            world.frames.borrow_mut().push((world.now_us(), frame.clone()));
-            for listener in world.listeners.borrow().iter() {
-                if listener.open.get() && frame.passes(&listener.filter) {
-                    listener.frames.borrow_mut().push(frame.clone());
-                }
-            }
-        });
+        let (world, member) = (self.clone(), self.current());
+        self.when_durable(move || member.tell(world.now_us(), &frame));
     }
 
-    pub(super) fn has_listeners(&self) -> bool {
-        self.listeners.borrow().iter().any(|listener| listener.open.get())
-    }
-
-    pub(super) fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+    pub(super) fn spawn(&self, member: &Member, future: impl Future<Output = ()> + 'static) {
         let owner = self.executor.current().filter(|owner| *owner != Owner::Client);
-        let owner = owner.unwrap_or(Owner::Process { life: self.life.get(), event: self.event.get() });
+        let owner = owner.unwrap_or(Owner::Process {
+            object: member.place,
+            life: member.life.get(),
+            event: self.event.get(),
+        });
         self.executor.spawn(owner, "spawned", Box::pin(future));
     }
 
@@ -271,31 +251,46 @@ impl World {
         self.requests_of_event.borrow().values().copied().max().unwrap_or(0)
     }
 
-    fn object(self: &Rc<Self>) -> Rc<dyn Object> {
-        if let Some(object) = self.object.borrow().as_ref() {
+    fn object(self: &Rc<Self>, member: &Rc<Member>) -> Rc<dyn Object> {
+        if let Some(object) = member.object.borrow().as_ref() {
             return object.clone();
         }
-        let object = (self.open)(SimHost::new(self.clone(), self.life.get()));
-        *self.object.borrow_mut() = Some(object.clone());
+        let object = (self.open)(SimHost::new(self.clone(), member.clone()));
+        *member.object.borrow_mut() = Some(object.clone());
         object
     }
 
-    /// Starts an event in the process.
+    /// Starts an event in an object.
     fn event<F: Future<Output = ()> + 'static>(
         self: &Rc<Self>,
+        member: &Rc<Member>,
         name: &'static str,
         start: impl FnOnce(Rc<dyn Object>) -> F + 'static,
     ) {
         self.event.set(self.event.get() + 1);
-        let owner = Owner::Process { life: self.life.get(), event: self.event.get() };
-        let world = self.clone();
-        let run = async move { start(world.object()).await };
+        let owner = Owner::Process { object: member.place, life: member.life.get(), event: self.event.get() };
+        let (world, member) = (self.clone(), member.clone());
+        let run = async move { start(world.object(&member)).await };
         self.executor.spawn(owner, name, Box::pin(run));
     }
 
-    /// A request from outside. Its answer leaves the process when it is durable; if the process dies or panics
-    /// before, the caller learns that it is lost.
+    /// A request from outside to the first object.
     pub fn enter<T, F>(self: &Rc<Self>, call: impl FnOnce(Rc<dyn Object>) -> F + 'static) -> Answered<T>
+    where
+        T: 'static,
+        F: Future<Output = T> + 'static,
+    {
+        self.enter_at(&self.root, "request", call)
+    }
+
+    /// A request to an object, from outside or from another one. Its answer leaves the process when it is durable; if
+    /// the process dies or panics before, the caller learns that it is lost.
+    pub fn enter_at<T, F>(
+        self: &Rc<Self>,
+        member: &Rc<Member>,
+        name: &'static str,
+        call: impl FnOnce(Rc<dyn Object>) -> F + 'static,
+    ) -> Answered<T>
     where
         T: 'static,
         F: Future<Output = T> + 'static,
@@ -304,63 +299,53 @@ impl World {
             Rc::new(Slot { value: RefCell::new(None), waker: RefCell::new(None), done: Cell::new(false) });
         let guard = LostUnlessAnswered(slot.clone());
         let world = self.clone();
-        self.event("request", move |object| async move {
+        self.event(member, name, move |object| async move {
             let value = call(object).await;
             world.when_durable(move || guard.0.settle(Ok(value)));
         });
         Answered(slot)
     }
 
-    /// Drops the object from memory, as the platform does with an idle one.
+    /// Drops every object from memory, as the platform does with idle ones.
     pub fn evict(&self) {
-        let object = self.object.borrow_mut().take();
-        drop(object);
-        self.life.set(self.life.get() + 1);
+        for member in self.members() {
+            let object = member.object.borrow_mut().take();
+            drop(object);
+            member.life.set(member.life.get() + 1);
+        }
     }
 
-    fn crash(&self, keep: bool) {
-        // What had not left the process never leaves it.
-        let lost = std::mem::take(&mut *self.outbound.borrow_mut());
-        drop(lost);
-        if self.database.in_stretch() {
-            self.database.close_stretch(keep);
-            if !keep {
-                let mut alarm = self.alarm.get();
-                alarm.roll_back(self.on_disk.get());
-                self.alarm.set(alarm);
-            }
-        }
-        self.life.set(self.life.get() + 1);
+    fn crash(&self, keep: bool, dying: &[Rc<Member>]) {
+        dying.iter().for_each(|member| member.dies(keep));
         self.vitality.set(Vitality::Alive);
-        self.executor.drop_process();
-        let object = self.object.borrow_mut().take();
-        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(object))));
-        for listener in self.listeners.borrow().iter() {
-            listener.open.set(false);
-        }
-        let mut alarm = self.alarm.get();
-        alarm.crashed(self.now_us());
-        self.alarm.set(alarm);
+        self.executor.drop_process(|object| dying.iter().any(|member| member.place == object));
+        dying.iter().for_each(|member| member.died(self.now_us()));
     }
 
-    /// Kills the process now, between two polls.
+    /// Kills the process now, between two polls: every object.
     pub fn kill(&self) {
-        self.crash(true);
+        self.crash(true, &self.members());
+    }
+
+    /// Kills one object now, between two polls.
+    pub fn kill_alone(&self, member: &Rc<Member>) {
+        self.crash(true, std::slice::from_ref(member));
     }
 
     // ---- time -----------------------------------------------------------------------------------------------
 
     /// One poll or one leap of time. False when nothing is left to do before `until_us`.
     fn turn(self: &Rc<Self>, until_us: i64) -> bool {
-        let due = self.alarm.get().next_us();
-        if due.is_some_and(|due| due <= self.now_us()) {
-            self.fire_alarm();
+        for member in self.members() {
+            if member.alarm.get().next_us().is_some_and(|due| due <= self.now_us()) {
+                self.fire_alarm(&member);
+            }
         }
         if let Some((owner, polled)) = self.executor.poll_one() {
             self.after_poll(owner, polled);
             return true;
         }
-        let next = [self.executor.next_timer_us(), self.alarm.get().next_us()].into_iter().flatten().min();
+        let next = self.executor.next_timer_us().into_iter().chain(self.next_alarm_us()).min();
         match next {
             Some(next) if next <= until_us => {
                 self.executor.advance_to(next);
@@ -370,33 +355,46 @@ impl World {
         }
     }
 
-    fn fire_alarm(self: &Rc<Self>) {
-        let mut alarm = self.alarm.get();
+    /// When the next alarm of any object is due.
+    pub fn next_alarm_us(&self) -> Option<i64> {
+        self.members.borrow().iter().filter_map(|member| member.alarm.get().next_us()).min()
+    }
+
+    fn fire_alarm(self: &Rc<Self>, member: &Rc<Member>) {
+        let mut alarm = member.alarm.get();
         alarm.start();
-        self.alarm.set(alarm);
-        self.alarms_fired.set(self.alarms_fired.get() + 1);
-        let world = self.clone();
-        let life = self.life.get();
-        self.event("alarm", move |object| async move {
-            let guard = AlarmThrew { world: world.clone(), life, armed: Cell::new(true) };
+        member.alarm.set(alarm);
+        member.alarms_fired.set(member.alarms_fired.get() + 1);
+        let guard = (self.clone(), member.clone(), member.life.get());
+        self.event(member, "alarm", move |object| async move {
+            let (world, member, life) = guard;
+            let guard = AlarmThrew { world, member: member.clone(), life, armed: Cell::new(true) };
             object.alarm().await;
             guard.armed.set(false);
-            let mut alarm = world.alarm.get();
+            let mut alarm = member.alarm.get();
             alarm.returned();
-            world.alarm.set(alarm);
+            member.alarm.set(alarm);
         });
     }
 
     fn after_poll(&self, owner: Owner, polled: Polled) {
+        let polled_in = match owner {
+            Owner::Process { object, .. } => self.members.borrow()[object].clone(),
+            Owner::Client => self.root.clone(),
+        };
         if self.vitality.get() == Vitality::Dying {
-            let keep = self.faults.borrow().fired.last().is_some_and(|(_, fault)| *fault == Fault::CrashKept);
-            return self.crash(keep);
+            let fault = self.faults.borrow().fired.last().map(|(_, fault)| *fault);
+            let keep = matches!(fault, Some(Fault::CrashKept | Fault::AllKept));
+            return match fault {
+                Some(Fault::AllLost | Fault::AllKept) => self.crash(keep, &self.members()),
+                _ => self.crash(keep, &[polled_in]),
+            };
         }
-        self.database.close_stretch(true);
-        let outbound = std::mem::take(&mut *self.outbound.borrow_mut());
+        polled_in.database.close_stretch(true);
+        let outbound = std::mem::take(&mut *polled_in.outbound.borrow_mut());
         outbound.into_iter().for_each(|action| action());
         if owner != Owner::Client {
-            (self.watch.get())(self);
+            (self.watch.get())(self, &polled_in);
         }
         if let Polled::Panicked(payload) = polled {
             if payload.is::<Injected>() {
@@ -425,10 +423,12 @@ impl World {
                 return false;
             }
         }
-        let violations = std::mem::take(&mut *self.database.violations.borrow_mut());
-        violations.into_iter().for_each(|violation| self.fail(violation));
+        for member in self.members() {
+            let violations = std::mem::take(&mut *member.database.violations.borrow_mut());
+            violations.into_iter().for_each(|violation| self.fail(violation));
+        }
         self.executor.next_timer_us().is_none()
-            && self.alarm.get().next_us().is_none()
+            && self.next_alarm_us().is_none()
             && self.executor.waiting(true).is_empty()
             && self.executor.waiting(false).is_empty()
     }
@@ -465,17 +465,18 @@ impl World {
 /// An alarm handler that ends without having returned threw: the platform tries it again.
 struct AlarmThrew {
     world: Rc<World>,
+    member: Rc<Member>,
     life: u64,
     armed: Cell<bool>,
 }
 
 impl Drop for AlarmThrew {
     fn drop(&mut self) {
-        let crashed = self.world.life.get() != self.life || self.world.vitality.get() == Vitality::Dying;
+        let crashed = self.member.life.get() != self.life || self.world.vitality.get() == Vitality::Dying;
         if self.armed.get() && !crashed {
-            let mut alarm = self.world.alarm.get();
+            let mut alarm = self.member.alarm.get();
             alarm.threw(self.world.now_us());
-            self.world.alarm.set(alarm);
+            self.member.alarm.set(alarm);
         }
     }
 }

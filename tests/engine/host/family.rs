@@ -1,0 +1,131 @@
+//! How the objects of a world call each other. A call reaches the other object once what the caller wrote is durable;
+//! when the callee dies the call fails, and when the caller dies the callee goes on.
+
+use std::rc::Rc;
+
+use bobbin::api::{Content, Served, ThreadRequest};
+use bobbin::http::{Body, FetchError, Response};
+use bobbin::{Code, Error, Result};
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use super::executor::gate;
+use super::member::Member;
+use super::outside::Called;
+use super::pipe::{Reader, Writer, pipe};
+use super::world::World;
+
+impl World {
+    /// One object calls another with a text.
+    pub(super) async fn call(self: &Rc<Self>, from: &Member, to: &str, call: &str) -> Result<String> {
+        let (head, body) = call.split_once('\n').unwrap_or((call, ""));
+        match serde_json::from_str::<ThreadRequest>(head) {
+            Ok(request) => self.note(from, to, &request, body),
+            Err(error) => self.fail(format!("a call of {to} is none: {error}: {head}")),
+        }
+        if self.unreachable.borrow().contains(to) {
+            return Err(lost());
+        }
+        let _open = OpenCall::new(self);
+        let text = call.to_owned();
+        let reply = self.enter_at(&self.member(to), "call", move |object| object.call(text)).await;
+        serde_json::to_string(&reply.map_err(|_| lost())?).map_err(Error::internal)
+    }
+
+    /// One object asks another for something that it answers with a stream.
+    pub(super) async fn ask(
+        self: &Rc<Self>,
+        from: &Member,
+        to: &str,
+        request: ThreadRequest,
+    ) -> std::result::Result<Response<Answering>, FetchError> {
+        self.note(from, to, &request, "");
+        if !request.route.is_streamed() {
+            self.fail(format!("{:?} is not answered with a stream", request.route));
+        }
+        if self.unreachable.borrow().contains(to) {
+            return Err(FetchError("the thread cannot be reached".into()));
+        }
+        let open = OpenCall::new(self);
+        let (writer, reader) = pipe();
+        let world = self.clone();
+        drop(self.enter_at(&self.member(to), "ask", move |object| async move {
+            let Served { status, headers, content } = object.serve(request).await;
+            let length = headers.iter().find(|(name, _)| name == "content-length");
+            let length = length.and_then(|(_, length)| length.parse().ok());
+            world.when_durable(writer.begin((status, headers)));
+            pour(&world, content, length, writer).await;
+        }));
+        let (status, headers) = reader.head().await?;
+        Ok(Response { status, headers, body: Answering { reader, _open: open } })
+    }
+
+    fn note(&self, from: &Member, to: &str, request: &ThreadRequest, body: &str) {
+        if request.thread_id != to {
+            self.fail(format!("{to} is called as {}", request.thread_id));
+        }
+        self.outside.calls.borrow_mut().push(Called {
+            at_us: self.now_us(),
+            from: from.id.clone(),
+            to: to.into(),
+            route: request.route.clone(),
+            body: body.into(),
+        });
+    }
+}
+
+fn lost() -> Error {
+    Error::new(Code::Overloaded, "The thread was restarted or is overloaded.")
+}
+
+/// Hands content over until nobody wants more. What is not handed over as a whole breaks off.
+async fn pour(world: &World, content: Content, length: Option<u64>, writer: Writer) {
+    let mut content = match content {
+        Content::Empty => return writer.end(),
+        Content::Bytes(bytes) => futures_util::stream::iter([Ok(bytes)]).boxed_local(),
+        Content::Stream(stream) => stream,
+    };
+    let mut poured = 0;
+    while let Some(piece) = content.next().await {
+        let Ok(piece) = piece else { return };
+        poured += piece.len() as u64;
+        world.when_durable(writer.hand(piece));
+        gate().await;
+        if !writer.taken().await {
+            return;
+        }
+    }
+    if length.is_some_and(|length| length != poured) {
+        return world.fail(format!("{poured} bytes were answered as {length:?}"));
+    }
+    writer.end();
+}
+
+/// The content of another object's answer.
+pub struct Answering {
+    reader: Reader,
+    _open: OpenCall,
+}
+
+impl Body for Answering {
+    async fn next(&mut self) -> Option<std::result::Result<Bytes, FetchError>> {
+        gate().await;
+        self.reader.next().await
+    }
+}
+
+/// Counts the calls that are under way.
+struct OpenCall(Rc<World>);
+
+impl OpenCall {
+    fn new(world: &Rc<World>) -> OpenCall {
+        world.open_calls.set(world.open_calls.get() + 1);
+        OpenCall(world.clone())
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.0.open_calls.set(self.0.open_calls.get() - 1);
+    }
+}
