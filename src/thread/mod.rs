@@ -163,7 +163,6 @@ impl<H: Host> Thread<H> {
             ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Stream | ThreadRoute::Events => {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
-            ThreadRoute::Letter => Err(Error::new(Code::NotFound, "Letters are not read here.")),
             ThreadRoute::Get => self.get(),
             ThreadRoute::Patch => self.patch(&request.body).await,
             ThreadRoute::Delete => self.delete().await,
