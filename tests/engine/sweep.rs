@@ -127,13 +127,13 @@ impl Scenario {
         let mut broken = Vec::new();
         if !rested && !self.terms.alarm_may_stay {
             broken.push(format!(
-                "it does not come to rest: clients {:?}, process {:?}, alarm {:?}",
+                "it does not come to rest: clients {:?}, process {:?}, alarms {:?}",
                 sim.world.executor.waiting(true),
                 sim.world.executor.waiting(false),
-                sim.world.alarm.get()
+                sim.world.members().iter().map(|member| member.alarm.get()).collect::<Vec<_>>()
             ));
         }
-        let points = sim.world.faults.borrow().count;
+        let ways = sim.world.faults.borrow().ways.clone();
         let requests = sim.world.outside.requests.borrow().len();
         let fired: Vec<String> = {
             let faults = sim.world.faults.borrow();
@@ -157,7 +157,7 @@ impl Scenario {
             }
         }
         sim.world.dispose();
-        Run { points, requests, fired, broken, panics }
+        Run { ways, requests, fired, broken, panics }
     }
 
     /// Runs it and gives up with everything that is known when it fails.
@@ -195,8 +195,10 @@ impl Scenario {
             self.must(seed, None, None, "");
         }
         let calm = self.must(SEED, None, None, "");
-        let every: Vec<(u64, Fault)> =
-            (0..calm.points).flat_map(|point| Fault::ALL.map(|fault| (point, fault))).collect();
+        let every: Vec<(u64, Fault)> = (0..)
+            .zip(&calm.ways)
+            .flat_map(|(point, ways)| ways.iter().map(move |fault| (point, *fault)))
+            .collect();
         let chosen: Vec<(u64, Fault)> = match self.sampled {
             None => every,
             Some(n) => {
@@ -232,13 +234,14 @@ impl Scenario {
         let calm = self.must(seed, None, None, "BOBBIN_SHAKE=1");
         let mut rng = Rng::new(seed ^ 0x50a4);
         let mut left = 1 + rng.below(3);
-        let spread = (calm.points as usize).max(2);
+        let spread = calm.ways.len().max(2);
+        let ways = calm.ways.iter().copied().max_by_key(|ways| ways.len()).unwrap_or(&Fault::ALL);
         let plan: Plan = Box::new(move |_| {
             if left == 0 || !rng.one_in(spread) {
                 return None;
             }
             left -= 1;
-            Some(Fault::ALL[rng.below(3)])
+            Some(ways[rng.below(ways.len())])
         });
         self.must(seed, Some(plan), Some(calm.requests), "BOBBIN_SHAKE=1");
     }
@@ -263,7 +266,8 @@ impl Scenario {
 
 /// What one simulation came to.
 struct Run {
-    points: u64,
+    /// How each point may fail.
+    ways: Vec<&'static [Fault]>,
     requests: usize,
     fired: Vec<String>,
     broken: Vec<String>,
