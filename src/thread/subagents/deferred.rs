@@ -81,8 +81,14 @@ impl<H: Host> Thread<H> {
         id: &str,
     ) -> Result<Reply> {
         let answer = json!({ "request_id": id, "child_thread_id": id, "status": "success" });
-        let key = Key::of(request, &format!("variables/{id}"))?;
         let now = self.host.now_us();
+        let mut body = Body::parse(&request.body)?;
+        let env = body.take("env").ok_or_else(|| Error::missing("env"))?;
+        let types = ("env_types", body.take("env_types"));
+        let change = Change::parse(("env", Some(env)), types, ("", None), Level::Thread, &self.catalog)?;
+        // Bound to the names alone: nothing that could be guessed from is kept of the values.
+        let names = change.set().collect::<Vec<_>>().join(" ");
+        let key = Key::of(&ThreadRequest { body: names, ..request.clone() }, &format!("variables/{id} "))?;
         let replayed = |sql: &H::Sql| match &key {
             Some(key) => Ok(key.replayed(sql, now)?.is_some()),
             None => Ok(false),
@@ -91,10 +97,6 @@ impl<H: Host> Thread<H> {
             return Ok(Reply::json(200, &answer));
         }
         self.read(|state, _| state.must_live())?;
-        let mut body = Body::parse(&request.body)?;
-        let env = body.take("env").ok_or_else(|| Error::missing("env"))?;
-        let types = ("env_types", body.take("env_types"));
-        let change = Change::parse(("env", Some(env)), types, ("", None), Level::Thread, &self.catalog)?;
         let given = Given { values: change.plain(), withheld: Vec::new() };
         let (child, needs) = self.waiting_child(id, &given).await?;
         if !needs.missing.is_empty() {
