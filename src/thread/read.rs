@@ -188,7 +188,7 @@ impl<H: Host> Thread<H> {
     pub(super) async fn diagnostics(self: &Rc<Self>) -> Result<Reply> {
         let alarm_at = self.host.alarm().await?;
         let now = self.host.now_us();
-        self.read(|state, sql| {
+        self.read_mut(|state, sql| {
             let mut due: Vec<Value> = Vec::new();
             if let Some(run) = state.active().filter(|run| run.runnable()) {
                 due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
@@ -202,6 +202,15 @@ impl<H: Host> Thread<H> {
             if let Some(at) = effects::next_due(state, sql)? {
                 due.push(json!({ "what": "effect", "at": at }));
             }
+            let mut waiting: Vec<Value> = Vec::new();
+            let mut children: Vec<Value> = Vec::new();
+            for child in state.open_children(sql)? {
+                children.push(child.to_diagnostics());
+                waiting.extend(child.waiting());
+                if let Some(at) = child.due_us {
+                    due.push(json!({ "what": "subagent", "subject": child.reference, "at": at, "tries": child.checks }));
+                }
+            }
             let handler_running = self.live.alarm.get() == Alarm::Held;
             let body = json!({
                 "threadId": state.meta.thread_id,
@@ -212,7 +221,8 @@ impl<H: Host> Thread<H> {
                 "effects": {
                     "next": effects::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
                 },
-                "waitingReceipts": [],
+                "waitingReceipts": waiting,
+                "children": children,
                 "alarm": { "at": alarm_at, "handlerRunning": handler_running, "due": alarm::due(state, sql, now)? },
                 "due": due,
                 "flow": { "running": self.live.flow.borrow().is_some(), "outgoingCalls": self.live.outgoing.get() },

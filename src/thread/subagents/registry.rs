@@ -186,6 +186,24 @@ impl Child {
         })
     }
 
+    /// As `GET …/diagnostics` shows it.
+    pub(crate) fn to_diagnostics(&self) -> Value {
+        let state = self.state.as_str();
+        json!({
+            "reference": self.reference, "agent": self.agent, "state": state, "status": self.status,
+            "told": self.letters.told, "heard": self.letters.heard,
+        })
+    }
+
+    /// The receipt that waits for it, as `GET …/diagnostics` shows it.
+    pub(crate) fn waiting(&self) -> Option<Value> {
+        let Wait { receipt, expires_us } = self.wait?;
+        Some(json!({
+            "receipt": receipt, "subagent": self.reference, "expiresAt": expires_us, "checkAt": self.due_us,
+            "checks": self.checks,
+        }))
+    }
+
     fn write<S: Sql>(&self, sql: &S, statement: &'static str) -> Result<()> {
         let facts = serde_json::to_string(&self.facts).map_err(Error::internal)?;
         sql.run(
