@@ -227,6 +227,8 @@ pub const TOKEN_TTL_S: u64 = 3_600;
 
 /// Children of a thread that are not terminated.
 pub const CHILDREN: i64 = 1_000;
+/// Characters of a subagent's name; of a longer one the rest is left out.
+pub const SUBAGENT_NAME_CHARS: usize = 200;
 /// Subagents within subagents (spec §35.18).
 pub const SUBAGENT_DEPTH: u32 = 8;
 /// Bytes of a letter between threads, as JSON.

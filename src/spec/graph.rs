@@ -53,7 +53,10 @@ impl<'c> Item<'c> {
         !self.variables().is_empty()
             || match self {
                 Item::Agent(_) => false,
-                Item::Prompt(prompt) => prompt.parts().iter().any(renders),
+                Item::Prompt(prompt) => {
+                    prompt.parts().iter().any(renders)
+                        || prompt.tools.iter().any(|entry| entry.optional.is_some())
+                }
                 Item::Tool(tool) => tool.run.http().is_some_and(Http::uses_values),
             }
     }

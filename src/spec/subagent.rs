@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::variable::is_default;
 
+/// The runtime's own tool that makes a subagent which can be written to again (spec §8.3).
+pub const CREATE: &str = "subagent_create";
+/// The one that writes to it (spec §8.4).
+pub const MESSAGE: &str = "subagent_message";
+
 /// That a subagent begins when its prompt becomes active, before the prompt's first request to a model (spec §8.7). In a
 /// file `true` is one without hints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +49,7 @@ pub struct Resumable {
     pub receives_messages: Receives,
     /// How many there may be at a time; as many as are wanted unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_instances: Option<u32>,
     /// Whether the parent hears by itself how its runs end.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -120,7 +126,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Switch<T> {
     }
 }
 
-/// The form of such a field in a file.
+// The form of such a field in a file: its schema alone.
 #[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, inline)]

@@ -9,6 +9,7 @@ use super::replay::Author;
 use super::rows::{self, Shared, columns};
 use super::state::State;
 use super::step::{Definitions, Step};
+use super::subagents::{self, Family};
 use super::window::{Entry, Form, SHORT_BYTES, View, Window, with_notes};
 use crate::error::Result;
 use crate::limits;
@@ -30,6 +31,7 @@ const SYSTEMS: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Offers {
     prompt: String,
+    family: Family,
     tools: Kept<Vec<ToolOffer>>,
 }
 
@@ -138,7 +140,7 @@ impl<H: Host> Thread<H> {
     ) -> Result<ChatRequest> {
         let prompt = definitions.prompt;
         let tools =
-            if model.capabilities.supports_tool_calls { self.offers(prompt) } else { Kept::default() };
+            if model.capabilities.supports_tool_calls { self.offers(definitions)? } else { Kept::default() };
         let mut options = model.provider_options.clone();
         options.extend(prompt.provider_options.clone());
         Ok(ChatRequest {
@@ -169,20 +171,24 @@ impl<H: Host> Thread<H> {
         message
     }
 
-    /// The functions that a prompt offers, made strict once (spec §5.4).
-    fn offers(&self, prompt: &Prompt) -> Kept<Vec<ToolOffer>> {
-        if let Some(offers) = self.live.offers.borrow().iter().find(|offers| offers.prompt == prompt.name) {
-            return offers.tools.clone();
+    /// The functions that a prompt offers, made strict once (spec §5.4), and again when what it offers of subagents has
+    /// changed.
+    pub(super) fn offers(&self, definitions: &Definitions<'_>) -> Result<Kept<Vec<ToolOffer>>> {
+        let prompt = definitions.prompt;
+        let family = self.family(definitions)?;
+        let mut known = self.live.offers.borrow_mut();
+        let place = known.iter().position(|offers| offers.prompt == prompt.name);
+        if let Some(offers) =
+            place.and_then(|place| known.get(place)).filter(|offers| offers.family == family)
+        {
+            return Ok(offers.tools.clone());
         }
-        let tools = prompt.tools.iter().filter_map(|entry| self.catalog.callable(&entry.name));
-        let offer = |callable: crate::spec::Callable<'_>| {
-            let (parameters, strict) = callable.parameters();
-            let (name, description) = (callable.name().to_owned(), callable.description().to_owned());
-            ToolOffer { name, description, parameters, strict }
-        };
-        let tools = Kept::from(tools.map(offer).collect::<Vec<_>>());
-        self.live.offers.borrow_mut().push(Offers { prompt: prompt.name.clone(), tools: tools.clone() });
-        tools
+        let tools = Kept::from(subagents::offers(&self.catalog, &prompt.tools, &family));
+        if let Some(place) = place {
+            known.swap_remove(place);
+        }
+        known.push(Offers { prompt: prompt.name.clone(), family, tools: tools.clone() });
+        Ok(tools)
     }
 
     /// The provider found the request too long: from now on this thread sends half as much history as this one had.

@@ -13,14 +13,14 @@ use super::host::{Cell, Host, Param, Sql};
 use super::scope::{Entered, Place, Scope};
 use super::state::State;
 use super::step::Definitions;
-use super::subagents::{Wanted, direct};
+use super::subagents::Wanted;
 use super::thread_state::{Open, ThreadState};
 use super::tool_call::{Work, abandon_within, first_bytes, fitting, interrupted};
 use super::{Thread, subagents};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::spec::message::{ToolResult, ToolStatus};
-use crate::spec::{Callable, ToolEntry, schema};
+use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
+use crate::spec::{Callable, Prompt, ToolEntry, schema};
 
 impl ThreadState {
     /// Calls something now and gives its result (spec §6.4): a tool, or a prompt, which answers in one step. What is
@@ -117,14 +117,20 @@ impl<H: Host> Thread<H> {
     ) -> Result<ToolResult> {
         self.read(|state, _| state.must_live())?;
         let refused = |text: String| Ok(ToolResult::error(text));
-        let Some(callable) = self.catalog.callable(name) else {
-            return refused(format!("There is no tool \"{name}\"."));
-        };
-        let args = match callable.check(args) {
-            Ok(args) => args,
-            Err(problems) => {
-                return refused(format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)));
-            }
+        let callable = self.catalog.callable(name);
+        let args = match callable {
+            Some(callable) => match callable.check(args) {
+                Ok(args) => args,
+                Err(problems) => {
+                    return refused(format!(
+                        "Invalid arguments for \"{name}\": {}",
+                        schema::lines(&problems)
+                    ));
+                }
+            },
+            // Looked at below.
+            None if subagents::is_tool(name) => args,
+            None => return refused(format!("There is no tool \"{name}\".")),
         };
         let bytes = args.to_string().len();
         if bytes > limits::INVOKED_ARGS_BYTES {
@@ -156,24 +162,36 @@ impl<H: Host> Thread<H> {
                 return Ok(result.clone());
             }
         }
+        let entry = definitions.prompt.tool(name).cloned().unwrap_or_else(|| ToolEntry::unlisted(name));
+        let optional = |prompt: &Prompt| prompt.tools.iter().any(|entry| entry.optional.is_some());
+        if optional(definitions.prompt)
+            || matches!(callable, Some(Callable::Prompt(prompt)) if optional(prompt))
+        {
+            self.refresh_env().await?;
+        }
         let work = match callable {
-            Callable::Tool(tool) => Work::Tool(tool),
-            Callable::Prompt(prompt) => Work::Prompt(prompt),
-            Callable::Subagent(agent, _) => {
-                let entry =
-                    definitions.prompt.tool(name).cloned().unwrap_or_else(|| ToolEntry::unlisted(name));
-                self.ready_child(agent).await?;
-                let wanted = Wanted::Create(direct(agent, &entry, &args));
+            Some(Callable::Tool(tool)) => Work::Tool(tool),
+            Some(Callable::Prompt(prompt)) => Work::Prompt(prompt),
+            Some(Callable::Agent(..)) => return self.invoke_handoff(scope, &key, name, &kept),
+            Some(Callable::Subagent(..)) | None => {
+                let call =
+                    ToolCall { name: name.to_owned(), arguments: args.to_string(), ..ToolCall::default() };
+                let wanted = match self.wanted(&definitions, Some(&entry), &call)? {
+                    Some(Ok(wanted)) => wanted,
+                    Some(Err(result)) => return Ok(result),
+                    None => return refused(format!("There is no tool \"{name}\".")),
+                };
+                if let Wanted::Create(new) = &wanted {
+                    self.ready_child(new.agent).await?;
+                }
                 let now = self.host.now_us();
                 let call = Invoked { scope, key: &key, name, kind: subagents::KIND, args: &kept };
                 return self.invoke_child(scope, &wanted, |state, sql, result| {
                     call.insert(state, sql, Some(result), now)
                 });
             }
-            Callable::Agent(..) => return self.invoke_handoff(scope, &key, name, &kept),
         };
         let now = self.host.now_us();
-        let entry = definitions.prompt.tool(name).cloned().unwrap_or_else(|| ToolEntry::unlisted(name));
         let call = Invoked { scope, key: &key, name, kind: work.kind(), args: &kept };
         let (id, entered) = match earlier {
             Some(earlier) if !work.repeats(earlier.runs, &earlier.kind) => {

@@ -228,7 +228,7 @@ impl<H: Host> Thread<H> {
         let unlisted = (reply.inbound == Inbound::Tool).then(|| ToolEntry::unlisted(name));
         let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
         let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
-        if let Some(wanted) = self.wanted(definitions, listed, &call.call) {
+        if let Some(wanted) = self.wanted(definitions, listed, &call.call)? {
             return self.call_child(scope, definitions, reply, call, wanted).await;
         }
         let started = self.started(scope, call)?;
@@ -240,7 +240,7 @@ impl<H: Host> Thread<H> {
             return Ok(Done::unknown(name, scope.place));
         }
         let Some((entry, callable)) = known else {
-            return Ok(Done::refused(unknown_tool(name, definitions)));
+            return Ok(Done::refused(self.unknown_tool(definitions, name)?));
         };
         if started.is_none() && unlisted.is_some() && self.at_hard_cap()? {
             return Ok(Done::refused(format!("Not run: {}", Cap::Total.message())));
@@ -455,19 +455,18 @@ fn ended(result: &ToolResult) -> &'static str {
 /// The call's arguments, or what the model is told about them.
 pub(super) fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result::Result<Value, String> {
     let name = &call.name;
-    // Models that call a tool without arguments often send nothing at all.
-    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let args: Value = serde_json::from_str(text)
-        .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))?;
     callable
-        .check(args)
+        .check(parsed(call)?)
         .map_err(|problems| format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))
 }
 
-fn unknown_tool(name: &str, definitions: &Definitions<'_>) -> String {
-    let available: Vec<&str> = definitions.prompt.tools.iter().map(|entry| entry.name.as_str()).collect();
-    let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
-    format!("There is no tool \"{name}\" here. Available: {available}.")
+/// The same, unchecked.
+pub(super) fn parsed(call: &ToolCall) -> std::result::Result<Value, String> {
+    // Models that call a tool without arguments often send nothing at all.
+    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+    let name = &call.name;
+    serde_json::from_str(text)
+        .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))
 }
 
 pub(super) fn timed_out(name: &str, limit_ms: u64) -> ToolResult {

@@ -8,13 +8,13 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use super::Thread;
 use super::flow::Entry;
 use super::host::{Host, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Counters, Run};
 use super::side::Side;
 use super::state::State;
+use super::{Thread, subagents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::spec::message::ToolCall;
@@ -123,12 +123,17 @@ impl<H: Host> Thread<H> {
 
     /// The arguments of a call that code makes, with their defaults.
     pub(super) fn checked_args(&self, name: &str, args: Value) -> Result<Value> {
-        let callable = self.catalog.callable(name).ok_or_else(|| {
-            Error::field("name", format!("There is no tool, prompt or exposed agent “{name}”."))
-        })?;
-        let args = callable.check(args).map_err(|problems| {
-            Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)))
-        })?;
+        let args = match self.catalog.callable(name) {
+            Some(callable) => callable.check(args).map_err(|problems| {
+                Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)))
+            })?,
+            // Its call says what is wrong with them.
+            None if subagents::is_tool(name) => args,
+            None => {
+                let message = format!("There is no tool, prompt or exposed agent “{name}”.");
+                return Err(Error::field("name", message));
+            }
+        };
         let bytes = args.to_string().len();
         if bytes > limits::QUEUED_ARGS_BYTES {
             let limit = limits::QUEUED_ARGS_BYTES;

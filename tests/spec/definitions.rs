@@ -1,7 +1,10 @@
 //! The forms that files may have, and what a model costs and needs.
 
 use bobbin::models::Usage;
-use bobbin::spec::{Agent, Catalog, Model, Prompt, PromptText, Run, SessionTool, Tool};
+use bobbin::spec::{
+    Agent, Catalog, Model, ParentCommunication, Prompt, PromptText, Receives, Run, SessionTool, Tool,
+    ToolEntry,
+};
 use serde_json::{Value, json};
 
 fn model(value: Value) -> Model {
@@ -44,6 +47,28 @@ fn the_older_names_of_session_tools_are_read() {
 }
 
 #[test]
+fn an_entry_says_all_about_a_subagent() {
+    let entry = |value: Value| serde_json::from_value::<ToolEntry>(value).unwrap();
+    let full = json!({ "name": "a", "blocking": false, "initAgentNameProperty": "as", "optional": "WITH_A",
+        "immediate": { "nameEnv": "N", "descriptionEnv": "D", "scopedEnv": ["K"] },
+        "resumable": { "receives_messages": "side_b", "maxInstances": 2, "parentCommunication": "explicit" } });
+    let read = entry(full.clone());
+    assert_eq!(serde_json::to_value(&read).unwrap(), full);
+    let resumable = read.resumable.as_ref().unwrap();
+    assert_eq!(
+        (resumable.receives_messages, resumable.max_instances, resumable.parent_communication),
+        (Receives::SideB, Some(2), ParentCommunication::Explicit)
+    );
+    assert!(!read.blocks() && !read.immediate.unwrap().is_plain());
+    let least =
+        entry(json!({ "name": "a", "immediate": true, "resumable": { "receives_messages": "side_a" } }));
+    assert!(least.blocks() && least.immediate.as_ref().unwrap().is_plain());
+    assert_eq!(least.resumable.as_ref().unwrap().parent_communication, ParentCommunication::Implicit);
+    assert_eq!(entry(serde_json::to_value(&least).unwrap()), least);
+    assert_eq!(entry(json!({ "name": "a", "immediate": false, "resumable": false })), entry(json!("a")));
+}
+
+#[test]
 fn absent_fields_have_the_specifications_defaults() {
     let prompt: Prompt =
         serde_json::from_value(json!({ "toolDescription": "d", "prompt": [], "model": "m" })).unwrap();
@@ -69,6 +94,22 @@ fn a_mistake_is_reported_where_it_is() {
             .starts_with("unknown field `evn`, expected one of `name`, `env`, `options`")
     );
     assert!(told(json!([1])).contains("expected a name or an object"));
+    let with = |field: &str, value: Value| told(json!([{ "name": "a", field: value }]));
+    assert!(with("resumable", json!(true)).contains("boolean `true`, expected false or an object"));
+    assert!(with("resumable", json!({})).starts_with("missing field `receives_messages`"));
+    assert!(
+        with("resumable", json!({ "receives_messages": "a" }))
+            .starts_with("unknown variant `a`, expected `side_a` or `side_b`")
+    );
+    assert!(
+        with("resumable", json!({ "receives_messages": "side_a", "max": 1 }))
+            .starts_with("unknown field `max`")
+    );
+    assert!(with("immediate", json!("yes")).contains("expected true, false or an object"));
+    assert!(
+        with("immediate", json!({ "env": "A" }))
+            .starts_with("unknown field `env`, expected one of `nameEnv`")
+    );
     let part = serde_json::from_value::<PromptText>(json!([{ "type": "text", "content": "a", "x": 1 }]))
         .unwrap_err();
     assert!(part.to_string().starts_with("unknown field `x`"), "{part}");

@@ -8,6 +8,7 @@
 )]
 
 mod definitions;
+mod graph;
 mod random;
 mod render;
 mod rng;

@@ -47,9 +47,24 @@ impl Check<'_> {
                             "should be set: two models that talk to each other find no end by themselves";
                         self.warning(at, "maxSessionTurns", message);
                     }
+                    if agent.expose_as_tool {
+                        self.endings(at, [&agent.side_a, side]);
+                    }
                 }
                 None => self.error(at, "sideB", "missing: both sides of a `dual_ai` agent are models"),
             },
+        }
+    }
+
+    /// What calls a subagent waits for its end (spec §7.6).
+    fn endings(&mut self, at: Place<'_>, sides: [&SideConfig; 2]) {
+        if sides.iter().all(|side| side.session_stop.is_none()) {
+            let message = "should be set on a side: nothing but its caps ends the work of this subagent";
+            self.warning(at, "sideA.sessionStop", message);
+        }
+        if sides.iter().all(|side| side.session_fail.is_none()) {
+            let message = "should be set on a side: its models have no way to say that they have failed";
+            self.warning(at, "sideA.sessionFail", message);
         }
     }
 

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::names::hint;
 use super::{Check, Kind, Place};
-use crate::spec::agent::AgentKind;
 use crate::spec::callable::Callable;
 use crate::spec::prompt::ToolEntry;
 
@@ -29,6 +28,7 @@ impl Check<'_> {
                     self.listed_agent(at, field, name);
                 }
                 self.settings(at, field, entry, *kind);
+                self.subagent(at, field, entry, *kind);
             }
             several => {
                 let nouns: Vec<&str> = several.iter().map(|kind| kind.noun()).collect();
@@ -56,9 +56,6 @@ impl Check<'_> {
         let Some(agent) = self.catalog.agents.get(name) else { return };
         if !agent.expose_as_tool {
             let message = format!("\"{name}\" is an agent that may not be called: set its `exposeAsTool`");
-            self.error(at, field, message);
-        } else if agent.kind == AgentKind::DualAi {
-            let message = format!("\"{name}\" is an agent of two AI sides: subagents are not supported yet");
             self.error(at, field, message);
         }
     }
@@ -92,23 +89,31 @@ impl Check<'_> {
                 format!("is for {owners}; \"{name}\" is a {}", kind.noun()).replace("a agent", "an agent");
             self.error(at, format!("{field}.{key}"), message);
         }
-        if kind == Kind::Tool {
+        // The tools that such an agent is called with have arguments of their own.
+        if kind == Kind::Tool || entry.resumable.is_some() {
             return;
         }
+        for (key, property) in init {
+            self.init_argument(at, &format!("{field}.{key}"), name, property);
+        }
+    }
+
+    /// An argument of a prompt or an agent must be one that it has.
+    pub(super) fn init_argument(
+        &mut self,
+        at: Place<'_>,
+        field: &str,
+        name: &str,
+        property: &Option<String>,
+    ) {
         let schema = self.catalog.callable(name).and_then(|callable| match callable {
             Callable::Tool(_) => None,
             other => Some(other.schema()),
         });
-        for (key, property) in init {
-            if let (Some(property), Some(schema)) = (property, schema)
-                && let Some(why) = lacks(schema, property)
-            {
-                self.error(
-                    at,
-                    format!("{field}.{key}"),
-                    format!("\"{name}\" has no argument \"{property}\": {why}"),
-                );
-            }
+        if let (Some(property), Some(schema)) = (property, schema)
+            && let Some(why) = lacks(schema, property)
+        {
+            self.error(at, field, format!("\"{name}\" has no argument \"{property}\": {why}"));
         }
     }
 }

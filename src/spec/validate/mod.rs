@@ -11,6 +11,7 @@ mod hooks;
 mod models;
 mod names;
 mod prompts;
+mod subagents;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,7 @@
 //! Names: what may be one, what was probably meant, and names that lead back to themselves.
 
+use crate::spec::subagent::{CREATE, MESSAGE};
+
 /// What to add to "no such name": what was probably meant, or what there is.
 pub(super) fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
@@ -55,7 +57,9 @@ fn are_swapped(a: &str, b: &str) -> bool {
 /// What is wrong with the name of something that models may call: providers take these characters alone.
 pub(super) fn wrong_callable(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let own = matches!(name, CREATE | MESSAGE);
     wrong(name, fine, "letters, digits, _ and -")
+        .or_else(|| own.then(|| format!("\"{name}\" is the name of a tool of the runtime's own")))
 }
 
 /// What is wrong with the name of a model; it never leaves the runtime.

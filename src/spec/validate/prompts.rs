@@ -164,7 +164,7 @@ fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut Found<
 }
 
 /// Which definition declares a name as a secret: wherever its value comes from, it is one then.
-fn declares_secret(catalog: &Catalog, name: &str) -> Option<String> {
+pub(super) fn declares_secret(catalog: &Catalog, name: &str) -> Option<String> {
     let secret = |variables: &[Variable]| {
         variables.iter().any(|variable| variable.name == name && variable.kind == VariableKind::Secret)
     };

@@ -149,14 +149,6 @@ impl<H: Host> Thread<H> {
         rows.iter().try_for_each(|row| self.broadcast_message(row))
     }
 
-    /// Whether an entry is there at all (spec §8.2).
-    pub(super) fn is_on(&self, definitions: &Definitions<'_>, entry: &ToolEntry) -> bool {
-        entry.optional.as_ref().is_none_or(|name| {
-            let value = self.tool_env(definitions, entry, name).unwrap_or_default();
-            ["true", "1", "yes"].iter().any(|yes| value.trim().eq_ignore_ascii_case(yes))
-        })
-    }
-
     /// The children that an entry begins now.
     fn to_begin(
         &self,

@@ -1,17 +1,19 @@
 //! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by letters.
 //!
 //! * `registry`: the rows of the children. `parent`: what a child knows of its parent. `letter`: what they tell each other.
-//! * `spawn`: a call makes a child, or writes to one. `birth`: the child's side of that. `report`: what a run of a child
-//!   came to. `hear`: what is done with letters. `wait`: the receipt that is parked until a child answers. `cascade`: stop
-//!   and terminate. `values`: values of variables in letters. `deferred`: children that wait for some. `immediate`: children
-//!   that begin with their prompt.
+//! * `offers`: what models may call. `asked`, `wanted`: what a call wants. `spawn`: a call makes a child, or writes to one.
+//!   `birth`: the child's side of that. `report`: what a run of a child came to. `hear`: what is done with letters. `wait`:
+//!   the receipt that is parked until a child answers. `cascade`: stop and terminate. `values`: values of variables in
+//!   letters. `deferred`: children that wait for some. `immediate`: children that begin with their prompt.
 
+mod asked;
 mod birth;
 mod cascade;
 mod deferred;
 mod hear;
 mod immediate;
 mod letter;
+mod offers;
 mod parent;
 mod registry;
 mod report;
@@ -21,7 +23,8 @@ mod wait;
 mod wanted;
 
 pub(super) use letter::{TO_THREAD, What, head};
+pub(super) use offers::{Family, offers};
 pub(crate) use parent::Parent;
 pub(crate) use registry::{Child, next_due};
 pub(super) use spawn::{KIND, Wanted};
-pub(super) use wanted::direct;
+pub(super) use wanted::is_tool;

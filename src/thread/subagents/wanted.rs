@@ -1,47 +1,84 @@
 //! What a call wants of subagents, if it is one for them.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::letter::Words;
-use super::spawn::{NewChild, Wanted};
+use super::asked::{self, agent};
+use super::spawn::Wanted;
+use crate::error::Result;
 use crate::spec::message::{ToolCall, ToolResult};
-use crate::spec::{Agent, Callable, ToolEntry};
+use crate::spec::subagent::{CREATE, MESSAGE};
+use crate::spec::{Callable, ToolEntry};
 use crate::thread::Thread;
 use crate::thread::host::Host;
-use crate::thread::opening::Opening;
 use crate::thread::step::Definitions;
-use crate::thread::tool_call::arguments;
+use crate::thread::tool_call::{arguments, parsed};
 
 impl<H: Host> Thread<H> {
-    /// What a call of the open step wants of subagents, or what is wrong with it; none when it is for something else.
+    /// What a call wants of subagents, or what is wrong with it; none when it is for something else. `listed`: the entry
+    /// of its prompt, or one for what code calls.
     pub(in crate::thread) fn wanted<'a>(
         &'a self,
         definitions: &'a Definitions<'a>,
         listed: Option<&'a ToolEntry>,
         call: &ToolCall,
-    ) -> Option<Result<Wanted<'a>, ToolResult>> {
-        let entry = listed?;
-        let callable = self.catalog.callable(&entry.name)?;
-        let Callable::Subagent(agent, _) = callable else { return None };
-        let _ = definitions;
-        let args = match arguments(callable, call) {
-            Ok(args) => args,
-            Err(text) => return Some(Err(ToolResult::error(text))),
+    ) -> Result<Option<std::result::Result<Wanted<'a>, ToolResult>>> {
+        let name = call.name.as_str();
+        if is_tool(name) {
+            return self.wanted_of_tool(definitions, listed.is_some(), call).map(Some);
+        }
+        let Some(entry) = listed else { return Ok(None) };
+        let Some(callable @ Callable::Subagent(agent, _)) = self.catalog.callable(name) else {
+            return Ok(None);
         };
-        Some(Ok(Wanted::Create(direct(agent, entry, &args))))
+        if !self.is_on(definitions, entry) {
+            return Ok(Some(Err(ToolResult::error(self.unknown_tool(definitions, name)?))));
+        }
+        let new = match arguments(callable, call) {
+            _ if entry.resumable.is_some() => asked::direct(agent, entry, &Value::Null),
+            Ok(args) => asked::direct(agent, entry, &args),
+            Err(text) => Err(ToolResult::error(text)),
+        };
+        Ok(Some(new.map(Wanted::Create)))
+    }
+
+    /// The same for the runtime's own tools. A model has them where its prompt lists agents for them, code everywhere.
+    fn wanted_of_tool<'a>(
+        &'a self,
+        definitions: &'a Definitions<'a>,
+        by_code: bool,
+        call: &ToolCall,
+    ) -> Result<std::result::Result<Wanted<'a>, ToolResult>> {
+        let family = self.family(definitions)?;
+        let entries: Vec<&ToolEntry> = family.on(&definitions.prompt.tools).collect();
+        let offered =
+            |entry: &&ToolEntry| entry.resumable.is_some() && agent(&self.catalog, &entry.name).is_some();
+        if !by_code && !entries.iter().any(offered) {
+            return Ok(Err(ToolResult::error(self.unknown_tool(definitions, &call.name)?)));
+        }
+        let args = match parsed(call) {
+            Ok(args) => args,
+            Err(text) => return Ok(Err(ToolResult::error(text))),
+        };
+        Ok(match call.name.as_str() {
+            CREATE => asked::create(&self.catalog, &entries, &args).map(Wanted::Create),
+            _ => asked::message(&args),
+        })
+    }
+
+    /// What is told of a name that stands for nothing where it is called.
+    pub(in crate::thread) fn unknown_tool(
+        &self,
+        definitions: &Definitions<'_>,
+        name: &str,
+    ) -> Result<String> {
+        let offers = self.offers(definitions)?;
+        let available: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
+        let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
+        Ok(format!("There is no tool \"{name}\" here. Available: {available}."))
     }
 }
 
-/// A child that a call of its agent's name makes.
-pub(in crate::thread) fn direct<'a>(agent: &'a Agent, entry: &'a ToolEntry, args: &Value) -> NewChild<'a> {
-    let Opening { message, attachments } = Opening::of(entry, args);
-    let text = message.unwrap_or_else(|| serde_json::to_string_pretty(args).unwrap_or_default());
-    NewChild {
-        agent,
-        entry,
-        name: None,
-        arguments: Map::new(),
-        words: Words { text, files: attachments },
-        begun: None,
-    }
+/// Whether a name is that of a tool of the runtime's own.
+pub(in crate::thread) fn is_tool(name: &str) -> bool {
+    matches!(name, CREATE | MESSAGE)
 }
