@@ -1,13 +1,13 @@
 //! Errors of the runtime's API: a stable code, a text for a developer, and where it helps a hint and a field.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The result of anything that can fail towards a client.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, as a client's program reads it. The table that maps each to its HTTP status is [`Code::status`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// The body is not JSON.

@@ -229,6 +229,8 @@ pub const TOKEN_TTL_S: u64 = 3_600;
 pub const CHILDREN: i64 = 1_000;
 /// Characters of a subagent's name; of a longer one the rest is left out.
 pub const SUBAGENT_NAME_CHARS: usize = 200;
+/// Threads that a thread asks at the same time.
+pub const CHILDREN_ASKED: usize = 20;
 /// Subagents within subagents (spec §35.18).
 pub const SUBAGENT_DEPTH: u32 = 8;
 /// Bytes of a letter between threads, as JSON.
@@ -239,5 +241,7 @@ pub const REPORT_BYTES: usize = 256 << 10;
 pub const WAIT_US: i64 = 7 * DAY_US;
 /// After this a child that is waited for is asked how it is; each time twice as long, at most [`CHECK_MAX_US`].
 pub const CHECK_US: i64 = 60 * SECOND_US;
+/// Pauses between tries to tell a parent that its child is deleted.
+pub const TELL_PAUSES_US: [i64; 2] = [SECOND_US / 10, SECOND_US];
 /// See [`CHECK_US`].
 pub const CHECK_MAX_US: i64 = 3_600 * SECOND_US;

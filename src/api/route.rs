@@ -74,6 +74,10 @@ pub enum ThreadRoute {
     GetLog(String),
     /// `GET /diagnostics`.
     Diagnostics,
+    /// `GET /subagents`.
+    ListSubagents,
+    /// `GET /cost`.
+    GetCost,
     /// `GET /kv`: one value, or a page of them.
     GetValues,
     /// `POST /kv`: sets, deletes or renames one.
@@ -229,6 +233,8 @@ impl ThreadRoute {
                 };
             }
             ["diagnostics"] => (&[("GET", ThreadRoute::Diagnostics)], "GET"),
+            ["subagents"] => (&[("GET", ThreadRoute::ListSubagents)], "GET"),
+            ["cost"] => (&[("GET", ThreadRoute::GetCost)], "GET"),
             ["kv"] => (
                 &[
                     ("GET", ThreadRoute::GetValues),
@@ -339,6 +345,8 @@ impl ThreadRoute {
                 | ThreadRoute::ListLogs
                 | ThreadRoute::GetLog(_)
                 | ThreadRoute::Diagnostics
+                | ThreadRoute::ListSubagents
+                | ThreadRoute::GetCost
                 | ThreadRoute::GetValues
                 | ThreadRoute::ListEffects
                 | ThreadRoute::GetEffect(_)
@@ -399,6 +407,8 @@ mod tests {
             ThreadRoute::Terminate => "/terminate",
             ThreadRoute::ListLogs => "/logs",
             ThreadRoute::GetLog(_) => "/logs/l",
+            ThreadRoute::ListSubagents => "/subagents",
+            ThreadRoute::GetCost => "/cost",
             ThreadRoute::Diagnostics => "/diagnostics",
             ThreadRoute::GetValues | ThreadRoute::PostValue | ThreadRoute::DeleteValue => "/kv",
             ThreadRoute::Stream => "/stream",
@@ -444,6 +454,7 @@ mod tests {
         // One that had none would be an endpoint's: the names are looked at before the routes.
         for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
             .into_iter()
+            .chain(["/subagents", "/cost"])
             .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
             .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
             .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])

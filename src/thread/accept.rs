@@ -9,12 +9,14 @@ use super::Thread;
 use super::attachments::{self, NewAttachment};
 use super::body::{Body, bounded};
 use super::flow::Entry;
+use super::hooks::Hooked;
 use super::host::{Host, Param, Sql};
 use super::idempotency::Key;
 use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::Run;
 use super::state::State;
+use super::subagents::BY_CODE;
 use super::thread_state::{NewMessage, Wakes};
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
@@ -51,7 +53,8 @@ enum By {
 }
 
 impl Input {
-    fn parse(text: &str, kind: AgentKind) -> Result<Input> {
+    /// A request's message. `code` says what code of another thread of the family wants done with it.
+    fn parse(text: &str, kind: AgentKind, code: Option<&str>) -> Result<Input> {
         let mut body = Body::parse(text)?;
         let role = match body.string("role")?.as_deref() {
             None => return Err(Error::missing("role").hint("`role` is user or system.")),
@@ -66,12 +69,15 @@ impl Input {
         let attachments = attachments::parse(&mut body)?;
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
-        let wakes = if role == Role::System { Wakes::No } else { Wakes::Yes };
+        let wakes = match (code, role) {
+            (Some("inject"), _) | (None, Role::System) => Wakes::No,
+            _ => Wakes::Yes,
+        };
         may_wake(role, wakes, kind)?;
         Input {
             role,
             wakes,
-            by: By::Client,
+            by: if code.is_some() { By::Code } else { By::Client },
             content,
             silent: body.flag("silent")?,
             metadata,
@@ -173,7 +179,12 @@ impl<H: Host> Thread<H> {
         let wait = request.query.flag("wait")?;
         let key = Key::of(request, "")?;
         let kind = self.read(|state, _| Ok(self.kind(state)))?;
-        let input = Input::parse(&request.body, kind)?;
+        let code = request.header(BY_CODE);
+        let input = Input::parse(&request.body, kind, code)?;
+        if code.is_some() && input.wakes == Wakes::No {
+            let id = self.inject(input, Hooked::Yes).await?;
+            return Ok(Reply::json(202, &json!({ "messageId": id })));
+        }
         let accepted = self.accept(input, key.as_ref())?;
         if wait && accepted.row.inbound == Inbound::Wakes {
             return self.await_outcome(&accepted).await;

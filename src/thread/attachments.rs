@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::body::Body;
-use super::files::{self, FileOptions};
-use super::host::Sql;
+use super::files::{self, FileOptions, Received};
+use super::host::{Host, Sql};
 use super::state::State;
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -153,12 +153,11 @@ pub(super) fn store<S: Sql>(
 ) -> Result<Vec<AttachmentRef>> {
     let mut stored = Vec::new();
     for (at, new) in new.iter().enumerate() {
-        let hex: String = random().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        let id = format!("a_{}_{hex}", now / 1_000);
+        let (id, place) = named(random(), now);
         stored.push(match new {
             NewAttachment::Path { path, description } => by_path(sql, id, at, path, description.clone())?,
             NewAttachment::Inline { name, mime_type, data, options, description } => {
-                let path = format!("{FOLDER}/{}-{hex}.{}", now / 1_000, extension(name, mime_type));
+                let path = format!("{place}.{}", extension(name, mime_type));
                 let size = size_of(mime_type, data);
                 let mut options = options.clone();
                 options.width = options.width.or(size.map(|(width, _)| width));
@@ -182,6 +181,50 @@ pub(super) fn store<S: Sql>(
         });
     }
     Ok(stored)
+}
+
+/// An id, and the path without its end that goes with it.
+fn named(random: [u8; 16], now: i64) -> (String, String) {
+    let hex: String = random.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let ms = now / 1_000;
+    (format!("a_{ms}_{hex}"), format!("{FOLDER}/{ms}-{hex}"))
+}
+
+/// Gives files that came from another thread their places, in the transition that stores the message that shows them.
+pub(super) fn adopt<H: Host>(
+    state: &mut State,
+    sql: &H::Sql,
+    files: &[Received<H>],
+    random: impl Fn() -> [u8; 16],
+    now: i64,
+) -> Result<Vec<AttachmentRef>> {
+    let mut adopted = Vec::new();
+    for received in files {
+        let (id, place) = named(random(), now);
+        let (name, mime) = (&received.file.name, &received.file.mime_type);
+        let mut options = received.options();
+        if options.width.is_none() && mime.starts_with("image/") {
+            let size = received.beginning(sql)?.and_then(|bytes| size_of(mime, &bytes));
+            (options.width, options.height) = size.unzip();
+        }
+        // Who it belonged to is not here; it goes with its new message.
+        options.metadata.get_or_insert_default().insert("attachment".into(), json!(id));
+        let (width, height) = (options.width, options.height);
+        let path = format!("{place}.{}", extension(name, mime));
+        let record = received.install(state, sql, &path, options, now)?;
+        adopted.push(AttachmentRef {
+            id,
+            r#type: Kind::File,
+            path: record.path,
+            name: name.clone(),
+            mime_type: record.mime_type,
+            size: record.size,
+            width,
+            height,
+            description: None,
+        });
+    }
+    Ok(adopted)
 }
 
 fn by_path<S: Sql>(

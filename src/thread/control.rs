@@ -14,10 +14,10 @@ use super::rows::{self, Row, Shared};
 use super::run::{Phase, Reason};
 use super::side::Side;
 use super::state::State;
-use super::subagents::What;
+use super::subagents::{BY_PARENT, Told, What};
 use super::tool_call::{Abandoned, abandon_started};
 use super::{Thread, subagents};
-use crate::api::Reply;
+use crate::api::{Reply, ThreadRequest};
 use crate::directory::call::{self, DirectoryCall};
 use crate::error::{Code, Error, Result};
 use crate::spec::AgentKind;
@@ -186,11 +186,30 @@ impl<H: Host> Thread<H> {
         Ok(Reply::json(202, &body))
     }
 
-    /// Deletes the thread: its run is ended, its objects in the bucket are deleted, the directory forgets it, then its
-    /// tables go. Safe to repeat.
-    pub(super) async fn delete(self: &Rc<Self>) -> Result<Reply> {
+    /// Deletes the thread and all below it. Safe to repeat.
+    pub(super) async fn delete(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let told = match request.header(BY_PARENT) {
+            Some(_) => Told::Knows,
+            None => Told::IsTold,
+        };
+        let deleted = self.delete_tree(told).await?;
+        let body = json!({
+            "success": true, "threadId": id, "deletedThreadIds": deleted, "deletedCount": deleted.len(),
+            "message": "Thread deleted",
+        });
+        Ok(Reply::json(200, &body))
+    }
+
+    /// Deletes the thread: its run is ended, all below it are deleted, its objects in the bucket too, its parent is told,
+    /// the directory forgets it, then its tables go. The ids of all that went, its own first.
+    pub(super) async fn delete_tree(self: &Rc<Self>, parent: Told) -> Result<Vec<String>> {
         self.terminate_now()?;
+        let below = self.delete_children().await?;
         self.delete_objects().await?;
+        if parent == Told::IsTold {
+            self.parent_must_know().await?;
+        }
         let (id, owner) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))?;
         let call =
@@ -216,10 +235,7 @@ impl<H: Host> Thread<H> {
         })?;
         self.live.alarm.forget();
         self.host.close_listeners("the thread was deleted");
-        let body = json!({
-            "success": true, "threadId": id, "deletedThreadIds": [id], "deletedCount": 1, "message": "Thread deleted",
-        });
-        Ok(Reply::json(200, &body))
+        Ok(std::iter::once(id).chain(below).collect())
     }
 }
 

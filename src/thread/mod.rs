@@ -82,6 +82,7 @@ pub use frame::{Filter, Frame};
 pub use hooks::HookCall;
 pub use host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sleep, Sql};
 pub use side::Side;
+pub use subagents::{RemoteThread, Subagent};
 pub use thread_state::{Identity, NewMessage, ThreadState};
 
 use std::cell::RefCell;
@@ -165,7 +166,7 @@ impl<H: Host> Thread<H> {
             }
             ThreadRoute::Get => self.get(),
             ThreadRoute::Patch => self.patch(&request.body).await,
-            ThreadRoute::Delete => self.delete().await,
+            ThreadRoute::Delete => self.delete(&request).await,
             ThreadRoute::PostMessage => self.post_message(&request).await,
             ThreadRoute::ListMessages => self.list_messages(&request.query),
             ThreadRoute::GetMessage(id) => self.get_message(id),
@@ -177,6 +178,8 @@ impl<H: Host> Thread<H> {
             ThreadRoute::ListLogs => self.list_logs(&request.query),
             ThreadRoute::GetLog(id) => self.get_log(id),
             ThreadRoute::Diagnostics => self.diagnostics().await,
+            ThreadRoute::ListSubagents => self.list_subagents(),
+            ThreadRoute::GetCost => self.get_cost().await,
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),
             ThreadRoute::DeleteValue => self.delete_value(&request.query),

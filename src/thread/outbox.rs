@@ -44,7 +44,7 @@ impl<H: Host> Thread<H> {
                 tags: meta.tags.clone(),
                 created_at_us: meta.created_us,
                 terminated_at_us: meta.terminated_us,
-                parent: None,
+                parent: meta.parent.as_ref().map(|parent| parent.thread.clone()),
                 version: meta.version,
             },
         };

@@ -33,7 +33,7 @@ impl<H: Host> Thread<H> {
                 "thread": {
                     "id": meta.thread_id, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
                     "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "env": env,
-                    "env_types": types, "parent": null,
+                    "env_types": types, "parent": meta.parent.as_ref().map(|parent| &parent.thread),
                     "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
                     "created_at": meta.created_us / limits::SECOND_US,
                     "executing": state.active().is_some(), "state": state.word(),

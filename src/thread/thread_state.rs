@@ -19,6 +19,7 @@ use super::host::Host;
 use super::invoke::InvokeDoor;
 use super::resources::ResourceDoor;
 use super::scope::{Entered, Scope};
+use super::subagents::FamilyDoor;
 use crate::api::Query;
 use crate::error::{Error, Result};
 use crate::spec::finite;
@@ -246,7 +247,9 @@ pub(super) enum Wakes {
 }
 
 /// The thread behind it, whatever its host.
-pub(super) trait Door: FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + InvokeDoor {
+pub(super) trait Door:
+    FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + InvokeDoor + FamilyDoor
+{
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;

@@ -5,13 +5,14 @@
 //! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
 //! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
 //!   requests of its own. `spill`: large content that goes to the bucket.
-//! * `attach`: files of messages. `serve`: the routes of the API. `state`: the methods of [`super::ThreadState`].
+//! * `attach`: files of messages. `received`: files of other threads. `serve`: the routes of the API. `state`: the methods of [`super::ThreadState`].
 
 mod attach;
 mod conditions;
 mod glob;
 mod path;
 mod read;
+mod received;
 mod record;
 mod search;
 mod serve;
@@ -23,6 +24,7 @@ mod uploads;
 mod write;
 
 pub(super) use attach::{beginning, content, put, remove_if, stat};
+pub(super) use received::{Foreign, Received};
 pub use record::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
 pub(super) use serve::options;
 pub(super) use spill::Mover;

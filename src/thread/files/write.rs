@@ -185,41 +185,24 @@ impl<H: Host> Thread<H> {
         declared: Option<u64>,
         mut body: impl http::Body,
     ) -> Result<Written> {
-        let mut writing: Option<Writing<H>> = None;
-        let (mut size, mut chunks) = (0_u64, 0_i64);
-        // What is not stored yet; one chunk and one piece of the body at most.
-        let mut waiting: Vec<u8> = Vec::new();
+        let mut intake = Intake::new(self, draft);
         while let Some(piece) = body.next().await {
-            let piece = piece.map_err(|error| broke_off(&error))?;
-            size += piece.len() as u64;
-            check_size(size)?;
-            waiting.extend_from_slice(&piece);
-            while let Some((chunk, _)) = waiting.split_at_checked(limits::FILE_CHUNK_BYTES)
-                // A body of one chunk or less is stored with its row.
-                && waiting.len() > limits::FILE_CHUNK_BYTES
-            {
-                let id = match &writing {
-                    Some(writing) => writing.id,
-                    None => writing.insert(self.begin_write(draft)?).id,
-                };
-                self.store_chunk(id, chunks, chunk)?;
-                chunks += 1;
-                waiting.drain(..limits::FILE_CHUNK_BYTES);
-            }
+            intake.take(&piece.map_err(|error| broke_off(&error))?)?;
         }
+        let size = intake.size;
         if let Some(declared) = declared.filter(|declared| *declared != size) {
             return Err(Error::field(
                 "content-length",
                 format!("The body has {size} bytes, but {declared} were announced."),
             ));
         }
-        let Some(writing) = writing else { return self.install_whole(draft, &waiting) };
-        self.store_chunk(writing.id, chunks, &waiting)?;
+        if intake.writing.is_none() {
+            return self.install_whole(draft, &intake.waiting);
+        }
+        let writing = intake.store()?;
         self.install_stored(draft, size, |sql| {
-            let stored = table::by_id(sql, writing.id)?.ok_or_else(|| {
-                Error::new(Code::Conflict, "The content went away while it was being written.")
-            })?;
-            Ok(Row { size: i64::try_from(size).unwrap_or(i64::MAX), chunks: chunks + 1, ..stored })
+            let chunks = i64::try_from(table::chunks_of(size)).unwrap_or(i64::MAX);
+            Ok(Row { size: i64::try_from(size).unwrap_or(i64::MAX), chunks, ..writing.row(sql)? })
         })
     }
 
@@ -275,7 +258,7 @@ impl<H: Host> Thread<H> {
     /// Deletes what is left of broken-off writes, expired uploads and large replaced files, a bounded part of it, and
     /// moves on what is on its way to the bucket. It is nobody's request, so nobody is told when it fails: the next
     /// write tries again.
-    pub(super) fn prune_files(self: &Rc<Self>) {
+    pub(in crate::thread) fn prune_files(self: &Rc<Self>) {
         if let Err(error) = self.prune() {
             self.log(&format!("files were not pruned: {error}"));
         }
@@ -375,10 +358,70 @@ pub(super) fn install<S: Sql>(
     Ok(Written { record: row.record()?, created: old.is_none() })
 }
 
+/// Content that comes in pieces.
+pub(super) struct Intake<'a, H: Host> {
+    thread: &'a Rc<Thread<H>>,
+    draft: &'a Draft,
+    /// Its row, once something of it is stored.
+    writing: Option<Writing<H>>,
+    /// Bytes that came.
+    pub(super) size: u64,
+    chunks: i64,
+    /// What is not stored yet; one chunk and one piece at most.
+    waiting: Vec<u8>,
+}
+
+impl<'a, H: Host> Intake<'a, H> {
+    pub(super) fn new(thread: &'a Rc<Thread<H>>, draft: &'a Draft) -> Self {
+        Intake { thread, draft, writing: None, size: 0, chunks: 0, waiting: Vec::new() }
+    }
+
+    /// Takes what comes next. Content of one chunk or less is not stored yet.
+    pub(super) fn take(&mut self, piece: &[u8]) -> Result<()> {
+        self.size += piece.len() as u64;
+        check_size(self.size)?;
+        self.waiting.extend_from_slice(piece);
+        while self.waiting.len() > limits::FILE_CHUNK_BYTES {
+            self.store_first(limits::FILE_CHUNK_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// Stores what is left: all of it is in rows then, without a place.
+    pub(super) fn store(mut self) -> Result<Writing<H>> {
+        if !self.waiting.is_empty() {
+            self.store_first(self.waiting.len())?;
+        }
+        match self.writing.take() {
+            Some(writing) => Ok(writing),
+            None => self.thread.begin_write(self.draft),
+        }
+    }
+
+    fn store_first(&mut self, length: usize) -> Result<()> {
+        let id = match &self.writing {
+            Some(writing) => writing.id,
+            None => self.writing.insert(self.thread.begin_write(self.draft)?).id,
+        };
+        self.thread.store_chunk(id, self.chunks, self.waiting.get(..length).unwrap_or_default())?;
+        self.chunks += 1;
+        self.waiting.drain(..length);
+        Ok(())
+    }
+}
+
 /// A content that is being written. However that ends, what is left of it may then be deleted.
-struct Writing<H: Host> {
+pub(super) struct Writing<H: Host> {
     thread: Rc<Thread<H>>,
     id: i64,
+}
+
+impl<H: Host> Writing<H> {
+    /// Its row.
+    pub(super) fn row(&self, sql: &H::Sql) -> Result<Row> {
+        table::by_id(sql, self.id)?
+            .ok_or_else(|| Error::new(Code::Conflict, "The content went away while it was being written."))
+    }
 }
 
 impl<H: Host> Drop for Writing<H> {

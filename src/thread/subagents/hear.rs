@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
+use super::copy::{Copies, Missing};
+use super::delete::Told;
 use super::letter::{Ending, Letter, Report, What, Words};
 use super::registry::{Child, ChildState};
 use super::report::{STATUS_BYTES, metadata};
@@ -44,7 +46,7 @@ pub(in crate::thread) struct Heard {
 impl<H: Host> Thread<H> {
     /// Takes a letter from the parent or a child.
     pub(in crate::thread) async fn hear(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let letter: Letter = serde_json::from_str(&request.body)
+        let mut letter: Letter = serde_json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This is no letter: {error}.")))?;
         if let What::Create(birth) = &letter.what
             && let Some(heard) = self.be_born(&request.thread_id, &letter, birth)?
@@ -56,17 +58,89 @@ impl<H: Host> Thread<H> {
         if let What::Check(asked) = letter.what {
             return Ok(Reply::json(200, &self.answer_check(asked)?));
         }
-        let files = Vec::new();
+        let copies = self.files_of(&mut letter).await?;
+        let now = self.host.now_us();
         let heard = self.transition(|state, sql| {
-            let from_parent = state.meta.parent.as_ref().is_some_and(|parent| parent.thread == letter.from);
-            if from_parent {
+            let Some(from_parent) = self.is_new(state, sql, &letter)? else { return Ok(Heard::default()) };
+            let files = copies.place(self, state, sql, now)?;
+            if from_parent && !copies.missing.is_empty() {
+                self.decline(state, sql, &letter, &copies.missing)
+            } else if from_parent {
                 self.hear_parent(state, sql, &letter, files)
             } else {
                 self.hear_child(state, sql, &letter, files)
             }
-        })?;
-        self.act_on(heard)?;
+        });
+        self.copied(copies);
+        self.act_on(heard?)?;
         Ok(Reply::json(200, &json!({ "heard": letter.n })))
+    }
+
+    /// Whether a letter was not heard before, and comes from the parent, not a child.
+    fn is_new(&self, state: &mut State, sql: &H::Sql, letter: &Letter) -> Result<Option<bool>> {
+        if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == letter.from) {
+            return Ok((letter.n > parent.letters.heard).then_some(true));
+        }
+        let Some(child) = state.child(sql, &letter.from)? else { return Err(stranger()) };
+        Ok((letter.n > child.letters.heard).then_some(false))
+    }
+
+    /// Copies the files that a letter names; a report says which of them are not there.
+    async fn files_of(self: &Rc<Self>, letter: &mut Letter) -> Result<Copies<H>> {
+        let wanted = self.read_mut(|state, sql| {
+            let new = self.is_new(state, sql, letter)?.is_some() && state.meta.terminated_us.is_none();
+            Ok(match &letter.what {
+                What::Create(birth) if new => birth.words.files.clone(),
+                What::Message(words) if new => words.files.clone(),
+                What::Report(report) if new => {
+                    let told = state.child(sql, &letter.from)?.is_some_and(|child| {
+                        child.wait.is_some() || child.facts.communication == Communication::Implicit
+                    });
+                    if told { report.words.files.clone() } else { Vec::new() }
+                }
+                _ => Vec::new(),
+            })
+        })?;
+        let copies = self.copy_from(&letter.from, &wanted).await?;
+        if let What::Report(report) = &mut letter.what {
+            let text = &mut report.words.text;
+            copies.missing.iter().for_each(|missing| text.push_str(&format!("\n- {missing}")));
+        }
+        Ok(copies)
+    }
+
+    /// Takes nothing of a letter whose files could not be copied: the parent hears that it failed. A child that was to
+    /// begin with it comes to its end.
+    fn decline(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        letter: &Letter,
+        missing: &[Missing],
+    ) -> Result<Heard> {
+        state.must_live()?;
+        let Some(parent) = state.meta.parent.as_mut() else { return Err(stranger()) };
+        in_order(letter.n, parent.letters.heard)?;
+        parent.letters.heard = letter.n;
+        let resumable = parent.resumable;
+        let missing: Vec<String> = missing.iter().map(Missing::to_string).collect();
+        let text = format!(
+            "The message was not taken, because its files are not there:\n- {}",
+            missing.join("\n- ")
+        );
+        let words = Words { text, files: Vec::new() };
+        let report = Report { run: 0, answers: letter.n, ending: Ending::Failure, words };
+        self.tell_parent(state, sql, What::Report(report))?;
+        let mut heard = Heard::default();
+        if matches!(letter.what, What::Create(_)) {
+            self.end_for_good(state, sql, self.host.now_us())?;
+            heard.terminated = true;
+            if resumable {
+                self.tell_parent(state, sql, What::Terminated)?;
+            }
+        }
+        state.meta.update(sql)?;
+        Ok(heard)
     }
 
     /// What follows a transition that heard something.
@@ -284,7 +358,7 @@ impl<H: Host> Thread<H> {
         }
         if is_parent && code == "thread_not_found" {
             // Its tree was deleted while this thread was being made.
-            self.delete().await?;
+            self.delete_tree(Told::Knows).await?;
             return Ok(());
         }
         let heard = self.transition(|state, sql| {

@@ -1,0 +1,108 @@
+//! Files of another thread. Their content comes in without a place in the tree; they get their places in the transition
+//! that stores the message that shows them. What never gets one is deleted by a later write.
+
+use std::rc::Rc;
+
+use futures_util::StreamExt;
+use serde_json::Value;
+
+use super::conditions::Conditions;
+use super::path::FilePath;
+use super::record::{FileOptions, FileRecord};
+use super::table::{self, Kind, Row, Storage};
+use super::write::{Content, Draft, Intake, Writing, check_room, check_size, install};
+use crate::error::{Code, Error, Result};
+use crate::thread::Thread;
+use crate::thread::host::{Host, ObjectStream};
+use crate::thread::state::State;
+
+/// What another thread says of a file.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::thread) struct Foreign {
+    pub(in crate::thread) name: String,
+    pub(in crate::thread) mime_type: String,
+    /// Bytes.
+    pub(in crate::thread) size: u64,
+    pub(in crate::thread) is_directory: bool,
+    #[serde(default)]
+    metadata: Option<serde_json::Map<String, Value>>,
+    #[serde(default)]
+    width: Option<u32>,
+    #[serde(default)]
+    height: Option<u32>,
+    /// Its version; a directory has none.
+    #[serde(default)]
+    pub(in crate::thread) etag: Option<String>,
+}
+
+/// A file whose content is here and has no place yet. While this lives the content stays.
+pub(in crate::thread) struct Received<H: Host> {
+    pub(in crate::thread) file: Foreign,
+    writing: Writing<H>,
+    storage: Storage,
+}
+
+impl<H: Host> Thread<H> {
+    /// Takes in the content of a file, piece by piece.
+    ///
+    /// # Errors
+    /// `too_large`; `overloaded` when the content breaks off; `conflict` when it is not as long as its record says.
+    pub(in crate::thread) async fn receive(
+        self: &Rc<Self>,
+        file: Foreign,
+        mut content: ObjectStream,
+    ) -> Result<Received<H>> {
+        let size = file.size;
+        check_size(size)?;
+        self.read(|_, sql| check_room(sql, size))?;
+        let path = FilePath::parse("path", &file.name)?;
+        let draft = Draft::new(path, &file.mime_type, FileOptions::default(), Conditions::default())?;
+        let mut intake = Intake::new(self, &draft);
+        while let Some(piece) = content.next().await {
+            let piece = piece.map_err(|error| {
+                Error::new(Code::Overloaded, format!("The file “{}” broke off: {error}.", file.name))
+            })?;
+            intake.take(&piece)?;
+        }
+        if intake.size != size {
+            let message = format!("The file “{}” has {size} bytes, but {} came.", file.name, intake.size);
+            return Err(Error::new(Code::Conflict, message));
+        }
+        let writing = intake.store()?;
+        self.make_index(&file.mime_type, size)?;
+        Ok(Received { writing, storage: self.storage_for(size), file })
+    }
+}
+
+impl<H: Host> Received<H> {
+    /// The first row of its content.
+    pub(in crate::thread) fn beginning(&self, sql: &H::Sql) -> Result<Option<bytes::Bytes>> {
+        table::chunk(sql, self.writing.row(sql)?.id, 0)
+    }
+
+    /// What was said of it, as it may be said again.
+    pub(in crate::thread) fn options(&self) -> FileOptions {
+        let Foreign { metadata, width, height, .. } = self.file.clone();
+        FileOptions { width, height, metadata, thumbnail: None }
+    }
+
+    /// Gives it its place, at which there is nothing. Runs inside a transition.
+    pub(in crate::thread) fn install(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        path: &str,
+        options: FileOptions,
+        now: i64,
+    ) -> Result<FileRecord> {
+        let path = FilePath::parse("path", path)?;
+        let draft = Draft::new(path, &self.file.mime_type, options, Conditions::default())?;
+        let row = Row {
+            id: self.writing.row(sql)?.id,
+            storage: self.storage,
+            ..draft.row(Kind::File, self.file.size, now)
+        };
+        install(state, sql, &draft, Content::Stored(row), now).map(|written| written.record)
+    }
+}
