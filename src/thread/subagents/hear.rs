@@ -101,7 +101,9 @@ impl<H: Host> Thread<H> {
                 _ => Vec::new(),
             })
         })?;
-        let copies = self.copy_from(&letter.from, &wanted).await?;
+        // Whatever went wrong on the way may go right another time; what never will is in `missing`.
+        let later = |error: Error| Error::new(Code::Overloaded, error.message);
+        let copies = self.copy_from(&letter.from, &wanted).await.map_err(later)?;
         if let What::Report(report) = &mut letter.what {
             let text = &mut report.words.text;
             copies.missing.iter().for_each(|missing| text.push_str(&format!("\n- {missing}")));
