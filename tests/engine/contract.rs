@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bobbin::api::ThreadRoute;
 use serde_json::Value;
 
-use crate::host::{DAY_US, TOOL_URL};
+use crate::family;
+use crate::host::{DAY_US, Fault, TOOL_URL};
 use crate::sim::Sim;
 
 /// What a scenario expects of the contract's open numbers.
@@ -19,8 +20,10 @@ pub struct Terms {
     pub one_answer: bool,
     /// Whether requests may be open at the same time (a stopped flow lets go of its request a moment later).
     pub overlap: bool,
-    /// Whether the alarm may stay set at the end.
+    /// Whether alarms may stay set at the end.
     pub alarm_may_stay: bool,
+    /// Whether calls may wait for children at the end.
+    pub may_wait: bool,
     /// Whether calls and results pair in storage.
     pub pairs: bool,
     /// Whether texts repeat on purpose.
@@ -39,6 +42,7 @@ impl Default for Terms {
             one_answer: true,
             overlap: false,
             alarm_may_stay: false,
+            may_wait: false,
             pairs: true,
             texts_repeat: false,
             effect_attempts: bobbin::limits::EFFECT_ATTEMPTS as usize,
@@ -56,6 +60,8 @@ pub struct History {
     pub outcomes: BTreeMap<String, Value>,
     /// Failures that befell the process.
     pub faults: usize,
+    /// The other threads, by their ids.
+    pub family: BTreeMap<String, History>,
 }
 
 impl History {
@@ -97,42 +103,66 @@ impl History {
     }
 }
 
-/// Looks at a thread that has come to rest and says everything that breaks the contract.
+/// Looks at a thread that has come to rest, and at its family, and says everything that breaks the contract.
 pub fn check(sim: &Sim, terms: &Terms, calm_requests: Option<usize>) -> (History, Vec<String>) {
     let mut broken = Vec::new();
     let world = &sim.world;
-    let faults = world.faults.borrow().fired.len();
+    let members = world.members().len();
+    let (faults, again) = {
+        let faults = world.faults.borrow();
+        let again = |fault: Fault| if fault.is_of_all() { members } else { 1 };
+        (faults.fired.len(), faults.fired.iter().map(|(_, fault)| again(*fault)).sum::<usize>())
+    };
     world.faults.borrow_mut().plan(Box::new(|_| None));
     let requests = world.outside.requests.borrow().len();
     if let Some(calm) = calm_requests
-        && requests > calm + terms.more_requests + faults
+        && requests > calm + terms.more_requests + again
     {
         broken.push(format!("{requests} model requests, {calm} without the {faults} failures"));
     }
-    if world.most_open.get() > 1 && !terms.overlap {
-        broken.push(format!("{} requests were open at once: two flows?", world.most_open.get()));
+    if world.open_calls.get() > 0 {
+        broken.push(format!("{} calls between threads are still open", world.open_calls.get()));
     }
-    if world.open_requests.get() > 0 {
-        broken.push(format!("{} requests are still open", world.open_requests.get()));
+    let mut history = thread(sim, terms, faults, &mut broken);
+    for other in sim.family().iter().filter(|other| other.member.place > 0) {
+        let mut wrong = Vec::new();
+        let seen = thread(other, terms, faults, &mut wrong);
+        broken.extend(wrong.into_iter().map(|wrong| format!("thread {}: {wrong}", other.member.id)));
+        history.family.insert(other.member.id.clone(), seen);
+    }
+    family::check(sim, terms, &mut broken);
+    quiet(sim, terms, requests, &mut broken);
+    broken.extend(world.failures.borrow_mut().drain(..));
+    (history, broken)
+}
+
+/// What holds of each thread for itself.
+fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> History {
+    let member = &sim.member;
+    if member.most_open.get() > 1 && !terms.overlap {
+        broken.push(format!("{} requests were open at once: two flows?", member.most_open.get()));
+    }
+    if member.open_requests.get() > 0 {
+        broken.push(format!("{} requests are still open", member.open_requests.get()));
     }
     let looking = sim.clone();
     let accepted = sim.accepted.borrow().clone();
     let known = accepted.clone();
-    let (messages, outcomes, diagnostics) = world.drive(async move {
+    let (messages, outcomes, diagnostics) = sim.world.drive(async move {
         let mut outcomes = BTreeMap::new();
         for message in &known {
             outcomes.insert(message.id.clone(), looking.outcome(message).await);
         }
         (looking.history().await, outcomes, looking.get(ThreadRoute::Diagnostics, &[]).await)
     });
-    let history = History { messages, outcomes, faults };
-    delivery(&history, &accepted, terms, &mut broken);
+    let history = History { messages, outcomes, faults, family: BTreeMap::new() };
+    delivery(&history, &accepted, terms, broken);
     if terms.pairs {
-        pairing(&history, &mut broken);
+        pairing(&history, broken);
     }
-    executions(sim, &history, terms, &mut broken);
-    attempts(sim, requests, &mut broken);
-    if terms.one_answer {
+    executions(sim, &history, terms, broken);
+    attempts(sim, broken);
+    if terms.one_answer && member.place == 0 {
         let completed: BTreeSet<&str> = history
             .outcomes
             .values()
@@ -144,9 +174,11 @@ pub fn check(sim: &Sim, terms: &Terms, calm_requests: Option<usize>) -> (History
             broken.push(format!("{} completed runs, answers: {answers:?}", completed.len()));
         }
     }
-    quiet(sim, terms, requests, &diagnostics, &mut broken);
-    broken.extend(world.failures.borrow_mut().drain(..));
-    (history, broken)
+    let queue = diagnostics["queue"].as_u64().or_else(|| diagnostics["queued"].as_u64());
+    if queue.is_some_and(|queue| queue > 0) && !terms.outcomes.contains(&"stopped") {
+        broken.push(format!("the queue is not empty: {diagnostics}"));
+    }
+    history
 }
 
 /// Every accepted message is there once, in order, with one outcome.
@@ -231,10 +263,14 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
         })
     };
     let mut by_key: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let members = sim.world.members();
     for execution in sim.world.outside.executions.borrow().iter() {
-        *by_key.entry((execution.key.clone(), execution.name.clone())).or_default() += 1;
-        if !execution.key.starts_with(crate::sim::THREAD) {
-            broken.push(format!("the idempotency key “{}” does not name the thread", execution.key));
+        match members.iter().find(|member| execution.key.starts_with(&member.id)) {
+            None => broken.push(format!("the idempotency key “{}” names no thread", execution.key)),
+            Some(of) if of.place == sim.member.place => {
+                *by_key.entry((execution.key.clone(), execution.name.clone())).or_default() += 1;
+            }
+            Some(_) => {}
         }
     }
     let of_effect = |key: &str| key.split_once('/').is_some_and(|(_, rest)| rest.starts_with('e'));
@@ -254,10 +290,10 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
         }
     }
     // Each has its receipt, also those within calls.
-    let exists: Vec<i64> = sim.world.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
+    let exists: Vec<i64> = sim.member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
     if exists == [1] {
         let receipts: BTreeSet<String> = sim
-            .world
+            .member
             .database
             .ask::<String>(
                 "SELECT CASE WHEN reply > 0 THEN 'r' || reply || '.' || (id - reply - 1) ELSE call_id END FROM calls",
@@ -273,7 +309,7 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
     }
     let calls: usize = history.messages.iter().map(|message| History::calls(message).len()).sum();
     let within: Vec<i64> = match exists == [1] {
-        true => sim.world.database.ask(
+        true => sim.member.database.ask(
             "SELECT count(*) FROM calls LEFT JOIN messages ON seq = reply WHERE reply <= 0 OR messages.depth > 0",
         ),
         false => vec![0],
@@ -281,9 +317,9 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
     let calls = calls + within[0] as usize;
     let by_tools = by_key.keys().filter(|(key, _)| !of_effect(key) && !key.contains("/request-")).count();
     let receipts: Vec<i64> =
-        sim.world.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
+        sim.member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
     let dropped: i64 = match receipts[..] {
-        [1] => sim.world.database.ask("SELECT count(*) FROM calls WHERE state = 'dropped'")[0],
+        [1] => sim.member.database.ask("SELECT count(*) FROM calls WHERE state = 'dropped'")[0],
         _ => 0,
     };
     let calls = calls + dropped as usize;
@@ -293,8 +329,11 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
 }
 
 /// Every request to a model has its row in the log, numbered without gaps under its reply.
-fn attempts(sim: &Sim, requests: usize, broken: &mut Vec<String>) {
-    let database = &sim.world.database;
+fn attempts(sim: &Sim, broken: &mut Vec<String>) {
+    let member = &sim.member;
+    let database = &member.database;
+    let of_it = |thread: &str| thread == member.id || (thread.is_empty() && member.place == 0);
+    let requests = sim.world.outside.requests.borrow().iter().filter(|sent| of_it(&sent.thread)).count();
     let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'logs'");
     if exists != [1] {
         return;
@@ -312,39 +351,44 @@ fn attempts(sim: &Sim, requests: usize, broken: &mut Vec<String>) {
     }
 }
 
-/// After the end nothing happens any more, also when the object is woken.
-fn quiet(sim: &Sim, terms: &Terms, requests: usize, diagnostics: &Value, broken: &mut Vec<String>) {
+/// After the end nothing happens any more, also when the objects are woken.
+fn quiet(sim: &Sim, terms: &Terms, requests: usize, broken: &mut Vec<String>) {
     let world = &sim.world;
-    if !terms.alarm_may_stay && world.alarm.get().next_us().is_some() {
-        broken.push(format!("the alarm stays set: {:?}", world.alarm.get()));
+    if let Some(due) = world.next_alarm_us()
+        && !terms.alarm_may_stay
+    {
+        broken.push(format!("an alarm stays set, for {due}"));
     }
-    let queue = diagnostics["queue"].as_u64().or_else(|| diagnostics["queued"].as_u64());
-    if queue.is_some_and(|queue| queue > 0) && !terms.outcomes.contains(&"stopped") {
-        broken.push(format!("the queue is not empty: {diagnostics}"));
-    }
-    let newest = world
-        .outside
-        .siblings
-        .borrow()
-        .iter()
-        .filter(|(_, call)| call["call"] == "activity")
-        .max_by_key(|(_, call)| call["version"].as_i64())
-        .map(|(_, call)| call["executing"].clone());
-    if newest.is_some_and(|executing| executing != false) {
-        broken.push("the directory believes that a run is active".into());
+    for member in world.members() {
+        let newest = world
+            .outside
+            .siblings
+            .borrow()
+            .iter()
+            .filter(|(_, call)| call["call"] == "activity" && call["id"] == member.id.as_str())
+            .max_by_key(|(_, call)| call["version"].as_i64())
+            .map(|(_, call)| call["executing"].clone());
+        if newest.is_some_and(|executing| executing != false) {
+            broken.push(format!("the directory believes that a run of {} is active", member.id));
+        }
+        let (bytes, table) = member.database.largest_row();
+        if bytes > crate::host::database::ROW_BYTES {
+            broken.push(format!("a row of {bytes} bytes in {table}"));
+        }
     }
     world.evict();
-    let waking = sim.clone();
-    world.drive(async move { waking.get(ThreadRoute::Get, &[]).await });
+    let mut woken = sim.family();
+    if woken.iter().all(|thread| thread.member.place > 0) {
+        woken.push(sim.clone());
+    }
+    for waking in woken {
+        world.drive(async move { waking.get(ThreadRoute::Get, &[]).await });
+    }
     if !world.rest(DAY_US) && !terms.alarm_may_stay {
         broken.push("it does not come to rest after it was woken".into());
     }
     let now = world.outside.requests.borrow().len();
     if now != requests {
         broken.push(format!("{} model requests after the end", now - requests));
-    }
-    let (bytes, table) = world.database.largest_row();
-    if bytes > crate::host::database::ROW_BYTES {
-        broken.push(format!("a row of {bytes} bytes in {table}"));
     }
 }

@@ -9,6 +9,7 @@
 )]
 
 mod contract;
+mod family;
 mod files;
 mod host;
 mod scenarios;

@@ -436,22 +436,28 @@ impl Sim {
 /// Holds after every await of the process (docs/durability.md): what is due, and what is runnable, has an alarm in
 /// time, or its handler runs.
 fn watch(world: &World, member: &Member) {
-    let tables: Vec<i64> =
-        member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('runs', 'effects')");
-    if tables != [2] {
+    let tables: Vec<i64> = member
+        .database
+        .ask("SELECT count(*) FROM sqlite_schema WHERE name IN ('runs', 'effects', 'children')");
+    if tables != [3] {
         return;
     }
-    let effects: Vec<Option<i64>> = member.database.ask("SELECT min(at_us) FROM effects WHERE open > 0");
-    if let Some(due_us) = effects.first().copied().flatten() {
+    let due: Vec<String> = member.database.ask(
+        "SELECT json_array(what, at) FROM (SELECT 'an effect' AS what, min(at_us) AS at FROM effects WHERE open > 0
+         UNION ALL SELECT 'a letter', min(due_us) FROM outbox
+         UNION ALL SELECT 'a child', min(due_us) FROM children WHERE open = 1) WHERE at IS NOT NULL",
+    );
+    for due in due {
+        let (what, due_us): (String, i64) = serde_json::from_str(&due).unwrap();
         let alarm = member.alarm.get();
         let in_time = alarm.due_us.is_some_and(|at| at <= due_us.max(world.now_us()));
         if !alarm.running && !alarm.retrying() && !in_time {
-            world.fail(format!("an effect is due at {due_us}, and the alarm is {alarm:?}"));
+            world.fail(format!("{what} is due at {due_us}, and the alarm is {alarm:?}"));
         }
     }
     let runnable: Vec<Option<i64>> = member.database.ask(
         "SELECT coalesce(resume_us, 0) FROM runs WHERE id = (SELECT max(id) FROM runs) \
-         AND phase NOT IN ('ended', 'parked')",
+         AND phase NOT IN ('ended', 'parked', 'parked_start')",
     );
     let Some(resume_us) = runnable.first().copied().flatten() else { return };
     let alarm = member.alarm.get();

@@ -276,6 +276,23 @@ struct Run {
 
 fn print_history(sim: &Sim, history: &History) {
     eprintln!("\n  history:");
+    print_messages(history);
+    for (id, outcome) in &history.outcomes {
+        eprintln!("    outcome of {id}: {} {} {}", outcome["outcome"], outcome["reason"], outcome["run"]);
+    }
+    for execution in sim.world.outside.executions.borrow().iter() {
+        eprintln!("    {} ran with key {} {}", execution.name, execution.key, execution.args);
+    }
+    for (id, history) in &history.family {
+        eprintln!("\n  thread {id}:");
+        print_messages(history);
+    }
+    for request in sim.world.outside.requests.borrow().iter() {
+        eprintln!("    a model was asked by {}: “{}”", request.thread, request.last_user());
+    }
+}
+
+fn print_messages(history: &History) {
     let skipped = history.messages.len().saturating_sub(60);
     for message in history.messages.iter().skip(skipped) {
         eprintln!(
@@ -287,11 +304,4 @@ fn print_history(sim: &Sim, history: &History) {
             message["metadata"]["status_kind"]
         );
     }
-    for (id, outcome) in &history.outcomes {
-        eprintln!("    outcome of {id}: {} {} {}", outcome["outcome"], outcome["reason"], outcome["run"]);
-    }
-    for execution in sim.world.outside.executions.borrow().iter() {
-        eprintln!("    {} ran with key {} {}", execution.name, execution.key, execution.args);
-    }
-    eprintln!("    {} model requests", sim.world.outside.requests.borrow().len());
 }

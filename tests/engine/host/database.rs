@@ -160,7 +160,7 @@ impl Database {
 
     /// A question of a test, not counted.
     pub fn ask<T: rusqlite::types::FromSql>(&self, statement: &str) -> Vec<T> {
-        let mut prepared = self.connection.prepare(statement).unwrap();
+        let mut prepared = self.connection.prepare_cached(statement).unwrap();
         prepared.query_map([], |row| row.get(0)).unwrap().map(|value| value.unwrap()).collect()
     }
 

@@ -79,6 +79,11 @@ impl Fault {
         }
     }
 
+    /// Whether every object dies.
+    pub const fn is_of_all(self) -> bool {
+        matches!(self, Fault::AllLost | Fault::AllKept)
+    }
+
     /// The fault of that name.
     pub fn parse(name: &str) -> Option<Fault> {
         Fault::OF_FAMILY.into_iter().find(|fault| fault.name() == name)

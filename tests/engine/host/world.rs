@@ -385,10 +385,8 @@ impl World {
         if self.vitality.get() == Vitality::Dying {
             let fault = self.faults.borrow().fired.last().map(|(_, fault)| *fault);
             let keep = matches!(fault, Some(Fault::CrashKept | Fault::AllKept));
-            return match fault {
-                Some(Fault::AllLost | Fault::AllKept) => self.crash(keep, &self.members()),
-                _ => self.crash(keep, &[polled_in]),
-            };
+            let dying = if fault.is_some_and(Fault::is_of_all) { self.members() } else { vec![polled_in] };
+            return self.crash(keep, &dying);
         }
         polled_in.database.close_stretch(true);
         let outbound = std::mem::take(&mut *polled_in.outbound.borrow_mut());
