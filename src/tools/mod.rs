@@ -44,6 +44,7 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("remind_me", |call| now(reminder::remind_me(&call))),
     ("remember", |call| now(memory::remember(&call))),
     ("roll_dice", |call| now(dice::roll_dice(&call.args, call.random))),
+    ("say", |call| now(text::say(&call.args))),
     ("search_files", |call| now(files::search_files(&call))),
     ("text_statistics", |call| now(text::text_statistics(&call.args))),
     ("wait", wait),

@@ -57,6 +57,14 @@ fn occurrences(text: &str, find: &str) -> usize {
     text.char_indices().filter(|(at, _)| text.get(*at..).is_some_and(|rest| rest.starts_with(find))).count()
 }
 
+/// Gives `text` back: for tools whose call is what matters, such as one that ends a session.
+pub(super) fn say(args: &Value) -> ToolResult {
+    match args.get("text").and_then(Value::as_str) {
+        Some(text) => ToolResult::success(text),
+        None => ToolResult::error("text: required but missing."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -127,6 +127,17 @@ test("what the README says of values, files, effects and endpoints works as past
   assert.deepEqual([summary.keys, summary.last_message.role], [["colour"], "assistant"]);
 });
 
+test("what the documents say of subagents works as pasted", async () => {
+  const [ask = "", list = ""] = blocks("docs/subagents.md", "# Subagents", "sh");
+  const aside = new Terminal();
+  await aside.paste((session[0] ?? "").replace("http://127.0.0.1:8787", server.base));
+  await aside.paste(ask);
+  await until("the verdict is there", async () => {
+    const { messages } = JSON.parse(await aside.paste(list));
+    return /^fact_check said: It holds\.\s/.test(messages.at(-1).content ?? "");
+  });
+});
+
 test("the README's run that is killed in the middle finishes, once", async () => {
   const [, , , , post, list] = session;
   await terminal.paste(post ?? "");

@@ -128,7 +128,7 @@ fn a_wrong_hand_off_is_told_plainly() {
                 history.texts("tool"),
                 [
                     "Invalid arguments for \"billing\": question: expected string, got integer.",
-                    "There is no tool \"private\" here. Available: billing, private.",
+                    "There is no tool \"private\" here. Available: billing.",
                 ]
             );
         })

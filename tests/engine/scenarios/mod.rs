@@ -26,6 +26,7 @@ mod soak;
 mod spill;
 mod stops;
 mod streams;
+mod subagent_tools;
 mod subprompts;
 mod tools;
 mod turns;
