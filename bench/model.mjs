@@ -1,7 +1,8 @@
 // The benchmark's model: answers at once, and the same for everybody.
 //
 // The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
-// (the default), after `steps=N` tool calls, one per reply.
+// (the default), after `steps=N` tool calls, one per reply, or after one reply that calls a subagent: `waited=1` one whose
+// answer is waited for, `sent=N` as many whose answers come as messages.
 
 import http from "node:http";
 import { once } from "node:events";
@@ -31,11 +32,20 @@ function text(chunks) {
 
 let callNumber = 0;
 
-/** A tool call. */
-function call() {
-  const id = `call_${++callNumber}`;
-  const made = { name: "work", arguments: '{"expression":"20+22"}' };
-  return [event({ tool_calls: [{ index: 0, id, type: "function", function: made }] }, null), event({}, "tool_calls") + USAGE];
+/** Tool calls in one reply. @param {string} name @param {number} count @param {object} args */
+function calls(name, count, args) {
+  const made = { name, arguments: JSON.stringify(args) };
+  const all = Array.from({ length: count }, (_, index) => ({ index, id: `call_${++callNumber}`, type: "function", function: made }));
+  return [...all.map((call) => event({ tool_calls: [call] }, null)), event({}, "tool_calls") + USAGE];
+}
+
+/** What comes instead of a text, if anything. @param {number} done  results that are there @param {(name: string, otherwise: number) => number} number */
+function wished(done, number) {
+  if (done < number("steps", 0)) return calls("work", 1, { expression: "20+22" });
+  for (const name of ["waited", "sent"]) {
+    if (done === 0 && number(name, 0) > 0) return calls(name, number(name, 0), { task: message("") });
+  }
+  return undefined;
 }
 
 export class BenchModel {
@@ -70,7 +80,7 @@ export class BenchModel {
     const number = (/** @type {string} */ name, /** @type {number} */ otherwise) =>
       Number(new RegExp(`\\b${name}=(\\d+)`).exec(wish)?.[1] ?? otherwise);
     const done = messages.slice(asked).filter(({ role }) => role === "tool").length;
-    const parts = done < number("steps", 0) ? call() : text(number("chunks", 20));
+    const parts = wished(done, number) ?? text(number("chunks", 20));
     response.writeHead(200, { "content-type": "text/event-stream" });
     // Many chunks are given to the network one by one, as a model's are; a few go out together.
     const apart = parts.length > 100;

@@ -264,6 +264,52 @@ export async function newThread(bench) {
   ];
 }
 
+/** What a thread still does after its answer must not be in the next sample. */
+const after = async (/** @type {Promise<number>} */ sample, ms = 50) => {
+  const value = await sample;
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  return value;
+};
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function blockingChild(bench) {
+  const open = async (/** @type {Side} */ side) => {
+    const thread = await side.thread("family");
+    return { side, thread, socket: await side.socket(thread) };
+  };
+  const { product, floor } = { product: await open(bench.product), floor: await open(bench.floor) };
+  const sample = (/** @type {Open} */ one) => () => after(turn(one, "waited=1").then(({ whole }) => whole));
+  const values = await interleaved("a blocking child", bench.times(60), { product: sample(product), floor: sample(floor) });
+  return [ratio("turn with one call of a blocking child, instant model", "ms", values, 1.5)];
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function fanOut(bench) {
+  const CHILDREN = 20;
+  const sample = async (/** @type {Side} */ side) => {
+    const thread = await side.thread("family");
+    const socket = await side.socket(thread, "?includeSilent=true");
+    const heard = new Set();
+    const all = new Promise((resolve) => {
+      socket.onFrame = ({ type, data }) => {
+        if (type === "message_data" && data.role === "user" && data.content.startsWith("Subagent ")) heard.add(data.id);
+        if (heard.size === CHILDREN) resolve(undefined);
+      };
+    });
+    const value = await timed(async () => {
+      await side.post(thread, `sent=${CHILDREN}`, false);
+      await all;
+    });
+    socket.close();
+    return value;
+  };
+  const values = await interleaved(`${CHILDREN} children`, bench.times(20), {
+    product: () => after(sample(bench.product), 400),
+    floor: () => after(sample(bench.floor), 400),
+  });
+  return [ratio(`${CHILDREN} children that nobody waits for, all results in`, "ms", values, 1.5)];
+}
+
 /** @returns {Promise<Result[]>} */
 export async function size() {
   const wasm = readFileSync(join(checkout, "dist/index_bg.wasm"));
@@ -304,6 +350,8 @@ export const rows = {
   stream: streaming,
   many: manyThreads,
   new: newThread,
+  child: blockingChild,
+  fan: fanOut,
   size,
   start,
 };

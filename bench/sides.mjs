@@ -32,9 +32,9 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. */
-  async thread() {
-    const body = JSON.stringify({ agent_id: "bench" });
+  /** A new thread's id. @param {"bench" | "family"} [agent] */
+  async thread(agent = "bench") {
+    const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
     if (answer.status !== 200) throw new Error(`${this.name}: ${answer.text}`);
     return /** @type {string} */ (answer.json.threadId);
@@ -64,9 +64,9 @@ export class Side {
     return answer;
   }
 
-  /** @param {string} thread */
-  socket(thread) {
-    return Socket.open(this.base, `/api/threads/${thread}/stream`);
+  /** @param {string} thread @param {string} [query] */
+  socket(thread, query = "") {
+    return Socket.open(this.base, `/api/threads/${thread}/stream${query}`);
   }
 
   /** Processor time of the workerd that runs the objects, in milliseconds. */
@@ -77,19 +77,34 @@ export class Side {
   }
 }
 
+const PROMPT = {
+  toolDescription: "The benchmark's prompt.",
+  model: "bench",
+  includeChat: true,
+  includePastTools: true,
+  prompt: "You are a careful assistant. Keep answers short.",
+};
+const TASK = { type: "object", properties: { task: { type: "string" } }, required: ["task"] };
+
+/** An agent of two sides that is done after one answer. */
+const once = {
+  type: "dual_ai",
+  exposeAsTool: true,
+  toolDescription: "Does one task.",
+  sideA: { prompt: "child" },
+  sideB: { prompt: "child" },
+  maxSessionTurns: 1,
+};
+
 /** @param {string} modelUrl */
 export async function startProduct(modelUrl) {
+  const entry = (/** @type {string} */ name, /** @type {boolean} */ blocking) => ({ name, blocking, initUserMessageProperty: "task" });
   const folder = new AgentsFolder({
     models: { bench: { provider: "openai", model: "bench", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" } },
     prompts: {
-      bench: {
-        toolDescription: "The benchmark's prompt.",
-        model: "bench",
-        includeChat: true,
-        includePastTools: true,
-        tools: ["work"],
-        prompt: "You are a careful assistant. Keep answers short.",
-      },
+      bench: { ...PROMPT, tools: ["work"] },
+      family: { ...PROMPT, parallelToolCalls: true, tools: [entry("waited", true), entry("sent", false)] },
+      child: { ...PROMPT, requiredSchema: TASK },
     },
     tools: {
       work: {
@@ -98,7 +113,12 @@ export async function startProduct(modelUrl) {
         run: { native: "calculate" },
       },
     },
-    agents: { bench: { type: "ai_human", sideA: { prompt: "bench", maxSteps: 250 } } },
+    agents: {
+      bench: { type: "ai_human", sideA: { prompt: "bench", maxSteps: 250 } },
+      family: { type: "ai_human", sideA: { prompt: "family", maxSteps: 250 } },
+      waited: once,
+      sent: once,
+    },
   });
   const server = await Server.start({ agents: folder.path, vars: { MODEL_KEY: KEY } });
   const end = async () => {

@@ -5,6 +5,10 @@
 // history sent, the upstream answer read to its end and sent on to sockets piece by piece. Nothing else: no recovery,
 // no validation, no receipts, no log, no directory, no authentication. It shows what the platform costs, so that what
 // the runtime costs on top can be seen.
+//
+// A thread with children is a plain object beside plain objects: a row for each child, for each call of one and for each
+// letter between them, one call there and one back. A letter's row is written before it is sent and deleted when it
+// arrived, as whatever wants to survive has to do; nothing sends it again.
 
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 
@@ -16,20 +20,27 @@ import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 const WINDOW_BYTES = 96 << 10;
 const WINDOW_KEEP = 0.6;
 const SYSTEM = { role: "system", content: "You are a careful assistant. Keep answers short.\n" };
-const TOOL = {
+
+/** @param {string} name @param {string} description @param {string} property */
+const tool = (name, description, property) => ({
   type: "function",
   function: {
-    name: "work",
-    description: "Adds two numbers.",
-    parameters: {
-      type: "object",
-      properties: { expression: { type: "string" } },
-      required: ["expression"],
-      additionalProperties: false,
-    },
+    name,
+    description,
+    parameters: { type: "object", properties: { [property]: { type: "string" } }, required: [property], additionalProperties: false },
     strict: true,
   },
+});
+
+/** What the model of each kind of thread may call. @type {Record<string, object[]>} */
+const TOOLS = {
+  bench: [tool("work", "Adds two numbers.", "expression")],
+  family: [tool("waited", "Does one task.", "task"), tool("sent", "Does one task.", "task")],
+  child: [],
 };
+
+/** After this a child that is waited for would be asked how it is. */
+const CHECK_MS = 60_000;
 
 /** @extends {DurableObject<Env>} */
 export class FloorThread extends DurableObject {
@@ -37,8 +48,14 @@ export class FloorThread extends DurableObject {
   /** @type {Message[]} */
   #history = [];
   #bytes = 0;
-  /** @type {Promise<Message & { id: string }> | undefined} */
+  /** @type {Promise<(Message & { id: string }) | undefined> | undefined} */
   #flow;
+  #kind = "bench";
+  #name = "";
+  /** Of a child. @type {string | undefined} */
+  #parent;
+  /** Whether something came that the model has not read. */
+  #unread = false;
 
   /** @param {DurableObjectState} ctx @param {Env} env */
   constructor(ctx, env) {
@@ -47,10 +64,20 @@ export class FloorThread extends DurableObject {
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
   }
 
-  create() {
+  /** @param {string} name  its own @param {string} kind @param {string} [parent] */
+  create(name, kind, parent) {
+    this.#name = name;
+    this.#kind = kind;
+    this.#parent = parent;
     this.#sql.exec(
       "CREATE TABLE messages (seq INTEGER PRIMARY KEY, role TEXT, content TEXT, calls TEXT, call_id TEXT, at INTEGER)",
     );
+    if (kind === "bench") return;
+    this.#sql.exec("CREATE TABLE meta (name TEXT, kind TEXT, parent TEXT)");
+    this.#sql.exec("CREATE TABLE children (name TEXT PRIMARY KEY, state TEXT, call_id TEXT, at INTEGER) WITHOUT ROWID");
+    this.#sql.exec("CREATE TABLE receipts (call_id TEXT PRIMARY KEY, state TEXT, at INTEGER) WITHOUT ROWID");
+    this.#sql.exec("CREATE TABLE letters (id INTEGER PRIMARY KEY, target TEXT, body TEXT)");
+    this.#sql.exec("INSERT INTO meta (name, kind, parent) VALUES (?, ?, ?)", name, kind, parent ?? null);
   }
 
   /**
@@ -63,7 +90,7 @@ export class FloorThread extends DurableObject {
     const id = this.#store({ role: "user", content });
     await this.ctx.storage.setAlarm(Date.now());
     this.#broadcast({ type: "message_data", message_id: id, depth: 0, data: { id, role: "user", content } });
-    this.#flow = this.#run().finally(() => (this.#flow = undefined));
+    this.#start();
     if (!wait) return JSON.stringify({ status: "queued", messageId: id });
     return JSON.stringify({ outcome: "completed", message: await this.#flow });
   }
@@ -82,33 +109,99 @@ export class FloorThread extends DurableObject {
 
   webSocketMessage() {}
 
+  #start() {
+    this.#flow = this.#run().finally(() => (this.#flow = undefined));
+  }
+
+  /** Ends with an answer, or with nothing when a child is waited for. */
   async #run() {
     for (;;) {
+      this.#unread = false;
       const { content, calls, id } = await this.#ask();
       const message = { role: "assistant", content: content || null, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
       this.#store(message);
       this.#broadcast({ type: "message_data", message_id: id, depth: 0, data: { id, ...message } });
-      if (calls.length === 0) return { id, ...message };
+      if (calls.length === 0) {
+        if (this.#parent !== undefined) this.#tell(this.#parent, content, (to) => to.report(this.#name, content));
+        else if (this.#unread) continue;
+        return { id, ...message };
+      }
       for (const call of calls) {
-        const { expression } = JSON.parse(call.function.arguments);
-        const [a, b] = expression.split("+").map(Number);
-        const result = { role: "tool", tool_call_id: call.id, content: String(a + b) };
-        const seq = this.#store(result);
-        this.#broadcast({ type: "message_data", message_id: seq, depth: 0, data: result });
+        const args = JSON.parse(call.function.arguments);
+        if (call.function.name !== "work") {
+          const waits = call.function.name === "waited";
+          this.#spawn(call.id, args.task, waits);
+          if (waits) return undefined;
+        }
+        this.#result(call.id, call.function.name === "work" ? sum(args.expression) : "It was started.");
       }
     }
+  }
+
+  /** @param {string} callId @param {string} content */
+  #result(callId, content) {
+    const result = { role: "tool", tool_call_id: callId, content };
+    const id = this.#store(result);
+    this.#broadcast({ type: "message_data", message_id: id, depth: 0, data: { id, ...result } });
+  }
+
+  /** Makes a child. @param {string} callId @param {string} task @param {boolean} waits for its answer */
+  #spawn(callId, task, waits) {
+    const child = crypto.randomUUID();
+    const now = Date.now();
+    this.#sql.exec("INSERT INTO children (name, state, call_id, at) VALUES (?, 'creating', ?, ?)", child, waits ? callId : null, now);
+    this.#sql.exec("INSERT INTO receipts (call_id, state, at) VALUES (?, ?, ?)", callId, waits ? "waiting" : "done", now);
+    if (waits) void this.ctx.storage.setAlarm(now + CHECK_MS);
+    this.#tell(child, task, async (to) => {
+      await to.born(child, this.#name, task);
+      this.#sql.exec("UPDATE children SET state = 'live' WHERE name = ? AND state = 'creating'", child);
+    });
+  }
+
+  /** Writes a letter, sends it and forgets it. @param {string} target @param {string} body @param {(to: any) => Promise<unknown>} send */
+  #tell(target, body, send) {
+    const { id } = this.#sql.exec("INSERT INTO letters (target, body) VALUES (?, ?) RETURNING id", target, body).one();
+    const to = this.env.THREADS.get(this.env.THREADS.idFromName(target));
+    this.ctx.waitUntil(send(to).then(() => this.#sql.exec("DELETE FROM letters WHERE id = ?", id)));
+  }
+
+  /** A child comes to be and begins. @param {string} name @param {string} parent @param {string} task */
+  async born(name, parent, task) {
+    this.create(name, "child", parent);
+    this.#store({ role: "user", content: task });
+    await this.ctx.storage.setAlarm(Date.now());
+    this.#start();
+  }
+
+  /** What a child came to. @param {string} child @param {string} text */
+  async report(child, text) {
+    const { call_id: callId } = this.#sql.exec("SELECT call_id FROM children WHERE name = ?", child).one();
+    this.#sql.exec("UPDATE children SET state = 'terminated' WHERE name = ?", child);
+    if (callId !== null) {
+      this.#sql.exec("UPDATE receipts SET state = 'done' WHERE call_id = ?", callId);
+      this.#result(String(callId), text);
+    } else {
+      const content = `Subagent ${child} has finished:\n\n${text}`;
+      const id = this.#store({ role: "user", content });
+      this.#broadcast({ type: "message_data", message_id: id, depth: 0, data: { id, role: "user", content } });
+      this.#unread = true;
+    }
+    if (this.#flow) return;
+    await this.ctx.storage.setAlarm(Date.now());
+    this.#start();
   }
 
   /** One model call. */
   async #ask() {
     const id = `m_${this.#history.length}`;
+    const tools = TOOLS[this.#kind] ?? [];
     const response = await fetch(`${this.env.MODEL_URL}/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${this.env.MODEL_KEY}` },
       body: JSON.stringify({
         model: "bench",
         messages: [SYSTEM, ...this.#history],
-        tools: [TOOL],
+        ...(tools.length > 0 ? { tools } : {}),
         stream: true,
         stream_options: { include_usage: true },
       }),
@@ -173,6 +266,12 @@ export class FloorThread extends DurableObject {
   }
 }
 
+/** @param {string} expression */
+function sum(expression) {
+  const [a = 0, b = 0] = expression.split("+").map(Number);
+  return String(a + b);
+}
+
 /** @param {Message} message */
 const size = (message) => (message.content?.length ?? 0) + (message.tool_calls ? JSON.stringify(message.tool_calls).length : 0);
 
@@ -186,9 +285,9 @@ export default class extends WorkerEntrypoint {
     /** @param {string} name */
     const object = (name) => this.env.THREADS.get(this.env.THREADS.idFromName(name));
     if (id === undefined) {
-      await request.text();
+      const { agent_id: kind } = JSON.parse(await request.text());
       const threadId = crypto.randomUUID();
-      await object(threadId).create();
+      await object(threadId).create(threadId, kind);
       return Response.json({ threadId });
     }
     if (action === "stream") return object(id).fetch(request);

@@ -64,10 +64,11 @@ test("three levels that wait for each other: every thread works once, and each r
 
 const runner = subagent(bobbin, "runner", finishes());
 const TWENTY = Array.from({ length: 20 }, (_, n) => `errand ${n}`);
-const sender = bobbin.agent("sender", makes(...TWENTY.map((text) => ({ name: "runner", args: { task: text } }))), {
-  tools: [direct("runner", { blocking: false })],
-  ...parallel,
-});
+const sender = bobbin.agent(
+  "sender",
+  (asked) => (results(asked).length > 0 ? say("noted") : use(...TWENTY.map((text) => ({ name: "runner", args: { task: text } })))),
+  { tools: [direct("runner", { blocking: false })], ...parallel },
+);
 
 test("twenty children that nobody waits for: all results come, each once", async () => {
   const thread = await bobbin.client.thread(sender.name);

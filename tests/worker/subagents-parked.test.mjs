@@ -27,7 +27,9 @@ sessionTools(bobbin);
  */
 function waiting(name, kind = "direct") {
   const door = gate();
-  const child = subagent(bobbin, `${name}_child`, (asked) => after(door.passed, finishes(() => "here it is")(asked)), { schema: null });
+  const child = subagent(bobbin, `${name}_child`, (asked) => after(door.passed, finishes(() => "here it is")(asked)), {
+    ...(kind === "direct" ? {} : { schema: null }),
+  });
   const call = kind === "direct" ? { name: child.name, args: { task: "it" } } : create(child.name, "it");
   const parent = bobbin.agent(name, ({ messages, last }) => (messages.some(({ role }) => role === "tool") ? say(`re: ${last}`) : use(call)), {
     tools: [kind === "direct" ? direct(child.name) : resumable(child.name)],
