@@ -242,7 +242,7 @@ struct ToolEntryObject {
     immediate: Option<Immediate>,
     /// How the subagent can be written to again; unless given it is called like a tool and ends with its answer.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "subagent::resumable")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::BoolOr<Resumable>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::FalseOr<Resumable>>"))]
     resumable: Option<Resumable>,
 }
 

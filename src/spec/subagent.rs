@@ -126,12 +126,22 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Switch<T> {
     }
 }
 
-// The form of such a field in a file: its schema alone.
+// The forms of such fields in files, for the schema alone.
 #[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, inline)]
-#[expect(dead_code, reason = "the schema's form alone")]
+#[expect(dead_code, reason = "a schema's form")]
 pub(super) enum BoolOr<T> {
     Bool(bool),
+    Object(T),
+}
+
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged, inline)]
+#[expect(dead_code, reason = "a schema's form")]
+pub(super) enum FalseOr<T> {
+    #[schemars(extend("enum" = [false]))]
+    False(bool),
     Object(T),
 }

@@ -60,9 +60,11 @@ impl<H: Host> Thread<H> {
         if resumable {
             let addressed = |child: &&Child| child.facts.resumable && child.state != ChildState::Pending;
             self.read_mut(|state, sql| {
-                let mut open = state.open_children(sql)?.iter().filter(addressed);
-                family.children = open.by_ref().take(LISTED).map(listed).collect();
-                family.more = open.count();
+                let mut open: Vec<&Child> = state.open_children(sql)?.iter().filter(addressed).collect();
+                // The same order whether they were read or have just been made.
+                open.sort_by_key(|child| (child.created_us, &child.reference));
+                family.children = open.iter().take(LISTED).map(|child| listed(child)).collect();
+                family.more = open.len().saturating_sub(LISTED);
                 Ok(())
             })?;
         }
