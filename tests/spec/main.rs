@@ -17,3 +17,4 @@ mod schemas;
 mod suite;
 mod template;
 mod validate;
+mod validate_callables;
