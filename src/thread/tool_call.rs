@@ -438,10 +438,21 @@ pub(super) fn result_row(reply: &Row, call: &Call, done: &Done, now: i64) -> Row
         name: Some(call.call.name.clone()),
         tool_call_id: Some(call.call.id.clone()),
         status: Some(done.result.status),
+        metadata: failure(&done.result),
         parent: reply.parent,
         depth: reply.depth,
         ..Row::new(call.seq, Role::Tool, content, now)
     }
+}
+
+/// What clients are told of a failure besides its text.
+fn failure(result: &ToolResult) -> Option<String> {
+    let ToolResult { error_code, error_data, .. } = result;
+    if error_code.is_none() && error_data.is_none() {
+        return None;
+    }
+    let told = serde_json::json!({ "error_code": error_code, "error_data": error_data }).to_string();
+    if told.len() <= limits::METADATA_BYTES { Some(told) } else { None }
 }
 
 /// The state of a receipt whose call came to its end.

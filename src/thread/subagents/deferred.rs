@@ -177,6 +177,7 @@ impl<H: Host> Thread<H> {
         let values = self.child_values(state, sql, agent, &given)?;
         birth.env = self.seal_for(id, &values)?;
         child.facts.own = given.values.iter().map(|value| value.name.clone()).collect();
+        child.facts.deferred = true;
         child.state = ChildState::Creating;
         "running".clone_into(&mut child.status);
         (child.due_us, child.body) = (None, None);

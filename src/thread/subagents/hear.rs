@@ -269,11 +269,14 @@ impl<H: Host> Thread<H> {
             };
             return self.end_wait(state, sql, child, &result, heard);
         }
-        if child.facts.communication == Communication::Explicit {
+        // The first answer of one that was made after its call had ended is a message.
+        let first = child.facts.deferred && child.asked <= 1;
+        let wanted = child.facts.blocking && first;
+        if child.facts.communication == Communication::Explicit && !wanted {
             return Ok(());
         }
         // What a person has stopped wakes nobody, and neither does an answer that nobody waits for any more.
-        let late = child.facts.blocking;
+        let late = child.facts.blocking && !first;
         let inbound = if *ending == Ending::Stopped || late { Inbound::Quiet } else { Inbound::Wakes };
         self.queue_words(state, sql, child, ending.as_str(), words, files, inbound, heard)
     }

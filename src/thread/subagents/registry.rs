@@ -67,6 +67,9 @@ pub(crate) struct Facts {
     /// Names of the values that were given to it alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) own: Vec<String>,
+    /// Whether it was made once it had the values that its call lacked: nobody waits for its first answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) deferred: bool,
     /// The message whose calls made it, and others with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,

@@ -91,6 +91,7 @@ impl NewChild<'_> {
             communication: self.communication(),
             side: side.as_str().to_owned(),
             own: Vec::new(),
+            deferred: false,
             group,
         }
     }

@@ -24,11 +24,11 @@ pub fn all() -> Vec<Scenario> {
     vec![own(), setting(), levels()]
 }
 
-const KEY_A: &str = "a=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+pub(super) const KEY_A: &str = "a=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const KEY_B: &str = "b=//////////////////////////////////////////8=";
 pub(super) const TOKEN: &str = "canary-4711-\"token\"";
 
-fn var(sim: &Sim, name: &str, value: &str) {
+pub(super) fn var(sim: &Sim, name: &str, value: &str) {
     sim.world.vars.borrow_mut().insert(name.into(), value.into());
 }
 
@@ -81,7 +81,7 @@ pub(super) fn system(sim: &Sim) -> String {
 
 /// Everything that is stored, in hexadecimal.
 fn stored(sim: &Sim) -> String {
-    let database = &sim.world.database;
+    let database = &sim.member.database;
     let columns: Vec<String> = database.ask(
         "SELECT 'SELECT hex(\"' || c.name || '\") FROM \"' || t.name || '\" WHERE \"' || c.name || '\" IS NOT NULL'
          FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table'",
@@ -94,7 +94,8 @@ pub(super) fn nowhere(sim: &Sim, secret: &str) {
     let world = &sim.world;
     let database = stored(sim);
     let mut places = vec![("the log", world.log.borrow().join("\n"))];
-    places.push(("a frame", world.frames.borrow().iter().map(|(_, frame)| frame.socket_text()).collect()));
+    places
+        .push(("a frame", sim.member.frames.borrow().iter().map(|(_, frame)| frame.socket_text()).collect()));
     places.push((
         "a request",
         world.outside.requests.borrow().iter().map(|request| request.body.to_string()).collect(),

@@ -8,6 +8,7 @@ mod endpoints;
 mod env;
 mod env_shown;
 mod failures;
+mod family_env;
 mod file_search;
 mod files;
 mod handoff;
@@ -94,6 +95,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(streams::all());
     all.extend(values::all());
     all.extend(env::all());
+    all.extend(family_env::all());
     all.extend(effects::all());
     all.extend(files::all());
     all.extend(spill::all());

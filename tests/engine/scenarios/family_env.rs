@@ -1,0 +1,402 @@
+//! Values of variables in families: what a child inherits, what reaches it later, what it waits for, and what nobody sees.
+
+use bobbin::api::ThreadRoute;
+use bobbin::spec::message::ToolResult;
+use serde_json::{Value, json};
+
+use super::env::{KEY_A, var, work};
+use crate::contract::History;
+use crate::host::outside::ModelRequest;
+use crate::host::{DAY_US, Say};
+use crate::sim::{Seen, Sim, native};
+use crate::sweep::Scenario;
+
+pub fn all() -> Vec<Scenario> {
+    vec![inherited(), pushed(), deferred()]
+}
+
+/// Secrets: the parent's own, one that a child may have too, and one that only the child is given.
+const OWN: &str = "canary-own-\"4711\"";
+const SHARED: &str = "canary-shared-0815";
+const GIVEN: &str = "canary-given=c0de";
+
+/// `helper` calls the agent `shop`, which may call `stall`; both have the tool `work` and end with `finish`.
+pub(super) fn family(name: &'static str) -> Scenario {
+    let finish = json!({ "description": "Ends it.", "run": { "native": "finish" }, "idempotent": true,
+        "args": { "type": "object", "properties": { "summary": { "type": "string" } } } });
+    Scenario::new(name, &json!({ "work": native(true), "finish": finish }))
+        .define(|catalog| {
+            let prompt = |text: &str, tools: Value| {
+                json!({ "toolDescription": "d", "prompt": text, "model": "m", "includeChat": true,
+                    "includePastTools": true, "tools": tools })
+            };
+            catalog["prompts"]["p"] = prompt("You help.", json!(["work", "shop"]));
+            catalog["prompts"]["shop_a"] = prompt("You keep shop.", json!(["work", "finish", "stall"]));
+            catalog["prompts"]["stall_a"] = prompt("You keep a stall.", json!(["work", "finish"]));
+            catalog["prompts"]["b"] = prompt("You are the other side.", json!([]));
+            for agent in ["shop", "stall"] {
+                catalog["agents"][agent] = json!({ "type": "dual_ai", "exposeAsTool": true, "toolDescription": "Sells.",
+                    "maxSessionTurns": 20, "sideB": { "prompt": "b" }, "sideA": { "prompt": format!("{agent}_a"),
+                        "sessionStop": { "name": "finish", "messageProperty": "summary" } } });
+            }
+            catalog["tools"]["work"]["variables"] = json!([
+                { "name": "CITY", "type": "text" }, { "name": "OWN", "type": "secret", "scoped": true },
+                { "name": "SHARED", "type": "secret" }, { "name": "GIVEN", "type": "secret", "scoped": true },
+            ]);
+        })
+        .setup(|sim| {
+            var(sim, "BOBBIN_ENCRYPTION_KEYS", KEY_A);
+            sim.world.outside.sibling(|_| Ok(r#"{"status":204}"#.into()));
+            work(sim, |call| ToolResult::success(Value::Object(call.env.clone()).to_string()));
+            sim.world.outside.native("finish", |_, _| crate::host::Native::Gives(0, ToolResult::success("ended")));
+            *sim.born.borrow_mut() = json!({ "agent_id": "helper", "env": { "CITY": "Lisbon", "OWN": OWN, "SHARED": SHARED },
+                "env_types": { "CITY": "text" } });
+        })
+}
+
+/// Whose prompt a request is for.
+pub(super) fn who(request: &ModelRequest) -> &'static str {
+    match request.system() {
+        text if text.contains("shop") => "shop",
+        text if text.contains("stall") => "stall",
+        text if text.contains("other side") => "b",
+        _ => "helper",
+    }
+}
+
+/// No part of the world has the text in it: no database, log, frame, letter or request to a model.
+fn nowhere(sim: &Sim, secret: &str) {
+    for member in sim.family() {
+        super::env::nowhere(&member, secret);
+    }
+    let escaped = Value::from(secret).to_string();
+    for call in sim.world.outside.calls.borrow().iter() {
+        for form in [secret, &escaped[1..escaped.len() - 1]] {
+            assert!(!call.body.contains(form), "{form} is in a letter: {}", call.body);
+        }
+    }
+}
+
+fn no_secrets(sim: &Sim) {
+    [OWN, SHARED, GIVEN].iter().for_each(|secret| nowhere(sim, secret));
+}
+
+/// The threads below the root.
+fn below(sim: &Sim) -> Vec<Sim> {
+    sim.family().into_iter().filter(|member| member.member.id != sim.member.id).collect()
+}
+
+/// Names and types that a thread has values for.
+fn types(sim: &Sim) -> Vec<String> {
+    sim.member.database.ask("SELECT name || ' ' || type FROM env ORDER BY name")
+}
+
+/// The messages that a child's words are in, as the root has them.
+fn told(history: &History) -> Vec<&Value> {
+    history.messages.iter().filter(|message| !message["metadata"]["subagent_id"].is_null()).collect()
+}
+
+async fn answered(sim: &Sim, text: &'static str) {
+    sim.send(text).await;
+    sim.until("an answer", |sim| {
+        let last: Vec<String> = sim.member.database.ask(
+            "SELECT ifnull(content, '') FROM messages WHERE role = 'assistant' AND tool_calls IS NULL
+             AND depth = 0 AND ifnull(metadata ->> 'status_kind', '') = '' ORDER BY seq DESC LIMIT 1",
+        );
+        last.first().is_some_and(|last| last.starts_with("done"))
+    })
+    .await;
+}
+
+// ---- what a child begins with ---------------------------------------------------------------------------------
+
+fn inherited() -> Scenario {
+    family("values that children inherit")
+        .define(|catalog| {
+            // In the first shop OWN is no name of its own definitions: it passes it on to nobody, and to the stall.
+            catalog["tools"]["work"]["variables"] = json!([
+                { "name": "CITY", "type": "text" }, { "name": "SHARED", "type": "secret" },
+            ]);
+            catalog["tools"]["deep"] = catalog["tools"]["work"].clone();
+            catalog["tools"]["deep"]["variables"] = json!([
+                { "name": "CITY", "type": "text" }, { "name": "OWN", "type": "secret", "scoped": true },
+                { "name": "SHARED", "type": "secret" },
+            ]);
+            catalog["prompts"]["stall_a"]["tools"] = json!(["deep", "finish"]);
+        })
+        .says(|request| match (who(request), request.results().as_slice()) {
+            ("helper", []) => Say::call("shop", &json!({})),
+            ("helper", [result]) => Say::text(format!("done: {result}")),
+            ("shop", []) => Say::call("work", &json!({})),
+            ("shop", [_]) => Say::call("stall", &json!({})),
+            ("shop", [own, below]) => {
+                Say::call("finish", &json!({ "summary": format!("shop {own} stall {below}") }))
+            }
+            ("stall", []) => Say::call("deep", &json!({})),
+            ("stall", [own]) => Say::call("finish", &json!({ "summary": format!("{own} and {SHARED}") })),
+            _ => Say::text("well"),
+        })
+        .drive(|sim| async move { answered(&sim, "open").await })
+        .terms(|terms| terms.one_answer = false)
+        .check(|sim, history| {
+            let answer = history.answers().last().copied().unwrap_or_default().to_owned();
+            let seen = r#"{"CITY":"Lisbon","SHARED":"[redacted SHARED]"}"#;
+            // A model has said a secret, which it cannot know: what leaves the child is without it all the same.
+            assert!(answer.contains(&format!("shop {seen} stall {seen} and [redacted SHARED]")), "{answer}");
+            let [shop, stall] = below(sim).try_into().unwrap_or_else(|_| panic!("two children"));
+            assert_eq!(types(sim), ["CITY text", "OWN secret", "SHARED secret"]);
+            assert_eq!(types(&shop), types(sim), "what nothing declares is inherited too");
+            assert_eq!(types(&stall), ["CITY text", "SHARED secret"]);
+            super::env::nowhere(sim, SHARED);
+            nowhere(sim, OWN);
+        })
+}
+
+#[test]
+fn a_child_inherits_values_encrypted_for_it_whatever_fails() {
+    inherited().sweep();
+}
+
+// ---- what reaches it later ------------------------------------------------------------------------------------
+
+/// The stall waits until it sees another city; the root changes it meanwhile, twice.
+fn pushed() -> Scenario {
+    family("values that are sent on")
+        .says(|request| match (who(request), request.results().last().copied()) {
+            ("helper", None) => Say::call("shop", &json!({})),
+            ("shop", None) => Say::call("stall", &json!({})),
+            ("stall", Some(seen)) if seen.contains("Faro") => Say::call("finish", &json!({ "summary": seen })),
+            ("stall", _) => Say::call("work", &json!({})),
+            ("shop", Some(seen)) => Say::call("finish", &json!({ "summary": seen })),
+            (_, seen) => Say::text(format!("done: {}", seen.unwrap_or_default())),
+        })
+        .drive(|sim| async move {
+            sim.send("open").await;
+            sim.until_executions(1).await;
+            for city in ["Porto", "Faro"] {
+                let body = json!({ "env_patch": { "CITY": city, "OWN": OWN, "LATE": GIVEN }, "env_delete": ["SHARED"] });
+                let seen = sim.insist(ThreadRoute::Patch, &[], None, body.to_string()).await;
+                assert_eq!(seen.status, 200, "{}", seen.body);
+            }
+            sim.until("an answer", |sim| !sim.member.database.ask::<i64>(
+                "SELECT 1 FROM messages WHERE role = 'assistant' AND content LIKE 'done%'").is_empty()).await;
+        })
+        .terms(|terms| {
+            terms.one_answer = false;
+            terms.more_requests = 60;
+        })
+        .check(|sim, history| {
+            let answer = history.answers().last().copied().unwrap_or_default().to_owned();
+            assert!(answer.contains(r#"{"CITY":"Faro"}"#), "{answer}");
+            for child in below(sim) {
+                assert_eq!(types(&child), ["CITY text", "LATE secret"], "{}", child.member.id);
+            }
+            no_secrets(sim);
+        })
+}
+
+#[test]
+fn a_change_of_the_roots_values_reaches_all_below_it_in_order_whatever_fails() {
+    pushed().sweep();
+}
+
+// ---- what it waits for ----------------------------------------------------------------------------------------
+
+/// The shop requires GIVEN, which the root has under that name and which does not count.
+fn lacking(name: &'static str) -> Scenario {
+    family(name)
+        .define(|catalog| {
+            catalog["tools"]["work"]["variables"][3]["required"] = true.into();
+            catalog["prompts"]["shop_a"]["tools"] = json!(["work", "finish"]);
+            catalog["prompts"]["p"]["tools"] = json!(["shop"]);
+        })
+        .setup(|sim| {
+            let env = json!({ "CITY": "Lisbon", "OWN": OWN, "SHARED": SHARED, "GIVEN": "the parent's own" });
+            *sim.born.borrow_mut() =
+                json!({ "agent_id": "helper", "env": env, "env_types": { "CITY": "text" } });
+        })
+        .says(|request| match (who(request), request.results().last().copied()) {
+            ("helper", None) if request.last_user() == "open" => {
+                Say::call("shop", &json!({ "what": "apples" }))
+            }
+            ("helper", _) => Say::text("done"),
+            ("shop", None) => Say::call("work", &json!({})),
+            ("shop", Some(seen)) => Say::call("finish", &json!({ "summary": format!("sold with {seen}") })),
+            _ => Say::text("well"),
+        })
+        .terms(|terms| terms.one_answer = false)
+}
+
+/// The request that the root's error result names, and its data.
+async fn request(sim: &Sim) -> (String, Value) {
+    let history = sim.history().await;
+    let of_tool = history.iter().find(|message| message["role"] == "tool").cloned().unwrap_or_default();
+    let data = of_tool["metadata"]["error_data"].clone();
+    (data["request_id"].as_str().unwrap_or_default().to_owned(), of_tool)
+}
+
+async fn give(sim: &Sim, id: &str, key: Option<&str>, body: Value) -> Seen {
+    sim.insist(ThreadRoute::PostVariables(id.into()), &[], key, body.to_string()).await
+}
+
+fn deferred() -> Scenario {
+    lacking("a child that waits for values")
+        .drive(|sim| async move {
+            sim.ask("open").await;
+            let (id, result) = request(&sim).await;
+            let [code, data] = ["error_code", "error_data"].map(|name| result["metadata"][name].clone());
+            assert_eq!((&code, &result["tool_status"]), (&json!("subagent_env_required"), &json!("error")));
+            let endpoint = format!("/api/threads/{}/variables/{id}", sim.member.id);
+            let names = json!(["GIVEN"]);
+            assert_eq!(
+                data,
+                json!({ "request_id": id, "endpoint": endpoint, "required": names, "missing": names, "agent": "shop" })
+            );
+            assert!(result["content"].as_str().unwrap().contains("GIVEN"), "{result}");
+            let shown = sim.get(ThreadRoute::GetVariables(id.clone()), &[]).await;
+            assert_eq!((&shown["request_id"], &shown["missing"], &shown["required"]), (&json!(id), &names, &names));
+            assert_eq!((&shown["agent_name"], &shown["parent_thread_id"]), (&json!("shop"), &json!(sim.member.id)));
+            sim.evict().await;
+            for (body, field) in [
+                (json!({}), "env"),
+                (json!({ "env": [] }), "env"),
+                (json!({ "env": { "GIVEN": ["x"] } }), "env.GIVEN"),
+                (json!({ "env": { "OTHER": "x" } }), "env"),
+            ] {
+                let seen = give(&sim, &id, None, body.clone()).await;
+                assert_eq!((seen.status, &seen.body["error"]["field"]), (400, &json!(field)), "{body} {}", seen.body);
+            }
+            assert_eq!(below(&sim).len(), 0, "nothing was made");
+            let body = json!({ "env": { "GIVEN": GIVEN } });
+            let answer = json!({ "request_id": id, "child_thread_id": id, "status": "success" });
+            let seen = give(&sim, &id, Some("once"), body.clone()).await;
+            assert_eq!((seen.status, &seen.body), (200, &answer));
+            let again = give(&sim, &id, Some("once"), body.clone()).await;
+            assert_eq!((again.status, &again.body), (200, &answer));
+            for key in [None, Some("another")] {
+                assert_eq!(give(&sim, &id, key, body.clone()).await.status, 404);
+            }
+            let gone = sim.insist(ThreadRoute::GetVariables(id.clone()), &[], None, String::new()).await;
+            assert_eq!(gone.status, 404);
+            sim.until("a result", |sim| !sim.member.database.ask::<i64>(
+                "SELECT 1 FROM messages WHERE metadata ->> 'subagent_event' = 'result'").is_empty()).await;
+        })
+        .check(|sim, history| {
+            let [told] = told(history).try_into().unwrap_or_else(|told| panic!("{told:?}"));
+            let text = told["content"].as_str().unwrap();
+            assert!(text.contains(r#"sold with {"CITY":"Lisbon","SHARED":"[redacted SHARED]","GIVEN":"[redacted GIVEN]"}"#), "{text}");
+            assert_eq!((&told["role"], &told["silent"]), (&json!("user"), &json!(true)));
+            let [shop] = below(sim).try_into().unwrap_or_else(|_| panic!("one child"));
+            assert_eq!(types(&shop), ["CITY text", "GIVEN secret", "SHARED secret"]);
+            let first: Vec<String> = shop.member.database.ask("SELECT content FROM messages WHERE role = 'user' ORDER BY seq LIMIT 1");
+            assert!(first[0].contains("apples"), "{first:?}");
+            // The blocking call has long ended: what comes now wakes the parent.
+            assert_eq!(history.answers().last(), Some(&"done"));
+            let states: Vec<String> = sim.member.database.ask("SELECT state || ' ' || (body IS NULL) || ' ' || (due_us IS NULL) FROM children");
+            assert_eq!(states, ["terminated 1 1"]);
+            no_secrets(sim);
+        })
+}
+
+#[test]
+fn a_child_begins_once_it_is_given_what_it_lacks_whatever_fails() {
+    deferred().sweep();
+}
+
+#[test]
+fn a_child_that_is_given_nothing_is_given_up_after_seven_days() {
+    lacking("given up")
+        .drive(|sim| async move {
+            sim.ask("open").await;
+            let (id, _) = request(&sim).await;
+            // The same call that waits already waits once.
+            sim.ask("open").await;
+            assert_eq!(
+                sim.member.database.ask::<i64>("SELECT count(*) FROM children WHERE state = 'pending'"),
+                [1]
+            );
+            let due: Vec<i64> = sim.member.database.ask("SELECT due_us - created_us FROM children");
+            assert_eq!(due, [7 * DAY_US]);
+            sim.world.pause(7 * DAY_US + 1_000_000).await;
+            assert_eq!(give(&sim, &id, None, json!({ "env": { "GIVEN": GIVEN } })).await.status, 404);
+        })
+        .check(|sim, history| {
+            let [told] = told(history).try_into().unwrap_or_else(|told| panic!("{told:?}"));
+            assert_eq!(told["metadata"]["subagent_event"], "failure");
+            assert!(told["content"].as_str().unwrap().contains("within 7 days"), "{told}");
+            assert_eq!(below(sim).len(), 0);
+            no_secrets(sim);
+        })
+        .calm();
+}
+
+#[test]
+fn what_the_account_or_a_worker_variable_gives_is_not_missing() {
+    lacking("given by the deployment")
+        .setup(|sim| var(sim, "GIVEN", GIVEN))
+        .drive(|sim| async move { answered(&sim, "open").await })
+        .check(|sim, history| {
+            let result = history.texts("tool")[0];
+            assert!(result.contains(r#""GIVEN":"[redacted GIVEN]""#), "{result}");
+            assert_eq!(types(&below(sim)[0]), ["CITY text", "SHARED secret"]);
+            no_secrets(sim);
+        })
+        .calm();
+}
+
+#[test]
+fn without_keys_children_are_made_while_there_is_nothing_to_encrypt() {
+    lacking("no keys")
+        .setup(|sim| {
+            var(sim, "BOBBIN_ENCRYPTION_KEYS", "");
+            *sim.born.borrow_mut() = json!({ "agent_id": "helper" });
+        })
+        .drive(|sim| async move {
+            sim.ask("open").await;
+            let (id, _) = request(&sim).await;
+            let seen = sim
+                .once(
+                    ThreadRoute::PostVariables(id.clone()),
+                    &[],
+                    None,
+                    json!({ "env": { "GIVEN": GIVEN } }).to_string(),
+                )
+                .await
+                .unwrap();
+            assert_eq!((seen.status, &seen.body["error"]["code"]), (503, &json!("encryption_unavailable")));
+            var(&sim, "GIVEN", "of the Worker");
+            assert_eq!(give(&sim, &id, None, json!({ "env": {} })).await.status, 200);
+            sim.until("a result", |sim| {
+                !sim.member
+                    .database
+                    .ask::<i64>("SELECT 1 FROM messages WHERE metadata ->> 'subagent_event' = 'result'")
+                    .is_empty()
+            })
+            .await;
+        })
+        .check(|sim, history| {
+            assert!(told(history)[0]["content"].as_str().unwrap().contains("sold with"));
+            assert_eq!(types(&below(sim)[0]), Vec::<String>::new());
+        })
+        .calm();
+}
+
+#[test]
+fn a_value_that_cannot_be_read_stops_the_creation_and_names_the_key() {
+    lacking("a lost key")
+        .setup(|sim| var(sim, "GIVEN", "of the Worker"))
+        .drive(|sim| async move {
+            var(&sim, "BOBBIN_ENCRYPTION_KEYS", "b=//////////////////////////////////////////8=");
+            sim.evict().await;
+            sim.ask("open").await;
+        })
+        .check(|sim, history| {
+            let result = history.texts("tool")[0];
+            assert!(result.contains("was not created") && result.contains("the key “a”"), "{result}");
+            assert_eq!(
+                (below(sim).len(), sim.member.database.ask::<i64>("SELECT count(*) FROM children")),
+                (0, vec![0])
+            );
+        })
+        .calm();
+}
