@@ -9,6 +9,7 @@ mod env;
 mod env_shown;
 mod failures;
 mod family_env;
+mod family;
 mod file_search;
 mod files;
 mod handoff;
