@@ -175,7 +175,7 @@ async function listed() {
   }
 }
 
-test(`killed at random moments, ${KILLS} times: no result is lost or doubled, nobody is orphaned, nobody waits`, async () => {
+test("killed at random moments: no result of a child is lost or doubled, nobody is orphaned, nobody waits", async () => {
   const random = chance("families");
   const begun = Date.now();
   /** Threads of all families so far, with what their parents are. @type {Map<string, string | undefined>} */
