@@ -372,14 +372,14 @@ type Versioned = (i64, Vec<Stored>);
 
 /// The values in directories, by the directory's name.
 #[derive(Clone, Default)]
-struct Directories {
+pub(super) struct Directories {
     held: Rc<RefCell<BTreeMap<String, Versioned>>>,
     asked: Rc<Cell<usize>>,
     refuses: Rc<Cell<usize>>,
 }
 
 impl Directories {
-    fn serve(&self, sim: &Sim) {
+    pub(super) fn serve(&self, sim: &Sim) {
         let this = self.clone();
         sim.world.outside.sibling(move |call| {
             let call: Value = serde_json::from_str(call).unwrap();

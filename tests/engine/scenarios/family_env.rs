@@ -4,7 +4,7 @@ use bobbin::api::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
-use super::env::{KEY_A, var, work};
+use super::env::{Directories, KEY_A, var, work};
 use crate::contract::History;
 use crate::host::outside::ModelRequest;
 use crate::host::{DAY_US, Say};
@@ -46,7 +46,7 @@ pub(super) fn family(name: &'static str) -> Scenario {
         })
         .setup(|sim| {
             var(sim, "BOBBIN_ENCRYPTION_KEYS", KEY_A);
-            sim.world.outside.sibling(|_| Ok(r#"{"status":204}"#.into()));
+            Directories::default().serve(sim);
             work(sim, |call| ToolResult::success(Value::Object(call.env.clone()).to_string()));
             sim.world.outside.native("finish", |_, _| crate::host::Native::Gives(0, ToolResult::success("ended")));
             *sim.born.borrow_mut() = json!({ "agent_id": "helper", "env": { "CITY": "Lisbon", "OWN": OWN, "SHARED": SHARED },
@@ -78,16 +78,20 @@ fn nowhere(sim: &Sim, secret: &str) {
 }
 
 fn no_secrets(sim: &Sim) {
-    [OWN, SHARED, GIVEN].iter().for_each(|secret| nowhere(sim, secret));
+    no_secrets_of(sim, &[OWN, SHARED, GIVEN]);
+}
+
+pub(super) fn no_secrets_of(sim: &Sim, secrets: &[&str]) {
+    secrets.iter().for_each(|secret| nowhere(sim, secret));
 }
 
 /// The threads below the root.
-fn below(sim: &Sim) -> Vec<Sim> {
+pub(super) fn below(sim: &Sim) -> Vec<Sim> {
     sim.family().into_iter().filter(|member| member.member.id != sim.member.id).collect()
 }
 
 /// Names and types that a thread has values for.
-fn types(sim: &Sim) -> Vec<String> {
+pub(super) fn types(sim: &Sim) -> Vec<String> {
     sim.member.database.ask("SELECT name || ' ' || type FROM env ORDER BY name")
 }
 

@@ -16,6 +16,7 @@ mod handoff;
 mod hooks;
 mod hooks_failing;
 mod hooks_once;
+mod immediate;
 mod invoke;
 mod limits;
 mod models;
@@ -97,6 +98,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(values::all());
     all.extend(env::all());
     all.extend(family_env::all());
+    all.extend(immediate::all());
     all.extend(effects::all());
     all.extend(files::all());
     all.extend(spill::all());
