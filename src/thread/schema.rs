@@ -124,15 +124,17 @@ const HOOKS: &[&str] = &[
 
 /// The registry of subagents (spec §8.5). `open`: 0 is terminated, 1 is not; `meta.children` counts the latter.
 /// `facts`: what never changes of a child, as JSON.
-const CHILDREN: &[&str] = &["CREATE TABLE children (
+const CHILDREN_TABLE: &str = "CREATE TABLE children (
     open INTEGER NOT NULL, reference TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL,
     facts TEXT NOT NULL, created_us INTEGER NOT NULL, told INTEGER NOT NULL, heard INTEGER NOT NULL, receipt INTEGER,
     asked INTEGER NOT NULL, due_us INTEGER, expires_us INTEGER, checks INTEGER NOT NULL DEFAULT 0, body TEXT,
-    PRIMARY KEY (open, reference)) WITHOUT ROWID"];
+    PRIMARY KEY (open, reference)) WITHOUT ROWID";
+
+const CHILDREN: &[&str] = &[CHILDREN_TABLE];
 
 /// From 11 to 12. `meta.parent`: what a child knows of its parent, as JSON.
 const FAMILY: &[&str] = &[
-    CHILDREN[0],
+    CHILDREN_TABLE,
     "ALTER TABLE meta ADD COLUMN parent TEXT",
     "ALTER TABLE meta ADD COLUMN children INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE meta ADD COLUMN activates INTEGER NOT NULL DEFAULT 0",

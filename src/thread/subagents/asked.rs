@@ -259,8 +259,11 @@ mod tests {
         ]
     }
 
+    /// Agent, name, arguments, text, files.
+    type Got = (String, Option<String>, Value, String, Vec<String>);
+
     /// Asked for with these arguments in place of good ones; `null` leaves one out.
-    fn asked(changes: Value) -> Result<(String, Option<String>, Value, String, Vec<String>), ToolResult> {
+    fn asked(changes: Value) -> Result<Got, ToolResult> {
         let mut args = json!({ "agent": "writer", "message": "Write.", "attachments": [], "name": "Ann" });
         for (key, value) in changes.as_object().unwrap() {
             match value {

@@ -172,7 +172,10 @@ impl<H: Host> Thread<H> {
         }
         let change = match self.open_sealed(&state.meta.thread_id, sealed) {
             Ok(change) => change,
-            Err(error) => return Ok(self.not_taken(&error)),
+            Err(error) => {
+                self.not_taken(&error);
+                return Ok(());
+            }
         };
         // Nothing is written unless all of it can be.
         let mut fits = self.own_set(state, sql)?.changed(&change).map(drop);
@@ -181,7 +184,10 @@ impl<H: Host> Thread<H> {
         }
         match fits {
             Ok(()) => self.store_env(state, sql, &change),
-            Err(error) => Ok(self.not_taken(&error)),
+            Err(error) => {
+                self.not_taken(&error);
+                Ok(())
+            }
         }
     }
 

@@ -116,7 +116,10 @@ fn in_a_row() -> Scenario {
             all.sort_by_key(|text| text.find("told").map(|at| text[at..].to_owned()));
             let [apples, pears, plain] = all.try_into().unwrap_or_else(|all| panic!("{all:?}"));
             assert!(plain.contains("Bob's own shop") && plain.contains("told \"Begin.\""), "{plain}");
-            assert!(apples.contains("Ada's own shop") && apples.contains("told \"Sell the apples.\""), "{apples}");
+            assert!(
+                apples.contains("Ada's own shop") && apples.contains("told \"Sell the apples.\""),
+                "{apples}"
+            );
             assert!(pears.contains("told \"Sell the pears.\""), "{pears}");
             // Each has its own value under the plain name, and nobody else's.
             let children = below(sim);
@@ -169,12 +172,18 @@ fn a_hand_off_begins_the_children_of_the_new_prompt_once_whatever_fails() {
 
 #[test]
 fn what_is_switched_off_or_has_no_hints_does_not_begin() {
-    for (value, begins) in [(None, 0), (Some("no"), 0), (Some("YES"), 1), (Some(" true "), 1), (Some("1"), 1)] {
+    for (value, begins) in [(None, 0), (Some("no"), 0), (Some("YES"), 1), (Some(" true "), 1), (Some("1"), 1)]
+    {
         family("optional")
             .define(|catalog| {
                 let hints = json!({ "nameEnv": "NAME", "scopedEnv": ["GIVEN"] });
-                entry(catalog, json!({ "name": "shop", "immediate": true, "optional": "SHOP", "blocking": false }));
-                catalog["prompts"]["p"]["tools"].as_array_mut().unwrap()
+                entry(
+                    catalog,
+                    json!({ "name": "shop", "immediate": true, "optional": "SHOP", "blocking": false }),
+                );
+                catalog["prompts"]["p"]["tools"]
+                    .as_array_mut()
+                    .unwrap()
                     .push(json!({ "name": "stall", "immediate": hints, "blocking": false }));
             })
             .setup(move |sim| {

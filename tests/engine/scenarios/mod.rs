@@ -8,8 +8,8 @@ mod endpoints;
 mod env;
 mod env_shown;
 mod failures;
-mod family_env;
 mod family;
+mod family_env;
 mod file_search;
 mod files;
 mod handoff;
@@ -99,6 +99,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(env::all());
     all.extend(family_env::all());
     all.extend(immediate::all());
+    all.extend(family::all());
     all.extend(effects::all());
     all.extend(files::all());
     all.extend(spill::all());
