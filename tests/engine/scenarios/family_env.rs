@@ -158,7 +158,7 @@ fn inherited() -> Scenario {
 
 #[test]
 fn a_child_inherits_values_encrypted_for_it_whatever_fails() {
-    inherited().sweep();
+    inherited().sampled(400).sweep();
 }
 
 // ---- what reaches it later ------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ fn pushed() -> Scenario {
 
 #[test]
 fn a_change_of_the_roots_values_reaches_all_below_it_in_order_whatever_fails() {
-    pushed().sweep();
+    pushed().sampled(400).sweep();
 }
 
 // ---- what it waits for ----------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ fn deferred() -> Scenario {
 
 #[test]
 fn a_child_begins_once_it_is_given_what_it_lacks_whatever_fails() {
-    deferred().sweep();
+    deferred().sampled(400).sweep();
 }
 
 #[test]
