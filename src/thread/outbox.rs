@@ -192,19 +192,21 @@ impl<H: Host> Thread<H> {
         };
         if let Some(why) = later {
             self.log(&format!("{} was not told of {}: {why}", letter.target, letter.subject));
-            let retry_at = self.host.now_us() + (limits::SECOND_US << letter.tries.min(10));
-            self.read(|_, sql| {
+            let now = self.host.now_us();
+            let retry_at = now + (limits::SECOND_US << letter.tries.min(10));
+            self.read(|state, sql| {
                 sql.run(
                     "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
                     &[Param::Int(retry_at), Param::Text(&letter.subject), Param::Int(letter.version)],
                 )?;
-                match thread {
-                    None => Ok(()),
-                    Some(_) => sql.run(
+                if thread.is_some() {
+                    sql.run(
                         "UPDATE outbox SET due_us = max(due_us, ?) WHERE target = ?",
                         &[Param::Int(retry_at), Param::Text(&letter.target)],
-                    ),
+                    )?;
                 }
+                // The alarm that was set when it was written may come later than that.
+                self.arm_at(state, sql, retry_at, now)
             })?;
             return Ok(Sent::Later);
         }

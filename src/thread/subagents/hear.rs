@@ -261,7 +261,8 @@ impl<H: Host> Thread<H> {
         }
         let kind = if *ending == Ending::Result { "return" } else { "failure" };
         Event::subagent(kind, child, state.active(), Some(&words.text)).insert(sql, now)?;
-        if child.wait.is_some() && *answers >= child.asked {
+        // One that takes no more work has failed before it took the message in: nothing else will come.
+        if child.wait.is_some() && (over || *answers >= child.asked) {
             let text = format!("{}\n\n[subagent {}]", with_files(&words.text, &files), listed(child));
             let result = match ending {
                 Ending::Result => ToolResult::success(text),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::env::{Directories, KEY_A, var, work};
 use crate::contract::History;
 use crate::host::outside::ModelRequest;
-use crate::host::{DAY_US, Say};
+use crate::host::{DAY_US, Native, SECOND_US, Say};
 use crate::sim::{Seen, Sim, native};
 use crate::sweep::Scenario;
 
@@ -48,7 +48,7 @@ pub(super) fn family(name: &'static str) -> Scenario {
             var(sim, "BOBBIN_ENCRYPTION_KEYS", KEY_A);
             Directories::default().serve(sim);
             work(sim, |call| ToolResult::success(Value::Object(call.env.clone()).to_string()));
-            sim.world.outside.native("finish", |_, _| crate::host::Native::Gives(0, ToolResult::success("ended")));
+            sim.world.outside.native("finish", |_, _| Native::Gives(0, ToolResult::success("ended")));
             *sim.born.borrow_mut() = json!({ "agent_id": "helper", "env": { "CITY": "Lisbon", "OWN": OWN, "SHARED": SHARED },
                 "env_types": { "CITY": "text" } });
         })
@@ -158,7 +158,7 @@ fn inherited() -> Scenario {
 
 #[test]
 fn a_child_inherits_values_encrypted_for_it_whatever_fails() {
-    inherited().sweep();
+    inherited().sampled(400).sweep();
 }
 
 // ---- what reaches it later ------------------------------------------------------------------------------------
@@ -166,6 +166,11 @@ fn a_child_inherits_values_encrypted_for_it_whatever_fails() {
 /// The stall waits until it sees another city; the root changes it meanwhile, twice.
 fn pushed() -> Scenario {
     family("values that are sent on")
+        .setup(|sim| {
+            sim.world.outside.native("work", |call, _| {
+                Native::Gives(SECOND_US, ToolResult::success(Value::Object(call.env.clone()).to_string()))
+            });
+        })
         .says(|request| match (who(request), request.results().last().copied()) {
             ("helper", None) => Say::call("shop", &json!({})),
             ("shop", None) => Say::call("stall", &json!({})),
@@ -201,7 +206,7 @@ fn pushed() -> Scenario {
 
 #[test]
 fn a_change_of_the_roots_values_reaches_all_below_it_in_order_whatever_fails() {
-    pushed().sweep();
+    pushed().sampled(400).sweep();
 }
 
 // ---- what it waits for ----------------------------------------------------------------------------------------
@@ -304,7 +309,7 @@ fn deferred() -> Scenario {
 
 #[test]
 fn a_child_begins_once_it_is_given_what_it_lacks_whatever_fails() {
-    deferred().sweep();
+    deferred().sampled(400).sweep();
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn plain() -> Scenario {
 
 #[test]
 fn a_prompts_children_begin_once_before_its_first_request_whatever_fails() {
-    plain().sweep();
+    plain().sampled(400).sweep();
 }
 
 const KEYS: [&str; 3] = ["canary-first-1111", "canary-second-2222", "canary-third-3333"];
@@ -136,7 +136,7 @@ fn in_a_row() -> Scenario {
 
 #[test]
 fn variables_in_a_row_begin_a_child_each_and_are_taken_whatever_fails() {
-    in_a_row().sweep();
+    in_a_row().sampled(400).sweep();
 }
 
 fn after_a_hand_off() -> Scenario {
@@ -167,7 +167,7 @@ fn after_a_hand_off() -> Scenario {
 
 #[test]
 fn a_hand_off_begins_the_children_of_the_new_prompt_once_whatever_fails() {
-    after_a_hand_off().sweep();
+    after_a_hand_off().sampled(400).sweep();
 }
 
 #[test]
@@ -286,5 +286,6 @@ fn hints_wait_for_values_that_are_missing_with_what_was_given() {
             assert!(result.contains(told), "{result}");
             no_secrets_of(sim, &KEYS);
         })
+        .sampled(300)
         .sweep();
 }
