@@ -8,6 +8,7 @@ mod endpoints;
 mod env;
 mod env_shown;
 mod failures;
+mod family;
 mod family_env;
 mod file_search;
 mod files;
