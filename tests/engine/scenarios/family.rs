@@ -68,9 +68,7 @@ fn story(name: &'static str) -> Scenario {
         .setup(|sim| {
             sim.world.outside.native("finish", |_, _| Native::Gives(0, ToolResult::success("ended")));
             sim.world.outside.native("work", |_, _| Native::Gives(0, ToolResult::success("worked")));
-            sim.world
-                .outside
-                .native("nap", |_, _| Native::Gives(60 * SECOND_US, ToolResult::success("rested")));
+            sim.world.outside.native("nap", |_, _| Native::Gives(60 * SECOND_US, ToolResult::success("rested")));
         })
         .terms(|terms| terms.one_answer = false)
 }
@@ -370,11 +368,7 @@ fn a_tree_stays_while_a_part_of_it_does_not_answer() {
             sim.world.unreachable.borrow_mut().insert(leaf);
             let seen = sim.once(ThreadRoute::Delete, &[], None, String::new()).await.unwrap();
             assert_eq!((seen.status, &seen.body["error"]["code"]), (503, &json!("overloaded")));
-            assert!(
-                seen.body["error"]["hint"].as_str().unwrap().contains("delete it again"),
-                "{}",
-                seen.body
-            );
+            assert!(seen.body["error"]["hint"].as_str().unwrap().contains("delete it again"), "{}", seen.body);
             assert_eq!(sim.family().len(), 3);
             let read = sim.get(ThreadRoute::Get, &[]).await;
             assert_eq!(read["thread"]["state"], "terminated");
@@ -405,30 +399,15 @@ fn lists_costs_and_directories_know_the_tree() {
             let listed = &list["subagents"][0];
             assert_eq!(list["subagents"].as_array().unwrap().len(), 1);
             assert_eq!(
-                [
-                    &listed["id"],
-                    &listed["agent_name"],
-                    &listed["status"],
-                    &listed["resumable"],
-                    &listed["blocking"]
-                ],
-                [
-                    &json!(child.member.id),
-                    &json!("research"),
-                    &json!("terminated"),
-                    &json!(false),
-                    &json!(true)
-                ],
+                [&listed["id"], &listed["agent_name"], &listed["status"], &listed["resumable"], &listed["blocking"]],
+                [&json!(child.member.id), &json!("research"), &json!("terminated"), &json!(false), &json!(true)],
                 "{listed}"
             );
             for (thread, parent) in [(&child, &sim), (&leaf, &child)] {
                 let shown = thread.get(ThreadRoute::Get, &[]).await;
                 assert_eq!(shown["thread"]["parent"], parent.member.id.as_str());
                 let told = sim.world.outside.siblings.borrow();
-                let row = told
-                    .iter()
-                    .map(|(_, call)| &call["row"])
-                    .find(|row| row["id"] == thread.member.id.as_str());
+                let row = told.iter().map(|(_, call)| &call["row"]).find(|row| row["id"] == thread.member.id.as_str());
                 assert_eq!(row.unwrap()["parent"], parent.member.id.as_str());
             }
             let cost = sim.get(ThreadRoute::GetCost, &[]).await;
