@@ -180,13 +180,19 @@ test("killed at random moments: no result of a child is lost or doubled, nobody 
   const begun = Date.now();
   /** Threads of all families so far, with what their parents are. @type {Map<string, string | undefined>} */
   const known = new Map();
+  /** Requests to all models so far. */
+  const asked = () => [...bobbin.models.models.values()].reduce((sum, model) => sum + model.asked.length, 0);
   let kills = 0;
+  /** Kills after which models were asked again or for the first time. */
+  let inTheMiddle = 0;
   for (; kills < KILLS && Date.now() - begun < AT_MOST_MS; kills++) {
     const roots = await Promise.all(Array.from({ length: random.between(1, 3) }, () => bobbin.client.thread(top.name)));
     await Promise.all(roots.map((thread) => thread.accepted("Go.")));
     const moment = random.between(0, BUSY_MS);
     await sleep(moment);
-    await bobbin.server.crash();
+    await bobbin.server.down();
+    const before = asked();
+    await bobbin.server.up();
     try {
       for (const root of roots) {
         for (const { thread, parent } of await checked(root)) known.set(thread.id, parent?.thread.id);
@@ -194,9 +200,12 @@ test("killed at random moments: no result of a child is lost or doubled, nobody 
     } catch (error) {
       throw new Error(`kill ${kills + 1}, ${moment} ms after the message: ${/** @type {Error} */ (error).message}`, { cause: error });
     }
-    if (kills % 10 === 9) console.log(`${kills + 1} kills survived, ${known.size} threads, ${Math.round((Date.now() - begun) / 1000)} s`);
+    if (asked() > before) inTheMiddle++;
+    if (kills % 10 === 9) {
+      console.log(`${kills + 1} kills survived, ${inTheMiddle} in the middle, ${known.size} threads, ${Math.round((Date.now() - begun) / 1000)} s`);
+    }
   }
-  assert.ok(kills >= Math.min(KILLS, 5), `${kills} kills are too few to say anything`);
+  assert.ok(kills >= Math.min(KILLS, 5) && inTheMiddle > 0, `${kills} kills, ${inTheMiddle} in the middle: they say nothing`);
   const rows = await listed();
   for (const { id, parent } of rows) {
     assert.ok(known.has(id), `the directory has ${id}, which no registry knows`);
