@@ -114,7 +114,7 @@ fn in_a_row() -> Scenario {
         .check(|sim, history| {
             let mut all = results(history);
             all.sort_by_key(|text| text.find("told").map(|at| text[at..].to_owned()));
-            let [apples, pears, plain] = all.try_into().unwrap_or_else(|all| panic!("{all:?}"));
+            let [plain, apples, pears] = all.try_into().unwrap_or_else(|all| panic!("{all:?}"));
             assert!(plain.contains("Bob's own shop") && plain.contains("told \"Begin.\""), "{plain}");
             assert!(
                 apples.contains("Ada's own shop") && apples.contains("told \"Sell the apples.\""),
@@ -275,7 +275,7 @@ fn hints_wait_for_values_that_are_missing_with_what_was_given() {
             assert_eq!(types(&sim), Vec::<String>::new());
             let id = sim.member.database.ask::<String>("SELECT reference FROM children").remove(0);
             let body = json!({ "env": { "OWN": KEYS[1] } }).to_string();
-            let seen = sim.insist(ThreadRoute::PostVariables(id), &[], None, body).await;
+            let seen = sim.insist(ThreadRoute::PostVariables(id), &[], Some("once"), body).await;
             assert_eq!(seen.status, 200, "{}", seen.body);
             until_results(&sim, 1).await;
         })
