@@ -1,7 +1,8 @@
 //! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by letters.
 //!
 //! * `registry`: the rows of the children. `parent`: what a child knows of its parent. `letter`: what they tell each other.
-//! * `offers`: what models may call. `asked`, `wanted`: what a call wants. `spawn`: a call makes a child, or writes to one.
+//! * `offers`: what models may call. `asked`, `wanted`: what a call wants. `spawn`: a call makes a child, or writes to one; `fit`: what
+//!   keeps it from that; `receipt`: its receipt.
 //!   `birth`: the child's side of that. `report`: what a run of a child came to. `hear`: what is done with letters. `copy`:
 //!   files that come with them. `wait`: the receipt that is parked until a child answers. `cascade`: stop and terminate.
 //! * `values`: values of variables in letters. `deferred`: children that wait for some. `immediate`: children that begin
@@ -19,11 +20,13 @@ mod copy;
 mod cost;
 mod deferred;
 mod delete;
+mod fit;
 mod hear;
 mod immediate;
 mod letter;
 mod offers;
 mod parent;
+mod receipt;
 mod registry;
 mod remote;
 mod report;
@@ -39,5 +42,6 @@ pub(crate) use parent::Parent;
 pub(crate) use registry::{Child, next_due};
 pub(super) use remote::{BY_CODE, FamilyDoor};
 pub use remote::{RemoteThread, Subagent};
-pub(super) use spawn::{KIND, Wanted};
+pub(super) use receipt::KIND;
+pub(super) use spawn::Wanted;
 pub(super) use wanted::is_tool;

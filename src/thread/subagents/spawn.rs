@@ -1,14 +1,15 @@
 //! A call makes a child, or writes to one that is there: the registry's row, the letter and the receipt in one transition.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
 use super::deferred::Deferred;
+use super::fit::{may_wait, refused};
 use super::immediate::Begun;
 use super::letter::{Birth, What, Words};
 use super::parent::Letters;
+use super::receipt;
 use super::registry::{Child, ChildState, Facts, Wait};
 use super::values::{Sealed, env_required};
 use crate::api::thread_id;
@@ -18,8 +19,7 @@ use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, Receives, ToolEntry};
 use crate::thread::Thread;
-use crate::thread::files;
-use crate::thread::host::{Cell, Host, Param, Sql};
+use crate::thread::host::Host;
 use crate::thread::log::Event;
 use crate::thread::rows::{Inbound, Row, Shared};
 use crate::thread::scope::{Entered, Place, Scope};
@@ -27,9 +27,6 @@ use crate::thread::side::Side;
 use crate::thread::state::State;
 use crate::thread::step::Definitions;
 use crate::thread::tool_call::{Call, Done};
-
-/// The kind of a receipt whose call is a child's to answer.
-pub(in crate::thread) const KIND: &str = "subagent";
 
 /// A child that is to be made.
 pub(in crate::thread) struct NewChild<'a> {
@@ -50,10 +47,10 @@ pub(in crate::thread) enum Wanted<'a> {
 }
 
 /// A child that a call has made or written to.
-struct Told {
+pub(super) struct Told {
     child: Child,
     /// What the call gives at once; none when the child's answer is waited for.
-    result: Option<ToolResult>,
+    pub(super) result: Option<ToolResult>,
     event: &'static str,
 }
 
@@ -69,7 +66,7 @@ impl NewChild<'_> {
     }
 
     /// How many of its kind there may be.
-    fn most(&self) -> Option<u32> {
+    pub(super) fn most(&self) -> Option<u32> {
         self.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances)
     }
 
@@ -122,10 +119,6 @@ fn not_created(name: &str, error: Error) -> Result<std::result::Result<Told, Too
     }
 }
 
-fn refused(text: impl Into<String>) -> ToolResult {
-    ToolResult::error(text)
-}
-
 impl<H: Host> Thread<H> {
     /// Makes a call that is for a child. One that waits for the child's answer parks the run, and never comes back: the
     /// flow that goes on finds the result on the receipt.
@@ -138,7 +131,7 @@ impl<H: Host> Thread<H> {
         wanted: std::result::Result<Wanted<'_>, ToolResult>,
     ) -> Result<Done> {
         if scope.entered == Entered::Again
-            && let Some(stored) = self.read(|_, sql| receipt(sql, call.seq))?
+            && let Some(stored) = self.read(|_, sql| receipt::result(sql, call.seq))?
         {
             return match stored {
                 Some(result) => Ok(Done::ran(result)),
@@ -164,7 +157,7 @@ impl<H: Host> Thread<H> {
             match self.tell(state, sql, &wanted, side, Some(group), Some(call.seq), scope.place)? {
                 Err(result) => Ok(Err(result)),
                 Ok(told) => {
-                    insert_receipt(sql, reply, call, &told, scope.place, self.host.now_us())?;
+                    receipt::insert(sql, reply, call, &told, scope.place, self.host.now_us())?;
                     Ok(Ok(told))
                 }
             }
@@ -268,69 +261,6 @@ impl<H: Host> Thread<H> {
         }
     }
 
-    /// Whether one more child may be made.
-    fn room_for(
-        &self,
-        state: &mut State,
-        sql: &H::Sql,
-        new: &NewChild<'_>,
-    ) -> Result<std::result::Result<(), ToolResult>> {
-        let name = &new.agent.name;
-        let depth = state.meta.parent.as_ref().map_or(0, |parent| parent.depth);
-        if depth >= limits::SUBAGENT_DEPTH {
-            let most = limits::SUBAGENT_DEPTH;
-            return Ok(Err(refused(format!(
-                "\"{name}\" was not created: subagents within subagents go {most} deep at most. Do the work here."
-            ))));
-        }
-        let open = state.open_children(sql)?;
-        let alike = |child: &&Child| child.agent == *name && child.state.exists();
-        let own: Vec<&Child> = open.iter().filter(alike).collect();
-        if let Some(most) = new.most().filter(|most| own.len() >= *most as usize) {
-            let known: Vec<String> = own.iter().take(50).map(|child| listed(child)).collect();
-            return Ok(Err(refused(format!(
-                "\"{name}\" was not created: {most} of it are active, which is the limit. Use subagent_message to write to \
-                 one of them: {}.",
-                known.join("; ")
-            ))));
-        }
-        if state.meta.children >= limits::CHILDREN {
-            let most = limits::CHILDREN;
-            return Ok(Err(refused(format!(
-                "\"{name}\" was not created: {most} subagents are active, the most that a thread has."
-            ))));
-        }
-        Ok(self.unfit(sql, &new.words)?.map_or(Ok(()), Err))
-    }
-
-    /// What is wrong with the words of a letter.
-    fn unfit(&self, sql: &H::Sql, words: &Words) -> Result<Option<ToolResult>> {
-        let mut missing = Vec::new();
-        for path in &words.files {
-            if !matches!(files::stat(sql, "attachments", path), Ok(Some(_))) {
-                missing.push(path.as_str());
-            }
-        }
-        if !missing.is_empty() {
-            let missing = missing.join(", ");
-            return Ok(Some(refused(format!("Nothing was sent: these files do not exist here: {missing}."))));
-        }
-        if words.files.len() > limits::ATTACHMENTS {
-            let (count, most) = (words.files.len(), limits::ATTACHMENTS);
-            return Ok(Some(refused(format!(
-                "Nothing was sent: {count} attachments are too many; the limit is {most}."
-            ))));
-        }
-        let bytes = serde_json::to_string(words).map_err(Error::internal)?.len();
-        if bytes > limits::LETTER_BYTES / 2 {
-            let most = limits::LETTER_BYTES / 2;
-            return Ok(Some(refused(format!(
-                "Nothing was sent: the message has {bytes} bytes as JSON; the limit is {most}. Put it into a file and attach that."
-            ))));
-        }
-        Ok(None)
-    }
-
     /// Writes the row of a child and the letter that makes it, or that it waits for values of variables.
     fn make_child(
         &self,
@@ -424,20 +354,6 @@ impl<H: Host> Thread<H> {
     }
 }
 
-/// Waiting is for the run alone.
-fn may_wait(
-    waits: bool,
-    receipt: Option<i64>,
-    place: Place,
-    name: &str,
-) -> std::result::Result<(), ToolResult> {
-    if !waits || (receipt.is_some() && place == Place::Run) {
-        return Ok(());
-    }
-    let text = format!("\"{name}\" cannot be waited for here; queue it instead (queueTool).");
-    Err(ToolResult { error_code: Some("would_wait".into()), ..refused(text) })
-}
-
 /// A child as lists for models name it.
 pub(in crate::thread) fn listed(child: &Child) -> String {
     let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
@@ -457,48 +373,4 @@ fn started(child: &Child) -> String {
 
 fn written(child: &Child) -> String {
     format!("The message was sent to the subagent {}. Its answer arrives as a message.", listed(child))
-}
-
-/// The receipt of a call that a child answers: it waits, or has its result at once.
-fn insert_receipt<S: Sql>(
-    sql: &S,
-    reply: &Shared,
-    call: &Call,
-    told: &Told,
-    place: Place,
-    now: i64,
-) -> Result<()> {
-    let result = told.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
-    let apart = (place == Place::Apart).then_some(crate::thread::tool_call::APART);
-    sql.run(
-        "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data, result)
-         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
-        &[
-            Param::Int(call.seq),
-            Param::Int(reply.seq),
-            Param::Text(&call.call.id),
-            Param::Text(&call.call.name),
-            Param::Text(KIND),
-            Param::Text(if result.is_some() { "started" } else { "waiting" }),
-            Param::Int(now),
-            apart.into(),
-            result.as_ref().into(),
-        ],
-    )
-}
-
-/// The receipt of a call that a child answers, and its result if that is there.
-pub(super) fn receipt<S: Sql>(sql: &S, id: i64) -> Result<Option<Option<ToolResult>>> {
-    let mut found = None;
-    sql.each(
-        "SELECT result FROM calls WHERE id = ? AND kind = 'subagent'",
-        &[Param::Int(id)],
-        &mut |cells| {
-            let text = cells.first().and_then(Cell::text);
-            let damaged = |error| Error::internal(format!("the result on a receipt is damaged: {error}"));
-            found = Some(text.map(serde_json::from_str).transpose().map_err(damaged)?);
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    Ok(found)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::hear::Heard;
 use super::letter::{Letter, What, head};
 use super::registry::{Child, ChildState};
-use super::spawn::receipt;
+use super::receipt;
 use crate::directory::call;
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -27,7 +27,7 @@ impl<H: Host> Thread<H> {
     /// goes on.
     pub(super) async fn park(self: &Rc<Self>, call: &Call) -> Result<ToolResult> {
         let parked = self.transition(|state, sql| {
-            if let Some(result) = receipt(sql, call.seq)?.flatten() {
+            if let Some(result) = receipt::result(sql, call.seq)?.flatten() {
                 return Ok(Err(result));
             }
             let run = state.active_mut()?;

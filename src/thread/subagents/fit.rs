@@ -1,0 +1,96 @@
+//! What keeps a call from making a child or writing to one: error results that say what to do.
+
+use super::letter::Words;
+use super::registry::Child;
+use super::spawn::{NewChild, listed};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::spec::message::ToolResult;
+use crate::thread::Thread;
+use crate::thread::files;
+use crate::thread::host::Host;
+use crate::thread::scope::Place;
+use crate::thread::state::State;
+
+pub(super) fn refused(text: impl Into<String>) -> ToolResult {
+    ToolResult::error(text)
+}
+
+/// Waiting is for the run alone.
+pub(super) fn may_wait(
+    waits: bool,
+    receipt: Option<i64>,
+    place: Place,
+    name: &str,
+) -> std::result::Result<(), ToolResult> {
+    if !waits || (receipt.is_some() && place == Place::Run) {
+        return Ok(());
+    }
+    let text = format!("\"{name}\" cannot be waited for here; queue it instead (queueTool).");
+    Err(ToolResult { error_code: Some("would_wait".into()), ..refused(text) })
+}
+
+impl<H: Host> Thread<H> {
+    /// Whether one more child may be made.
+    pub(super) fn room_for(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        new: &NewChild<'_>,
+    ) -> Result<std::result::Result<(), ToolResult>> {
+        let name = &new.agent.name;
+        let depth = state.meta.parent.as_ref().map_or(0, |parent| parent.depth);
+        if depth >= limits::SUBAGENT_DEPTH {
+            let most = limits::SUBAGENT_DEPTH;
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: subagents within subagents go {most} deep at most. Do the work here."
+            ))));
+        }
+        let open = state.open_children(sql)?;
+        let alike = |child: &&Child| child.agent == *name && child.state.exists();
+        let own: Vec<&Child> = open.iter().filter(alike).collect();
+        if let Some(most) = new.most().filter(|most| own.len() >= *most as usize) {
+            let known: Vec<String> = own.iter().take(50).map(|child| listed(child)).collect();
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: {most} of it are active, which is the limit. Use subagent_message to write to \
+                 one of them: {}.",
+                known.join("; ")
+            ))));
+        }
+        if state.meta.children >= limits::CHILDREN {
+            let most = limits::CHILDREN;
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: {most} subagents are active, the most that a thread has."
+            ))));
+        }
+        Ok(self.unfit(sql, &new.words)?.map_or(Ok(()), Err))
+    }
+
+    /// What is wrong with the words of a letter.
+    pub(super) fn unfit(&self, sql: &H::Sql, words: &Words) -> Result<Option<ToolResult>> {
+        let mut missing = Vec::new();
+        for path in &words.files {
+            if !matches!(files::stat(sql, "attachments", path), Ok(Some(_))) {
+                missing.push(path.as_str());
+            }
+        }
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Ok(Some(refused(format!("Nothing was sent: these files do not exist here: {missing}."))));
+        }
+        if words.files.len() > limits::ATTACHMENTS {
+            let (count, most) = (words.files.len(), limits::ATTACHMENTS);
+            return Ok(Some(refused(format!(
+                "Nothing was sent: {count} attachments are too many; the limit is {most}."
+            ))));
+        }
+        let bytes = serde_json::to_string(words).map_err(Error::internal)?.len();
+        if bytes > limits::LETTER_BYTES / 2 {
+            let most = limits::LETTER_BYTES / 2;
+            return Ok(Some(refused(format!(
+                "Nothing was sent: the message has {bytes} bytes as JSON; the limit is {most}. Put it into a file and attach that."
+            ))));
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,58 @@
+//! The receipt of a call that a child answers: one of those of `tool_call`, which may wait.
+
+use std::ops::ControlFlow;
+
+use super::spawn::Told;
+use crate::error::{Error, Result};
+use crate::spec::message::ToolResult;
+use crate::thread::host::{Cell, Param, Sql};
+use crate::thread::rows::Shared;
+use crate::thread::scope::Place;
+use crate::thread::tool_call::{APART, Call};
+
+/// The kind of a receipt whose call is a child's to answer.
+pub(in crate::thread) const KIND: &str = "subagent";
+
+/// The receipt of a call that a child answers: it waits, or has its result at once.
+pub(super) fn insert<S: Sql>(
+    sql: &S,
+    reply: &Shared,
+    call: &Call,
+    told: &Told,
+    place: Place,
+    now: i64,
+) -> Result<()> {
+    let result = told.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
+    let apart = (place == Place::Apart).then_some(APART);
+    sql.run(
+        "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data, result)
+         VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
+        &[
+            Param::Int(call.seq),
+            Param::Int(reply.seq),
+            Param::Text(&call.call.id),
+            Param::Text(&call.call.name),
+            Param::Text(KIND),
+            Param::Text(if result.is_some() { "started" } else { "waiting" }),
+            Param::Int(now),
+            apart.into(),
+            result.as_ref().into(),
+        ],
+    )
+}
+
+/// The receipt of a call that a child answers, and its result if that is there.
+pub(super) fn result<S: Sql>(sql: &S, id: i64) -> Result<Option<Option<ToolResult>>> {
+    let mut found = None;
+    sql.each(
+        "SELECT result FROM calls WHERE id = ? AND kind = 'subagent'",
+        &[Param::Int(id)],
+        &mut |cells| {
+            let text = cells.first().and_then(Cell::text);
+            let damaged = |error| Error::internal(format!("the result on a receipt is damaged: {error}"));
+            found = Some(text.map(serde_json::from_str).transpose().map_err(damaged)?);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(found)
+}
