@@ -123,7 +123,8 @@ impl Scenario {
             client.create().await;
             drive(client).await;
         });
-        let rested = sim.world.rest(7 * DAY_US);
+        // The longest wait takes seven days.
+        let rested = sim.world.rest(8 * DAY_US);
         let mut broken = Vec::new();
         if !rested && !self.terms.alarm_may_stay {
             broken.push(format!(

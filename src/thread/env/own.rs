@@ -104,6 +104,7 @@ impl<H: Host> Thread<H> {
         if change.is_empty() {
             return Ok(());
         }
+        self.learn_own(state, sql)?;
         let keys = self.keys();
         let set = self.own_set(state, sql)?;
         set.store(sql, change, &keys, &|| self.host.random())?;

@@ -106,11 +106,18 @@ impl<H: Host> Thread<H> {
         sql: &H::Sql,
         text: String,
     ) -> Result<String> {
+        self.learn_own(state, sql)?;
+        Ok(self.redact(text))
+    }
+
+    /// Sees to it that the thread's values are known, in the middle of a transition: also those that are replaced by it,
+    /// for code that was given them may still be at work.
+    pub(super) fn learn_own(&self, state: &mut State, sql: &H::Sql) -> Result<()> {
         if !self.live.env.secrets.whole.get() {
             let own = held_in(self.own_set(state, sql)?);
             self.gather_with(Some(own));
         }
-        Ok(self.redact(text))
+        Ok(())
     }
 
     /// Values that the definitions tell the runtime to show: they are no secrets from now on.
