@@ -244,3 +244,13 @@ test("calls that make no sense are errors that say what to do, and make nothing"
   assert.equal(keeper.model.asked.length, 0);
   await bobbin.quiet([{ thread, model: clumsy.model }]);
 });
+
+test("threads tell each other things by no route of the API", async () => {
+  const thread = await bobbin.client.thread(clumsy.name);
+  const letter = { from: REF, n: 1, what: "terminate" };
+  for (const path of ["/letter", "/letters"]) assert.equal((await thread.send("POST", path, letter)).status, 404);
+  const nobody = await bobbin.client.send("GET", `/threads/${REF}/subagents`);
+  assert.deepEqual([nobody.status, nobody.json.error.code], [404, "thread_not_found"]);
+  assert.equal((await thread.send("POST", "/subagents", {})).status, 405);
+  assert.equal((await thread.facts()).state, "idle");
+});

@@ -16,7 +16,8 @@ import { suite } from "./support/suite.mjs";
 /** @typedef {import("./support/family.mjs").Member} Member */
 
 const KILLS = Number(process.env.BOBBIN_FAMILY_KILLS ?? 20);
-/** Where nobody asked for a number of kills there are fewer of them on a machine that takes long for each. */
+/** Where nobody asked for a number of kills there are fewer of them on a machine that takes long for each, but some. */
+const AT_LEAST = 5;
 const AT_MOST_MS = process.env.BOBBIN_FAMILY_KILLS === undefined ? 150_000 : Infinity;
 /** The last moment for a kill after the message that begins it all: a family that is not killed rests by then. */
 const BUSY_MS = 900;
@@ -185,7 +186,7 @@ test("killed at random moments: no result of a child is lost or doubled, nobody 
   let kills = 0;
   /** Kills after which models were asked again or for the first time. */
   let inTheMiddle = 0;
-  for (; kills < KILLS && Date.now() - begun < AT_MOST_MS; kills++) {
+  for (; kills < KILLS && (kills < AT_LEAST || Date.now() - begun < AT_MOST_MS); kills++) {
     const roots = await Promise.all(Array.from({ length: random.between(1, 3) }, () => bobbin.client.thread(top.name)));
     await Promise.all(roots.map((thread) => thread.accepted("Go.")));
     const moment = random.between(0, BUSY_MS);
@@ -205,7 +206,7 @@ test("killed at random moments: no result of a child is lost or doubled, nobody 
       console.log(`${kills + 1} kills survived, ${inTheMiddle} in the middle, ${known.size} threads, ${Math.round((Date.now() - begun) / 1000)} s`);
     }
   }
-  assert.ok(kills >= Math.min(KILLS, 5) && inTheMiddle > 0, `${kills} kills, ${inTheMiddle} in the middle: they say nothing`);
+  assert.ok(inTheMiddle > 0, `${kills} kills, none of them in the middle of anything, say nothing`);
   const rows = await listed();
   for (const { id, parent } of rows) {
     assert.ok(known.has(id), `the directory has ${id}, which no registry knows`);

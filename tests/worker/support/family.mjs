@@ -139,7 +139,8 @@ export async function members(root) {
 const rests = (state) => state.state !== "running" && state.state !== "parked" && state.alarm.at === null && state.due.length === 0;
 
 /**
- * Waits until a whole family is at rest, and returns it.
+ * Waits until a whole family is at rest, and returns it. Its threads are asked one after the other, so what goes on could
+ * be where nobody looks; a family that looks the same twice, and rests both times, rests.
  *
  * @param {Thread} root
  * @param {number} [withinMs]
@@ -147,19 +148,25 @@ const rests = (state) => state.state !== "running" && state.state !== "parked" &
 export async function atRest(root, withinMs = 20_000) {
   /** @type {unknown} */
   let last;
+  let before = "";
   return until(
     `the family of ${root.id} is at rest`,
     async () => {
       const family = await members(root);
+      /** @type {unknown[]} */
+      const seen = [];
       for (const { thread, entry } of family) {
         const answer = await thread.send("GET", "/diagnostics");
         // A child whose letter is under way does not exist yet.
-        const state = answer.status === 200 ? answer.json : { state: answer.text, alarm: {}, due: [] };
+        const state = answer.status === 200 ? answer.json : { state: answer.text, alarm: {}, due: [], history: {} };
         last = { id: thread.id, agent: entry?.agent_name, state: state.state, phase: state.phase, due: state.due, alarm: state.alarm };
         if (answer.status !== 200 || !rests(state)) return undefined;
+        seen.push([thread.id, entry?.status, state.state, state.history.lastSeq, state.children]);
       }
-      // What the registries said before is no longer so.
-      return members(root);
+      const now = JSON.stringify(seen);
+      if (now === before) return family;
+      before = now;
+      return undefined;
     },
     { withinMs, everyMs: 50, describe: () => last },
   );
