@@ -194,7 +194,8 @@ impl<H: Host> Thread<H> {
             self.log(&format!("{} was not told of {}: {why}", letter.target, letter.subject));
             let now = self.host.now_us();
             let retry_at = now + (limits::SECOND_US << letter.tries.min(10));
-            self.read(|state, sql| {
+            // With its alarm: a crash between the two would leave it due before that.
+            self.transition(|state, sql| {
                 sql.run(
                     "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
                     &[Param::Int(retry_at), Param::Text(&letter.subject), Param::Int(letter.version)],

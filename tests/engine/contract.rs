@@ -368,7 +368,14 @@ fn quiet(sim: &Sim, terms: &Terms, requests: usize, broken: &mut Vec<String>) {
             .filter(|(_, call)| call["call"] == "activity" && call["id"] == member.id.as_str())
             .max_by_key(|(_, call)| call["version"].as_i64())
             .map(|(_, call)| call["executing"].clone());
-        if newest.is_some_and(|executing| executing != false) {
+        // Of a thread that was deleted it forgets everything.
+        let forgotten = world
+            .outside
+            .siblings
+            .borrow()
+            .iter()
+            .any(|(_, call)| call["call"] == "delete" && call["id"] == member.id.as_str());
+        if !forgotten && newest.is_some_and(|executing| executing != false) {
             broken.push(format!("the directory believes that a run of {} is active", member.id));
         }
         let (bytes, table) = member.database.largest_row();

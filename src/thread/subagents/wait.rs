@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::hear::Heard;
 use super::letter::{Letter, What, head};
-use super::registry::{Child, ChildState};
 use super::receipt;
+use super::registry::{Child, ChildState};
 use crate::directory::call;
 use crate::error::{Code, Error, Result};
 use crate::limits;
