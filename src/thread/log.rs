@@ -314,6 +314,16 @@ impl<H: Host> Thread<H> {
         now: i64,
     ) -> Result<()> {
         let Some(run) = state.active() else { return Ok(()) };
+        // The end of a run's last one is stored before the run's own; then it is among the newest rows.
+        let ended = super::rows::integer(
+            sql,
+            "SELECT 1 FROM logs WHERE id > (SELECT max(id) FROM logs) - 20 AND reply = ? AND kind = 'llm_request'
+             AND data ->> 'attempt' = ? LIMIT 1",
+            &[Param::Int(run.block), Param::Int(i64::from(stream))],
+        )?;
+        if ended.is_some() {
+            return Ok(());
+        }
         let definitions = self.definitions_of(&state.meta.agent, run.side);
         let model = definitions.as_ref().and_then(|found| found.chain.get(usize::try_from(run.model).ok()?));
         let (error_type, error) = why.told();

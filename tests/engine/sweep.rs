@@ -36,6 +36,8 @@ pub struct Scenario {
     check: Check,
     terms: Terms,
     sampled: Option<usize>,
+    /// Days that it may take.
+    days: i64,
     plan: Option<Rc<dyn Fn() -> Plan>>,
 }
 
@@ -50,6 +52,8 @@ impl Scenario {
             check: Rc::new(|_, _| {}),
             terms: Terms::default(),
             sampled: None,
+            // The longest wait takes seven days.
+            days: 8,
             plan: None,
         }
     }
@@ -109,6 +113,12 @@ impl Scenario {
         self
     }
 
+    /// It may take so many days.
+    pub fn lasting(mut self, days: i64) -> Scenario {
+        self.days = days;
+        self
+    }
+
     /// Runs it once.
     fn run(&self, seed: u64, plan: Option<Plan>, calm: Option<usize>) -> Run {
         let sim = Sim::new(seed, &self.catalog);
@@ -123,8 +133,7 @@ impl Scenario {
             client.create().await;
             drive(client).await;
         });
-        // The longest wait takes seven days.
-        let rested = sim.world.rest(8 * DAY_US);
+        let rested = sim.world.rest(self.days * DAY_US);
         let mut broken = Vec::new();
         if !rested && !self.terms.alarm_may_stay {
             broken.push(format!(

@@ -23,7 +23,7 @@ impl World {
             Ok(request) => self.note(from, to, &request, body),
             Err(error) => self.fail(format!("a call of {to} is none: {error}: {head}")),
         }
-        if self.unreachable.borrow().contains(to) {
+        if !self.reaches(from, to) {
             return Err(lost());
         }
         let _open = OpenCall::new(self);
@@ -43,7 +43,7 @@ impl World {
         if !request.route.is_streamed() {
             self.fail(format!("{:?} is not answered with a stream", request.route));
         }
-        if self.unreachable.borrow().contains(to) {
+        if !self.reaches(from, to) {
             return Err(FetchError("the thread cannot be reached".into()));
         }
         let open = OpenCall::new(self);

@@ -198,7 +198,7 @@ fn an_answer_streams_between_objects_breaks_off_and_is_cancelled() {
         assert_eq!(world.open_calls.get(), 0);
     }
     // It cannot be reached.
-    world.unreachable.borrow_mut().insert(OTHER.into());
+    world.cut(|from, to| from == ROOT && to == OTHER);
     assert_eq!(read_all(&world, 9).unwrap(), (None, Vec::new(), true));
 }
 

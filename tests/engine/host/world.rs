@@ -2,7 +2,7 @@
 //! planned for it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::rc::Rc;
@@ -56,8 +56,7 @@ pub struct World {
     pub vars: RefCell<BTreeMap<String, String>>,
     /// Calls between objects that are under way.
     pub open_calls: Cell<u32>,
-    /// Objects that cannot be reached.
-    pub unreachable: RefCell<BTreeSet<String>>,
+    cuts: RefCell<Box<dyn Fn(&str, &str) -> bool>>,
     random: RefCell<Rng>,
     vitality: Cell<Vitality>,
     event: Cell<u64>,
@@ -91,7 +90,7 @@ impl World {
             log: RefCell::default(),
             vars: RefCell::default(),
             open_calls: Cell::default(),
-            unreachable: RefCell::default(),
+            cuts: RefCell::new(Box::new(|_, _| false)),
             random: RefCell::new(Rng::new(seed ^ 0xabcd)),
             vitality: Cell::new(Vitality::Alive),
             event: Cell::new(0),
@@ -138,6 +137,16 @@ impl World {
     /// What must hold after every poll of the process.
     pub fn watch(&self, watch: fn(&World, &Member)) {
         self.watch.set(watch);
+    }
+
+    /// From now on these calls do not come through: by whom and to whom, the names of two objects.
+    pub fn cut(&self, cuts: impl Fn(&str, &str) -> bool + 'static) {
+        *self.cuts.borrow_mut() = Box::new(cuts);
+    }
+
+    /// Whether a call comes through.
+    pub(super) fn reaches(&self, from: &Member, to: &str) -> bool {
+        !(self.cuts.borrow())(&from.id, to)
     }
 
     /// Drops everything, so that the cycles of a finished simulation do not stay in memory.

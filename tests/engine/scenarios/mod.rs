@@ -30,6 +30,7 @@ mod spill;
 mod stops;
 mod streams;
 mod subagent_tools;
+mod subagents;
 mod subprompts;
 mod tools;
 mod turns;
@@ -110,5 +111,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(subprompts::all());
     all.extend(invoke::all());
     all.extend(hooks_once::all());
+    all.extend(subagents::all());
     all
 }

@@ -1,0 +1,170 @@
+//! Families that are stopped, terminated and deleted while they work.
+
+use bobbin::api::ThreadRoute;
+use serde_json::{Value, json};
+
+use super::{agent, goes_on, heard, lists, references, settled, states, story, waits};
+use crate::contract::History;
+use crate::host::SECOND_US;
+use crate::sim::Sim;
+use crate::sweep::Scenario;
+
+pub fn all() -> Vec<Scenario> {
+    vec![stopped(waits), stopped(goes_on), terminated(waits), terminated(goes_on), child_terminated(waits)]
+}
+
+/// A child that naps and a grandchild that does, and what is done to the thread `after_us`.
+fn napping<F>(
+    name: &'static str,
+    entry: fn(&str) -> Value,
+    after_us: i64,
+    act: impl Fn(Sim) -> F + Clone + 'static,
+) -> Scenario
+where
+    F: Future<Output = ()> + 'static,
+{
+    story(name)
+        .define(move |catalog| {
+            agent(catalog, "leaf", &json!(["nap"]));
+            agent(catalog, "research", &json!([entry("leaf"), "nap"]));
+            lists(catalog, json!([entry("research")]));
+        })
+        .terms(|terms| {
+            terms.one_answer = false;
+            terms.pairs = false;
+            terms.outcomes = vec!["completed", "stopped"];
+        })
+        .drive(move |sim| {
+            let act = act.clone();
+            async move {
+                let leaf = json!({ "q": "call nap {}" });
+                let calls = json!([["leaf", leaf], ["nap", {}]]);
+                sim.send(&format!("call research {}", json!({ "q": format!("all {calls}") }))).await;
+                sim.world.pause(after_us).await;
+                act(sim.clone()).await;
+                settled(&sim, SECOND_US / 20).await;
+            }
+        })
+}
+
+/// Each moment of the story: before the child exists, while it is made, while it works, and after.
+const MOMENTS: [i64; 7] = [0, 1_500, 4_000, 20_000, SECOND_US, 3 * SECOND_US, 30 * SECOND_US];
+
+fn stopped_after(entry: fn(&str) -> Value, after_us: i64) -> Scenario {
+    napping("a family that is stopped", entry, after_us, |sim| async move {
+        sim.stop().await;
+    })
+    .check(|sim, history| {
+        for child in sim.family() {
+            let open = child.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE phase != 'ended'");
+            assert_eq!(open, [0]);
+        }
+        pairs_of_families(history);
+    })
+}
+
+fn stopped(entry: fn(&str) -> Value) -> Scenario {
+    stopped_after(entry, SECOND_US)
+}
+
+/// A child that was stopped with its parent says nothing of that.
+fn pairs_of_families(history: &History) {
+    let heard = heard(history);
+    assert!(heard.iter().all(|text| !text.contains("was stopped")), "{heard:?}");
+}
+
+fn terminated_after(entry: fn(&str) -> Value, after_us: i64) -> Scenario {
+    napping("a family that is terminated", entry, after_us, |sim| async move {
+        sim.terminate().await;
+    })
+    .check(|sim, _| {
+        assert!(states(sim).iter().all(|state| state.starts_with("terminated")), "{:?}", states(sim));
+    })
+}
+
+fn terminated(entry: fn(&str) -> Value) -> Scenario {
+    terminated_after(entry, SECOND_US)
+}
+
+/// The child alone is terminated, by a client.
+fn child_terminated(entry: fn(&str) -> Value) -> Scenario {
+    napping("a child that is terminated by a person", entry, SECOND_US, |sim| async move {
+        sim.until("a child", |sim| sim.family().len() > 1).await;
+        sim.of(&references(&sim)[0]).terminate().await;
+    })
+    .check(|sim, history| {
+        assert_eq!(states(sim), ["terminated terminated"]);
+        let results = history.texts("tool");
+        assert_eq!(results.len(), 1, "{results:?}");
+    })
+}
+
+/// The child alone is stopped, by a client.
+fn child_stopped(entry: fn(&str) -> Value) -> Scenario {
+    napping("a child that is stopped by a person", entry, SECOND_US, |sim| async move {
+        sim.until("a child", |sim| sim.family().len() > 1).await;
+        sim.of(&references(&sim)[0]).stop().await;
+    })
+    .check(|_, history| {
+        let results = history.texts("tool");
+        assert!(results.len() == 1 && results[0].contains("stopped"), "{results:?}");
+    })
+}
+
+/// The whole tree is deleted.
+fn deleted_after(entry: fn(&str) -> Value, after_us: i64) -> Scenario {
+    napping("a family that is deleted", entry, after_us, |sim| async move {
+        let seen = sim.insist(ThreadRoute::Delete, &[], None, String::new()).await;
+        assert!(matches!(seen.status, 200 | 404), "{seen:?}");
+        sim.accepted.borrow_mut().clear();
+    })
+    .terms(|terms| terms.deleted = true)
+}
+
+#[test]
+fn a_stop_reaches_a_family_whatever_fails() {
+    stopped(waits).sampled(400).sweep();
+    stopped(goes_on).sampled(400).sweep();
+}
+
+#[test]
+fn a_stop_at_any_moment_leaves_nobody_waiting() {
+    for after_us in MOMENTS {
+        stopped_after(waits, after_us).sampled(60).sweep();
+        stopped_after(goes_on, after_us).sampled(60).sweep();
+    }
+}
+
+#[test]
+fn a_termination_reaches_a_family_whatever_fails() {
+    terminated(waits).sampled(400).sweep();
+    terminated(goes_on).sampled(400).sweep();
+}
+
+#[test]
+fn a_termination_at_any_moment_leaves_nobody_waiting() {
+    for after_us in MOMENTS {
+        terminated_after(waits, after_us).sampled(60).sweep();
+        terminated_after(goes_on, after_us).sampled(60).sweep();
+    }
+}
+
+#[test]
+fn who_waits_for_a_child_that_is_terminated_or_stopped_is_told() {
+    child_terminated(waits).sampled(300).sweep();
+    child_stopped(waits).sampled(300).sweep();
+}
+
+#[test]
+fn of_a_family_that_is_deleted_nothing_is_left_whatever_fails() {
+    deleted_after(waits, SECOND_US).sampled(400).sweep();
+    deleted_after(goes_on, SECOND_US).sampled(400).sweep();
+}
+
+#[test]
+fn a_deletion_at_any_moment_leaves_nothing() {
+    for after_us in MOMENTS {
+        deleted_after(waits, after_us).sampled(60).sweep();
+        deleted_after(goes_on, after_us).sampled(60).sweep();
+    }
+}
