@@ -22,8 +22,6 @@ pub struct Terms {
     pub overlap: bool,
     /// Whether alarms may stay set at the end.
     pub alarm_may_stay: bool,
-    /// Whether the thread was deleted, with its family.
-    pub deleted: bool,
     /// Whether calls may wait for children at the end.
     pub may_wait: bool,
     /// Whether calls and results pair in storage.
@@ -44,7 +42,6 @@ impl Default for Terms {
             one_answer: true,
             overlap: false,
             alarm_may_stay: false,
-            deleted: false,
             may_wait: false,
             pairs: true,
             texts_repeat: false,
@@ -125,11 +122,6 @@ pub fn check(sim: &Sim, terms: &Terms, calm_requests: Option<usize>) -> (History
     }
     if world.open_calls.get() > 0 {
         broken.push(format!("{} calls between threads are still open", world.open_calls.get()));
-    }
-    if terms.deleted {
-        family::gone(sim, &mut broken);
-        broken.extend(world.failures.borrow_mut().drain(..));
-        return (History { faults, ..History::default() }, broken);
     }
     let mut history = thread(sim, terms, faults, &mut broken);
     for other in sim.family().iter().filter(|other| other.member.place > 0) {

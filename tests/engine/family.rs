@@ -64,20 +64,6 @@ pub fn check(sim: &Sim, terms: &Terms, broken: &mut Vec<String>) {
     }
 }
 
-/// Says what is left of a family that was deleted.
-pub fn gone(sim: &Sim, broken: &mut Vec<String>) {
-    for thread in sim.family() {
-        broken.push(format!("{} is still there", thread.member.id));
-    }
-    let objects: Vec<String> = sim.world.bucket.objects.borrow().keys().cloned().collect();
-    if !objects.is_empty() {
-        broken.push(format!("objects are still there: {objects:?}"));
-    }
-    if let Some(due) = sim.world.next_alarm_us() {
-        broken.push(format!("an alarm stays set, for {due}"));
-    }
-}
-
 fn terminated(member: &Member) -> bool {
     member.database.ask::<Option<i64>>("SELECT terminated_us FROM meta")[0].is_some()
 }

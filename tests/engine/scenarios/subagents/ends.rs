@@ -1,6 +1,5 @@
-//! Families that are stopped, terminated and deleted while they work.
+//! Families that are stopped and terminated while they work (`family` deletes them).
 
-use bobbin::api::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::{agent, goes_on, heard, lists, references, settled, states, story, waits};
@@ -111,16 +110,6 @@ fn child_stopped(entry: fn(&str) -> Value) -> Scenario {
     })
 }
 
-/// The whole tree is deleted.
-fn deleted_after(entry: fn(&str) -> Value, after_us: i64) -> Scenario {
-    napping("a family that is deleted", entry, after_us, |sim| async move {
-        let seen = sim.insist(ThreadRoute::Delete, &[], None, String::new()).await;
-        assert!(matches!(seen.status, 200 | 404), "{seen:?}");
-        sim.accepted.borrow_mut().clear();
-    })
-    .terms(|terms| terms.deleted = true)
-}
-
 #[test]
 fn a_stop_reaches_a_family_whatever_fails() {
     stopped(waits).sampled(400).sweep();
@@ -153,18 +142,4 @@ fn a_termination_at_any_moment_leaves_nobody_waiting() {
 fn who_waits_for_a_child_that_is_terminated_or_stopped_is_told() {
     child_terminated(waits).sampled(300).sweep();
     child_stopped(waits).sampled(300).sweep();
-}
-
-#[test]
-fn of_a_family_that_is_deleted_nothing_is_left_whatever_fails() {
-    deleted_after(waits, SECOND_US).sampled(400).sweep();
-    deleted_after(goes_on, SECOND_US).sampled(400).sweep();
-}
-
-#[test]
-fn a_deletion_at_any_moment_leaves_nothing() {
-    for after_us in MOMENTS {
-        deleted_after(waits, after_us).sampled(60).sweep();
-        deleted_after(goes_on, after_us).sampled(60).sweep();
-    }
 }
