@@ -280,7 +280,17 @@ export async function blockingChild(bench) {
   const { product, floor } = { product: await open(bench.product), floor: await open(bench.floor) };
   const sample = (/** @type {Open} */ one) => () => after(turn(one, "waited=1").then(({ whole }) => whole));
   const values = await interleaved("a blocking child", bench.times(60), { product: sample(product), floor: sample(floor) });
-  return [ratio("turn with one call of a blocking child, instant model", "ms", values, 1.5)];
+  const TURNS = 5;
+  const parent = await cost(bench.product, product.thread, async () => {
+    for (let n = 0; n < TURNS; n++) await after(turn(product, "waited=1").then(({ whole }) => whole), 300);
+  });
+  const [child] = (await bench.product.get(`/api/threads/${product.thread}/subagents`)).json.subagents;
+  const whole = await counters(bench.product, child.id);
+  return [
+    ratio("turn with one call of a blocking child, instant model", "ms", values, 1.5),
+    { what: "… SQL statements of the parent", unit: "", value: parent.statements / TURNS, budget: undefined },
+    { what: "… SQL statements of the child, its whole life", unit: "", value: whole.statements, budget: undefined },
+  ];
 }
 
 /** @param {Bench} bench @returns {Promise<Result[]>} */
