@@ -39,7 +39,7 @@ subagent(
   bobbin,
   "mirror",
   ({ messages }) => {
-    const paths = messages.flatMap((message) => /at (\/attachments\/\S+)/.exec(textOf(message))?.[1] ?? []);
+    const paths = messages.flatMap((message) => /at (\/attachments\/[^\s\]]+)/.exec(textOf(message))?.[1] ?? []);
     return use({ name: "finish", args: { text: "mirrored", files: paths } });
   },
   { schema },
