@@ -31,7 +31,7 @@ struct Spent {
 
 impl AddAssign for Spent {
     fn add_assign(&mut self, more: Spent) {
-        self.cost += more.cost;
+        self.cost = rounded(self.cost + more.cost);
         self.input_tokens += more.input_tokens;
         self.cached_tokens += more.cached_tokens;
         self.output_tokens += more.output_tokens;
@@ -107,6 +107,11 @@ fn told(reply: Reply) -> Result<Told> {
     serde_json::from_str(body).map_err(Error::internal)
 }
 
+/// Dollars to the billionth: what a sum of fractions adds to that is no cost.
+fn rounded(dollars: f64) -> f64 {
+    (dollars * 1e9).round() / 1e9
+}
+
 /// The sums of the log.
 fn spent<S: Sql>(sql: &S) -> Result<Spent> {
     let mut spent = Spent::default();
@@ -121,7 +126,7 @@ fn spent<S: Sql>(sql: &S) -> Result<Spent> {
         &mut |cells| {
             let number = |place: usize| cells.get(place).and_then(Cell::int).unwrap_or(0);
             spent = Spent {
-                cost: cells.first().and_then(Cell::real).unwrap_or(0.0),
+                cost: rounded(cells.first().and_then(Cell::real).unwrap_or(0.0)),
                 input_tokens: number(1),
                 cached_tokens: number(2),
                 output_tokens: number(3),
