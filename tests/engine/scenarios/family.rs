@@ -221,7 +221,7 @@ fn a_file_that_is_gone_when_it_is_copied_is_a_failure_that_says_so() {
         story("a file that is gone")
             .drive(move |sim| async move {
                 put(&sim, "attachments/a.txt", "text/plain", b"one").await;
-                sim.world.unreachable.borrow_mut().insert(THREAD.into());
+                sim.world.cut(|_, to| to == THREAD);
                 let args = json!({ "q": "look", "files": ["/attachments/a.txt"] });
                 sim.send(&calls(json!([["research", args]]))).await;
                 sim.until("a child", |sim| sim.family().len() == 2).await;
@@ -230,7 +230,7 @@ fn a_file_that_is_gone_when_it_is_copied_is_a_failure_that_says_so() {
                     super::files::remove(&sim, "attachments/a.txt").await;
                 }
                 assert_eq!(children(&sim), std::slice::from_ref(&child.member.id));
-                sim.world.unreachable.borrow_mut().clear();
+                sim.world.cut(|_, _| false);
                 rest(&sim).await;
             })
             .check(move |sim, history| {
@@ -375,7 +375,7 @@ fn a_tree_stays_while_a_part_of_it_does_not_answer() {
             sim.until("three levels", |sim| sim.family().len() == 3).await;
             sim.world.pause(SECOND_US).await;
             let leaf = sim.family()[2].member.id.clone();
-            sim.world.unreachable.borrow_mut().insert(leaf);
+            sim.world.cut(move |_, to| to == leaf);
             let seen = sim.once(ThreadRoute::Delete, &[], None, String::new()).await.unwrap();
             assert_eq!((seen.status, &seen.body["error"]["code"]), (503, &json!("overloaded")));
             assert!(
@@ -386,7 +386,7 @@ fn a_tree_stays_while_a_part_of_it_does_not_answer() {
             assert_eq!(sim.family().len(), 3);
             let read = sim.get(ThreadRoute::Get, &[]).await;
             assert_eq!(read["thread"]["state"], "terminated");
-            sim.world.unreachable.borrow_mut().clear();
+            sim.world.cut(|_, _| false);
             let gone = delete(&sim).await;
             assert_eq!(gone["deletedCount"], 3, "{gone}");
             begin_anew(&sim).await;
@@ -452,11 +452,12 @@ fn lists_costs_and_directories_know_the_tree() {
             assert_eq!(spent(&cost["own"]) + spent(&below["total"]), spent(&cost["total"]));
             assert_eq!(spent(&cost["total"]), cost["total"]["inputTokens"].as_f64().unwrap());
             // Who does not answer is named; who was deleted is not.
-            sim.world.unreachable.borrow_mut().insert(leaf.member.id.clone());
+            let lost = leaf.member.id.clone();
+            sim.world.cut(move |_, to| to == lost);
             let cost = sim.get(ThreadRoute::GetCost, &[]).await;
             assert_eq!(cost["incomplete"], json!([leaf.member.id]));
             assert!(requests(&cost["total"]) < all);
-            sim.world.unreachable.borrow_mut().clear();
+            sim.world.cut(|_, _| false);
             delete(&leaf).await;
             let cost = sim.get(ThreadRoute::GetCost, &[]).await;
             assert_eq!((&cost["incomplete"], requests(&cost["total"]) < all), (&json!([]), true));
