@@ -192,6 +192,9 @@ impl<H: Host> Thread<H> {
                 self.end_for_good(state, sql, now)?;
                 heard.halted = Some(self.halt(state, sql, Reason::Terminated, now)?);
                 heard.terminated = true;
+                // A parent that was deleted while this thread was being made does not know that it exists: who has
+                // nothing more to say would never learn that.
+                self.tell_parent(state, sql, What::Terminated)?;
             }
             What::Stop | What::Terminate => {}
             What::Check(_) | What::Report(_) | What::Status(_) | What::Notify(_) | What::Terminated => {

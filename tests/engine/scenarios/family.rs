@@ -207,12 +207,12 @@ fn files_up() -> Scenario {
 
 #[test]
 fn files_for_a_child_are_there_with_the_message_or_not_at_all() {
-    files_down().sampled(400).sweep();
+    files_down().sampled(120).sweep();
 }
 
 #[test]
 fn files_of_a_child_are_there_with_its_result_or_not_at_all() {
-    files_up().sampled(400).sweep();
+    files_up().sampled(120).sweep();
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn deleted() -> Scenario {
 
 #[test]
 fn a_tree_is_deleted_whatever_fails() {
-    deleted().sampled(500).sweep();
+    deleted().sampled(250).sweep();
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn child_deleted() -> Scenario {
 
 #[test]
 fn who_waits_for_a_child_that_is_deleted_is_told_whatever_fails() {
-    child_deleted().sampled(400).sweep();
+    child_deleted().sampled(200).sweep();
 }
 
 #[test]
