@@ -38,6 +38,9 @@ pub(super) enum Vitality {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost;
 
+/// Which calls do not come through: by whom, to whom.
+type Cuts = Box<dyn Fn(&str, &str) -> bool>;
+
 /// See the module. It stands for its first object wherever one is meant: most simulations have no other.
 pub struct World {
     /// Tasks and time.
@@ -56,7 +59,7 @@ pub struct World {
     pub vars: RefCell<BTreeMap<String, String>>,
     /// Calls between objects that are under way.
     pub open_calls: Cell<u32>,
-    cuts: RefCell<Box<dyn Fn(&str, &str) -> bool>>,
+    cuts: RefCell<Cuts>,
     random: RefCell<Rng>,
     vitality: Cell<Vitality>,
     event: Cell<u64>,
