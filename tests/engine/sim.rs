@@ -164,6 +164,13 @@ impl Sim {
         })
     }
 
+    /// Drops everything, so that the cycles of a finished simulation do not stay in memory.
+    pub fn dispose(&self) {
+        let others = std::mem::take(&mut *self.others.borrow_mut());
+        drop(others);
+        self.world.dispose();
+    }
+
     /// The threads that there are, in the order in which they were first addressed.
     pub fn family(&self) -> Vec<Sim> {
         let members = self.world.members().into_iter().filter(|member| member.exists());

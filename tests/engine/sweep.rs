@@ -166,7 +166,7 @@ impl Scenario {
                 eprintln!("  log: {line}");
             }
         }
-        sim.world.dispose();
+        sim.dispose();
         Run { ways, requests, fired, broken, panics }
     }
 

@@ -186,22 +186,22 @@ fn a_call_of_a_child_has_its_answer_whatever_fails() {
 
 #[test]
 fn calls_of_children_and_of_tools_run_in_order() {
-    two_in_a_row().sweep();
+    two_in_a_row().sampled(300).sweep();
 }
 
 #[test]
 fn a_child_that_fails_is_an_error_of_its_call() {
-    fails().sweep();
+    fails().sampled(300).sweep();
 }
 
 #[test]
 fn what_a_childs_session_came_to_is_the_calls_result() {
-    comes_to_a_result().sweep();
+    comes_to_a_result().sampled(300).sweep();
 }
 
 #[test]
 fn a_child_that_ends_without_its_bindings_has_failed() {
-    comes_to_nothing().sweep();
+    comes_to_nothing().sampled(300).sweep();
 }
 
 #[test]

@@ -31,6 +31,8 @@ where
         .terms(|terms| {
             terms.one_answer = false;
             terms.pairs = false;
+            // What is done to it comes later when something fails.
+            terms.more_requests = 10;
             terms.outcomes = vec!["completed", "stopped"];
         })
         .drive(move |sim| {
@@ -112,29 +114,29 @@ fn child_stopped(entry: fn(&str) -> Value) -> Scenario {
 
 #[test]
 fn a_stop_reaches_a_family_whatever_fails() {
-    stopped(waits).sampled(400).sweep();
-    stopped(goes_on).sampled(400).sweep();
+    stopped(waits).sampled(250).sweep();
+    stopped(goes_on).sampled(250).sweep();
 }
 
 #[test]
 fn a_stop_at_any_moment_leaves_nobody_waiting() {
     for after_us in MOMENTS {
-        stopped_after(waits, after_us).sampled(60).sweep();
-        stopped_after(goes_on, after_us).sampled(60).sweep();
+        stopped_after(waits, after_us).sampled(25).sweep();
+        stopped_after(goes_on, after_us).sampled(25).sweep();
     }
 }
 
 #[test]
 fn a_termination_reaches_a_family_whatever_fails() {
-    terminated(waits).sampled(400).sweep();
-    terminated(goes_on).sampled(400).sweep();
+    terminated(waits).sampled(250).sweep();
+    terminated(goes_on).sampled(250).sweep();
 }
 
 #[test]
 fn a_termination_at_any_moment_leaves_nobody_waiting() {
     for after_us in MOMENTS {
-        terminated_after(waits, after_us).sampled(60).sweep();
-        terminated_after(goes_on, after_us).sampled(60).sweep();
+        terminated_after(waits, after_us).sampled(25).sweep();
+        terminated_after(goes_on, after_us).sampled(25).sweep();
     }
 }
 

@@ -54,15 +54,15 @@ fn mixed() -> Scenario {
 
 #[test]
 fn three_levels_that_wait_have_one_answer() {
-    waited_for().sweep();
+    waited_for().sampled(300).sweep();
 }
 
 #[test]
 fn three_levels_that_do_not_wait_come_to_rest() {
-    not_waited_for().sweep();
+    not_waited_for().sampled(300).sweep();
 }
 
 #[test]
 fn three_levels_of_which_one_waits_have_one_answer() {
-    mixed().sweep();
+    mixed().sampled(300).sweep();
 }
