@@ -7,13 +7,16 @@ use serde::Deserialize;
 
 use super::ask::to_thread;
 use super::letter::TO_THREAD;
-use super::registry::{self, ChildState};
+use super::registry::{self, Child, ChildState};
 use crate::api::ThreadRoute;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::host::{Host, Param, Sql};
 use crate::thread::rows;
+
+/// How often it is looked whether a letter was taken.
+const LOOK_US: i64 = limits::SECOND_US / 100;
 
 /// The header of a parent's request to delete its child.
 pub(in crate::thread) const BY_PARENT: &str = "x-bobbin-parent";
@@ -42,6 +45,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) async fn delete_children(self: &Rc<Self>) -> Result<Vec<String>> {
         let (id, children) =
             self.read(|state, sql| Ok((state.meta.thread_id.clone(), registry::all(sql)?)))?;
+        self.make_no_more(&children).await?;
         let made: Vec<String> = children
             .into_iter()
             .filter(|child| child.state != ChildState::Pending)
@@ -94,6 +98,32 @@ impl<H: Host> Thread<H> {
         let message = format!("The subagent {reference} could not be deleted: {error}");
         Err(Error { retry_after_s: Some(1), ..Error::new(Code::Overloaded, message) }
             .hint("The thread is terminated; delete it again."))
+    }
+
+    /// Takes back the letters to children that are still to be made, and waits for those that are on their way: a child
+    /// that is not there afterwards will not be, or finds its parent gone and deletes itself.
+    async fn make_no_more(self: &Rc<Self>, children: &[Child]) -> Result<()> {
+        let creating: Vec<String> = children
+            .iter()
+            .filter(|child| child.state == ChildState::Creating || !child.is_open())
+            .map(|child| format!("{TO_THREAD}{}", child.reference))
+            .collect();
+        self.transition(|_, sql| {
+            creating
+                .iter()
+                .try_for_each(|target| sql.run("DELETE FROM outbox WHERE target = ?", &[Param::Text(target)]))
+        })?;
+        let until = self.host.now_us() + limits::LETTER_US;
+        while creating.iter().any(|target| self.live.delivering.borrow().contains_key(target)) {
+            let now = self.host.now_us();
+            if now >= until {
+                let message = "A subagent that is being made does not answer.";
+                return Err(Error { retry_after_s: Some(1), ..Error::new(Code::Overloaded, message) }
+                    .hint("The thread is terminated; delete it again."));
+            }
+            self.host.sleep_until(now + LOOK_US).await;
+        }
+        Ok(())
     }
 
     /// Delivers what the parent is still to be told: that this thread is terminated.
