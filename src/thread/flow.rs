@@ -66,6 +66,10 @@ impl<H: Host> Thread<H> {
     pub(super) fn wake(self: &Rc<Self>) -> Result<()> {
         self.start_telling()?;
         if self.live.flow.borrow().is_some() {
+            if self.read(|state, _| Ok(state.active().is_none()))? {
+                // Left over by a panic right after the commit that ended its run.
+                self.abort_flow();
+            }
             return Ok(());
         }
         let now = self.host.now_us();

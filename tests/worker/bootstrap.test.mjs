@@ -27,6 +27,7 @@ const CANARY = {
 const bobbin = suite({
   key: ADMIN,
   vars: {
+    BOBBIN_TOKEN_SECRET: "secret-of-the-tokens-of-the-tests",
     BOBBIN_API_KEYS: `${ADMIN}=admin,${ALICE}=owner:alice,${BOB}=owner:bob`,
     BOBBIN_ENCRYPTION_KEYS: KEYS,
     BOBBIN_LOG_BODIES: "1",
@@ -154,7 +155,8 @@ test("a change of the parent's values counts for what begins later; a terminated
   const { thread, data } = await opened();
   await send(thread, "PATCH", "", { env_patch: { SHARED: CANARY.patched } });
   const path = `/variables/${data.request_id}`;
-  assert.equal((await send(thread, "POST", path, { env: { TOKEN: CANARY.given } })).status, 200);
+  const given = await send(thread, "POST", path, { env: { TOKEN: CANARY.given } });
+  assert.equal(given.status, 200, given.text);
   await atRest(thread);
   assert.equal(tillOfStall.received.at(-1)?.headers["x-shared"], CANARY.patched);
 
