@@ -36,7 +36,8 @@ impl BodyRule {
                 | ThreadRoute::Continue
                 | ThreadRoute::Terminate
                 | ThreadRoute::PostValue
-                | ThreadRoute::PostEffect,
+                | ThreadRoute::PostEffect
+                | ThreadRoute::PostVariables(_),
             ) => REQUEST,
             Route::Thread(_, route) if route.is_streamed() => BodyRule::Streamed,
             _ => BodyRule::Ignored,
