@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { atRest, finishes, members, sessionTools, subagent, task, told } from "./support/family.mjs";
+import { atRest, finishes, registry, sessionTools, subagent, task, told } from "./support/family.mjs";
 import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
@@ -125,7 +125,7 @@ test("a subagent that lacks values begins once it is given them, also after a cr
     assert.deepEqual([answer.status, answer.json.error.field], [400, field], answer.text);
     assert.match(answer.json.error.message, says);
   }
-  assert.deepEqual((await members(thread)).slice(1).map(({ entry }) => entry?.status), ["pending"]);
+  assert.deepEqual((await registry(thread)).map(({ status }) => status), ["pending"]);
 
   const success = { request_id: id, child_thread_id: id, status: "success" };
   const key = { headers: { "idempotency-key": "once" } };
@@ -165,7 +165,7 @@ test("a change of the parent's values counts for what begins later; a terminated
   const refused = await send(other.thread, "POST", `/variables/${other.data.request_id}`, { env: { TOKEN: CANARY.given } });
   assert.deepEqual([refused.status, refused.json.error.code], [409, "terminated"]);
   assert.equal((await send(other.thread, "GET", `/variables/${other.data.request_id}`)).status, 404);
-  assert.deepEqual((await members(other.thread)).slice(1).map(({ entry }) => entry?.status), ["terminated"]);
+  assert.deepEqual((await registry(other.thread)).map(({ status }) => status), ["terminated"]);
 });
 
 const hints = { nameEnv: "SHOP", descriptionEnv: "TASK", scopedEnv: ["TOKEN"] };
