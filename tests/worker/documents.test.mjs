@@ -12,7 +12,7 @@ const read = (/** @type {string} */ file) => readFileSync(join(checkout, file), 
 
 /** The blocks of a language below a heading, up to the next heading of its level. @param {string} file @param {string} heading @param {string} language */
 function blocks(file, heading, language) {
-  const text = read(file);
+  const text = `\n${read(file)}`;
   const start = text.indexOf(`\n${heading}\n`);
   assert.ok(start >= 0, `${file} has no heading “${heading}”`);
   const level = /^#+/.exec(heading)?.[0];
