@@ -74,16 +74,21 @@ impl<H: Host> Thread<H> {
         state.effects.set(Tally::of_none());
         self.live.alarm.is_none();
         self.transaction(|sql| {
-            schema::migrate(sql, 0)?;
-            state.meta.insert(sql)?;
-            self.store_new_env(&mut state, sql, &env)?;
-            if !state.created_told {
-                sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])?;
-            }
-            self.post_row(&state, sql, now)
+            self.found(&state, sql, now)?;
+            self.store_new_env(&mut state, sql, &env)
         })?;
         *self.state.borrow_mut() = Some(state);
         Ok(())
+    }
+
+    /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
+    pub(super) fn found(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+        schema::migrate(sql, 0)?;
+        state.meta.insert(sql)?;
+        if !state.created_told {
+            sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])?;
+        }
+        self.post_row(state, sql, now)
     }
 
     /// Delivers the outbox now, and takes the alarm back that was set in case this failed.

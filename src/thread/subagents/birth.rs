@@ -15,7 +15,6 @@ use crate::thread::effects::Tally;
 use crate::thread::flow::Entry;
 use crate::thread::host::Host;
 use crate::thread::rows::{Inbound, Row};
-use crate::thread::schema;
 use crate::thread::state::{Meta, State};
 
 /// What a child is told that is to begin without further words.
@@ -79,12 +78,7 @@ impl<H: Host> Thread<H> {
         self.live.alarm.is_none();
         // Files can only be copied into what exists; then the letter is heard afterwards.
         let heard = self.transaction(|sql| {
-            schema::migrate(sql, 0)?;
-            state.meta.insert(sql)?;
-            if !state.created_told {
-                sql_untold(sql)?;
-            }
-            self.post_row(&state, sql, now)?;
+            self.found(&state, sql, now)?;
             match birth.words.files.is_empty() {
                 true => self.hear_parent(&mut state, sql, letter, Vec::new()).map(Some),
                 false => Ok(None),
@@ -170,8 +164,4 @@ impl<H: Host> Thread<H> {
         }
         Ok(())
     }
-}
-
-fn sql_untold<S: crate::thread::host::Sql>(sql: &S) -> Result<()> {
-    sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])
 }

@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::ask::to_thread;
 use super::registry::Child;
 use super::values::Sealed;
-use crate::access::Caller;
-use crate::api::{Query, ThreadRequest, ThreadRoute};
+use crate::api::ThreadRoute;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::ParentCommunication as Communication;
@@ -118,16 +118,7 @@ pub(crate) const TO_THREAD: &str = "t:";
 
 /// The request that carries a letter: the call of an object, up to the letter's JSON.
 pub(crate) fn head(to: &str) -> Result<String> {
-    let request = ThreadRequest {
-        thread_id: to.to_owned(),
-        caller: Caller::admin(),
-        route: ThreadRoute::Letter,
-        query: Query::default(),
-        idempotency_key: None,
-        headers: Vec::new(),
-        body: String::new(),
-    };
-    serde_json::to_string(&request).map_err(Error::internal)
+    serde_json::to_string(&to_thread(to, ThreadRoute::Letter)).map_err(Error::internal)
 }
 
 /// A text as a letter holds it; the end of one that is too long is cut off, with a note.
