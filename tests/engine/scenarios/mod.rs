@@ -2,6 +2,7 @@
 
 mod attachments;
 mod budgets;
+mod code;
 mod edits;
 mod effects;
 mod endpoints;
@@ -97,6 +98,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(reasoning::all());
     all.extend(streams::all());
     all.extend(values::all());
+    all.extend(code::all());
     all.extend(env::all());
     all.extend(family_env::all());
     all.extend(immediate::all());
