@@ -2,6 +2,7 @@
 
 mod bindgen;
 mod catalog;
+mod fuel;
 mod schemas;
 
 use std::process::ExitCode;
@@ -10,6 +11,8 @@ const USAGE: &str = "usage: bobbin-build <command>
   bindgen <input.wasm> <out folder>    generate the JavaScript side of the Worker's wasm
   catalog [--strict] <agents folder> <out file>
                                        compile the definitions of a folder; --strict: warnings count as errors
+  fuel [--quickjs] <input.wasm> <output.wasm>
+                                       make a module that its host can stop anywhere; --quickjs: the sandbox's engine
   schemas [--check]                    write the JSON Schemas of definition files, or tell whether they are fresh";
 
 fn main() -> ExitCode {
@@ -19,6 +22,8 @@ fn main() -> ExitCode {
         ["bindgen", input, out] => bindgen::run(input.as_ref(), out.as_ref()),
         ["catalog", "--strict", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), true),
         ["catalog", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), false),
+        ["fuel", "--quickjs", input, out] => fuel::run(fuel::Kind::QuickJs, input.as_ref(), out.as_ref()),
+        ["fuel", input, out] => fuel::run(fuel::Kind::Plain, input.as_ref(), out.as_ref()),
         ["schemas"] => schemas::run(false),
         ["schemas", "--check"] => schemas::run(true),
         _ => {
