@@ -1,0 +1,98 @@
+//! From a linked module to the text that the engine gets.
+
+use std::collections::BTreeSet;
+
+use oxc_syntax::identifier::is_identifier_name;
+use oxc_syntax::keyword::is_reserved_keyword;
+
+use crate::edits::Edits;
+use crate::error::CompileError;
+use crate::link::Linked;
+use crate::record::{Clause, Fate, Form, Keep, Part, Stands};
+use crate::request::Compiled;
+use crate::resolve::GLOBALS;
+use crate::text::Source;
+
+/// What cannot be the name of an import in a module, beyond the reserved words of every program.
+const NOT_BINDABLE: [&str; 12] = [
+    "arguments",
+    "await",
+    "eval",
+    "implements",
+    "interface",
+    "let",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "static",
+    "yield",
+];
+
+/// The names that every module gets.
+pub(crate) struct Globals<'r> {
+    names: BTreeSet<&'r str>,
+}
+
+impl<'r> Globals<'r> {
+    /// Refuses what cannot be a name in a module.
+    pub(crate) fn new(names: &'r [String]) -> Result<Self, CompileError> {
+        let bindable = |name: &str| {
+            is_identifier_name(name) && !is_reserved_keyword(name) && !NOT_BINDABLE.contains(&name)
+        };
+        match names.iter().find(|name| !bindable(name)) {
+            Some(name) => {
+                Err(CompileError::invalid(format!("globals: {name:?} cannot be the name of a variable")))
+            }
+            None => Ok(Self { names: names.iter().map(String::as_str).collect() }),
+        }
+    }
+}
+
+/// Writes a module.
+pub(crate) fn write(linked: Linked<'_>, globals: &Globals<'_>) -> Compiled {
+    let Linked { module, resolved } = linked;
+    let mut edits = module.edits;
+    let mut own = module.declared;
+    for clause in &module.clauses {
+        shrink(&mut edits, module.source, clause);
+        if clause.form == Form::Import {
+            own.extend(clause.parts.iter().filter(|part| part.keep != Keep::No).map(|part| part.own.clone()));
+        }
+    }
+    let mut code = edits.apply(module.source);
+    let missing: Vec<&str> = globals.names.iter().copied().filter(|name| !own.contains(*name)).collect();
+    if !missing.is_empty() {
+        // Imports are hoisted: at the end it moves nothing.
+        code.push_str(&format!("\nimport {{ {} }} from \"{GLOBALS}\";", missing.join(", ")));
+    }
+    Compiled { name: module.name, code, resolved }
+}
+
+/// Erases the types from an import or export.
+fn shrink(edits: &mut Edits, source: Source<'_>, clause: &Clause) {
+    let gone = |part: &&Part| part.keep == Keep::No;
+    if clause.fate == Fate::Erased && clause.parts.iter().all(|part| gone(&part)) {
+        edits.blank_with(clause.span.start, clause.span.end, ';');
+        return;
+    }
+    for (at, part) in clause.parts.iter().enumerate().filter(|(_, part)| gone(part)) {
+        let comma = source.after_token(part.span.end, ",");
+        match (part.stands, comma) {
+            (Stands::First | Stands::InBraces, Some(comma)) => {
+                edits.blank(part.span.start, part.span.end);
+                edits.blank(comma.saturating_sub(1), comma);
+            }
+            (Stands::Star, _) => {
+                // The comma behind the default import goes too.
+                let before = at.checked_sub(1).and_then(|at| clause.parts.get(at));
+                let start = before
+                    .filter(|before| before.keep != Keep::No)
+                    .and_then(|before| source.after_token(before.span.end, ","))
+                    .map_or(part.span.start, |comma| comma.saturating_sub(1));
+                edits.blank(start, part.span.end);
+            }
+            (Stands::First | Stands::InBraces, None) => edits.blank(part.span.start, part.span.end),
+        }
+    }
+}

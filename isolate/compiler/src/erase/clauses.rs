@@ -1,0 +1,273 @@
+//! Imports and exports: what a module has, and which of it is a type.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use oxc_ast::ast::*;
+use oxc_ast_visit::Visit;
+use oxc_semantic::{SymbolFlags, SymbolId};
+use oxc_span::GetSpan;
+
+use super::Eraser;
+use super::statements::is_erased;
+use crate::record::{Clause, DEFAULT, Export, Fate, Form, Keep, Part, Request, Stands, Wanted};
+use crate::request::Language;
+
+/// What is known of a module's imports and exports while the walk goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Clauses {
+    pub(crate) list: Vec<Clause>,
+    pub(crate) exports: BTreeMap<String, Export>,
+    pub(crate) stars: Vec<Request>,
+    /// Where a binding was imported.
+    imported: HashMap<SymbolId, (usize, usize)>,
+    /// Bindings that `export { … }` names: clause, part, binding.
+    named: Vec<(usize, usize, SymbolId)>,
+}
+
+impl Eraser<'_> {
+    fn types_here(&self) -> bool {
+        self.language == Language::Typescript
+    }
+
+    fn fate(&self) -> Fate {
+        if self.types_here() { Fate::Erased } else { Fate::Stays }
+    }
+
+    pub(super) fn import<'a>(&mut self, it: &ImportDeclaration<'a>) {
+        if it.import_kind.is_type() {
+            return self.erase(it.span);
+        }
+        self.refuse_attributes(it.with_clause.as_deref());
+        if it.phase.is_some() {
+            self.refuse("import phases are not supported: import the module as usual", it.span);
+        }
+        let clause = self.clauses.list.len();
+        let mut parts = Vec::new();
+        for specifier in it.specifiers.iter().flatten() {
+            let (stands, wanted, local, is_type) = match specifier {
+                ImportDeclarationSpecifier::ImportSpecifier(it) => {
+                    let wanted = Wanted::Name(it.imported.name().to_string());
+                    (Stands::InBraces, wanted, &it.local, it.import_kind.is_type())
+                }
+                ImportDeclarationSpecifier::ImportDefaultSpecifier(it) => {
+                    (Stands::First, Wanted::Name(DEFAULT.to_owned()), &it.local, false)
+                }
+                ImportDeclarationSpecifier::ImportNamespaceSpecifier(it) => {
+                    (Stands::Star, Wanted::Namespace, &it.local, false)
+                }
+            };
+            if let Some(symbol) = local.symbol_id.get() {
+                self.clauses.imported.insert(symbol, (clause, parts.len()));
+            }
+            parts.push(Part {
+                span: specifier.span(),
+                stands,
+                wanted,
+                own: local.name.to_string(),
+                keep: if is_type { Keep::No } else { Keep::Yes },
+            });
+        }
+        let fate = if it.specifiers.is_some() { self.fate() } else { Fate::Stays };
+        let request = Some(request(&it.source));
+        self.clauses.list.push(Clause { form: Form::Import, span: it.span, request, parts, fate });
+    }
+
+    pub(super) fn export_names<'a>(&mut self, it: &ExportNamedDeclaration<'a>) {
+        if it.export_kind.is_type() {
+            self.clauses.declare_types(&it.specifiers);
+            return self.erase(it.span);
+        }
+        let clause = self.clauses.list.len();
+        let mut parts = Vec::new();
+        for specifier in &it.specifiers {
+            let mut keep = if specifier.export_kind.is_type() { Keep::No } else { Keep::Yes };
+            if let (ModuleExportName::IdentifierReference(local), Keep::Yes) = (&specifier.local, keep)
+                && let Some(symbol) = self.symbol_of(local)
+            {
+                if self.types_here() && self.is_type(symbol) {
+                    keep = Keep::No;
+                } else {
+                    self.clauses.named.push((clause, parts.len(), symbol));
+                }
+            }
+            let exported = specifier.exported.name().to_string();
+            let export = if keep == Keep::No { Export::Type } else { Export::Local };
+            self.clauses.exports.insert(exported.clone(), export);
+            parts.push(Part {
+                span: specifier.span,
+                stands: Stands::InBraces,
+                wanted: Wanted::Name(specifier.local.name().to_string()),
+                own: exported,
+                keep,
+            });
+        }
+        let fate = if parts.is_empty() { Fate::Stays } else { self.fate() };
+        self.clauses.list.push(Clause { form: Form::Export, span: it.span, request: None, parts, fate });
+    }
+
+    pub(super) fn export_from<'a>(&mut self, it: &ExportFromDeclaration<'a>) {
+        if it.export_kind.is_type() {
+            self.clauses.declare_types(&it.specifiers);
+            return self.erase(it.span);
+        }
+        self.refuse_attributes(it.with_clause.as_deref());
+        let clause = self.clauses.list.len();
+        let mut parts = Vec::new();
+        for specifier in &it.specifiers {
+            let keep = match (specifier.export_kind.is_type(), self.types_here()) {
+                (true, _) => Keep::No,
+                (false, true) => Keep::IfValue,
+                (false, false) => Keep::Yes,
+            };
+            let exported = specifier.exported.name().to_string();
+            let export =
+                if keep == Keep::No { Export::Type } else { Export::Of { clause, part: parts.len() } };
+            self.clauses.exports.insert(exported.clone(), export);
+            parts.push(Part {
+                span: specifier.span,
+                stands: Stands::InBraces,
+                wanted: Wanted::Name(specifier.local.name().to_string()),
+                own: exported,
+                keep,
+            });
+        }
+        let fate = self.fate();
+        let request = Some(request(&it.source));
+        self.clauses.list.push(Clause { form: Form::ExportFrom, span: it.span, request, parts, fate });
+    }
+
+    pub(super) fn export_all<'a>(&mut self, it: &ExportAllDeclaration<'a>) {
+        if it.export_kind.is_type() {
+            if let Some(name) = &it.exported {
+                self.clauses.exports.insert(name.name().to_string(), Export::Type);
+            }
+            return self.erase(it.span);
+        }
+        self.refuse_attributes(it.with_clause.as_deref());
+        let Some(exported) = &it.exported else {
+            self.clauses.stars.push(request(&it.source));
+            return;
+        };
+        let own = exported.name().to_string();
+        let clause = self.clauses.list.len();
+        self.clauses.exports.insert(own.clone(), Export::Of { clause, part: 0 });
+        let part = Part {
+            span: exported.span(),
+            stands: Stands::Star,
+            wanted: Wanted::Namespace,
+            own,
+            keep: Keep::Yes,
+        };
+        let request = Some(request(&it.source));
+        let form = Form::ExportFrom;
+        self.clauses.list.push(Clause { form, span: it.span, request, parts: vec![part], fate: Fate::Stays });
+    }
+
+    pub(super) fn export_default<'a>(&mut self, it: &ExportDefaultDeclaration<'a>) {
+        let is_type = match &it.declaration {
+            ExportDefaultDeclarationKind::TSInterfaceDeclaration(_) => true,
+            ExportDefaultDeclarationKind::FunctionDeclaration(function) if function.body.is_none() => {
+                // An overload: its implementation follows.
+                return self.erase(it.span);
+            }
+            ExportDefaultDeclarationKind::Identifier(name) => {
+                self.types_here() && self.symbol_of(name).is_some_and(|symbol| self.is_type(symbol))
+            }
+            _ => false,
+        };
+        if is_type {
+            self.clauses.exports.entry(DEFAULT.to_owned()).or_insert(Export::Type);
+            return self.erase(it.span);
+        }
+        self.clauses.exports.insert(DEFAULT.to_owned(), Export::Local);
+        if let Some(expression) = it.declaration.as_expression() {
+            self.keep_expression(expression);
+        }
+        self.visit_export_default_declaration_kind(&it.declaration);
+    }
+
+    pub(super) fn export_declaration<'a>(&mut self, it: &ExportDeclaration<'a>) {
+        let export = if is_erased(&it.declaration) { Export::Type } else { Export::Local };
+        let mut names = Vec::new();
+        match &it.declaration {
+            Declaration::VariableDeclaration(variables) => {
+                for declarator in &variables.declarations {
+                    names
+                        .extend(declarator.id.get_binding_identifiers().iter().map(|id| id.name.to_string()));
+                }
+            }
+            declaration => names.extend(declaration.id().map(|id| id.name.to_string())),
+        }
+        for name in names {
+            let known = self.clauses.exports.entry(name).or_insert(export.clone());
+            if export == Export::Local {
+                *known = Export::Local;
+            }
+        }
+        if export == Export::Type {
+            return self.erase(it.span);
+        }
+        self.visit_declaration(&it.declaration);
+    }
+
+    fn refuse_attributes(&mut self, clause: Option<&WithClause<'_>>) {
+        if let Some(clause) = clause {
+            self.refuse("import attributes are not supported", clause.span);
+        }
+    }
+
+    /// Whether a binding is nothing at run time.
+    pub(super) fn is_type(&self, symbol: SymbolId) -> bool {
+        let flags = self.scoping.symbol_flags(symbol);
+        !flags.is_value() || flags.contains(SymbolFlags::Ambient)
+    }
+
+    /// Decides, after the walk, which imports the code that stays needs.
+    pub(super) fn settle_clauses(&mut self) {
+        let named: HashSet<SymbolId> = self.clauses.named.iter().map(|(_, _, symbol)| *symbol).collect();
+        for (symbol, (clause, part)) in &self.clauses.imported {
+            let Some(part) =
+                self.clauses.list.get_mut(*clause).and_then(|clause| clause.parts.get_mut(*part))
+            else {
+                continue;
+            };
+            if part.keep == Keep::No || self.language == Language::Javascript || self.used.contains(symbol) {
+                continue;
+            }
+            part.keep = if named.contains(symbol) { Keep::IfValue } else { Keep::No };
+        }
+        for (clause, part, symbol) in &self.clauses.named {
+            let Some((from, imported)) = self.clauses.imported.get(symbol).copied() else { continue };
+            let keep = self
+                .clauses
+                .list
+                .get(from)
+                .and_then(|clause| clause.parts.get(imported))
+                .map(|part| part.keep);
+            let Some(part) =
+                self.clauses.list.get_mut(*clause).and_then(|clause| clause.parts.get_mut(*part))
+            else {
+                continue;
+            };
+            part.keep = keep.unwrap_or(Keep::Yes);
+            let export = if part.keep == Keep::No {
+                Export::Type
+            } else {
+                Export::Of { clause: from, part: imported }
+            };
+            self.clauses.exports.insert(part.own.clone(), export);
+        }
+    }
+}
+
+impl Clauses {
+    fn declare_types(&mut self, specifiers: &[ExportSpecifier<'_>]) {
+        for specifier in specifiers {
+            self.exports.insert(specifier.exported.name().to_string(), Export::Type);
+        }
+    }
+}
+
+fn request(source: &StringLiteral<'_>) -> Request {
+    Request { specifier: source.value.to_string(), at: source.span.start }
+}

@@ -1,0 +1,327 @@
+//! From TypeScript to ECMAScript: types become white space in place.
+//!
+//! The visitor walks over the code that stays and never into a type, so what it meets is used at run time; that
+//! decides which imports are needed.
+
+mod classes;
+mod clauses;
+mod statements;
+
+use std::collections::{BTreeSet, HashSet};
+
+use oxc_ast::ast::*;
+use oxc_ast_visit::{Visit, walk};
+use oxc_semantic::{Scoping, SymbolId};
+use oxc_span::{GetSpan, Span};
+use oxc_syntax::scope::ScopeFlags;
+
+use crate::edits::Edits;
+use crate::error::Mistake;
+use crate::request::Language;
+use crate::text::Source;
+
+pub(crate) use clauses::Clauses;
+
+/// Erases one module.
+pub(crate) struct Eraser<'s> {
+    source: Source<'s>,
+    language: Language,
+    scoping: &'s Scoping,
+    pub(crate) edits: Edits,
+    /// The first mistake in the order of the text.
+    mistake: Option<Mistake>,
+    /// What the code that stays reads or writes.
+    used: HashSet<SymbolId>,
+    pub(crate) dynamic: BTreeSet<String>,
+    /// Starts of type assertions whose operand is put in parentheses.
+    opened: HashSet<u32>,
+    pub(crate) clauses: Clauses,
+}
+
+impl<'s> Eraser<'s> {
+    pub(crate) fn new(source: Source<'s>, language: Language, scoping: &'s Scoping) -> Self {
+        Self {
+            source,
+            language,
+            scoping,
+            edits: Edits::default(),
+            mistake: None,
+            used: HashSet::new(),
+            dynamic: BTreeSet::new(),
+            opened: HashSet::new(),
+            clauses: Clauses::default(),
+        }
+    }
+
+    /// Walks over a module.
+    pub(crate) fn run(&mut self, program: &Program<'_>) -> Result<(), Mistake> {
+        self.visit_program(program);
+        self.settle_clauses();
+        match self.mistake.take() {
+            Some(mistake) => Err(mistake),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse(&mut self, message: impl Into<String>, span: Span) {
+        if self.mistake.as_ref().is_none_or(|mistake| span.start < mistake.at) {
+            self.mistake = Some(Mistake::typescript(message, span));
+        }
+    }
+
+    fn blank(&mut self, span: Span) {
+        self.edits.blank(span.start, span.end);
+    }
+
+    /// An erased statement or class member. Without it, its neighbours could become one.
+    fn erase(&mut self, span: Span) {
+        self.edits.blank_with(span.start, span.end, ';');
+    }
+
+    /// Blanks the token `wanted` when it is the next one after `at`.
+    fn blank_token(&mut self, at: u32, wanted: &str) {
+        if let Some(end) = self.source.after_token(at, wanted) {
+            self.edits.blank(end - wanted.len() as u32, end);
+        }
+    }
+
+    fn symbol_of(&self, reference: &IdentifierReference<'_>) -> Option<SymbolId> {
+        let id = reference.reference_id.get()?;
+        self.scoping.get_reference(id).symbol_id()
+    }
+
+    /// `return`, `throw` and `yield` end at a line end: an operand that now begins with one is put in parentheses.
+    fn keep_on_line(&mut self, argument: &Expression<'_>) {
+        let Some(Expression::TSTypeAssertion(assertion)) = leading_assertion(argument) else { return };
+        if self.source.breaks_line(assertion.span.start, assertion.expression.span().start) {
+            self.wrap(assertion.span.start, argument.span().end);
+        }
+    }
+
+    /// Where a `{` opens a block and `function` a declaration, an operand that begins so is put in parentheses.
+    fn keep_expression(&mut self, expression: &Expression<'_>) {
+        let Some(Expression::TSTypeAssertion(assertion)) = leading_assertion(expression) else { return };
+        if begins_ambiguously(&assertion.expression) {
+            self.wrap(assertion.span.start, assertion.span.end);
+        }
+    }
+
+    /// Parentheses from the erased `<` at `start` to `end`.
+    fn wrap(&mut self, start: u32, end: u32) {
+        if self.opened.insert(start) {
+            self.edits.insert(end, ")");
+        }
+    }
+}
+
+/// The type assertion that an expression begins with.
+fn leading_assertion<'e, 'a>(expression: &'e Expression<'a>) -> Option<&'e Expression<'a>> {
+    let mut expression = expression;
+    loop {
+        if matches!(expression, Expression::TSTypeAssertion(_)) {
+            return Some(expression);
+        }
+        expression = leftmost(expression)?;
+    }
+}
+
+fn begins_ambiguously(expression: &Expression<'_>) -> bool {
+    let mut expression = expression;
+    loop {
+        match expression {
+            Expression::ObjectExpression(_)
+            | Expression::FunctionExpression(_)
+            | Expression::ClassExpression(_) => {
+                return true;
+            }
+            Expression::TSTypeAssertion(assertion) => expression = &assertion.expression,
+            _ => match leftmost(expression) {
+                Some(next) => expression = next,
+                None => return false,
+            },
+        }
+    }
+}
+
+/// The operand that begins where the expression begins.
+fn leftmost<'e, 'a>(expression: &'e Expression<'a>) -> Option<&'e Expression<'a>> {
+    Some(match expression {
+        Expression::BinaryExpression(it) => &it.left,
+        Expression::LogicalExpression(it) => &it.left,
+        Expression::ConditionalExpression(it) => &it.test,
+        Expression::SequenceExpression(it) => it.expressions.first()?,
+        Expression::CallExpression(it) => &it.callee,
+        Expression::TaggedTemplateExpression(it) => &it.tag,
+        Expression::StaticMemberExpression(it) => &it.object,
+        Expression::ComputedMemberExpression(it) => &it.object,
+        Expression::PrivateFieldExpression(it) => &it.object,
+        Expression::TSAsExpression(it) => &it.expression,
+        Expression::TSSatisfiesExpression(it) => &it.expression,
+        Expression::TSNonNullExpression(it) => &it.expression,
+        Expression::TSInstantiationExpression(it) => &it.expression,
+        _ => return None,
+    })
+}
+
+impl<'a> Visit<'a> for Eraser<'_> {
+    // Statements: statements.rs and clauses.rs.
+
+    fn visit_program(&mut self, it: &Program<'a>) {
+        for statement in &it.body {
+            self.visit_statement(statement);
+        }
+    }
+
+    fn visit_statement(&mut self, it: &Statement<'a>) {
+        self.statement(it);
+    }
+
+    fn visit_for_statement_init(&mut self, it: &ForStatementInit<'a>) {
+        walk::walk_for_statement_init(self, it);
+    }
+
+    fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
+        self.variables(it);
+    }
+
+    fn visit_variable_declarator(&mut self, it: &VariableDeclarator<'a>) {
+        if it.definite {
+            self.blank_token(it.id.span().end, "!");
+        }
+        walk::walk_variable_declarator(self, it);
+    }
+
+    fn visit_return_statement(&mut self, it: &ReturnStatement<'a>) {
+        it.argument.iter().for_each(|argument| self.keep_on_line(argument));
+        walk::walk_return_statement(self, it);
+    }
+
+    fn visit_throw_statement(&mut self, it: &ThrowStatement<'a>) {
+        self.keep_on_line(&it.argument);
+        walk::walk_throw_statement(self, it);
+    }
+
+    fn visit_expression_statement(&mut self, it: &ExpressionStatement<'a>) {
+        self.keep_expression(&it.expression);
+        walk::walk_expression_statement(self, it);
+    }
+
+    // Expressions.
+
+    fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
+        if let Some(symbol) = self.symbol_of(it) {
+            self.used.insert(symbol);
+        }
+    }
+
+    fn visit_ts_as_expression(&mut self, it: &TSAsExpression<'a>) {
+        self.visit_expression(&it.expression);
+        self.edits.blank(it.expression.span().end, it.span.end);
+    }
+
+    fn visit_ts_satisfies_expression(&mut self, it: &TSSatisfiesExpression<'a>) {
+        self.visit_expression(&it.expression);
+        self.edits.blank(it.expression.span().end, it.span.end);
+    }
+
+    fn visit_ts_non_null_expression(&mut self, it: &TSNonNullExpression<'a>) {
+        self.visit_expression(&it.expression);
+        self.edits.blank(it.span.end.saturating_sub(1), it.span.end);
+    }
+
+    fn visit_ts_type_assertion(&mut self, it: &TSTypeAssertion<'a>) {
+        let (start, end) = (it.span.start, it.expression.span().start);
+        if self.opened.contains(&start) {
+            self.edits.blank_with(start, end, '(');
+        } else {
+            self.edits.blank(start, end);
+        }
+        self.visit_expression(&it.expression);
+    }
+
+    fn visit_yield_expression(&mut self, it: &YieldExpression<'a>) {
+        it.argument.iter().for_each(|argument| self.keep_on_line(argument));
+        walk::walk_yield_expression(self, it);
+    }
+
+    fn visit_import_expression(&mut self, it: &ImportExpression<'a>) {
+        if it.phase.is_some() {
+            self.refuse("import phases are not supported: write `import()`", it.span);
+        }
+        match &it.source {
+            Expression::StringLiteral(literal) => {
+                self.dynamic.insert(literal.value.to_string());
+            }
+            Expression::TemplateLiteral(template) => {
+                if let (Some(quasi), true) = (template.quasis.first(), template.expressions.is_empty()) {
+                    self.dynamic.extend(quasi.value.cooked.map(|text| text.to_string()));
+                }
+            }
+            _ => {}
+        }
+        walk::walk_import_expression(self, it);
+    }
+
+    // Functions.
+
+    fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
+        self.arrow(it);
+    }
+
+    fn visit_formal_parameter(&mut self, it: &FormalParameter<'a>) {
+        self.parameter_marks(it);
+        walk::walk_formal_parameter(self, it);
+    }
+
+    fn visit_ts_this_parameter(&mut self, it: &TSThisParameter<'a>) {
+        self.blank(it.span);
+        self.blank_token(it.span.end, ",");
+    }
+
+    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
+        walk::walk_function(self, it, flags);
+    }
+
+    // Classes: classes.rs.
+
+    fn visit_class(&mut self, it: &Class<'a>) {
+        self.class(it);
+    }
+
+    fn visit_class_element(&mut self, it: &ClassElement<'a>) {
+        self.member(it);
+    }
+
+    fn visit_decorator(&mut self, it: &Decorator<'a>) {
+        self.refuse("decorators are not supported: call the function yourself", it.span);
+    }
+
+    // Types.
+
+    fn visit_ts_type(&mut self, _: &TSType<'a>) {}
+
+    fn visit_ts_type_annotation(&mut self, it: &TSTypeAnnotation<'a>) {
+        self.blank(it.span);
+    }
+
+    fn visit_ts_type_parameter_declaration(&mut self, it: &TSTypeParameterDeclaration<'a>) {
+        self.blank(it.span);
+    }
+
+    fn visit_ts_type_parameter_instantiation(&mut self, it: &TSTypeParameterInstantiation<'a>) {
+        self.blank(it.span);
+    }
+
+    // What no engine takes.
+
+    fn visit_jsx_element(&mut self, it: &JSXElement<'a>) {
+        self.refuse(NO_JSX, it.span);
+    }
+
+    fn visit_jsx_fragment(&mut self, it: &JSXFragment<'a>) {
+        self.refuse(NO_JSX, it.span);
+    }
+}
+
+/// There is nothing in the sandbox that JSX could call.
+pub(crate) const NO_JSX: &str = "JSX is not supported: call the functions that it stands for";

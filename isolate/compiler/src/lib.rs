@@ -1,0 +1,123 @@
+//! The compile step of `runCode` (specification, section 17): TypeScript becomes ECMAScript by erasing its types in
+//! place, and the modules of one call are linked before any of them runs, so that every mistake has its line and
+//! column in the caller's source.
+//!
+//! Nothing is evaluated here, nothing is type-checked, and every call is by itself: there is no state.
+//!
+//! # Layout
+//!
+//! | file | concept |
+//! |---|---|
+//! | `request.rs` | the JSON that comes in and goes out |
+//! | `module.rs` | one module: parser, scopes, eraser |
+//! | `erase/` | types become white space; what has none becomes code on its own line |
+//! | `edits.rs` | changes of a text that leave everything else where it was |
+//! | `text.rs` | places in a text, tokens, comments |
+//! | `record.rs` | what a module imports and exports |
+//! | `resolve.rs` | from a specifier to a module |
+//! | `link.rs` | whether every imported name exists |
+//! | `emit.rs` | the text that the engine gets |
+//! | `abi.rs` | the entries of the wasm |
+//!
+//! # The wasm
+//!
+//! Exports: `memory`, and, all numbers being `i32` but for the packed `i64` (in JavaScript a `BigInt`):
+//!
+//! | export | meaning |
+//! |---|---|
+//! | `alloc(length) → at` | room for a request; 0: no memory |
+//! | `dealloc(at, length)` | gives a request's or an answer's room back |
+//! | `compile(at, length) → at << 32 \| length` | [`compile_json`]; the answer is UTF-8 |
+//! | `resolve(at, length) → at << 32 \| length` | [`resolve_json`], the same way |
+//!
+//! Imports: none. The memory may grow in any of them, so views of it are made anew after each call. An entry that
+//! traps — a source nested deeper than the stack goes — leaves the instance unusable: the caller drops it.
+//!
+//! ```js
+//! const { memory, alloc, dealloc, compile } = instance.exports;
+//! const request = new TextEncoder().encode(JSON.stringify(call));
+//! const at = alloc(request.length);
+//! new Uint8Array(memory.buffer, at, request.length).set(request);
+//! const packed = BigInt.asUintN(64, compile(at, request.length));
+//! const [from, length] = [Number(packed >> 32n), Number(packed & 0xffffffffn)];
+//! const answer = JSON.parse(new TextDecoder().decode(new Uint8Array(memory.buffer, from, length)));
+//! dealloc(from, length);
+//! dealloc(at, request.length);
+//! ```
+//!
+//! # Requests and answers
+//!
+//! [`Request`] → [`Answer`] or `{"error": `[`CompileError`]`}`; [`ResolveRequest`] → [`Resolved`] or the same.
+#![deny(unsafe_code)]
+
+#[cfg(target_arch = "wasm32")]
+mod abi;
+mod edits;
+mod emit;
+mod erase;
+mod error;
+mod link;
+mod module;
+mod record;
+mod request;
+mod resolve;
+mod text;
+
+pub use error::{CompileError, ErrorKind};
+pub use request::{Answer, Compiled, Language, Main, Request, ResolveRequest, Resolved};
+
+use request::Reply;
+
+/// All sources of a call together, in bytes.
+pub const MAX_SOURCE_BYTES: usize = 5 * 1024 * 1024;
+
+/// Compiles and links the modules of one call.
+///
+/// # Errors
+/// The first mistake: of the request, then of the text of each module in order, then of the links between them.
+pub fn compile(request: &Request) -> Result<Answer, CompileError> {
+    let size =
+        request.main.source.len() + request.modules.iter().map(|(_, source)| source.len()).sum::<usize>();
+    if size > MAX_SOURCE_BYTES {
+        return Err(CompileError::invalid(format!(
+            "the sources have {size} bytes together, and {MAX_SOURCE_BYTES} are allowed"
+        )));
+    }
+    let resolver = resolve::Resolver::new(request)?;
+    let globals = emit::Globals::new(&request.globals)?;
+    let read = |name: &str, source, language| {
+        module::read(name, source, language).map_err(|mistake| mistake.locate(text::Source(source), name))
+    };
+    let main = &request.main;
+    let mut modules = vec![read(&main.filename, &main.source, main.language)?];
+    for (specifier, source) in &request.modules {
+        let name = resolve::name(specifier);
+        modules.push(read(&name, source, resolve::language(&name, main.language))?);
+    }
+    let linked = link::Linker::new(&resolver, &request.imports, modules).link(&request.export)?;
+    Ok(Answer { modules: linked.into_iter().map(|linked| emit::write(linked, &globals)).collect() })
+}
+
+/// [`compile`] from JSON to JSON.
+pub fn compile_json(request: &[u8]) -> String {
+    answer_json(request, |request| compile(&request))
+}
+
+/// Which module a specifier means that `import()` computed at run time, from JSON to JSON: the rules are those of
+/// [`compile`].
+pub fn resolve_json(request: &[u8]) -> String {
+    answer_json(request, resolve::at_run_time)
+}
+
+fn answer_json<Q: serde::de::DeserializeOwned, A: serde::Serialize>(
+    request: &[u8],
+    answer: impl FnOnce(Q) -> Result<A, CompileError>,
+) -> String {
+    let result = serde_json::from_slice(request)
+        .map_err(|error| CompileError::invalid(format!("the request is malformed: {error}")))
+        .and_then(answer);
+    serde_json::to_string(&Reply::from(result)).unwrap_or_else(|_| {
+        // Strings and numbers alone: JSON has a form for each.
+        r#"{"error":{"name":"InvalidOptions","message":"the answer cannot be written"}}"#.to_owned()
+    })
+}

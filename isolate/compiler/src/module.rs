@@ -1,0 +1,86 @@
+//! One module from text to what the linker needs.
+
+use std::collections::BTreeSet;
+
+use oxc_allocator::Allocator;
+use oxc_ast::ast::Program;
+use oxc_diagnostics::OxcDiagnostic;
+use oxc_parser::Parser;
+use oxc_semantic::{Scoping, SemanticBuilder, SymbolFlags};
+use oxc_span::{SourceType, Span};
+
+use crate::erase::{Eraser, NO_JSX};
+use crate::error::{ErrorKind, Mistake};
+use crate::record::Module;
+use crate::request::Language;
+use crate::text::Source;
+
+/// Parses and erases a module.
+pub(crate) fn read<'s>(name: &str, source: &'s str, language: Language) -> Result<Module<'s>, Mistake> {
+    let text = Source(source);
+    let allocator = Allocator::default();
+    let kind = match language {
+        Language::Typescript => SourceType::ts(),
+        Language::Javascript => SourceType::mjs().with_jsx(false),
+    };
+    let parsed = Parser::new(&allocator, source, kind.with_module(true)).parse();
+    if let Some(diagnostic) = parsed.diagnostics.errors().next() {
+        return Err(jsx(source, kind).unwrap_or_else(|| syntax(diagnostic)));
+    }
+    let scoping = SemanticBuilder::new().build(&parsed.program).semantic.into_scoping();
+    erase(name, text, language, &parsed.program, &scoping)
+}
+
+fn erase<'s>(
+    name: &str,
+    source: Source<'s>,
+    language: Language,
+    program: &Program<'_>,
+    scoping: &Scoping,
+) -> Result<Module<'s>, Mistake> {
+    let mut eraser = Eraser::new(source, language, scoping);
+    eraser.run(program)?;
+    let clauses = eraser.clauses;
+    Ok(Module {
+        name: name.to_owned(),
+        source,
+        edits: eraser.edits,
+        clauses: clauses.list,
+        exports: clauses.exports,
+        stars: clauses.stars,
+        dynamic: eraser.dynamic,
+        declared: declared(scoping),
+    })
+}
+
+/// What a module has at its top level when it runs, except imports.
+fn declared(scoping: &Scoping) -> BTreeSet<String> {
+    let bindings = scoping.get_bindings(scoping.root_scope_id()).iter();
+    bindings
+        .filter(|(_, symbol)| {
+            let flags = scoping.symbol_flags(**symbol);
+            flags.intersects(SymbolFlags::Value) && !flags.contains(SymbolFlags::Ambient)
+        })
+        .map(|(name, _)| name.to_string())
+        .collect()
+}
+
+fn syntax(diagnostic: &OxcDiagnostic) -> Mistake {
+    let at = diagnostic.labels.first().map_or(0, |label| label.offset() as u32);
+    Mistake::new(ErrorKind::SyntaxError, diagnostic.message.to_string(), Span::empty(at))
+}
+
+/// The mistake of a text that would be right if JSX were allowed.
+fn jsx(source: &str, kind: SourceType) -> Option<Mistake> {
+    if !source.contains('<') {
+        return None;
+    }
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, source, kind.with_jsx(true)).parse();
+    if parsed.diagnostics.has_errors() {
+        return None;
+    }
+    let scoping = SemanticBuilder::new().build(&parsed.program).semantic.into_scoping();
+    let mut eraser = Eraser::new(Source(source), Language::Typescript, &scoping);
+    eraser.run(&parsed.program).err().filter(|mistake| mistake.message == NO_JSX)
+}

@@ -1,0 +1,4 @@
+//! The compile step from outside: a request in, modules or a mistake out.
+
+mod erase;
+mod support;
