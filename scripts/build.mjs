@@ -1,4 +1,4 @@
-// `npm run build`: the Worker, complete in dist/.
+// `npm run build`: the Worker, complete in dist/, and the isolate Worker in dist-isolate/ (isolate.mjs).
 //
 //   cargo (wasm) → wasm-bindgen (scripts/build/) → wasm-opt → esbuild, and the catalog of the agents folder
 //
@@ -18,10 +18,10 @@ const WASM = inCheckout(`target/${TARGET}/release/bobbin_worker.wasm`);
 /** The program of scripts/build/. */
 export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
 /** Where cargo puts things, whatever a person's own settings say. */
-const TARGET_DIR = ["--target-dir", inCheckout("target")];
+export const TARGET_DIR = ["--target-dir", inCheckout("target")];
 
 /** What rustc and wasm-bindgen use; wasm-opt must know it and must not use more. */
-const WASM_FEATURES = [
+export const WASM_FEATURES = [
   "--enable-bulk-memory",
   "--enable-exception-handling",
   "--enable-multivalue",
@@ -34,7 +34,7 @@ const WASM_FEATURES = [
 /** What both Rust builds are made from. */
 const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
 const WORKER_SOURCES = [...RUST_SOURCES, "worker", "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
-const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
+export const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
 
 /** Builds what is out of date; returns the folder with index.js and index_bg.wasm.
  *
@@ -141,7 +141,11 @@ export async function compileCatalog(agents, out) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await main(async () => {
-    const dist = await buildWorker(await setUp());
+    const tools = await setUp();
+    const dist = await buildWorker(tools);
+    // Not at the head of the file: that one imports this one.
+    const { buildIsolate } = await import("./isolate.mjs");
+    await buildIsolate(tools);
     await compileCatalog(inCheckout("agents"), join(dist, "catalog.json"));
   });
 }

@@ -61,8 +61,8 @@ function called([ok, text, bytes]) {
 /** One run. */
 export class SandboxRun {
   #door;
-  /** Stubs that are held. @type {Set<Functions>} */
-  #held = new Set();
+  /** What calls the sandbox's functions, once it has given one away. @type {Functions | undefined} */
+  #functions;
 
   /**
    * @param {Ear["call"]} call
@@ -104,15 +104,17 @@ export class SandboxRun {
   /** Nothing here is called any more, in either direction. */
   leave() {
     this.#door.close();
-    for (const stub of this.#held) stub[Symbol.dispose]?.();
-    this.#held.clear();
+    this.#functions?.[Symbol.dispose]?.();
+    this.#functions = undefined;
   }
 
-  /** A stub that came with a call is the callee's only for as long as that takes. @param {Functions | undefined} functions */
+  /**
+   * A stub that came with a call is the callee's only for as long as that takes. All of a run are the same.
+   *
+   * @param {Functions | undefined} functions
+   */
   #keep(functions) {
-    if (!functions) return undefined;
-    const kept = functions.dup?.() ?? functions;
-    this.#held.add(kept);
-    return kept;
+    if (functions) this.#functions ??= functions.dup?.() ?? functions;
+    return functions && this.#functions;
   }
 }

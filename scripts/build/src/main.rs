@@ -2,6 +2,7 @@
 
 mod bindgen;
 mod catalog;
+mod fuel;
 mod schemas;
 
 use std::process::ExitCode;
@@ -11,6 +12,8 @@ const USAGE: &str = "usage: bobbin-build <command>
   catalog [--strict] <agents folder> <out file> [<bundles file>]
                                        compile the definitions of a folder; --strict: warnings count as errors;
                                        bundles: code with its dependencies (scripts/code.mjs)
+  fuel [--quickjs] <input.wasm> <output.wasm>
+                                       make a module that its host can stop anywhere; --quickjs: the sandbox's engine
   schemas [--check]                    write the JSON Schemas of definition files, or tell whether they are fresh";
 
 fn main() -> ExitCode {
@@ -23,6 +26,8 @@ fn main() -> ExitCode {
         ["catalog", agents, out, bundles] => {
             catalog::run(agents.as_ref(), out.as_ref(), Some(bundles.as_ref()), false)
         }
+        ["fuel", "--quickjs", input, out] => fuel::run(fuel::Kind::QuickJs, input.as_ref(), out.as_ref()),
+        ["fuel", input, out] => fuel::run(fuel::Kind::Plain, input.as_ref(), out.as_ref()),
         ["schemas"] => schemas::run(false),
         ["schemas", "--check"] => schemas::run(true),
         _ => {

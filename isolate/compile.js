@@ -1,0 +1,154 @@
+// The compile step: TypeScript to ECMAScript, and the links between the modules of a run (isolate/compiler, in Rust).
+//
+// A source may be nested so deeply or be so large that compiling takes long: so this instance has a meter too, and is
+// suspended and killed like an engine. One that trapped or was killed is dropped.
+
+import module from "./compiler.wasm";
+
+/** Units of fuel between two looks at the clock. */
+const SLICE = 100_000;
+const TURN_MS = 8;
+const TURN_SLICES = 64;
+/** An instance that grew beyond this is not kept: its memory never shrinks. */
+const KEPT_BYTES = 32 << 20;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+
+/**
+ * @typedef {import("./wire.js").Failure} Failure
+ * @typedef {import("./wire.js").Program} Program
+ * @typedef {import("./wire.js").Request} Request
+ */
+
+/** Sources in which code may be nested too deeply say so here. @type {Failure} */
+const TOO_DEEP = { name: "SyntaxError", message: "The code is nested too deeply" };
+
+class Compiler {
+  /** @type {any} */
+  #wasm;
+  /** Whether the present call is not wanted any more; undefined outside of one that can be suspended. @type {(() => boolean) | undefined} */
+  #unwanted;
+  #slices = 0;
+  #turn = Date.now();
+  #compile;
+
+  constructor() {
+    const wait = new /** @type {any} */ (WebAssembly).Suspending(this.#wait);
+    this.#wasm = new WebAssembly.Instance(module, { fuel: { tick: this.#tick, wait } }).exports;
+    this.#compile = /** @type {any} */ (WebAssembly).promising(this.#wasm.compile);
+  }
+
+  /** @param {object} request @param {() => boolean} unwanted @returns {Promise<any>} rejects when the instance was lost */
+  async compile(request, unwanted) {
+    const { at, length } = this.#write(request);
+    this.#unwanted = unwanted;
+    this.#turn = Date.now();
+    try {
+      return this.#read(await this.#compile(at, length), at, length);
+    } finally {
+      this.#unwanted = undefined;
+    }
+  }
+
+  /** @param {object} request */
+  resolve(request) {
+    const { at, length } = this.#write(request);
+    return this.#read(this.#wasm.resolve(at, length), at, length);
+  }
+
+  get bytes() {
+    return this.#wasm.memory.buffer.byteLength;
+  }
+
+  #tick = () => {
+    this.#wasm.fuel.value = SLICE;
+    if (!this.#unwanted) return 0;
+    this.#slices++;
+    if (this.#unwanted()) return 1;
+    return this.#slices >= TURN_SLICES || Date.now() - this.#turn >= TURN_MS ? 2 : 0;
+  };
+
+  #wait = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    this.#slices = 0;
+    this.#turn = Date.now();
+    return this.#unwanted?.() ? 1 : 0;
+  };
+
+  /** @param {object} request */
+  #write(request) {
+    const bytes = encoder.encode(JSON.stringify(request));
+    const at = this.#wasm.alloc(bytes.length);
+    if (at === 0) throw new Error("the compiler has no memory left");
+    new Uint8Array(this.#wasm.memory.buffer, at, bytes.length).set(bytes);
+    return { at, length: bytes.length };
+  }
+
+  /** @param {bigint} packed @param {number} at @param {number} length of the request, which is given back */
+  #read(packed, at, length) {
+    const answer = BigInt.asUintN(64, packed);
+    const from = Number(answer >> 32n);
+    const bytes = Number(answer & 0xffffffffn);
+    const text = decoder.decode(new Uint8Array(this.#wasm.memory.buffer, from, bytes));
+    this.#wasm.dealloc(from, bytes);
+    this.#wasm.dealloc(at, length);
+    return JSON.parse(text);
+  }
+}
+
+/** One that nobody uses. @type {Compiler | undefined} */
+let idle;
+
+function take() {
+  const compiler = idle ?? new Compiler();
+  idle = undefined;
+  return compiler;
+}
+
+/** @param {Compiler} compiler */
+function giveBack(compiler) {
+  if (compiler.bytes <= KEPT_BYTES) idle = compiler;
+}
+
+/**
+ * @param {Request} request
+ * @param {() => boolean} unwanted   whether the run has ended meanwhile
+ * @returns {Promise<{ program: Program } | { error: Failure }>}
+ */
+export async function compile(request, unwanted) {
+  const { filename, source, language, modules, imports, fn } = request;
+  const globals = globalNames(request);
+  const compiler = take();
+  let answer;
+  try {
+    const main = { filename, source, language };
+    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn }, unwanted);
+  } catch (error) {
+    if (unwanted()) return { error: { name: "Terminated", message: "" } };
+    // What the compiler does not refuse by itself it did not survive: the depth of its own stack.
+    return { error: { ...TOO_DEEP, filename } };
+  }
+  giveBack(compiler);
+  if ("error" in answer) return answer;
+
+  /** @type {Map<string, Map<string, string>>} */
+  const resolved = new Map();
+  for (const module of answer.modules) resolved.set(module.name, new Map(module.resolved));
+  const names = answer.modules.slice(1).map((/** @type {{ name: string }} */ module) => module.name);
+  /** @type {Program["resolve"]} */
+  const resolve = (from, specifier) => {
+    const known = resolved.get(from)?.get(specifier);
+    if (known !== undefined) return { name: known };
+    const resolver = take();
+    const found = resolver.resolve({ main: filename, modules: names, imports: imports.map(([name]) => name), from, specifier });
+    giveBack(resolver);
+    return found;
+  };
+  return { program: { main: filename, fn, modules: answer.modules, globals, imports, resolve } };
+}
+
+/** What exists at module scope: what the caller gives, a console in any case, and `report` where it is wanted. @param {Request} request */
+function globalNames({ globals, report }) {
+  return [...new Set([...globals, "console", ...(report ? ["report"] : [])])];
+}

@@ -1,0 +1,522 @@
+// One instance of QuickJS (isolate/../quickjs.wasm, with the meter of scripts/build/src/fuel.rs), and how to speak to it.
+//
+// Code of the caller runs only inside of `enter`: there the instance may be suspended in the middle of anything, between
+// two rounds of any loop, so that the isolate's event loop goes on, and there it may be killed. While it is suspended
+// nothing else may touch it; whoever uses a machine takes turns.
+//
+// A machine that was killed, that ran out of memory or that broke is never entered again.
+
+import engine from "../quickjs.wasm";
+
+/** Units of fuel between two looks at the clock: a fraction of a millisecond. */
+const SLICE = 20_000;
+/** How long the sandbox may keep the event loop waiting. */
+const TURN_MS = 8;
+/** The same where the platform stops the clock while code runs. */
+const TURN_SLICES = 64;
+/** Units for code of our own, which is not metered. */
+const PLENTY = 0x7fffffff;
+
+/** What QuickJS allows for its own stack; deeper code gets a RangeError. The engine's own functions need the rest. */
+const STACK_BYTES = 300_000;
+/** What fragments may take beyond the limit before the instance is too large. */
+const SLACK_BYTES = 8 << 20;
+
+/** Parts of the language that an instance has: not `performance`, `DOMException`, `atob`. */
+const INTRINSICS = 0x3ff;
+
+const MODULE = 1;
+const COMPILE_ONLY = 32;
+const STRIP_SOURCE = 16;
+/** Of a property: writable, enumerable, configurable. */
+const ORDINARY = 7;
+
+/** Offsets in structures of this build of QuickJS; `modules` finds out when they are not true. */
+const MODULE_LINK = 4;
+const LINK_NEXT = 4;
+const STRING_LENGTH = -24;
+
+const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+const encoder = new TextEncoder();
+
+/** Why a machine stopped. @typedef {"killed" | "memory" | "fuel" | "broken"} Stop */
+
+export class Stopped extends Error {
+  /** @param {Stop} why @param {string} message @param {unknown} [cause] */
+  constructor(why, message, cause) {
+    super(message, { cause });
+    this.why = why;
+  }
+}
+
+/** What the code of the caller is to catch. */
+export class Refused extends Error {
+  /** @param {string} name @param {string} message */
+  constructor(name, message) {
+    super(message);
+    this.name = name;
+  }
+}
+
+/**
+ * @typedef {object} Hooks
+ * @property {(args: import("./machine.js").Arguments) => number} send         the harness says something
+ * @property {(from: string, specifier: string) => string} resolve             throws a Refused
+ * @property {(name: string) => string} load                                  the source of a module
+ */
+
+/** The arguments of a call out of the sandbox. */
+export class Arguments {
+  #machine;
+  #at;
+  #count;
+
+  /** @param {Machine} machine @param {number} at @param {number} count */
+  constructor(machine, at, count) {
+    this.#machine = machine;
+    this.#at = at;
+    this.#count = count;
+  }
+
+  /** @param {number} index */
+  #pointer(index) {
+    return this.#machine.view.getUint32(this.#at + 4 * index, true);
+  }
+  /** @param {number} index */
+  text(index) {
+    return this.#machine.readString(this.#pointer(index));
+  }
+  /** @param {number} index */
+  number(index) {
+    return this.#machine.wasm.qjs_get_float64(this.#pointer(index));
+  }
+  /** A list of array buffers. @param {number} index */
+  buffers(index) {
+    if (index >= this.#count) return [];
+    return this.#machine.readBuffers(this.#pointer(index));
+  }
+}
+
+export class Machine {
+  #hooks;
+  /** @type {Stop | undefined} */
+  #stop;
+  /** Calls of ours inside of calls of the sandbox: nothing can be suspended there. */
+  #depth = 0;
+  #inside = false;
+  #filled = 0;
+  #spent = 0;
+  #slices = 0;
+  #turn = Date.now();
+  #limit = Number.MAX_SAFE_INTEGER;
+  #cap = Number.POSITIVE_INFINITY;
+  /** @type {Map<string, (...args: any[]) => Promise<any>>} */
+  #entries = new Map();
+
+  /** @param {Hooks} hooks */
+  constructor(hooks) {
+    this.#hooks = hooks;
+    const instance = new WebAssembly.Instance(engine, this.#imports());
+    /** The instance's exports. @type {any} */
+    this.wasm = instance.exports;
+    this.wasm._initialize();
+    if (this.wasm.qjs_init2(INTRINSICS) !== 0) throw new Stopped("broken", "QuickJS did not start");
+    this.wasm.qjs_set_max_stack_size(STACK_BYTES);
+    this.wasm.qjs_set_module_loader(1);
+  }
+
+  /** Sets what may be allocated beyond what is, and how much fuel may be burnt. @param {number} bytes @param {number | null} fuel */
+  limit(bytes, fuel) {
+    this.wasm.qjs_set_memory_limit(this.#allocated() + bytes);
+    this.#limit = this.wasm.memory.buffer.byteLength + bytes + SLACK_BYTES;
+    this.#cap = fuel ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Ends what runs, at its next loop. */
+  kill() {
+    this.#stop ??= "killed";
+  }
+
+  /** Bytes that the engine has allocated. */
+  #allocated() {
+    const at = this.#allocate(26 * 8);
+    this.wasm.qjs_compute_memory_usage(at);
+    const bytes = Number(this.view.getBigInt64(at, true));
+    this.wasm.wasm_free(at);
+    return bytes;
+  }
+
+  // Entering.
+
+  /**
+   * Calls an export in which code of the caller may run.
+   *
+   * @param {string} name
+   * @param {any[]} args
+   * @returns {Promise<any>} rejects with a Stopped: the machine is gone then
+   */
+  async enter(name, ...args) {
+    this.#alive();
+    let entry = this.#entries.get(name);
+    if (!entry) {
+      entry = /** @type {any} */ (WebAssembly).promising(this.wasm[name]);
+      this.#entries.set(name, /** @type {any} */ (entry));
+    }
+    this.#inside = true;
+    this.#fill(SLICE);
+    try {
+      return await /** @type {any} */ (entry)(...args);
+    } catch (error) {
+      throw this.#stopped(error);
+    } finally {
+      this.#inside = false;
+      this.#spent += this.#filled - this.wasm.fuel.value;
+      this.#fill(PLENTY);
+    }
+  }
+
+  #alive() {
+    if (this.#stop) throw this.#stopped(undefined);
+  }
+
+  /** @param {unknown} error */
+  #stopped(error) {
+    if (this.wasm.oom.value !== 0) this.#stop = "memory";
+    if (this.#stop === undefined) {
+      this.#stop = "broken";
+      return new Stopped("broken", error instanceof RangeError ? error.message : `The engine broke: ${error instanceof Error ? error.message : error}`, error);
+    }
+    return new Stopped(this.#stop, this.#stop);
+  }
+
+  /** @param {number} units */
+  #fill(units) {
+    this.#filled = units;
+    this.wasm.fuel.value = units;
+  }
+
+  /** The fuel has run out: 0 to go on, 1 to die, 2 to wait first. */
+  #tick = () => {
+    if (this.#depth > 0 || !this.#inside) {
+      this.#fill(PLENTY);
+      return 0;
+    }
+    this.#spent += this.#filled - this.wasm.fuel.value;
+    this.#fill(SLICE);
+    if (this.#spent > this.#cap) this.#stop ??= "fuel";
+    if (this.wasm.memory.buffer.byteLength > this.#limit) this.#stop ??= "memory";
+    if (this.#stop) return 1;
+    this.#slices++;
+    return this.#slices >= TURN_SLICES || Date.now() - this.#turn >= TURN_MS ? 2 : 0;
+  };
+
+  /** A turn of the event loop: whoever wants this machine's end is heard. */
+  #wait = async () => {
+    await this.turn();
+    return this.#stop ? 1 : 0;
+  };
+
+  /** Lets the event loop turn, if it did not for a while. */
+  async breathe() {
+    this.#slices++;
+    if (this.#slices >= TURN_SLICES || Date.now() - this.#turn >= TURN_MS) await this.turn();
+  }
+
+  async turn() {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    this.#turn = Date.now();
+    this.#slices = 0;
+  }
+
+  // What the instance imports.
+
+  #imports() {
+    const view = () => this.view;
+    const nothing = () => 0;
+    return {
+      fuel: { tick: this.#tick, wait: new /** @type {any} */ (WebAssembly).Suspending(this.#wait) },
+      env: {
+        host_call: (/** @type {number} */ _name, /** @type {number} */ _length, /** @type {number} */ _this, /** @type {number} */ count, /** @type {number} */ at) =>
+          this.#outside(() => this.wasm.qjs_new_number(this.#hooks.send(new Arguments(this, at, count)))),
+        host_module_normalize: (/** @type {number} */ from, /** @type {number} */ specifier) =>
+          this.#outside(() => this.#resolve(from, specifier)),
+        host_module_load: (/** @type {number} */ name, /** @type {number} */ length) =>
+          this.#outside(() => {
+            const text = this.writeText(this.#hooks.load(this.#readText(name)));
+            view().setUint32(length, text.length, true);
+            return text.at;
+          }),
+        // The interpreter's own handler is not set: the meter is everywhere.
+        host_interrupt: nothing,
+        host_promise_rejection: nothing,
+        host_get_timezone_offset: nothing,
+      },
+      wasi_snapshot_preview1: {
+        clock_time_get: (/** @type {number} */ _clock, /** @type {bigint} */ _precision, /** @type {number} */ at) => {
+          view().setBigUint64(at, BigInt(Date.now()) * 1_000_000n, true);
+          return 0;
+        },
+        random_get: (/** @type {number} */ at, /** @type {number} */ length) => {
+          crypto.getRandomValues(new Uint8Array(this.wasm.memory.buffer, at, length));
+          return 0;
+        },
+        fd_close: nothing,
+        fd_fdstat_get: nothing,
+        fd_seek: nothing,
+        fd_write: nothing,
+      },
+    };
+  }
+
+  /** Work of ours in the middle of a call of the sandbox. @template T @param {() => T} work */
+  #outside(work) {
+    this.#depth++;
+    try {
+      return work();
+    } finally {
+      this.#depth--;
+    }
+  }
+
+  /** @param {number} from @param {number} specifier */
+  #resolve(from, specifier) {
+    try {
+      const text = this.#readText(specifier);
+      // The engine cuts a specifier at its first NUL, but the string that it is in knows its length.
+      const length = this.view.getUint32(specifier + STRING_LENGTH, true) & 0x7fffffff;
+      const bytes = this.#end(specifier) - specifier;
+      if (length !== bytes) throw new Refused("LinkError", `Cannot import "${text}…": a specifier has no NUL`);
+      return this.writeText(this.#hooks.resolve(this.#readText(from), text)).at;
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      const made = this.wasm.qjs_new_error();
+      this.setProperty(made, "name", this.newString(error.name));
+      this.setProperty(made, "message", this.newString(error.message));
+      this.wasm.qjs_throw(made);
+      return 0;
+    }
+  }
+
+  // Values. Every function gives a handle: a pointer to a reference that the caller of the function owns.
+
+  get view() {
+    return new DataView(this.wasm.memory.buffer);
+  }
+
+  get undefined() {
+    return this.wasm.qjs_get_undefined();
+  }
+
+  /** @param {string} text */
+  newString(text) {
+    const { at, length } = this.writeText(text);
+    const handle = this.wasm.qjs_new_string(at, length);
+    this.wasm.wasm_free(at);
+    return handle;
+  }
+
+  /** @param {number} value */
+  newNumber(value) {
+    return this.wasm.qjs_new_number(value);
+  }
+
+  /** @param {Uint8Array} bytes */
+  newBuffer(bytes) {
+    const at = this.#allocate(bytes.length);
+    new Uint8Array(this.wasm.memory.buffer).set(bytes, at);
+    const handle = this.wasm.qjs_new_array_buffer(at, bytes.length);
+    this.wasm.wasm_free(at);
+    return handle;
+  }
+
+  /** @param {number} handle */
+  free(handle) {
+    this.wasm.qjs_free_value(handle);
+  }
+
+  /** @param {number} object @param {string} name */
+  property(object, name) {
+    const { at } = this.writeText(name);
+    const handle = this.wasm.qjs_get_prop_string(object, at);
+    this.wasm.wasm_free(at);
+    return handle;
+  }
+
+  /** @param {number} object @param {string} name @param {number} value */
+  setProperty(object, name, value) {
+    const { at } = this.writeText(name);
+    this.wasm.qjs_set_prop_string(object, at, value);
+    this.wasm.wasm_free(at);
+  }
+
+  /** @param {number} handle */
+  isException(handle) {
+    return this.wasm.qjs_is_exception(handle) !== 0;
+  }
+
+  /** The exception that is being thrown; it is not any more. */
+  caught() {
+    return this.wasm.qjs_get_exception();
+  }
+
+  /** @param {number} handle */
+  readString(handle) {
+    const lengthAt = this.#allocate(4);
+    const at = this.wasm.qjs_get_string_len(handle, lengthAt);
+    const length = this.view.getUint32(lengthAt, true);
+    this.wasm.wasm_free(lengthAt);
+    if (at === 0) throw new Stopped("broken", "a string could not be read");
+    const text = decoder.decode(new Uint8Array(this.wasm.memory.buffer, at, length));
+    this.wasm.qjs_free_cstring(at);
+    return text;
+  }
+
+  /** @param {number} list a list of array buffers @returns {Uint8Array[]} copies */
+  readBuffers(list) {
+    const lengthHandle = this.property(list, "length");
+    const length = this.wasm.qjs_get_float64(lengthHandle);
+    this.free(lengthHandle);
+    const buffers = [];
+    for (let index = 0; index < length; index++) {
+      const buffer = this.wasm.qjs_get_prop_uint32(list, index);
+      buffers.push(this.#readBuffer(buffer));
+      this.free(buffer);
+    }
+    return buffers;
+  }
+
+  /** @param {number} buffer */
+  #readBuffer(buffer) {
+    const lengthAt = this.#allocate(4);
+    const at = this.wasm.qjs_get_array_buffer(buffer, lengthAt);
+    const length = at === 0 ? 0 : this.view.getUint32(lengthAt, true);
+    this.wasm.wasm_free(lengthAt);
+    return new Uint8Array(this.wasm.memory.buffer, at, length).slice();
+  }
+
+  /** Calls a function of ours that runs no code of the caller. @param {number} callee @param {number[]} args handles */
+  callOwn(callee, ...args) {
+    const at = this.argumentsAt(args);
+    const result = this.wasm.qjs_call(callee, this.undefined, args.length, at);
+    this.wasm.wasm_free(at);
+    return result;
+  }
+
+  /** A list of handles, as the engine takes arguments. @param {number[]} args */
+  argumentsAt(args) {
+    const at = this.#allocate(4 * Math.max(1, args.length));
+    args.forEach((arg, index) => this.view.setUint32(at + 4 * index, arg, true));
+    return at;
+  }
+
+  /** The one function that leads out of the sandbox. */
+  newSend() {
+    const { at, length } = this.writeText("send");
+    return this.wasm.qjs_new_host_function(at, length, 0);
+  }
+
+  // Code.
+
+  /** Bytecode of a script of ours, without its source. @param {string} source @param {string} name */
+  compileOwn(source, name) {
+    const code = this.writeText(source);
+    const lengthAt = this.#allocate(4);
+    const at = this.wasm.qjs_compile(code.at, code.length, this.writeText(name).at, 0, STRIP_SOURCE, lengthAt);
+    if (at === 0) throw new Stopped("broken", `${name} does not compile`);
+    return new Uint8Array(this.wasm.memory.buffer, at, this.view.getUint32(lengthAt, true)).slice();
+  }
+
+  /** The value of a script of ours. @param {Uint8Array} bytecode */
+  runOwn(bytecode) {
+    const at = this.#allocate(bytecode.length);
+    new Uint8Array(this.wasm.memory.buffer).set(bytecode, at);
+    const handle = this.wasm.qjs_eval_bytecode(at, bytecode.length);
+    this.wasm.wasm_free(at);
+    return handle;
+  }
+
+  /** A module of ours: evaluated at once. @param {string} source @param {string} name */
+  evaluateOwn(source, name) {
+    const code = this.writeText(source);
+    const handle = this.wasm.qjs_eval(code.at, code.length, this.writeText(name).at, MODULE);
+    if (this.isException(handle)) throw new Stopped("broken", `${name} does not compile`);
+    return handle;
+  }
+
+  /** Compiles a module and what it imports; tells whether that worked. @param {string} source @param {string} name */
+  async compileModule(source, name) {
+    const code = this.writeText(source);
+    const nameAt = this.writeText(name);
+    const value = await this.enter("JS_Eval", this.wasm.qjs_get_context_ptr(), code.at, code.length, nameAt.at, MODULE | COMPILE_ONLY);
+    this.wasm.wasm_free(code.at);
+    this.wasm.wasm_free(nameAt.at);
+    return this.wasm.JS_HasException(this.wasm.qjs_get_context_ptr()) === 0 ? Number(value & 0xffffffffn) : undefined;
+  }
+
+  /** All modules that are loaded, by name, found from one of them. @param {number} any @returns {Map<string, number>} */
+  modules(any) {
+    const context = this.wasm.qjs_get_context_ptr();
+    /** @type {Map<string, number>} */
+    const found = new Map();
+    const next = (/** @type {number} */ link) => this.view.getUint32(link + LINK_NEXT, true);
+    const start = any + MODULE_LINK;
+    let link = start;
+    do {
+      // The head of the list lies in the context; all others in a module.
+      const inContext = link > context && link < context + 1000;
+      if (!inContext) {
+        const module = link - MODULE_LINK;
+        const text = this.wasm.JS_AtomToCStringLen(context, 0, this.wasm.JS_GetModuleName(context, module));
+        found.set(this.#readText(text), module);
+        this.wasm.JS_FreeCString(context, text);
+      }
+      link = next(link);
+    } while (link !== start);
+    return found;
+  }
+
+  /** Gives a module its `import.meta.url`. @param {number} module @param {string} url */
+  setMetaUrl(module, url) {
+    const context = this.wasm.qjs_get_context_ptr();
+    const meta = this.wasm.JS_GetImportMeta(context, module);
+    const key = this.writeText("url");
+    const text = this.writeText(url);
+    const value = this.wasm.JS_NewStringLen(context, text.at, text.length);
+    this.wasm.JS_DefinePropertyValueStr(context, meta, key.at, value, ORDINARY);
+    this.wasm.JS_FreeValue(context, meta);
+    this.wasm.wasm_free(key.at);
+    this.wasm.wasm_free(text.at);
+  }
+
+  // Text in the instance's memory.
+
+  /** @param {string} text */
+  writeText(text) {
+    const bytes = encoder.encode(text);
+    const at = this.#allocate(bytes.length + 1);
+    const memory = new Uint8Array(this.wasm.memory.buffer);
+    memory.set(bytes, at);
+    memory[at + bytes.length] = 0;
+    return { at, length: bytes.length };
+  }
+
+  /** @param {number} at */
+  #end(at) {
+    return new Uint8Array(this.wasm.memory.buffer).indexOf(0, at);
+  }
+
+  /** Up to its NUL. @param {number} at */
+  #readText(at) {
+    return decoder.decode(new Uint8Array(this.wasm.memory.buffer, at, this.#end(at) - at));
+  }
+
+  /** @param {number} bytes */
+  #allocate(bytes) {
+    const at = this.wasm.wasm_malloc(Math.max(1, bytes));
+    if (at === 0) {
+      this.#stop = "memory";
+      throw new Stopped("memory", "memory");
+    }
+    return at;
+  }
+}

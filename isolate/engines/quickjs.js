@@ -1,0 +1,224 @@
+// The engine `quickjs`: one fresh machine for one run. It links what the compiler made, starts it, and carries messages
+// in both directions.
+
+import harness from "sandbox-harness";
+import { Machine, Refused, Stopped } from "./machine.js";
+
+/** The harness as bytecode: compiled once, by the first machine. @type {Uint8Array | undefined} */
+let harnessCode;
+
+/** Modules that the isolate makes; no specifier of a caller may look like these. */
+const ENTRY = "sandbox:entry";
+const HARNESS = "sandbox:harness";
+const GLOBALS = "globals:";
+const IMPORT = "import:";
+
+/**
+ * @typedef {import("../wire.js").Packed} Packed
+ * @typedef {import("../wire.js").Program} Program
+ *
+ * @typedef {object} Listener
+ * @property {(kind: string, a: string, b: number, text: string, buffers: () => Uint8Array[]) => number} said   0: no more of that kind
+ * @property {(stopped: Stopped) => void} stopped    it is over; nothing more will be said
+ * @property {(error: { name: string, message: string, stack: string }) => void} unlinked   the modules cannot be linked
+ */
+
+export class QuickJsSandbox {
+  /** @type {Machine} */
+  #machine;
+  #program;
+  #listener;
+  /** What is to be done in the machine, one after another. @type {Promise<void>} */
+  #turn = Promise.resolve();
+  #over = false;
+  #harness = 0;
+  /** Functions of the harness. @type {Map<string, number>} */
+  #functions = new Map();
+  /** The promise of the main module's evaluation. */
+  #evaluation = 0;
+
+  /**
+   * @param {Program} program
+   * @param {{ memory: number, fuel: number | null }} limits   bytes and units
+   * @param {Listener} listener
+   */
+  constructor(program, limits, listener) {
+    this.#program = program;
+    this.#listener = listener;
+    this.#machine = new Machine({
+      send: (args) => (this.#over ? 0 : listener.said(args.text(0), args.text(1), args.number(2), args.text(3), () => args.buffers(4))),
+      resolve: (from, specifier) => this.#resolve(from, specifier),
+      load: (name) => this.#source(name),
+    });
+    harnessCode ??= this.#machine.compileOwn(harness, HARNESS);
+    const start = this.#machine.runOwn(harnessCode);
+    this.#harness = this.#machine.callOwn(start, this.#machine.newSend());
+    if (this.#machine.isException(this.#harness)) throw new Stopped("broken", this.#exception().message);
+    this.#machine.limit(limits.memory, limits.fuel);
+  }
+
+  /** Evaluates the program with these values. @param {Packed} values @param {boolean} reports */
+  start(values, reports) {
+    this.#do(async () => {
+      const machine = this.#machine;
+      await this.#call("install", machine.newNumber(reports ? 1 : 0), ...this.#packed(values));
+      const global = machine.wasm.qjs_get_global();
+      machine.setProperty(global, HARNESS, this.#harness);
+      machine.evaluateOwn(`const h = globalThis["${HARNESS}"]; delete globalThis["${HARNESS}"]; export default h;`, HARNESS);
+      if (!(await this.#link())) return;
+      this.#evaluation = await this.#evaluate();
+    });
+  }
+
+  /** The answer to a call or a report. @param {number} id @param {boolean} ok @param {Packed} value */
+  settle(id, ok, value) {
+    this.#do(() => this.#call("settle", this.#machine.newNumber(id), this.#machine.newNumber(ok ? 1 : 0), ...this.#packed(value)));
+  }
+
+  /** Calls a function that the sandbox gave away. @param {number} call @param {number} id @param {Packed} args */
+  invoke(call, id, args) {
+    this.#do(() => this.#call("invoke", this.#machine.newNumber(call), this.#machine.newNumber(id), ...this.#packed(args)));
+  }
+
+  /** Ends it, whatever it is doing. Nothing more is said. */
+  end() {
+    this.#over = true;
+    this.#machine.kill();
+  }
+
+  /** @param {() => Promise<unknown>} task */
+  #do(task) {
+    this.#turn = this.#turn.then(async () => {
+      if (this.#over) return;
+      try {
+        // Answers that come one after another, each a turn of the network's only, would keep all else waiting.
+        await this.#machine.breathe();
+        if (this.#over) return;
+        await task();
+        if (!this.#over) await this.#settleJobs();
+      } catch (error) {
+        if (this.#over) return;
+        this.#over = true;
+        this.#listener.stopped(error instanceof Stopped ? error : new Stopped("broken", String(error)));
+      }
+    });
+  }
+
+  async #settleJobs() {
+    const machine = this.#machine;
+    while ((await machine.enter("drain")) < 0) machine.free(machine.caught());
+    if (this.#over || this.#evaluation === 0) return;
+    const state = machine.wasm.qjs_promise_state(this.#evaluation);
+    if (state === 0) return;
+    const promise = this.#evaluation;
+    this.#evaluation = 0;
+    if (state === 2) {
+      await this.#call("fail", machine.wasm.qjs_promise_result(promise));
+      while ((await machine.enter("drain")) < 0) machine.free(machine.caught());
+    }
+  }
+
+  /** Calls a function of the harness, which may call code of the caller. @param {string} name @param {number[]} args handles */
+  async #call(name, ...args) {
+    const machine = this.#machine;
+    const callee = this.#functions.get(name) ?? machine.property(this.#harness, name);
+    this.#functions.set(name, callee);
+    const at = machine.argumentsAt(args);
+    const result = await machine.enter("qjs_call", callee, machine.undefined, args.length, at);
+    machine.wasm.wasm_free(at);
+    for (const arg of args) machine.free(arg);
+    if (machine.isException(result)) throw new Stopped("broken", `${name}: ${this.#exception().message}`);
+    machine.free(result);
+  }
+
+  /** @param {Packed} packed @returns {number[]} handles */
+  #packed({ text, bytes }) {
+    return [this.#machine.newString(text), ...bytes.map((content) => this.#machine.newBuffer(content))];
+  }
+
+  // Modules.
+
+  /** Compiles everything before anything is evaluated. @returns {Promise<boolean>} */
+  async #link() {
+    const machine = this.#machine;
+    const [main, ...modules] = this.#program.modules;
+    if (main === undefined) throw new Stopped("broken", "there is no main module");
+    const compiled = await machine.compileModule(main.code, main.name);
+    if (compiled === undefined) {
+      this.#over = true;
+      this.#listener.unlinked(this.#exception());
+      return false;
+    }
+    const loaded = machine.modules(compiled);
+    for (const { name, code } of modules) {
+      // Those that only a dynamic import can reach. One with a mistake fails when it is imported.
+      if (loaded.has(name)) continue;
+      const found = await machine.compileModule(code, name);
+      if (found === undefined) machine.free(machine.caught());
+    }
+    const all = machine.modules(compiled);
+    for (const { name } of this.#program.modules) {
+      const module = all.get(name);
+      if (module !== undefined) machine.setMetaUrl(module, `sandbox:${name}`);
+      else if (loaded.has(name)) throw new Stopped("broken", `the module ${name} was lost`);
+    }
+    return true;
+  }
+
+  async #evaluate() {
+    const machine = this.#machine;
+    const { main, fn } = this.#program;
+    const code = machine.writeText(
+      `import h from "${HARNESS}"; import * as main from ${JSON.stringify(main)}; h.run(main, ${JSON.stringify(fn)});`,
+    );
+    const promise = await machine.enter("qjs_eval", code.at, code.length, machine.writeText(ENTRY).at, 1);
+    if (!machine.isException(promise)) return promise;
+    this.#over = true;
+    this.#listener.unlinked(this.#exception());
+    return 0;
+  }
+
+  /** The name of the module that `specifier` means in `from`. @param {string} from @param {string} specifier */
+  #resolve(from, specifier) {
+    if (from === ENTRY || from === GLOBALS || from.startsWith(IMPORT)) return specifier;
+    const resolved = this.#program.resolve(from, specifier);
+    if ("error" in resolved) throw new Refused(resolved.error.name, resolved.error.message);
+    return resolved.name;
+  }
+
+  /** @param {string} name */
+  #source(name) {
+    const program = this.#program;
+    if (name === GLOBALS) {
+      return exporting(program.globals, (global) => `h.global(${JSON.stringify(global)})`);
+    }
+    const imported = program.imports.find(([specifier]) => name === IMPORT + specifier);
+    if (imported) {
+      const [specifier, names] = imported;
+      return exporting(names, (wanted) => `h.imported(${JSON.stringify(specifier)}, ${JSON.stringify(wanted)})`);
+    }
+    const module = program.modules.find((candidate) => candidate.name === name);
+    if (!module) throw new Stopped("broken", `there is no module ${name}`);
+    return module.code;
+  }
+
+  #exception() {
+    const machine = this.#machine;
+    const error = machine.caught();
+    const text = (/** @type {string} */ name) => {
+      const value = machine.property(error, name);
+      const read = machine.readString(value);
+      machine.free(value);
+      return read;
+    };
+    const read = { name: text("name"), message: text("message"), stack: text("stack") };
+    machine.free(error);
+    return read;
+  }
+}
+
+/** The source of a module that exports values of the harness. @param {string[]} names @param {(name: string) => string} value */
+function exporting(names, value) {
+  const lines = names.map((name, at) => `const v${at} = ${value(name)}; export { v${at} as ${JSON.stringify(name)} };`);
+  return `import h from "${HARNESS}";\n${lines.join("\n")}`;
+}

@@ -1,0 +1,171 @@
+// The harness: what runs inside the sandbox, before and around the code of the caller. One source for every engine.
+//
+// It talks to the isolate through one function, `send(kind, a, b, text, ...buffers)`, and is spoken to through the
+// functions it returns. Code of the caller never gets hold of either.
+
+import * as i from "./intrinsics.js";
+import { capture } from "./console.js";
+import { harden } from "./harden.js";
+import { errorNode, nameOf, pack, textOf, traceOf } from "./pack.js";
+import { Outbox } from "./outbox.js";
+import { frozenDeep, unpack } from "./unpack.js";
+
+/** @typedef {import("./outbox.js").Send} Send */
+
+/** @param {Send} send */
+export function start(send) {
+  harden();
+  const outbox = new Outbox(send);
+
+  /** Functions of the sandbox that were given away: by id, and their ids. */
+  const given = new i.Maps();
+  const givenIds = new i.Maps();
+  let lastGiven = 0;
+  const exported = (/** @type {Function} */ value) => {
+    let id = i.mapGet(givenIds, value);
+    if (id === undefined) {
+      id = ++lastGiven;
+      i.mapSet(givenIds, value, id);
+      i.mapSet(given, id, value);
+      if (id === 1) send("given", 0, 0, "");
+    }
+    return id;
+  };
+
+  /** A function of the other side. @param {number} id @param {string} name */
+  const imported = (id, name) => {
+    const made = (/** @type {unknown[]} */ ...args) =>
+      new i.Promises((resolve, reject) => {
+        const packed = pack(args, "args", "strict", exported);
+        // The error of the other side has no place in this code; that of the call is what its reader looks for.
+        const place = i.stackOf(new i.Errors());
+        outbox.call(id, packed, (ok, value) => (ok ? resolve(value) : reject(placed(value, place))));
+      });
+    i.fix(made, "name", name);
+    return i.freeze(made);
+  };
+
+  /** @type {{ args: unknown[], globals: any, imports: any }} */
+  let values = { args: [], globals: {}, imports: {} };
+
+  /** @param {string} status @param {any} error */
+  const failed = (status, error) => send("done", status, 0, failure(error));
+
+  return {
+    /** Takes the caller's values. @param {boolean} reports @param {string} text @param {ArrayBuffer[]} buffers */
+    install(reports, text, ...buffers) {
+      values = unpack(text, buffers, imported);
+      const { globals, imports } = values;
+      if (!i.hasOwn(globals, "console")) i.put(globals, "console", capture(send, exported));
+      if (reports && !i.hasOwn(globals, "report")) {
+        const report = (/** @type {unknown} */ value) => outbox.report(pack(value, "report", "strict", exported));
+        i.put(globals, "report", i.freeze(report));
+      }
+      const names = i.keys(imports);
+      for (let at = 0; at < names.length; at++) frozenDeep(imports[/** @type {string} */ (names[at])]);
+    },
+
+    /** For the modules that the isolate makes. @param {string} name */
+    global: (name) => values.globals[name],
+    /** @param {string} specifier @param {string} name */
+    imported: (specifier, name) => values.imports[specifier][name],
+
+    /** Runs the export that was asked for; `namespace` is that of the main module. @param {any} namespace @param {string} name */
+    async run(namespace, name) {
+      let packed;
+      try {
+        if (!i.hasOwn(namespace, name)) {
+          send("done", "link_error", 0, failureText("LinkError", `export "${name}" not found`, ""));
+          return;
+        }
+        let value = namespace[name];
+        if (typeof value === "function") value = i.apply(value, undefined, values.args);
+        else if (values.args.length > 0) {
+          throw new i.TypeErrors(`export "${name}" is not a function, but arguments were given`);
+        }
+        // As often as the value is a thenable: that is what `await` does.
+        packed = pack(await value, "result", "strict", exported);
+      } catch (error) {
+        failed("error", error);
+        return;
+      }
+      // A result comes after everything that was reported before it.
+      const done = () => send("done", "success", 0, packed.text, packed.buffers);
+      outbox.drained(done);
+    },
+
+    /** The evaluation of the modules failed. @param {any} error */
+    fail: (error) => failed("error", error),
+
+    /** The answer to a call, or to a report. @param {number} id @param {boolean} ok @param {string} text @param {ArrayBuffer[]} buffers */
+    settle(id, ok, text, ...buffers) {
+      outbox.settle(id, (answer) => {
+        let value;
+        try {
+          value = unpack(text, buffers, imported);
+        } catch (error) {
+          return answer(false, error);
+        }
+        answer(ok, value);
+      });
+    },
+
+    /** Calls a function that was given away. @param {number} call @param {number} id @param {string} text @param {ArrayBuffer[]} buffers */
+    async invoke(call, id, text, ...buffers) {
+      try {
+        const called = i.mapGet(given, id);
+        if (called === undefined) throw new i.TypeErrors("the sandbox has no such function");
+        const value = await i.apply(called, undefined, unpack(text, buffers, imported));
+        const packed = pack(value, "result", "strict", exported);
+        send("answer", call, 1, packed.text, packed.buffers);
+      } catch (error) {
+        const packed = thrown(error, exported);
+        send("answer", call, 0, packed.text, packed.buffers);
+      }
+    },
+  };
+}
+
+/** An error that came from outside gets the place of the call. @param {any} value @param {string} place */
+function placed(value, place) {
+  if (i.isError(value)) {
+    i.defineProperty(value, "stack", /** @type {any} */ ({ __proto__: null, value: place, writable: true, enumerable: false, configurable: true }));
+  }
+  return value;
+}
+
+/** What was thrown, as a value for the other side. @param {any} error @param {(value: Function) => number} exported */
+function thrown(error, exported) {
+  try {
+    if (i.isError(error)) return { text: `[[1],${errorNode(error)}]`, buffers: i.list() };
+    return pack(error, "error", "strict", exported);
+  } catch {
+    return { text: `[[1],["e","Error",${i.stringify(told(error))},""]]`, buffers: i.list() };
+  }
+}
+
+/** What was thrown, for the outcome. @param {any} error */
+function failure(error) {
+  if (typeof error === "object" && error !== null && i.isError(error)) {
+    return failureText(textOf(error, "name", "Error"), textOf(error, "message", ""), traceOf(error));
+  }
+  return failureText("Error", told(error), "");
+}
+
+/** Bounded: what a program throws is not a way to send much. @param {string} name @param {string} message @param {string} stack */
+function failureText(name, message, stack) {
+  const cut = (/** @type {string} */ text, /** @type {number} */ units) => (text.length > units ? `${i.slice(text, 0, units)}…` : text);
+  return `[${i.stringify(cut(name, 200))},${i.stringify(cut(message, 100_000))},${i.stringify(cut(stack, 100_000))}]`;
+}
+
+/** A value that is no error, in words. @param {any} value @returns {string} */
+function told(value) {
+  try {
+    if (typeof value === "function") return `[Function: ${nameOf(value)}]`;
+    if (typeof value !== "object" || value === null) return i.Strings(value);
+    const { message } = value;
+    return typeof message === "string" ? message : (i.stringify(value) ?? "an object");
+  } catch {
+    return "an object that cannot be shown";
+  }
+}

@@ -1,0 +1,105 @@
+// The intrinsics as they are before any code of the caller runs. That code may replace or poison every one of them
+// (`Array.prototype.push = …`, a setter on `Array.prototype[0]`, `Object.prototype.toJSON`), and the harness must go on
+// working, and must not hand it anything. So the harness uses these, and none of the syntax that looks methods up: no
+// `for…of`, no spread, no destructuring of arrays, no assignment to an index that an ordinary array does not have yet.
+
+const { bind, call } = Function.prototype;
+/** A method as a function of its object. @type {(method: Function) => (...args: any[]) => any} */
+const uncurry = bind.bind(call);
+/** @param {object} object @param {PropertyKey} key */
+const getterOf = (object, key) => uncurry(/** @type {any} */ (Reflect.getOwnPropertyDescriptor(object, key)).get);
+
+export const { apply, ownKeys, getPrototypeOf, setPrototypeOf, defineProperty, deleteProperty } = Reflect;
+export const { freeze, keys, hasOwn, is } = Object;
+export const { isArray } = Array;
+export const { isFinite, isInteger } = Number;
+export const { stringify, parse } = JSON;
+export const isError = /** @type {any} */ (Error).isError;
+export const isView = ArrayBuffer.isView;
+export const ObjectPrototype = Object.prototype;
+export const now = Date.now;
+
+// Constructors, under names that code of the caller cannot shadow.
+export const Promises = Promise;
+export const Maps = Map;
+export const Sets = Set;
+export const Dates = Date;
+export const Patterns = RegExp;
+export const Numbers = Number;
+export const BigInts = BigInt;
+export const Strings = String;
+export const Errors = Error;
+export const TypeErrors = TypeError;
+export const EvalErrors = EvalError;
+export const Buffers = ArrayBuffer;
+export const Bytes = Uint8Array;
+export const Views = DataView;
+
+export const mapGet = uncurry(Map.prototype.get);
+export const mapSet = uncurry(Map.prototype.set);
+export const mapHas = uncurry(Map.prototype.has);
+export const mapDelete = uncurry(Map.prototype.delete);
+export const mapForEach = uncurry(Map.prototype.forEach);
+export const mapSize = getterOf(Map.prototype, "size");
+export const setAdd = uncurry(Set.prototype.add);
+export const setForEach = uncurry(Set.prototype.forEach);
+export const setSize = getterOf(Set.prototype, "size");
+export const dateTime = uncurry(Date.prototype.getTime);
+export const patternSource = getterOf(RegExp.prototype, "source");
+export const patternFlags = getterOf(RegExp.prototype, "flags");
+export const slice = uncurry(String.prototype.slice);
+export const symbolText = uncurry(Symbol.prototype.toString);
+export const stackOf = getterOf(Error.prototype, "stack");
+
+const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
+/** The name of a typed array's kind; undefined for everything else. */
+export const typedArrayKind = getterOf(/** @type {object} */ (TypedArrayPrototype), Symbol.toStringTag);
+export const arrayBuffer = getterOf(/** @type {object} */ (TypedArrayPrototype), "buffer");
+export const arrayOffset = getterOf(/** @type {object} */ (TypedArrayPrototype), "byteOffset");
+export const arrayBytes = getterOf(/** @type {object} */ (TypedArrayPrototype), "byteLength");
+export const viewBuffer = getterOf(DataView.prototype, "buffer");
+export const viewOffset = getterOf(DataView.prototype, "byteOffset");
+export const viewBytes = getterOf(DataView.prototype, "byteLength");
+export const bufferBytes = getterOf(ArrayBuffer.prototype, "byteLength");
+export const bufferSlice = uncurry(ArrayBuffer.prototype.slice);
+
+/** An object without a prototype: nothing is inherited where a key is missing. @param {Record<string, any>} entries @returns {Record<string, any>} */
+const table = (entries) => /** @type {any} */ (setPrototypeOf(entries, null), entries);
+
+/** What binary values are made with, by their kind. */
+export const binaryKinds = table({
+  ...{ ArrayBuffer, DataView, Int8Array, Uint8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array },
+  ...{ Uint32Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
+  ...("Float16Array" in globalThis ? { Float16Array: /** @type {any} */ (globalThis).Float16Array } : {}),
+});
+
+/** The kinds of errors that every program knows. */
+export const errorKinds = table({ Error, TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError });
+
+/**
+ * A list that code of the caller cannot interfere with: to write an index of an ordinary array may run a setter of
+ * `Array.prototype`.
+ *
+ * @returns {any}
+ */
+export function list() {
+  const items = /** @type {any[]} */ ([]);
+  setPrototypeOf(items, null);
+  return items;
+}
+
+/** @param {object} object @param {PropertyKey} key @param {unknown} value */
+export function put(object, key, value) {
+  defineProperty(object, key, /** @type {any} */ (setNull({ value, writable: true, enumerable: true, configurable: true })));
+}
+
+/** A descriptor that inherits nothing. @param {object} descriptor */
+function setNull(descriptor) {
+  setPrototypeOf(descriptor, null);
+  return descriptor;
+}
+
+/** Defines a property that is not enumerable and never changes. @param {object} object @param {PropertyKey} key @param {unknown} value */
+export function fix(object, key, value) {
+  defineProperty(object, key, /** @type {any} */ (setNull({ value, writable: false, enumerable: false, configurable: false })));
+}

@@ -1,0 +1,214 @@
+// One run, from its request to its outcome.
+//
+// It settles once: by what the code does, by what its caller wants, or by what its engine ran out of. With that its
+// machine is dropped, unless the code gave functions away with its result: then the machine lives until its caller is
+// done with them.
+
+import { RpcTarget } from "cloudflare:workers";
+import { failure } from "./failure.js";
+import { LOGS_BYTES, LOGS_ENTRIES, PACKED_UNDEFINED, packedError } from "./wire.js";
+
+/**
+ * @typedef {import("./wire.js").Packed} Packed
+ * @typedef {import("./wire.js").Request} Request
+ * @typedef {import("./wire.js").Program} Program
+ * @typedef {import("./wire.js").Outcome} Outcome
+ * @typedef {import("./wire.js").Status} Status
+ * @typedef {import("./wire.js").Failure} Failure
+ * @typedef {import("./wire.js").Answer} Answer
+ * @typedef {import("./wire.js").Door} Door
+ *
+ * What runs a program: engines/quickjs.js is one.
+ * @typedef {object} Sandbox
+ * @property {(values: Packed, reports: boolean) => void} start
+ * @property {(id: number, ok: boolean, value: Packed) => void} settle
+ * @property {(call: number, id: number, args: Packed) => void} invoke
+ * @property {() => void} end
+ */
+
+const ENDED = packedError("Error", "the run of this function has ended");
+
+/** How far a run has come. @typedef {"waiting" | "running" | "lingering" | "over"} Phase */
+
+export class Run {
+  /** @type {Phase} */
+  #phase = "waiting";
+  #door;
+  #started = Date.now();
+  /** @type {Sandbox | undefined} */
+  #sandbox;
+  /** @type {(outcome: Outcome) => void} */
+  #settle = () => {};
+  /** @type {() => void} */
+  #finish = () => {};
+  /** @type {import("./wire.js").Log[]} */
+  #logs = [];
+  #logsLeft = LOGS_BYTES;
+  #logsCut = false;
+  /** Calls of functions of the sandbox, by their numbers. @type {Map<number, (answer: Answer) => void>} */
+  #calls = new Map();
+  #lastCall = 0;
+  /** What calls functions of the sandbox, once it has given one away. @type {Functions | undefined} */
+  #functions;
+  /** @type {Program["modules"]} */
+  #modules = [];
+
+  /** @param {Door} door */
+  constructor(door) {
+    this.#door = door;
+    /** Resolves, and never rejects. @type {Promise<Outcome>} */
+    this.outcome = new Promise((resolve) => (this.#settle = resolve));
+    /** Resolves when nothing of it is left. @type {Promise<void>} */
+    this.over = new Promise((resolve) => (this.#finish = resolve));
+  }
+
+  get settled() {
+    return this.#phase === "lingering" || this.#phase === "over";
+  }
+
+  /** From here on its time counts. */
+  begin() {
+    this.#started = Date.now();
+  }
+
+  /** What is run: stacks are told in its terms. @param {Program} program */
+  program(program) {
+    this.#modules = program.modules;
+  }
+
+  /** @param {Sandbox} sandbox @param {Request} request */
+  start(sandbox, request) {
+    this.#sandbox = sandbox;
+    this.#phase = "running";
+    sandbox.start(request.values, request.report);
+  }
+
+  /** The caller wants its end; without a reason it is done with it. @param {string | undefined} reason */
+  end(reason) {
+    if (this.#phase === "lingering") this.#close();
+    else this.settle("terminated", { error: { name: "Terminated", message: reason ?? "the caller has gone" } });
+  }
+
+  /** @param {Status} status @param {{ value?: Packed, error?: Failure, functions?: Functions }} [more] */
+  settle(status, more = {}) {
+    if (this.settled) return;
+    const { functions, ...rest } = more;
+    this.#phase = functions ? "lingering" : "over";
+    this.#settle({
+      status,
+      ...rest,
+      ...(functions && { functions }),
+      logs: this.#logs,
+      ...(this.#logsCut && { logsCut: /** @type {const} */ (true) }),
+      durationMs: Date.now() - this.#started,
+    });
+    if (!functions) this.#close();
+  }
+
+  #close() {
+    this.#phase = "over";
+    this.#sandbox?.end();
+    this.#sandbox = undefined;
+    for (const answer of this.#calls.values()) answer({ error: ENDED });
+    this.#calls.clear();
+    this.#finish();
+  }
+
+  /** Calls a function of the sandbox. @param {number} fn @param {Packed} args @returns {Promise<Answer>} */
+  invoke(fn, args) {
+    const sandbox = this.#sandbox;
+    if (!sandbox) return Promise.resolve({ error: ENDED });
+    return new Promise((resolve) => {
+      const call = ++this.#lastCall;
+      this.#calls.set(call, resolve);
+      sandbox.invoke(call, fn, args);
+    });
+  }
+
+  /**
+   * What the sandbox says; 0 where it shall say no more of that kind.
+   *
+   * @param {string} kind
+   * @param {string} a
+   * @param {number} b
+   * @param {string} text
+   * @param {() => Uint8Array[]} buffers
+   */
+  said(kind, a, b, text, buffers) {
+    switch (kind) {
+      case "log":
+        return this.#log(a, b, text, buffers);
+      case "call":
+        this.#send(Number(a), text, (packed) => this.#door.call(b, packed, this.#functions), buffers);
+        break;
+      case "report":
+        this.#send(Number(a), text, (packed) => this.#door.report(packed, this.#functions).then(() => ({ value: PACKED_UNDEFINED })), buffers);
+        break;
+      case "answer":
+        this.#answer(Number(a), b === 1 ? { value: { text, bytes: buffers() } } : { error: { text, bytes: buffers() } });
+        break;
+      case "done":
+        if (a === "success") this.settle("success", { value: { text, bytes: buffers() }, ...(this.#functions && { functions: this.#functions }) });
+        else this.#failed(a === "link_error" ? "link_error" : "error", text);
+        break;
+      case "given":
+        this.#functions ??= new Functions(this);
+        break;
+    }
+    return 1;
+  }
+
+  /** @param {Status} status @param {string} text what the harness says of an error */
+  #failed(status, text) {
+    const [name, message, stack] = JSON.parse(text);
+    this.settle(status, { error: failure({ name, message, stack }, this.#modules) });
+  }
+
+  /** @param {string} level @param {number} size @param {string} text @param {() => Uint8Array[]} buffers */
+  #log(level, size, text, buffers) {
+    if (this.#logs.length >= LOGS_ENTRIES || size > this.#logsLeft) {
+      this.#logsCut = true;
+      return 0;
+    }
+    this.#logsLeft -= size;
+    this.#logs.push({ level, args: { text, bytes: buffers() }, timestamp: Date.now() });
+    return 1;
+  }
+
+  /** @param {number} id @param {string} text @param {(packed: Packed) => Promise<Answer>} send @param {() => Uint8Array[]} buffers */
+  async #send(id, text, send, buffers) {
+    const packed = { text, bytes: buffers() };
+    /** @type {Answer} */
+    let answer;
+    try {
+      answer = await send(packed);
+    } catch (error) {
+      // The caller's object is lost; whether it called the function nobody knows.
+      answer = { error: packedError("Error", `the call was lost: ${error instanceof Error ? error.message : error}`) };
+    }
+    if ("value" in answer) this.#sandbox?.settle(id, true, answer.value);
+    else this.#sandbox?.settle(id, false, answer.error);
+  }
+
+  /** @param {number} call @param {Answer} answer */
+  #answer(call, answer) {
+    this.#calls.get(call)?.(answer);
+    this.#calls.delete(call);
+  }
+}
+
+/** Functions that a sandbox gave away. */
+export class Functions extends RpcTarget {
+  #run;
+
+  /** @param {Run} run */
+  constructor(run) {
+    super();
+    this.#run = run;
+  }
+
+  /** @param {number} fn @param {Packed} args @returns {Promise<Answer>} */
+  call(fn, args) {
+    return this.#run.invoke(fn, args);
+  }
+}

@@ -1,0 +1,75 @@
+// What crosses between a thread's object and the isolate Worker, and the shapes that the isolate's parts share.
+
+/** What crosses: a flat table of values as JSON text, with the contents of binary ones beside it. @typedef {{ text: string, bytes: Uint8Array[] }} Packed */
+
+/**
+ * A run, as it is asked for. `values` is one packed object `{ args, globals, imports }`.
+ *
+ * @typedef {object} Request
+ * @property {string} id               random, names this run
+ * @property {string[]} ancestors      ids of the runs from inside which this one was started, outermost first
+ * @property {"quickjs" | "v8"} engine
+ * @property {string} source
+ * @property {"typescript" | "javascript"} language
+ * @property {string} filename
+ * @property {string} fn               the export to run
+ * @property {[string, string][]} modules        specifier and source
+ * @property {number} memoryLimitBytes
+ * @property {number | null} fuel                rounds of loops; null: without a cap
+ * @property {boolean} report                    whether the sandbox has the global `report`
+ * @property {Packed} values
+ * @property {string[]} globals                  names in `values`
+ * @property {[string, string[]][]} imports      specifiers, and names in `values`
+ *
+ * @typedef {{ value: Packed } | { error: Packed }} Answer
+ *
+ * Calls functions that the sandbox gave away: an RpcTarget, which whoever wants it longer than a call must `dup`.
+ * @typedef {{ call(fn: number, args: Packed): Promise<Answer> }} Back
+ *
+ * The caller's side of a run. None of these rejects for what the called function does. `back` is there as soon as the
+ * sandbox has given a function away.
+ * @typedef {object} Door
+ * @property {(fn: number, args: Packed, back?: Back) => Promise<Answer>} call
+ * @property {(value: Packed, back?: Back) => Promise<void>} report
+ * @property {() => Promise<{ reason: string } | null>} ended   resolves when the run is to end, or is not needed any more
+ *
+ * @typedef {"success" | "error" | "link_error" | "memory" | "terminated"} Status
+ * @typedef {{ name: string, message: string, stack?: string, line?: number, column?: number, filename?: string, specifier?: string }} Failure
+ * @typedef {{ level: string, args: Packed, timestamp: number }} Log
+ *
+ * @typedef {object} Outcome
+ * @property {Status} status
+ * @property {Packed} [value]
+ * @property {Failure} [error]
+ * @property {Log[]} logs
+ * @property {true} [logsCut]
+ * @property {number} durationMs
+ * @property {Back} [functions]   when the sandbox gave functions away
+ */
+
+/**
+ * What an engine links and runs: the main module comes first.
+ *
+ * @typedef {object} Program
+ * @property {string} main             name of the main module
+ * @property {string} fn
+ * @property {{ name: string, code: string }[]} modules
+ * @property {string[]} globals
+ * @property {[string, string[]][]} imports
+ * @property {(from: string, specifier: string) => { name: string } | { error: Failure }} resolve   the module that is meant
+ */
+
+/** Bytes of packed text that the logs of a run may have. */
+export const LOGS_BYTES = 1 << 20;
+/** Entries that they may have. */
+export const LOGS_ENTRIES = 1000;
+
+/** What a machine may be given: see docs/run-code.md. */
+export const MEMORY_FLOOR = 1 << 20;
+export const MEMORY_CEILING = 64 << 20;
+
+/** An error as a packed value. @param {string} name @param {string} message @returns {Packed} */
+export const packedError = (name, message) => ({ text: JSON.stringify([[1], ["e", name, message, ""]]), bytes: [] });
+
+/** `undefined` as a packed value. @type {Packed} */
+export const PACKED_UNDEFINED = { text: '[["u"]]', bytes: [] };

@@ -1,0 +1,423 @@
+//! `fuel`: makes a wasm module that can be stopped anywhere.
+//!
+//! QuickJS looks at its interrupt handler between bytecodes, so a built-in function that never returns to the interpreter
+//! (`Array.prototype.join` on a sparse array, a string search, a regular expression) cannot be stopped by it. This pass
+//! writes a meter into the code itself: every round of every loop burns one unit of the exported global `fuel`, a bulk
+//! copy burns one for each 64 bytes, and when the fuel has run out the module calls its host:
+//!
+//! - `fuel.tick() -> i32`, an ordinary import, which fills `fuel` again and says what comes next: 0 go on, 1 die, 2 wait;
+//! - `fuel.wait() -> i32`, for which the host may suspend the instance; afterwards 0 go on, 1 die.
+//!
+//! To die is a trap: no code of the sandbox runs any more, no handler can catch it.
+//!
+//! A QuickJS gets two more things. Where it would throw "out of memory" it sets the exported global `oom` and dies, because
+//! a program that catches this error goes on in an engine whose allocations fail at random. And the export `drain` runs the
+//! jobs that are due, one after another, without a crossing for each.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use wasm_encoder::reencode::{self, Reencode, utils};
+use wasm_encoder::{
+    BlockType, CodeSection, ConstExpr, EntityType, ExportKind, ExportSection, Function, FunctionSection, GlobalSection,
+    GlobalType, ImportSection, Instruction, Module, TypeSection, ValType,
+};
+use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef};
+
+/// Bytes of a bulk operation that cost one unit, as a shift: about what a round of a loop takes.
+const BYTES_SHIFT: i32 = 6;
+
+/// Which module is rewritten.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Any module: the meter alone.
+    Plain,
+    /// QuickJS: its error of memory and its queue of jobs too.
+    QuickJs,
+}
+
+/// Writes the module at `input`, with its meter, to `out`.
+pub(crate) fn run(kind: Kind, input: &Path, out: &Path) -> Result<()> {
+    let bytes = std::fs::read(input).with_context(|| input.display().to_string())?;
+    let metered = meter(kind, &bytes).with_context(|| format!("fuel for {}", input.display()))?;
+    std::fs::write(out, metered).with_context(|| out.display().to_string())
+}
+
+/// `bytes` with a meter.
+fn meter(kind: Kind, bytes: &[u8]) -> Result<Vec<u8>> {
+    let plan = Plan::of(kind, bytes)?;
+    let mut module = Module::new();
+    let mut meter = Meter { next: 0, plan };
+    meter.parse_core_module(&mut module, Parser::new(0), bytes).map_err(|error| anyhow!("{error}"))?;
+    let metered = module.finish();
+    wasmparser::validate(&metered).context("the rewritten module is not valid")?;
+    Ok(metered)
+}
+
+/// Where everything is, in the module as it was.
+struct Plan {
+    types: u32,
+    imported_functions: u32,
+    functions: u32,
+    globals: u32,
+    /// Number of parameters of each function that the module defines.
+    parameters: Vec<u32>,
+    engine: Option<Engine>,
+}
+
+/// Functions of QuickJS, by their indices before.
+#[derive(Clone, Copy)]
+struct Engine {
+    throws_out_of_memory: u32,
+    job_is_pending: u32,
+    executes_job: u32,
+}
+
+impl Plan {
+    fn of(kind: Kind, bytes: &[u8]) -> Result<Plan> {
+        let mut parameters_of_type = Vec::new();
+        let mut plan =
+            Plan { types: 0, imported_functions: 0, functions: 0, globals: 0, parameters: Vec::new(), engine: None };
+        let mut exports = Vec::new();
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload? {
+                Payload::TypeSection(section) => {
+                    for group in section.into_iter_err_on_gc_types() {
+                        parameters_of_type.push(u32::try_from(group?.params().len())?);
+                    }
+                }
+                Payload::ImportSection(section) => {
+                    for import in section.into_imports() {
+                        match import?.ty {
+                            TypeRef::Func(_) => plan.imported_functions += 1,
+                            TypeRef::Global(_) => plan.globals += 1,
+                            _ => {}
+                        }
+                    }
+                }
+                Payload::FunctionSection(section) => {
+                    for index in section {
+                        let index = usize::try_from(index?)?;
+                        plan.parameters.push(*parameters_of_type.get(index).context("a function without a type")?);
+                    }
+                }
+                Payload::GlobalSection(section) => plan.globals += section.count(),
+                Payload::ExportSection(section) => {
+                    for export in section {
+                        let export = export?;
+                        if export.kind == ExternalKind::Func {
+                            exports.push((export.name.to_owned(), export.index));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        plan.types = u32::try_from(parameters_of_type.len())?;
+        plan.functions = u32::try_from(plan.parameters.len())?;
+        if plan.functions == 0 {
+            bail!("the module defines no functions");
+        }
+        if kind == Kind::QuickJs {
+            let find = |wanted: &str| {
+                let found = exports.iter().find(|(name, _)| name == wanted);
+                found.map(|(_, index)| *index).with_context(|| format!("the module does not export {wanted}"))
+            };
+            plan.engine = Some(Engine {
+                throws_out_of_memory: find("JS_ThrowOutOfMemory")?,
+                job_is_pending: find("qjs_is_job_pending")?,
+                executes_job: find("qjs_execute_pending_job")?,
+            });
+        }
+        Ok(plan)
+    }
+
+    // What is added comes last in its index space, but for the imported functions: they move the defined ones.
+
+    /// The type `() -> i32`.
+    fn answer_type(&self) -> u32 {
+        self.types
+    }
+    /// The type `() -> ()`.
+    fn silent_type(&self) -> u32 {
+        self.types + 1
+    }
+    fn tick(&self) -> u32 {
+        self.imported_functions
+    }
+    fn wait(&self) -> u32 {
+        self.imported_functions + 1
+    }
+    fn moved(&self, function: u32) -> u32 {
+        if function < self.imported_functions { function } else { function + 2 }
+    }
+    /// The function that is called when the fuel has run out.
+    fn refuel(&self) -> u32 {
+        self.imported_functions + 2 + self.functions
+    }
+    fn drain(&self) -> u32 {
+        self.refuel() + 1
+    }
+    fn fuel(&self) -> u32 {
+        self.globals
+    }
+    fn oom(&self) -> u32 {
+        self.globals + 1
+    }
+}
+
+struct Meter {
+    plan: Plan,
+    /// The defined function whose body comes next, counted from 0.
+    next: u32,
+}
+
+type Outcome = Result<(), reencode::Error>;
+
+impl Reencode for Meter {
+    type Error = std::convert::Infallible;
+
+    fn function_index(&mut self, function: u32) -> Result<u32, reencode::Error> {
+        Ok(self.plan.moved(function))
+    }
+
+    // Names of functions and the like: nobody reads them.
+    fn parse_custom_section(&mut self, _: &mut Module, _: wasmparser::CustomSectionReader<'_>) -> Outcome {
+        Ok(())
+    }
+
+    fn parse_type_section(&mut self, types: &mut TypeSection, section: wasmparser::TypeSectionReader<'_>) -> Outcome {
+        utils::parse_type_section(self, types, section)?;
+        types.ty().function([], [ValType::I32]);
+        types.ty().function([], []);
+        Ok(())
+    }
+
+    fn parse_import_section(
+        &mut self,
+        imports: &mut ImportSection,
+        section: wasmparser::ImportSectionReader<'_>,
+    ) -> Outcome {
+        utils::parse_import_section(self, imports, section)?;
+        self.import(imports);
+        Ok(())
+    }
+
+    fn intersperse_section_hook(
+        &mut self,
+        module: &mut Module,
+        after: Option<wasm_encoder::SectionId>,
+        before: Option<wasm_encoder::SectionId>,
+    ) -> Outcome {
+        use wasm_encoder::SectionId::{Import, Type};
+        // A module that imported nothing has no section of imports yet.
+        if after == Some(Type) && before != Some(Import) {
+            let mut imports = ImportSection::new();
+            self.import(&mut imports);
+            module.section(&imports);
+        }
+        Ok(())
+    }
+
+    fn parse_function_section(
+        &mut self,
+        functions: &mut FunctionSection,
+        section: wasmparser::FunctionSectionReader<'_>,
+    ) -> Outcome {
+        utils::parse_function_section(self, functions, section)?;
+        functions.function(self.plan.silent_type());
+        if self.plan.engine.is_some() {
+            functions.function(self.plan.answer_type());
+        }
+        Ok(())
+    }
+
+    fn parse_global_section(
+        &mut self,
+        globals: &mut GlobalSection,
+        section: wasmparser::GlobalSectionReader<'_>,
+    ) -> Outcome {
+        utils::parse_global_section(self, globals, section)?;
+        let counter = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
+        // Enough for what runs before the host fills it.
+        globals.global(counter, &ConstExpr::i32_const(i32::MAX));
+        globals.global(counter, &ConstExpr::i32_const(0));
+        Ok(())
+    }
+
+    fn parse_export_section(
+        &mut self,
+        exports: &mut ExportSection,
+        section: wasmparser::ExportSectionReader<'_>,
+    ) -> Outcome {
+        utils::parse_export_section(self, exports, section)?;
+        exports.export("fuel", ExportKind::Global, self.plan.fuel());
+        exports.export("oom", ExportKind::Global, self.plan.oom());
+        if self.plan.engine.is_some() {
+            exports.export("drain", ExportKind::Func, self.plan.drain());
+        }
+        Ok(())
+    }
+
+    fn parse_code_section(&mut self, code: &mut CodeSection, section: wasmparser::CodeSectionReader<'_>) -> Outcome {
+        utils::parse_code_section(self, code, section)?;
+        code.function(&self.refuel_body());
+        if let Some(engine) = self.plan.engine {
+            code.function(&self.drain_body(engine));
+        }
+        Ok(())
+    }
+
+    fn parse_function_body(&mut self, code: &mut CodeSection, body: wasmparser::FunctionBody<'_>) -> Outcome {
+        let defined = self.next;
+        self.next += 1;
+        let mut locals = Vec::new();
+        let mut count = usize::try_from(defined).ok().and_then(|at| self.plan.parameters.get(at)).copied().unwrap_or(0);
+        for local in body.get_locals_reader()? {
+            let (number, kind) = local?;
+            count += number;
+            locals.push((number, self.val_type(kind)?));
+        }
+        // For the length of a bulk operation.
+        locals.push((1, ValType::I32));
+        let length = count;
+
+        let mut function = Function::new(locals);
+        let defined = defined + self.plan.imported_functions;
+        if self.plan.engine.is_some_and(|engine| engine.throws_out_of_memory == defined) {
+            let oom = self.plan.oom();
+            emit(&mut function, [Instruction::I32Const(1), Instruction::GlobalSet(oom), Instruction::Unreachable]);
+        }
+        let mut operators = body.get_operators_reader()?;
+        while !operators.eof() {
+            let operator = operators.read()?;
+            let cost = Cost::of(&operator);
+            if cost == Cost::Length {
+                let fuel = self.plan.fuel();
+                emit(
+                    &mut function,
+                    [
+                        Instruction::LocalSet(length),
+                        Instruction::GlobalGet(fuel),
+                        Instruction::LocalGet(length),
+                        Instruction::I32Const(BYTES_SHIFT),
+                        Instruction::I32ShrU,
+                        Instruction::I32Sub,
+                        Instruction::GlobalSet(fuel),
+                        Instruction::LocalGet(length),
+                    ],
+                );
+            }
+            function.instruction(&self.instruction(operator)?);
+            if cost == Cost::Round {
+                self.burn(&mut function);
+            }
+        }
+        code.function(&function);
+        Ok(())
+    }
+}
+
+/// What an instruction costs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cost {
+    Nothing,
+    /// One unit, each time it is reached: the head of a loop.
+    Round,
+    /// By the length on top of the stack.
+    Length,
+}
+
+impl Cost {
+    fn of(operator: &Operator<'_>) -> Cost {
+        match operator {
+            Operator::Loop { .. } => Cost::Round,
+            Operator::MemoryCopy { .. } | Operator::MemoryFill { .. } | Operator::MemoryInit { .. } => Cost::Length,
+            _ => Cost::Nothing,
+        }
+    }
+}
+
+impl Meter {
+    fn import(&self, imports: &mut ImportSection) {
+        for name in ["tick", "wait"] {
+            imports.import("fuel", name, EntityType::Function(self.plan.answer_type()));
+        }
+    }
+
+    /// Takes one unit; calls for more when there is none.
+    fn burn(&self, function: &mut Function) {
+        let fuel = self.plan.fuel();
+        emit(
+            function,
+            [
+                Instruction::GlobalGet(fuel),
+                Instruction::I32Const(1),
+                Instruction::I32Sub,
+                Instruction::GlobalSet(fuel),
+                Instruction::GlobalGet(fuel),
+                Instruction::I32Const(0),
+                Instruction::I32LtS,
+                Instruction::If(BlockType::Empty),
+                Instruction::Call(self.plan.refuel()),
+                Instruction::End,
+            ],
+        );
+    }
+
+    /// Asks the host, waits when it says so, and dies when it says so.
+    fn refuel_body(&self) -> Function {
+        let mut function = Function::new([(1, ValType::I32)]);
+        emit(
+            &mut function,
+            [
+                Instruction::Call(self.plan.tick()),
+                Instruction::LocalTee(0),
+                Instruction::I32Const(2),
+                Instruction::I32Eq,
+                Instruction::If(BlockType::Empty),
+                Instruction::Call(self.plan.wait()),
+                Instruction::LocalSet(0),
+                Instruction::End,
+                Instruction::LocalGet(0),
+                Instruction::If(BlockType::Empty),
+                Instruction::Unreachable,
+                Instruction::End,
+                Instruction::End,
+            ],
+        );
+        function
+    }
+
+    /// Runs jobs while there are any; a negative answer is that of a job that threw.
+    fn drain_body(&self, engine: Engine) -> Function {
+        let mut function = Function::new([(1, ValType::I32)]);
+        emit(&mut function, [Instruction::Loop(BlockType::Empty)]);
+        self.burn(&mut function);
+        emit(
+            &mut function,
+            [
+                Instruction::Call(self.plan.moved(engine.job_is_pending)),
+                Instruction::If(BlockType::Empty),
+                Instruction::Call(self.plan.moved(engine.executes_job)),
+                Instruction::LocalTee(0),
+                Instruction::I32Const(0),
+                Instruction::I32GeS,
+                Instruction::BrIf(1),
+                Instruction::LocalGet(0),
+                Instruction::Return,
+                Instruction::End,
+                Instruction::End,
+                Instruction::I32Const(0),
+                Instruction::End,
+            ],
+        );
+        function
+    }
+}
+
+fn emit<const N: usize>(function: &mut Function, instructions: [Instruction<'_>; N]) {
+    for instruction in &instructions {
+        function.instruction(instruction);
+    }
+}

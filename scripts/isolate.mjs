@@ -1,0 +1,103 @@
+// The isolate Worker, complete in dist-isolate/:
+//
+//   cargo (wasm) → wasm-opt → meter      compiler.wasm, from isolate/compiler/
+//   npm → meter                          quickjs.wasm, from the package quickjs-wasi
+//   esbuild                              index.js, with the harness in it as a script of its own
+//
+// The meter is what makes them stoppable: scripts/build/src/fuel.rs.
+
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { BUILD_TOOL, buildTool, TARGET_DIR, TOOL_SOURCES, WASM_FEATURES } from "./build.mjs";
+import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
+import { cargoProgress, run, step } from "./run.mjs";
+import { TARGET, wasmEnv } from "./rust.mjs";
+
+const DIST = inCheckout("dist-isolate");
+const COMPILER = inCheckout(`target/${TARGET}/release/bobbin_compiler.wasm`);
+const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
+
+const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/isolate.mjs", "scripts/rust.mjs"];
+
+/**
+ * Builds what is out of date; returns the folder with index.js, quickjs.wasm and compiler.wasm.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ */
+export async function buildIsolate(tools) {
+  await locked(inCheckout(".bobbin/build.lock"), async () => {
+    await buildTool();
+    const stamp = hash(contentHash(SOURCES), contentHash(TOOL_SOURCES), tools.compiler.sysroot);
+    if (readIfThere(join(DIST, ".stamp")) === stamp && existsSync(join(DIST, "index.js"))) return;
+    await buildDist(tools);
+    writeFileSync(join(DIST, ".stamp"), stamp);
+  });
+  return DIST;
+}
+
+/** @param {import("./setup.mjs").Tools} tools */
+async function buildDist(tools) {
+  await step("isolate: compiler (Rust)", (note) =>
+    run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-compiler", ...TARGET_DIR], {
+      cwd: inCheckout("."),
+      env: wasmEnv(tools.compiler),
+      onLine: cargoProgress(note),
+    }),
+  );
+  // New files, not new contents: running servers hold links to the old ones.
+  rmSync(DIST, { recursive: true, force: true });
+  mkdirSync(DIST, { recursive: true });
+  const small = `${COMPILER}.small`;
+  await step("isolate: compiler (wasm-opt)", () =>
+    run(tools.node, [inCheckout("node_modules/binaryen/bin/wasm-opt"), COMPILER, "-Os", ...WASM_FEATURES, "-o", small]),
+  );
+  await run(BUILD_TOOL, ["fuel", small, join(DIST, "compiler.wasm")]);
+  await run(BUILD_TOOL, ["fuel", "--quickjs", QUICKJS, join(DIST, "quickjs.wasm")]);
+  await bundle();
+  for (const name of ["compiler.wasm", "quickjs.wasm"]) {
+    const wasm = readFileSync(join(DIST, name));
+    console.log(`  ${name}: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
+  }
+}
+
+/** @param {number} bytes */
+const kib = (bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
+
+async function bundle() {
+  // Not at the head of the file: on a fresh machine set-up installs it first.
+  const { build } = await import("esbuild");
+  const harness = await build({
+    entryPoints: [inCheckout("isolate/harness/index.js")],
+    bundle: true,
+    format: "iife",
+    globalName: "harness",
+    // Its value is the function that starts it; it leaves no name behind.
+    banner: { js: "(() => {" },
+    footer: { js: "return harness.start; })()" },
+    target: "es2022",
+    write: false,
+    logLevel: "silent",
+  });
+  const script = harness.outputFiles[0]?.text ?? "";
+  await build({
+    entryPoints: [inCheckout("isolate/index.js")],
+    external: ["cloudflare:*"],
+    plugins: [
+      {
+        name: "parts",
+        setup(build) {
+          build.onResolve({ filter: /^sandbox-harness$/ }, () => ({ path: "harness", namespace: "harness" }));
+          build.onLoad({ filter: /^harness$/, namespace: "harness" }, () => ({ contents: script, loader: "text" }));
+          // Modules beside the bundle, wherever they are imported from.
+          build.onResolve({ filter: /\.wasm$/ }, ({ path }) => ({ path: `./${path.split("/").at(-1)}`, external: true }));
+        },
+      },
+    ],
+    bundle: true,
+    format: "esm",
+    target: "esnext",
+    outfile: join(DIST, "index.js"),
+    logLevel: "silent",
+  });
+}
