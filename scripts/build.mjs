@@ -140,10 +140,10 @@ export async function compileCatalog(agents, out) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await main(async () => {
+  // Not awaited: isolate.mjs imports this module, which must have been evaluated by then.
+  void main(async () => {
     const tools = await setUp();
     const dist = await buildWorker(tools);
-    // Not at the head of the file: that one imports this one.
     const { buildIsolate } = await import("./isolate.mjs");
     await buildIsolate(tools);
     await compileCatalog(inCheckout("agents"), join(dist, "catalog.json"));

@@ -85,7 +85,7 @@ export class SandboxRun {
     const outcome = await isolate.run({ ...JSON.parse(request), values: { text, bytes } }, this.#door);
     const { value, logs, functions, ...rest } = outcome;
     const packed = [value, ...logs.map((/** @type {{ args: Packed }} */ log) => log.args)];
-    const plain = { ...rest, logs: logs.map(({ level, timestamp }) => ({ level, timestamp })) };
+    const plain = { ...rest, logs: logs.map((/** @type {{ level: string, timestamp: number }} */ log) => ({ level: log.level, timestamp: log.timestamp })) };
     return [JSON.stringify(plain), packed.map((one) => one?.text), packed.map((one) => one?.bytes), this.#keep(functions)];
   }
 

@@ -1,7 +1,8 @@
 //! Code in the isolate Worker: the engine's request on its way there, and what the sandbox asks on its way back.
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::panic::AssertUnwindSafe;
+use std::rc::{Rc, Weak};
 
 use bobbin::code::{Answer, Back, CodeError, Door, Outcome, Packed, RawLog, Run, Status};
 use serde::Deserialize;
@@ -88,10 +89,12 @@ async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn Door>) -> Result<Outc
 }
 
 fn open(door: &Rc<dyn Door>) -> Result<Rc<Open>, JsValue> {
-    // The functions of the sandbox are called through the run, which owns what hears.
-    let this: Rc<RefCell<std::rc::Weak<Open>>> = Rc::default();
+    // The functions of the sandbox are called through the run, which owns what hears. What a panic leaves half-done in
+    // here is this run's alone.
+    let this: AssertUnwindSafe<Rc<RefCell<Weak<Open>>>> = AssertUnwindSafe(Rc::default());
+    let door = AssertUnwindSafe(door.clone());
     let call = {
-        let (door, this) = (door.clone(), this.clone());
+        let (door, this) = (AssertUnwindSafe(door.0.clone()), AssertUnwindSafe(this.0.clone()));
         Closure::new(move |function: f64, text: String, bytes: js_sys::Array, functions: JsValue| {
             let args = Packed { text, bytes: vectors(&bytes) };
             let answer = door.call(function as u64, args, back(this.borrow().clone(), functions));
@@ -99,7 +102,7 @@ fn open(door: &Rc<dyn Door>) -> Result<Rc<Open>, JsValue> {
         })
     };
     let report = {
-        let (door, this) = (door.clone(), this.clone());
+        let (door, this) = (AssertUnwindSafe(door.0.clone()), AssertUnwindSafe(this.0.clone()));
         Closure::new(move |text: String, bytes: js_sys::Array, functions: JsValue| {
             let value = Packed { text, bytes: vectors(&bytes) };
             let heard = door.report(value, back(this.borrow().clone(), functions));
@@ -110,7 +113,7 @@ fn open(door: &Rc<dyn Door>) -> Result<Rc<Open>, JsValue> {
         })
     };
     let ended = {
-        let door = door.clone();
+        let door = AssertUnwindSafe(door.0.clone());
         Closure::new(move || {
             let ended = door.ended();
             promise(async move { Ok(ended.await.map_or(JsValue::UNDEFINED, JsValue::from)) })
@@ -123,7 +126,7 @@ fn open(door: &Rc<dyn Door>) -> Result<Rc<Open>, JsValue> {
 }
 
 /// Calls functions of the sandbox's, for as long as the run is open.
-fn back(open: std::rc::Weak<Open>, functions: JsValue) -> Back {
+fn back(open: Weak<Open>, functions: JsValue) -> Back {
     Rc::new(move |function, args| {
         let (open, functions) = (open.clone(), functions.clone());
         Box::pin(async move {
