@@ -123,7 +123,8 @@ export async function compile(request, unwanted) {
   let answer;
   try {
     const main = { filename, source, language };
-    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn }, unwanted);
+    // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
+    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn: "" }, unwanted);
   } catch (error) {
     if (unwanted()) return { error: { name: "Terminated", message: "" } };
     // What the compiler does not refuse by itself it did not survive: the depth of its own stack.
