@@ -6,7 +6,7 @@
 import module from "./compiler.wasm";
 
 /** Units of fuel between two looks at the clock. */
-const SLICE = 100_000;
+const SLICE = 10_000;
 const TURN_MS = 8;
 const TURN_SLICES = 64;
 /** An instance that grew beyond this is not kept: its memory never shrinks. */
@@ -44,6 +44,8 @@ class Compiler {
     const { at, length } = this.#write(request);
     this.#unwanted = unwanted;
     this.#turn = Date.now();
+    this.#slices = 0;
+    this.#wasm.fuel.value = SLICE;
     try {
       return this.#read(await this.#compile(at, length), at, length);
     } finally {
@@ -123,7 +125,8 @@ export async function compile(request, unwanted) {
   let answer;
   try {
     const main = { filename, source, language };
-    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn }, unwanted);
+    // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
+    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn: "" }, unwanted);
   } catch (error) {
     if (unwanted()) return { error: { name: "Terminated", message: "" } };
     // What the compiler does not refuse by itself it did not survive: the depth of its own stack.

@@ -7,18 +7,22 @@
 const FRAMES = 50;
 
 /**
- * @param {{ name: string, message: string, stack: string }} error   its stack as the engine writes it
- * @param {{ name: string, code: string }[]} modules                 the caller's
+ * @param {{ name: string, message: string, stack: string, maker?: string }} error   its stack as the engine writes it,
+ *                                                                                 and its class where it has one of its own
+ * @param {{ name: string, code: string }[]} modules                               the caller's
  * @returns {Failure}
  */
-export function failure({ name, message, stack }, modules) {
-  /** @type {{ text: string, line: number, column: number, filename: string }[]} */
-  const frames = [];
+export function failure({ name, message, stack, maker = "" }, modules) {
+  /** @type {{ text: string, called: string, line: number, column: number, filename: string }[]} */
+  let frames = [];
   for (const line of stack.split("\n")) {
     const frame = frameOf(line, modules);
     if (frame) frames.push(frame);
     if (frames.length === FRAMES) break;
   }
+  // The constructors of its class come first; where it was made is below them.
+  const made = maker === "" ? -1 : frames.findIndex(({ called }) => called === maker);
+  if (made >= 0 && made + 1 < frames.length) frames = frames.slice(made + 1);
   const [top] = frames;
   if (!top) return { name, message };
   const head = message === "" ? name : `${name}: ${message}`;
@@ -46,7 +50,7 @@ function frameOf(line, modules) {
   const place = { line: Number(at), column: unitsColumn(module.code, Number(at), Number(column)), filename: module.name };
   const name = called === module.name ? "" : called.slice(0, -module.name.length - 1).trim();
   const where = `${place.filename}:${place.line}:${place.column}`;
-  return { text: name === "" ? `    at ${where}` : `    at ${name} (${where})`, ...place };
+  return { called: name, text: name === "" ? `    at ${where}` : `    at ${name} (${where})`, ...place };
 }
 
 /** A column in UTF-16 units, from the engine's in bytes of UTF-8; both from 1. @param {string} code @param {number} line @param {number} column */

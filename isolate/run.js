@@ -160,8 +160,8 @@ export class Run {
 
   /** @param {Status} status @param {string} text what the harness says of an error */
   #failed(status, text) {
-    const [name, message, stack] = JSON.parse(text);
-    this.settle(status, { error: failure({ name, message, stack }, this.#modules) });
+    const [name, message, stack, maker] = JSON.parse(text);
+    this.settle(status, { error: failure({ name, message, stack, maker }, this.#modules) });
   }
 
   /** @param {string} level @param {number} size @param {string} text @param {() => Uint8Array[]} buffers */

@@ -36,6 +36,8 @@ export class QuickJsSandbox {
   #functions = new Map();
   /** The promise of the main module's evaluation. */
   #evaluation = 0;
+  /** Until all modules are compiled. */
+  #linking = true;
 
   /**
    * @param {Program} program
@@ -156,6 +158,7 @@ export class QuickJsSandbox {
       const found = await machine.compileModule(code, name);
       if (found === undefined) machine.free(machine.caught());
     }
+    this.#linking = false;
     const all = machine.modules(compiled);
     for (const { name } of this.#program.modules) {
       const module = all.get(name);
@@ -181,6 +184,8 @@ export class QuickJsSandbox {
   /** The name of the module that `specifier` means in `from`. @param {string} from @param {string} specifier */
   #resolve(from, specifier) {
     if (from === ENTRY || from === GLOBALS || from.startsWith(IMPORT)) return specifier;
+    // The line that the compiler adds to every module. Code that runs cannot import it.
+    if (specifier === GLOBALS && this.#linking) return specifier;
     const resolved = this.#program.resolve(from, specifier);
     if ("error" in resolved) throw new Refused(resolved.error.name, resolved.error.message);
     return resolved.name;

@@ -18,10 +18,10 @@ export function capture(send, exported) {
       try {
         packed = pack(args, "console", "told", exported, LARGEST);
       } catch {
-        // Too large, or a getter that throws: the rest is still worth having.
-        packed = undefined;
+        // Too large for the logs; or a proxy that throws, and then that is told.
+        packed = pack(["[an object that cannot be shown]"], "console", "told", exported);
       }
-      full = send("log", level, packed ? packed.size : LARGEST, packed ? packed.text : "", packed ? packed.buffers : i.list()) === 0;
+      full = send("log", level, packed.size, packed.text, packed.buffers) === 0;
     };
     i.fix(log, "name", level);
     return i.freeze(log);

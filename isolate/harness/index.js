@@ -147,15 +147,32 @@ function thrown(error, exported) {
 /** What was thrown, for the outcome. @param {any} error */
 function failure(error) {
   if (typeof error === "object" && error !== null && i.isError(error)) {
-    return failureText(textOf(error, "name", "Error"), textOf(error, "message", ""), traceOf(error));
+    return failureText(textOf(error, "name", "Error"), textOf(error, "message", ""), traceOf(error), makerOf(error));
   }
   return failureText("Error", told(error), "");
 }
 
-/** Bounded: what a program throws is not a way to send much. @param {string} name @param {string} message @param {string} stack */
-function failureText(name, message, stack) {
+/** The name of an error's own class: its constructor's frame is no place of interest. @param {any} error */
+function makerOf(error) {
+  try {
+    const { constructor } = error;
+    return typeof constructor === "function" && !i.hasOwn(i.errorKinds, constructor.name) ? nameOf(constructor) : "";
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * Bounded: what a program throws is not a way to send much.
+ *
+ * @param {string} name
+ * @param {string} message
+ * @param {string} stack
+ * @param {string} [maker]
+ */
+function failureText(name, message, stack, maker = "") {
   const cut = (/** @type {string} */ text, /** @type {number} */ units) => (text.length > units ? `${i.slice(text, 0, units)}…` : text);
-  return `[${i.stringify(cut(name, 200))},${i.stringify(cut(message, 100_000))},${i.stringify(cut(stack, 100_000))}]`;
+  return `[${i.stringify(cut(name, 200))},${i.stringify(cut(message, 100_000))},${i.stringify(cut(stack, 100_000))},${i.stringify(maker)}]`;
 }
 
 /** A value that is no error, in words. @param {any} value @returns {string} */

@@ -98,6 +98,16 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     return `["b","${kind}",${at}]`;
   };
 
+  /** What is under a key; a getter that throws is no reason to print nothing. @param {any} value @param {string} key */
+  const read = (value, key) => {
+    if (manner === "strict") return value[key];
+    try {
+      return value[key];
+    } catch {
+      return "[threw]";
+    }
+  };
+
   /** @param {any} value @param {number} id */
   const object = (value, id) => {
     let text = '["o",[';
@@ -105,7 +115,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     for (let at = 0; at < keys.length; at++) {
       const key = /** @type {string} */ (keys[at]);
       const step = isIdentifier(key) ? `.${key}` : `[${i.stringify(key)}]`;
-      text += `${at === 0 ? "" : ","}${sized(i.stringify(key))},${slot(value[key], id, step)}`;
+      text += `${at === 0 ? "" : ","}${sized(i.stringify(key))},${slot(read(value, key), id, step)}`;
     }
     return `${text}]]`;
   };

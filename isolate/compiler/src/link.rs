@@ -56,14 +56,17 @@ impl<'r, 's> Linker<'r, 's> {
         Self { resolver, hosts, modules, targets: Vec::new(), by_name }
     }
 
-    /// Links all modules; the first is the main module, which must have the export `wanted`.
+    /// Links all modules; the first is the main module, which must have the export `wanted` unless that is empty.
     pub(crate) fn link(mut self, wanted: &str) -> Result<Vec<Linked<'s>>, CompileError> {
         self.targets = self.modules.iter().map(|module| self.targets(module)).collect::<Result<_, _>>()?;
         let mut types = Vec::new();
         for module in &self.modules {
             types.extend(self.check(module)?);
         }
-        self.check_wanted(wanted)?;
+        // Without a name nothing is wanted here: the isolate looks for the export once the modules were evaluated.
+        if !wanted.is_empty() {
+            self.check_wanted(wanted)?;
+        }
         for (module, clause, part) in types {
             let module = self.by_name.get(&module).and_then(|at| self.modules.get_mut(*at));
             let clause = module.and_then(|module| module.clauses.get_mut(clause));

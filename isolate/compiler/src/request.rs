@@ -42,7 +42,7 @@ pub struct Request {
     /// Names that exist at module scope in every module, unless a module declares them itself.
     #[serde(default)]
     pub globals: Vec<String>,
-    /// The export of the main module that will be run.
+    /// The export of the main module that will be run; empty: it is not looked for.
     #[serde(rename = "fn")]
     pub export: String,
 }

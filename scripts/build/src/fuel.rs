@@ -22,7 +22,7 @@ use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, EntityType, ExportKind, ExportSection, Function, FunctionSection, GlobalSection,
     GlobalType, ImportSection, Instruction, Module, TypeSection, ValType,
 };
-use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef};
+use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
 /// Bytes of a bulk operation that cost one unit, as a shift: about what a round of a loop takes.
 const BYTES_SHIFT: i32 = 6;
@@ -50,7 +50,9 @@ fn meter(kind: Kind, bytes: &[u8]) -> Result<Vec<u8>> {
     let mut meter = Meter { next: 0, plan };
     meter.parse_core_module(&mut module, Parser::new(0), bytes).map_err(|error| anyhow!("{error}"))?;
     let metered = module.finish();
-    wasmparser::validate(&metered).context("the rewritten module is not valid")?;
+    // Exceptions in the older form are what rustc makes of panics, and what the platform runs.
+    let features = WasmFeatures::default() | WasmFeatures::LEGACY_EXCEPTIONS;
+    Validator::new_with_features(features).validate_all(&metered).context("the rewritten module is not valid")?;
     Ok(metered)
 }
 

@@ -257,10 +257,14 @@ export class IsolateServer {
     }));
   }
 
-  /** Runs to the end. @param {string} source @param {Options & { withinMs?: number }} [options] */
+  /** Runs to the end; functions of the result are gone then. @param {string} source @param {Options & { withinMs?: number }} [options] */
   async run(source, { withinMs = 30_000, ...options } = {}) {
     const running = await this.start(source, options);
-    return within(`the outcome of ${source.slice(0, 200)}`, withinMs, running.result);
+    try {
+      return await within(`the outcome of ${source.slice(0, 200)}`, withinMs, running.result);
+    } finally {
+      running.release();
+    }
   }
 
   /** The value of code that succeeds. @param {string} source @param {Options} [options] */
