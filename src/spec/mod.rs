@@ -10,6 +10,7 @@
 //!   strict JSON.
 
 pub mod agent;
+mod built_in;
 pub mod callable;
 pub mod catalog;
 pub mod effect;

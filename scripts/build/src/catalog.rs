@@ -64,6 +64,7 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
     }
     let Reading { mut catalog, sources, partial, mut complaints, .. } = reading;
     code::gather(agents, bundles, &mut catalog)?;
+    catalog.add_built_in();
     let whole = |complaint: &Complaint| match partial.get(&complaint.file) {
         Some(fields) => {
             complaint.severity == Severity::Error && !fields.iter().any(|f| f == top(&complaint.field))

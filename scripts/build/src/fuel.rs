@@ -19,8 +19,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use wasm_encoder::reencode::{self, Reencode, utils};
 use wasm_encoder::{
-    BlockType, CodeSection, ConstExpr, EntityType, ExportKind, ExportSection, Function, FunctionSection, GlobalSection,
-    GlobalType, ImportSection, Instruction, Module, TypeSection, ValType,
+    BlockType, CodeSection, ConstExpr, EntityType, ExportKind, ExportSection, Function, FunctionSection,
+    GlobalSection, GlobalType, ImportSection, Instruction, Module, TypeSection, ValType,
 };
 use wasmparser::{ExternalKind, Operator, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
@@ -52,7 +52,9 @@ fn meter(kind: Kind, bytes: &[u8]) -> Result<Vec<u8>> {
     let metered = module.finish();
     // Exceptions in the older form are what rustc makes of panics, and what the platform runs.
     let features = WasmFeatures::default() | WasmFeatures::LEGACY_EXCEPTIONS;
-    Validator::new_with_features(features).validate_all(&metered).context("the rewritten module is not valid")?;
+    Validator::new_with_features(features)
+        .validate_all(&metered)
+        .context("the rewritten module is not valid")?;
     Ok(metered)
 }
 
@@ -78,8 +80,14 @@ struct Engine {
 impl Plan {
     fn of(kind: Kind, bytes: &[u8]) -> Result<Plan> {
         let mut parameters_of_type = Vec::new();
-        let mut plan =
-            Plan { types: 0, imported_functions: 0, functions: 0, globals: 0, parameters: Vec::new(), engine: None };
+        let mut plan = Plan {
+            types: 0,
+            imported_functions: 0,
+            functions: 0,
+            globals: 0,
+            parameters: Vec::new(),
+            engine: None,
+        };
         let mut exports = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
             match payload? {
@@ -100,7 +108,8 @@ impl Plan {
                 Payload::FunctionSection(section) => {
                     for index in section {
                         let index = usize::try_from(index?)?;
-                        plan.parameters.push(*parameters_of_type.get(index).context("a function without a type")?);
+                        plan.parameters
+                            .push(*parameters_of_type.get(index).context("a function without a type")?);
                     }
                 }
                 Payload::GlobalSection(section) => plan.globals += section.count(),
@@ -188,7 +197,11 @@ impl Reencode for Meter {
         Ok(())
     }
 
-    fn parse_type_section(&mut self, types: &mut TypeSection, section: wasmparser::TypeSectionReader<'_>) -> Outcome {
+    fn parse_type_section(
+        &mut self,
+        types: &mut TypeSection,
+        section: wasmparser::TypeSectionReader<'_>,
+    ) -> Outcome {
         utils::parse_type_section(self, types, section)?;
         types.ty().function([], [ValType::I32]);
         types.ty().function([], []);
@@ -261,7 +274,11 @@ impl Reencode for Meter {
         Ok(())
     }
 
-    fn parse_code_section(&mut self, code: &mut CodeSection, section: wasmparser::CodeSectionReader<'_>) -> Outcome {
+    fn parse_code_section(
+        &mut self,
+        code: &mut CodeSection,
+        section: wasmparser::CodeSectionReader<'_>,
+    ) -> Outcome {
         utils::parse_code_section(self, code, section)?;
         code.function(&self.refuel_body());
         if let Some(engine) = self.plan.engine {
@@ -274,7 +291,8 @@ impl Reencode for Meter {
         let defined = self.next;
         self.next += 1;
         let mut locals = Vec::new();
-        let mut count = usize::try_from(defined).ok().and_then(|at| self.plan.parameters.get(at)).copied().unwrap_or(0);
+        let mut count =
+            usize::try_from(defined).ok().and_then(|at| self.plan.parameters.get(at)).copied().unwrap_or(0);
         for local in body.get_locals_reader()? {
             let (number, kind) = local?;
             count += number;
@@ -288,7 +306,10 @@ impl Reencode for Meter {
         let defined = defined + self.plan.imported_functions;
         if self.plan.engine.is_some_and(|engine| engine.throws_out_of_memory == defined) {
             let oom = self.plan.oom();
-            emit(&mut function, [Instruction::I32Const(1), Instruction::GlobalSet(oom), Instruction::Unreachable]);
+            emit(
+                &mut function,
+                [Instruction::I32Const(1), Instruction::GlobalSet(oom), Instruction::Unreachable],
+            );
         }
         let mut operators = body.get_operators_reader()?;
         while !operators.eof() {
@@ -334,7 +355,9 @@ impl Cost {
     fn of(operator: &Operator<'_>) -> Cost {
         match operator {
             Operator::Loop { .. } => Cost::Round,
-            Operator::MemoryCopy { .. } | Operator::MemoryFill { .. } | Operator::MemoryInit { .. } => Cost::Length,
+            Operator::MemoryCopy { .. } | Operator::MemoryFill { .. } | Operator::MemoryInit { .. } => {
+                Cost::Length
+            }
             _ => Cost::Nothing,
         }
     }

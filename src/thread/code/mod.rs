@@ -11,7 +11,8 @@ use std::rc::Rc;
 use super::Thread;
 use super::host::Host;
 use super::thread_state::{Open, ThreadState};
-use crate::code::{Execution, Options, Start, start};
+use crate::code::{Execution, Function, Options, Start, start};
+use crate::error::Result;
 
 impl ThreadState {
     /// Runs an ES module in the sandbox (spec §17.1): TypeScript unless the options say otherwise, with nothing of the
@@ -24,14 +25,38 @@ impl ThreadState {
     }
 }
 
+impl ThreadState {
+    /// `fetch` for code, to these hosts alone: `(url, { method, headers, body })` gives `{ status, headers, body }`.
+    pub(crate) fn fetcher(&self, allowed_hosts: Vec<String>) -> Function {
+        self.code_door().fetcher(allowed_hosts)
+    }
+
+    /// Names of what the prompt offers here.
+    pub(crate) fn offered(&self) -> Result<Vec<String>> {
+        self.code_door().offered()
+    }
+}
+
 /// The thread behind it.
 pub(super) trait CodeDoor {
     fn run_code(&self, source: &str, options: Options) -> Execution;
+    fn fetcher(&self, allowed_hosts: Vec<String>) -> Function;
+    fn offered(&self) -> Result<Vec<String>>;
 }
 
 impl<H: Host> CodeDoor for Open<H> {
     fn run_code(&self, source: &str, options: Options) -> Execution {
         self.thread.run_code(source, options)
+    }
+
+    fn fetcher(&self, allowed_hosts: Vec<String>) -> Function {
+        fetch::fetch(&self.thread, allowed_hosts)
+    }
+
+    fn offered(&self) -> Result<Vec<String>> {
+        let Some(definitions) = self.thread.definitions_in(&self.scope)? else { return Ok(Vec::new()) };
+        let offers = self.thread.offers(&definitions)?;
+        Ok(offers.iter().map(|offer| offer.name.clone()).collect())
     }
 }
 
