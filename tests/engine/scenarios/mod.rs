@@ -8,6 +8,7 @@ mod effects;
 mod endpoints;
 mod env;
 mod env_shown;
+mod execute;
 mod failures;
 mod family;
 mod family_env;
@@ -99,6 +100,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(streams::all());
     all.extend(values::all());
     all.extend(code::all());
+    all.extend(execute::all());
     all.extend(env::all());
     all.extend(family_env::all());
     all.extend(immediate::all());
