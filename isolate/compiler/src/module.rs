@@ -40,6 +40,8 @@ fn erase<'s>(
 ) -> Result<Module<'s>, Mistake> {
     let mut eraser = Eraser::new(source, language, scoping);
     eraser.run(program)?;
+    let mut declared = declared(scoping);
+    declared.extend(eraser.kept_aliases);
     let clauses = eraser.clauses;
     Ok(Module {
         name: name.to_owned(),
@@ -49,7 +51,7 @@ fn erase<'s>(
         exports: clauses.exports,
         stars: clauses.stars,
         dynamic: eraser.dynamic,
-        declared: declared(scoping),
+        declared,
     })
 }
 

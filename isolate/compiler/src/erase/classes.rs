@@ -36,6 +36,7 @@ impl Eraser<'_> {
         if let Some(last) = it.implements.last() {
             self.edits.blank(self.source.token(head), last.span.end);
         }
+        self.parameter_properties(it);
         self.visit_class_body(&it.body);
     }
 

@@ -8,6 +8,8 @@ use oxc_semantic::{SymbolFlags, SymbolId};
 use oxc_span::GetSpan;
 
 use super::Eraser;
+use super::catalog::is_instantiated;
+use super::namespaces::{Alias, Home};
 use super::statements::is_erased;
 use crate::record::{Clause, DEFAULT, Export, Fate, Form, Keep, Part, Request, Stands, Wanted};
 use crate::request::Language;
@@ -187,7 +189,13 @@ impl Eraser<'_> {
     }
 
     pub(super) fn export_declaration<'a>(&mut self, it: &ExportDeclaration<'a>) {
-        let export = if is_erased(&it.declaration) { Export::Type } else { Export::Local };
+        let is_type = match &it.declaration {
+            Declaration::TSNamespaceDeclaration(namespace) => {
+                namespace.declare || !is_instantiated(namespace)
+            }
+            declaration => is_erased(declaration),
+        };
+        let export = if is_type { Export::Type } else { Export::Local };
         let mut names = Vec::new();
         match &it.declaration {
             Declaration::VariableDeclaration(variables) => {
@@ -204,10 +212,22 @@ impl Eraser<'_> {
                 *known = Export::Local;
             }
         }
-        if export == Export::Type {
-            return self.erase(it.span);
+        match &it.declaration {
+            _ if is_type => self.erase(it.span),
+            Declaration::TSEnumDeclaration(declaration) => {
+                self.enumeration(declaration, it.span.start, &Home::Module);
+            }
+            Declaration::TSNamespaceDeclaration(namespace) => {
+                self.namespace(namespace, it.span.start, &Home::Module)
+            }
+            Declaration::TSImportEqualsDeclaration(alias) => {
+                self.alias(alias, it.span, &Home::Module);
+                if self.aliases.last().is_some_and(Alias::is_type) {
+                    self.clauses.exports.insert(alias.id.name.to_string(), Export::Type);
+                }
+            }
+            declaration => self.visit_declaration(declaration),
         }
-        self.visit_declaration(&it.declaration);
     }
 
     fn refuse_attributes(&mut self, clause: Option<&WithClause<'_>>) {
@@ -261,6 +281,11 @@ impl Eraser<'_> {
 }
 
 impl Clauses {
+    /// Whether an `export { … }` names a binding.
+    pub(super) fn names(&self, symbol: SymbolId) -> bool {
+        self.named.iter().any(|(_, _, named)| *named == symbol)
+    }
+
     fn declare_types(&mut self, specifiers: &[ExportSpecifier<'_>]) {
         for specifier in specifiers {
             self.exports.insert(specifier.exported.name().to_string(), Export::Type);

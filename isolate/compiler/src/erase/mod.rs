@@ -3,11 +3,17 @@
 //! The visitor walks over the code that stays and never into a type, so what it meets is used at run time; that
 //! decides which imports are needed.
 
+mod catalog;
 mod classes;
 mod clauses;
+mod enums;
+mod evaluate;
+mod namespaces;
+mod properties;
 mod statements;
+mod substitute;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::{Visit, walk};
@@ -19,6 +25,10 @@ use crate::edits::Edits;
 use crate::error::Mistake;
 use crate::request::Language;
 use crate::text::Source;
+
+use catalog::{Catalog, Key};
+use evaluate::Value;
+use namespaces::{Alias, Container};
 
 pub(crate) use clauses::Clauses;
 
@@ -36,6 +46,19 @@ pub(crate) struct Eraser<'s> {
     /// Starts of type assertions whose operand is put in parentheses.
     opened: HashSet<u32>,
     pub(crate) clauses: Clauses,
+    catalog: Catalog,
+    /// The namespaces and enums around, outermost first.
+    containers: Vec<Container>,
+    /// Variables that are properties of a namespace's object, and what that is called.
+    members: HashMap<SymbolId, String>,
+    /// Enums and namespaces whose variable has been written.
+    introduced: HashSet<SymbolId>,
+    aliases: Vec<Alias>,
+    /// Names of aliases that stay.
+    pub(crate) kept_aliases: Vec<String>,
+    current_enum: Option<Key>,
+    enum_values: HashMap<(Key, String), Value>,
+    constants: HashMap<SymbolId, Value>,
 }
 
 impl<'s> Eraser<'s> {
@@ -50,12 +73,23 @@ impl<'s> Eraser<'s> {
             dynamic: BTreeSet::new(),
             opened: HashSet::new(),
             clauses: Clauses::default(),
+            catalog: Catalog::default(),
+            containers: Vec::new(),
+            members: HashMap::new(),
+            introduced: HashSet::new(),
+            aliases: Vec::new(),
+            kept_aliases: Vec::new(),
+            current_enum: None,
+            enum_values: HashMap::new(),
+            constants: HashMap::new(),
         }
     }
 
     /// Walks over a module.
     pub(crate) fn run(&mut self, program: &Program<'_>) -> Result<(), Mistake> {
+        self.catalog = Catalog::of(program);
         self.visit_program(program);
+        self.settle_aliases();
         self.settle_clauses();
         match self.mistake.take() {
             Some(mistake) => Err(mistake),
@@ -209,8 +243,20 @@ impl<'a> Visit<'a> for Eraser<'_> {
     // Expressions.
 
     fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
-        if let Some(symbol) = self.symbol_of(it) {
-            self.used.insert(symbol);
+        self.name(it);
+    }
+
+    fn visit_object_property(&mut self, it: &ObjectProperty<'a>) {
+        match (&it.value, it.shorthand) {
+            (Expression::Identifier(name), true) => self.shorthand(name),
+            _ => walk::walk_object_property(self, it),
+        }
+    }
+
+    fn visit_assignment_target_property_identifier(&mut self, it: &AssignmentTargetPropertyIdentifier<'a>) {
+        self.shorthand(&it.binding);
+        if let Some(init) = &it.init {
+            self.visit_expression(init);
         }
     }
 

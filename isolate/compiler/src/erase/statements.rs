@@ -5,6 +5,7 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
 
 use super::Eraser;
+use super::namespaces::Home;
 use crate::text::ends_line;
 
 impl Eraser<'_> {
@@ -20,6 +21,15 @@ impl Eraser<'_> {
                 self.refuse("`export =` is not supported: write `export default`", export.span);
             }
             Statement::TSNamespaceExportDeclaration(export) => self.erase(export.span),
+            Statement::TSEnumDeclaration(declaration) if !declaration.declare => {
+                self.enumeration(declaration, declaration.span.start, &Home::Here);
+            }
+            Statement::TSNamespaceDeclaration(namespace) if !namespace.declare => {
+                self.namespace(namespace, namespace.span.start, &Home::Here);
+            }
+            Statement::TSImportEqualsDeclaration(alias) if alias.import_kind.is_value() => {
+                self.alias(alias, alias.span, &Home::Here);
+            }
             _ => match it.as_declaration() {
                 Some(declaration) if is_erased(declaration) => self.erase(it.span()),
                 _ => walk::walk_statement(self, it),
@@ -31,6 +41,9 @@ impl Eraser<'_> {
     pub(super) fn variables<'a>(&mut self, it: &VariableDeclaration<'a>) {
         if matches!(it.kind, VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing) {
             self.refuse("`using` is not supported: dispose of the resource in a `finally` block", it.span);
+        }
+        if it.kind == VariableDeclarationKind::Const {
+            it.declarations.iter().for_each(|declarator| self.note_constant(declarator));
         }
         walk::walk_variable_declaration(self, it);
     }

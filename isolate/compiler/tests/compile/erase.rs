@@ -27,6 +27,7 @@ fn types_become_white_space() {
         ),
     ];
     for (source, wanted) in cases {
+        println!("{}", erased(source).unwrap());
         assert_eq!(erased(source).unwrap(), wanted, "{source}");
     }
 }

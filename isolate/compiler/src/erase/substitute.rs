@@ -1,0 +1,54 @@
+//! Names that are properties: what a namespace exports, and the members of an enum in its own initialisers.
+
+use oxc_ast::ast::*;
+
+use super::Eraser;
+
+impl Eraser<'_> {
+    /// The property that a name means, when it is not a variable.
+    pub(super) fn substitute(&self, it: &IdentifierReference<'_>) -> Option<String> {
+        if self.containers.is_empty() {
+            return None;
+        }
+        let symbol = self.symbol_of(it);
+        if let Some(param) = symbol.and_then(|symbol| self.members.get(&symbol)) {
+            return Some(format!("{param}.{}", it.name));
+        }
+        let declared = symbol.map(|symbol| self.scoping.symbol_scope_id(symbol));
+        for container in self.containers.iter().rev() {
+            let is_enum = self.current_enum.as_ref() == Some(&container.key);
+            if declared == Some(container.scope) {
+                // In an enum all names of its scope are its members.
+                return is_enum.then(|| format!("{}.{}", container.param, it.name));
+            }
+            if declared.is_some_and(|scope| self.scoping.scope_is_descendant_of(scope, container.scope)) {
+                return None;
+            }
+            if container.names.contains(it.name.as_str()) {
+                return Some(format!("{}.{}", container.param, it.name));
+            }
+        }
+        None
+    }
+
+    /// A name in code that stays.
+    pub(super) fn name<'a>(&mut self, it: &IdentifierReference<'a>) {
+        self.note_use(it);
+        let Some(property) = self.substitute(it) else { return };
+        self.edits.replace(it.span.start, it.span.end, property);
+    }
+
+    pub(super) fn note_use(&mut self, it: &IdentifierReference<'_>) {
+        if let Some(symbol) = self.symbol_of(it) {
+            self.used.insert(symbol);
+        }
+    }
+
+    /// `{ a }` as `{ a: N.a }`.
+    pub(super) fn shorthand<'a>(&mut self, it: &IdentifierReference<'a>) {
+        self.note_use(it);
+        if let Some(property) = self.substitute(it) {
+            self.edits.insert(it.span.end, format!(": {property}"));
+        }
+    }
+}
