@@ -30,6 +30,7 @@ class Compiler {
   /** Whether the present call is not wanted any more; undefined outside of one that can be suspended. @type {(() => boolean) | undefined} */
   #unwanted;
   #slices = 0;
+  #wake = () => {};
   #turn = Date.now();
   #compile;
 
@@ -39,10 +40,17 @@ class Compiler {
     this.#compile = /** @type {any} */ (WebAssembly).promising(this.#wasm.compile);
   }
 
-  /** @param {object} request @param {() => boolean} unwanted @returns {Promise<any>} rejects when the instance was lost */
-  async compile(request, unwanted) {
+  /**
+   * @param {object} request
+   * @param {() => boolean} unwanted
+   * @param {Promise<unknown>} over      resolves when it is not wanted any more
+   * @returns {Promise<any>} rejects when the instance was lost
+   */
+  async compile(request, unwanted, over) {
     const { at, length } = this.#write(request);
     this.#unwanted = unwanted;
+    // Not to stay suspended for ever, when the request goes that its timer belongs to.
+    over.then(() => this.#wake());
     this.#turn = Date.now();
     this.#slices = 0;
     this.#wasm.fuel.value = SLICE;
@@ -72,7 +80,10 @@ class Compiler {
   };
 
   #wait = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await new Promise((resolve) => {
+      this.#wake = () => resolve(undefined);
+      setTimeout(resolve, 0);
+    });
     this.#slices = 0;
     this.#turn = Date.now();
     return this.#unwanted?.() ? 1 : 0;
@@ -116,9 +127,10 @@ function giveBack(compiler) {
 /**
  * @param {Request} request
  * @param {() => boolean} unwanted   whether the run has ended meanwhile
+ * @param {Promise<unknown>} over    resolves when it has
  * @returns {Promise<{ program: Program } | { error: Failure }>}
  */
-export async function compile(request, unwanted) {
+export async function compile(request, unwanted, over) {
   const { filename, source, language, modules, imports, fn } = request;
   const globals = globalNames(request);
   const compiler = take();
@@ -126,7 +138,7 @@ export async function compile(request, unwanted) {
   try {
     const main = { filename, source, language };
     // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
-    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn: "" }, unwanted);
+    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn: "" }, unwanted, over);
   } catch (error) {
     if (unwanted()) return { error: { name: "Terminated", message: "" } };
     // What the compiler does not refuse by itself it did not survive: the depth of its own stack.

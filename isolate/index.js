@@ -60,7 +60,7 @@ async function runIn(run, request) {
   });
 
   run.begin();
-  const compiled = await compile(request, () => run.settled);
+  const compiled = await compile(request, () => run.settled, run.over);
   if (run.settled) return;
   if ("error" in compiled) return run.settle("link_error", { error: compiled.error });
   const { program } = compiled;

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { BUILD_TOOL, buildTool, TARGET_DIR, TOOL_SOURCES, WASM_FEATURES } from "./build.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
-import { cargoProgress, run, step } from "./run.mjs";
+import { cargoProgress, Complaint, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 
 const DIST = inCheckout("dist-isolate");
@@ -80,6 +80,9 @@ export async function bundle() {
     logLevel: "silent",
   });
   const script = harness.outputFiles[0]?.text ?? "";
+  // QuickJS makes the text of a template by calling a method that code of the caller may have replaced.
+  const template = script.split("\n").find((line) => line.includes("`") && !/^\s*(\/\/|\*|\/\*)/.test(line));
+  if (template !== undefined) throw new Complaint(`The harness must not use templates: ${template.trim()}`);
   await build({
     entryPoints: [inCheckout("isolate/index.js")],
     external: ["cloudflare:*"],

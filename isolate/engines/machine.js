@@ -110,6 +110,8 @@ export class Machine {
   #turn = Date.now();
   #limit = Number.MAX_SAFE_INTEGER;
   #cap = Number.POSITIVE_INFINITY;
+  /** Ends the present turn of the event loop. */
+  #wake = () => {};
   /** @type {Map<string, (...args: any[]) => Promise<any>>} */
   #entries = new Map();
 
@@ -132,9 +134,13 @@ export class Machine {
     this.#cap = fuel ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Ends what runs, at its next loop. */
+  /**
+   * Ends what runs: at its next loop, or at once where it is suspended. It must not stay suspended: with the request
+   * that waits for it here its timer is gone, and its stack would stay for ever.
+   */
   kill() {
     this.#stop ??= "killed";
+    this.#wake();
   }
 
   /** Bytes that the engine has allocated. */
@@ -223,7 +229,10 @@ export class Machine {
   }
 
   async turn() {
-    await new Promise((resolve) => setTimeout(resolve, 0));
+    await new Promise((resolve) => {
+      this.#wake = () => resolve(undefined);
+      setTimeout(resolve, 0);
+    });
     this.#turn = Date.now();
     this.#slices = 0;
   }

@@ -18,8 +18,8 @@ export function capture(send, exported) {
       try {
         packed = pack(args, "console", "told", exported, LARGEST);
       } catch {
-        // Too large for the logs; or a proxy that throws, and then that is told.
-        packed = pack(["[an object that cannot be shown]"], "console", "told", exported);
+        // Larger than all logs may be together.
+        packed = { text: "", buffers: i.list(), size: LARGEST };
       }
       full = send("log", level, packed.size, packed.text, packed.buffers) === 0;
     };

@@ -17,7 +17,7 @@ export function harden() {
     ["AsyncGeneratorFunction", Object.getPrototypeOf(async function* () {})],
   ];
   for (const [name, prototype] of kinds) {
-    const Refusing = refusing(name, `new ${name}()`);
+    const Refusing = refusing(name, "new " + name + "()");
     i.fix(Refusing, "prototype", prototype);
     i.fix(prototype, "constructor", Refusing);
     if (name === "Function") replace("Function", Refusing);
@@ -33,7 +33,7 @@ export function harden() {
 /** @param {string} name @param {string} what */
 function refusing(name, what) {
   const refuse = function () {
-    throw new i.EvalErrors(`${what} is not available here: code cannot be made of text`);
+    throw new i.EvalErrors(what + " is not available here: code cannot be made of text");
   };
   i.fix(refuse, "name", name);
   return refuse;

@@ -75,13 +75,13 @@ export function start(send) {
       let packed;
       try {
         if (!i.hasOwn(namespace, name)) {
-          send("done", "link_error", 0, failureText("LinkError", `export "${name}" not found`, ""));
+          send("done", "link_error", 0, failureText("LinkError", 'export "' + name + '" not found', ""));
           return;
         }
         let value = namespace[name];
         if (typeof value === "function") value = i.apply(value, undefined, values.args);
         else if (values.args.length > 0) {
-          throw new i.TypeErrors(`export "${name}" is not a function, but arguments were given`);
+          throw new i.TypeErrors('export "' + name + '" is not a function, but arguments were given');
         }
         // As often as the value is a thenable: that is what `await` does.
         packed = pack(await value, "result", "strict", exported);
@@ -137,10 +137,10 @@ function placed(value, place) {
 /** What was thrown, as a value for the other side. @param {any} error @param {(value: Function) => number} exported */
 function thrown(error, exported) {
   try {
-    if (i.isError(error)) return { text: `[[1],${errorNode(error)}]`, buffers: i.list() };
+    if (i.isError(error)) return { text: "[[1]," + errorNode(error) + "]", buffers: i.list() };
     return pack(error, "error", "strict", exported);
   } catch {
-    return { text: `[[1],["e","Error",${i.stringify(told(error))},""]]`, buffers: i.list() };
+    return { text: '[[1],["e","Error",' + i.stringify(told(error)) + ',""]]', buffers: i.list() };
   }
 }
 
@@ -171,14 +171,15 @@ function makerOf(error) {
  * @param {string} [maker]
  */
 function failureText(name, message, stack, maker = "") {
-  const cut = (/** @type {string} */ text, /** @type {number} */ units) => (text.length > units ? `${i.slice(text, 0, units)}…` : text);
-  return `[${i.stringify(cut(name, 200))},${i.stringify(cut(message, 100_000))},${i.stringify(cut(stack, 100_000))},${i.stringify(maker)}]`;
+  const cut = (/** @type {string} */ text, /** @type {number} */ units) => (text.length > units ? i.slice(text, 0, units) + "…" : text);
+  const told = i.stringify(cut(name, 200)) + "," + i.stringify(cut(message, 100_000)) + "," + i.stringify(cut(stack, 100_000));
+  return "[" + told + "," + i.stringify(maker) + "]";
 }
 
 /** A value that is no error, in words. @param {any} value @returns {string} */
 function told(value) {
   try {
-    if (typeof value === "function") return `[Function: ${nameOf(value)}]`;
+    if (typeof value === "function") return "[Function: " + nameOf(value) + "]";
     if (typeof value !== "object" || value === null) return i.Strings(value);
     const { message } = value;
     return typeof message === "string" ? message : (i.stringify(value) ?? "an object");

@@ -1,7 +1,8 @@
 // The intrinsics as they are before any code of the caller runs. That code may replace or poison every one of them
 // (`Array.prototype.push = …`, a setter on `Array.prototype[0]`, `Object.prototype.toJSON`), and the harness must go on
 // working, and must not hand it anything. So the harness uses these, and none of the syntax that looks methods up: no
-// `for…of`, no spread, no destructuring of arrays, no assignment to an index that an ordinary array does not have yet.
+// `for…of`, no spread, no destructuring of arrays, no assignment to an index that an ordinary array does not have yet, and
+// no templates, which QuickJS makes by calling `String.prototype.concat`.
 
 const { bind, call } = Function.prototype;
 /** A method as a function of its object. @type {(method: Function) => (...args: any[]) => any} */
@@ -46,7 +47,25 @@ export const setForEach = uncurry(Set.prototype.forEach);
 export const setSize = getterOf(Set.prototype, "size");
 export const dateTime = uncurry(Date.prototype.getTime);
 export const patternSource = getterOf(RegExp.prototype, "source");
-export const patternFlags = getterOf(RegExp.prototype, "flags");
+/** Each flag's own getter: that of all flags asks these, by name. */
+const flagGetters = list();
+for (const [letter, name] of Object.entries({
+  ...{ d: "hasIndices", g: "global", i: "ignoreCase", m: "multiline" },
+  ...{ s: "dotAll", u: "unicode", v: "unicodeSets", y: "sticky" },
+})) {
+  flagGetters[flagGetters.length] = { letter, getter: getterOf(RegExp.prototype, name) };
+}
+
+/** @param {unknown} pattern @returns {string} */
+export function patternFlags(pattern) {
+  let flags = "";
+  for (let at = 0; at < flagGetters.length; at++) {
+    const { letter, getter } = flagGetters[at];
+    if (getter(pattern)) flags += letter;
+  }
+  return flags;
+}
+
 export const slice = uncurry(String.prototype.slice);
 export const symbolText = uncurry(Symbol.prototype.toString);
 export const stackOf = getterOf(Error.prototype, "stack");

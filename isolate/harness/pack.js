@@ -33,69 +33,65 @@ export function serializationError(message) {
 export function pack(root, path, manner, exported, largest = LARGEST) {
   /** The id of each object. */
   const ids = new i.Maps();
-  /** By id: the object, the id of the one it was found in, and under which key there. */
+  /** By id: the object, the id of the one it was found in, and where there. */
   const found = i.list();
   const parents = i.list();
-  const steps = i.list();
+  const places = i.list();
   const buffers = i.list();
+  let count = 0;
+  /** Of binary contents. */
   let size = 0;
 
-  /** @param {number} id @param {string} step */
-  const pathOf = (id, step) => {
-    let text = step;
-    for (let at = id; at > 0; at = parents[at]) text = steps[at] + text;
+  /** @param {number} parent @param {string} place */
+  const pathOf = (parent, place) => {
+    let text = place;
+    for (let at = parent; at > 0; at = parents[at]) text = placeText(places[at]) + text;
     return path + text;
   };
 
-  /** @param {number} bytes */
-  const grow = (bytes) => {
-    size += bytes;
-    if (size > largest) throw serializationError(`${path} is too large: more than ${largest} bytes`);
+  /** @param {number} bytes beyond binary contents */
+  const bound = (bytes) => {
+    if (size + bytes > largest) throw serializationError(path + " is too large: more than " + largest + " bytes");
   };
 
-  /** @param {string} text */
-  const sized = (text) => {
-    grow(2 * text.length + 2);
-    return text;
-  };
-
-  /** The slot of a value. @param {any} value @param {number} parent @param {string} step @returns {string} */
-  const slot = (value, parent, step) => {
+  /** The slot of a value. @param {any} value @param {number} parent @param {Place} place @returns {string} */
+  const slot = (value, parent, place) => {
     switch (typeof value) {
       case "string":
-        return sized(i.stringify(value));
+        return i.stringify(value);
       case "number":
-        if (i.isFinite(value) && !i.is(value, -0)) return sized(i.Strings(value));
-        return sized(`["n","${i.is(value, -0) ? "-0" : i.Strings(value)}"]`);
+        if (i.isFinite(value) && !i.is(value, -0)) return i.Strings(value);
+        return '["n","' + (i.is(value, -0) ? "-0" : i.Strings(value)) + '"]';
       case "boolean":
-        return sized(value ? "true" : "false");
+        return value ? "true" : "false";
       case "undefined":
-        return sized('["u"]');
+        return '["u"]';
       case "bigint":
-        return sized(`["i","${i.Strings(value)}"]`);
+        return '["i","' + i.Strings(value) + '"]';
       case "symbol":
-        if (manner === "told") return sized(i.stringify(i.symbolText(value)));
-        throw serializationError(`${pathOf(parent, step)} is a symbol, which cannot leave the sandbox`);
+        if (manner === "told") return i.stringify(i.symbolText(value));
+        throw serializationError(pathOf(parent, placeText(place)) + " is a symbol, which cannot leave the sandbox");
     }
-    if (value === null) return sized("null");
-    if (manner === "told" && typeof value === "function") return sized(i.stringify(`[Function: ${nameOf(value)}]`));
+    if (value === null) return "null";
+    if (manner === "told" && typeof value === "function") return i.stringify("[Function: " + nameOf(value) + "]");
     let id = i.mapGet(ids, value);
     if (id === undefined) {
-      id = found.length || 1;
+      id = ++count;
       i.mapSet(ids, value, id);
       found[id] = value;
       parents[id] = parent;
-      steps[id] = step;
+      places[id] = place;
     }
-    return sized(`[${id}]`);
+    return "[" + id + "]";
   };
 
   /** @param {ArrayBuffer} buffer @param {number} from @param {number} bytes @param {string} kind */
   const binary = (buffer, from, bytes, kind) => {
-    grow(bytes);
+    bound(bytes);
+    size += bytes;
     const at = buffers.length;
     buffers[at] = i.bufferSlice(buffer, from, from + bytes);
-    return `["b","${kind}",${at}]`;
+    return '["b","' + kind + '",' + at + "]";
   };
 
   /** What is under a key; a getter that throws is no reason to print nothing. @param {any} value @param {string} key */
@@ -114,10 +110,10 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     const keys = i.keys(value);
     for (let at = 0; at < keys.length; at++) {
       const key = /** @type {string} */ (keys[at]);
-      const step = isIdentifier(key) ? `.${key}` : `[${i.stringify(key)}]`;
-      text += `${at === 0 ? "" : ","}${sized(i.stringify(key))},${slot(read(value, key), id, step)}`;
+      text += (at === 0 ? "" : ",") + i.stringify(key) + "," + slot(read(value, key), id, key);
+      bound(2 * text.length);
     }
-    return `${text}]]`;
+    return text + "]]";
   };
 
   /** @param {any} value @param {number} id */
@@ -127,54 +123,87 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     for (let at = 0; at < length; at++) {
       const item = value[at];
       const hole = item === undefined && !i.hasOwn(value, at);
-      text += `${at === 0 ? "" : ","}${hole ? sized('["h"]') : slot(item, id, `[${at}]`)}`;
+      text += (at === 0 ? "" : ",") + (hole ? '["h"]' : slot(item, id, at));
+      bound(2 * text.length);
     }
-    return `${text}]]`;
+    return text + "]]";
   };
 
-  /** @param {any} value @param {number} id @param {"m" | "s"} kind */
-  const collection = (value, id, kind) => {
-    let text = `["${kind}",[`;
+  /** @param {any} value @param {number} id */
+  const map = (value, id) => {
+    let text = '["m",[';
     let at = 0;
-    const each = kind === "m" ? i.mapForEach : i.setForEach;
-    each(value, (/** @type {unknown} */ item, /** @type {unknown} */ key) => {
-      const comma = at === 0 ? "" : ",";
-      text += kind === "m" ? `${comma}${slot(key, id, `.key(${at})`)},${slot(item, id, `.value(${at})`)}` : comma + slot(item, id, `.item(${at})`);
-      at++;
+    i.mapForEach(value, (/** @type {unknown} */ item, /** @type {unknown} */ key) => {
+      text += (at++ === 0 ? "" : ",") + slot(key, id, "a key") + "," + slot(item, id, "a value");
+      bound(2 * text.length);
     });
-    return `${text}]]`;
+    return text + "]]";
+  };
+
+  /** @param {any} value @param {number} id */
+  const set = (value, id) => {
+    let text = '["s",[';
+    let at = 0;
+    i.setForEach(value, (/** @type {unknown} */ item) => {
+      text += (at++ === 0 ? "" : ",") + slot(item, id, "an item");
+      bound(2 * text.length);
+    });
+    return text + "]]";
   };
 
   /** @param {any} value @param {number} id @returns {string} */
   const node = (value, id) => {
-    if (typeof value === "function") return sized(`["f",${exported(value)},${i.stringify(nameOf(value))}]`);
+    if (typeof value === "function") return '["f",' + exported(value) + "," + i.stringify(nameOf(value)) + "]";
     if (i.isArray(value)) return array(value, id);
     const prototype = i.getPrototypeOf(value);
     if (prototype === i.ObjectPrototype || prototype === null) return object(value, id);
-    if (i.isError(value)) return sized(errorNode(value));
-    if (has(i.mapSize, value)) return collection(value, id, "m");
-    if (has(i.setSize, value)) return collection(value, id, "s");
+    if (i.isError(value)) return errorNode(value);
+    if (has(i.mapSize, value)) return map(value, id);
+    if (has(i.setSize, value)) return set(value, id);
     if (has(i.dateTime, value)) {
       const time = i.dateTime(value);
-      return `["d",${i.isFinite(time) ? time : "null"}]`;
+      return '["d",' + (i.isFinite(time) ? time : "null") + "]";
     }
     const kind = i.typedArrayKind(value);
     if (kind !== undefined) return binary(i.arrayBuffer(value), i.arrayOffset(value), i.arrayBytes(value), kind);
     if (has(i.bufferBytes, value)) return binary(value, 0, i.bufferBytes(value), "ArrayBuffer");
     if (has(i.viewBytes, value)) return binary(i.viewBuffer(value), i.viewOffset(value), i.viewBytes(value), "DataView");
     if (has(i.patternSource, value)) {
-      return sized(`["x",${i.stringify(i.patternSource(value))},${i.stringify(i.Strings(i.patternFlags(value)))}]`);
+      return '["x",' + i.stringify(i.patternSource(value)) + "," + i.stringify(i.patternFlags(value)) + "]";
     }
     if (manner === "told") return object(value, id);
-    throw serializationError(`${pathOf(id, "")} is ${described(value)}, which cannot leave the sandbox`);
+    throw serializationError(pathOf(id, "") + " is " + described(value) + ", which cannot leave the sandbox");
   };
 
-  let text = `[${slot(root, 0, "")}`;
-  for (let id = 1; id < found.length; id++) {
-    text += `,${node(found[id], id)}`;
+  /** The console shows what it can. @param {any} value @param {number} id */
+  const toldNode = (value, id) => {
+    try {
+      return node(value, id);
+    } catch (error) {
+      if (error instanceof i.TypeErrors && i.hasOwn(error, "name")) throw error;
+      return '["o",[]]';
+    }
+  };
+
+  let text = "[" + slot(root, 0, "");
+  bound(2 * text.length);
+  for (let id = 1; id <= count; id++) {
+    const added = manner === "told" ? toldNode(found[id], id) : node(found[id], id);
+    text += "," + added;
+    bound(2 * text.length);
     found[id] = undefined;
   }
-  return { text: `${text}]`, buffers, size };
+  return { text: text + "]", buffers, size: size + 2 * text.length };
+}
+
+/** Where a value was found in another: an index, a key, or words. @typedef {number | string} Place */
+
+/** @param {Place} place */
+function placeText(place) {
+  if (typeof place === "number") return "[" + place + "]";
+  if (place === "") return "";
+  if (place === "a key" || place === "a value" || place === "an item") return " (" + place + ")";
+  return isIdentifier(place) ? "." + place : "[" + i.stringify(place) + "]";
 }
 
 /** Whether it is what the getter is for. @param {(value: unknown) => unknown} getter @param {unknown} value */
@@ -191,7 +220,7 @@ function has(getter, value) {
 export function errorNode(error) {
   const name = i.stringify(textOf(error, "name", "Error"));
   const message = i.stringify(textOf(error, "message", ""));
-  return `["e",${name},${message},${i.stringify(traceOf(error))}]`;
+  return '["e",' + name + "," + message + "," + i.stringify(traceOf(error)) + "]";
 }
 
 /** A property that should be text, whatever code of the caller made of it. @param {any} object @param {string} key @param {string} otherwise */
@@ -224,7 +253,7 @@ export function nameOf(value) {
 function described(value) {
   try {
     const { name } = /** @type {any} */ (i.getPrototypeOf(value)).constructor;
-    if (typeof name === "string" && name !== "") return `an instance of ${i.slice(name, 0, 100)}`;
+    if (typeof name === "string" && name !== "") return "an instance of " + i.slice(name, 0, 100);
   } catch {
     // A prototype without a constructor, or one that throws.
   }

@@ -30,8 +30,9 @@ class Door extends RpcTarget {
 
 /** This side of one run. */
 class Side {
-  constructor(socket, run) {
+  constructor(socket, run, forget) {
     this.socket = socket;
+    this.forget = forget;
     this.run = run;
     this.asked = new Map();
     this.last = 0;
@@ -49,6 +50,14 @@ class Side {
     // The stub of an argument is gone after the call.
     if (back) this.back ??= back.dup();
   }
+  end(ended) {
+    this.endedAt ??= performance.now();
+    this.door.resolveEnded(ended);
+    if (ended === null || this.settled) {
+      this.back?.[Symbol.dispose]();
+      this.forget();
+    }
+  }
   async start(isolate, request) {
     const { values, ...rest } = request;
     let outcome;
@@ -60,7 +69,8 @@ class Side {
     const settleMs = this.endedAt === undefined ? undefined : performance.now() - this.endedAt;
     const { functions, value, logs, ...told } = outcome;
     this.keep(functions);
-    if (!functions) this.door.resolveEnded(null);
+    this.settled = true;
+    if (!functions) this.end(null);
     this.say({
       op: "outcome",
       outcome: {
@@ -71,14 +81,14 @@ class Side {
       },
       settleMs,
     });
+    outcome[Symbol.dispose]?.();
   }
   async take(message) {
     if (message.op === "answer") {
       this.asked.get(message.call)?.(message.answer);
       this.asked.delete(message.call);
     } else if (message.op === "ended") {
-      this.endedAt ??= performance.now();
-      this.door.resolveEnded(message.reason === null ? null : { reason: message.reason });
+      this.end(message.reason === null ? null : { reason: message.reason });
     } else if (message.op === "invoke") {
       const answer = await this.back.call(message.fn, fromText(message.args)).catch((error) => ({
         error: { text: JSON.stringify([[1], ["e", "Lost", String(error), ""]]), bytes: [] },
@@ -97,7 +107,7 @@ export class Caller extends DurableObject {
       const message = JSON.parse(data);
       if (message.op === "abort") return this.ctx.abort("the test wants it");
       if (message.op === "run") {
-        const side = new Side(server, message.run);
+        const side = new Side(server, message.run, () => sides.delete(message.run));
         sides.set(message.run, side);
         side.start(this.env.ISOLATE, message.request);
       } else sides.get(message.run)?.take(message);

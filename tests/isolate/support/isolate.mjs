@@ -76,6 +76,8 @@ class Running {
 
   /** The caller needs neither the run nor its functions any more. */
   release() {
+    this.connection.runs.delete(this.run);
+    for (const answer of this.asked.values()) answer({ error: pack(new Error("the run has ended"), this.exported) });
     this.connection.say({ op: "ended", run: this.run, reason: null });
   }
 

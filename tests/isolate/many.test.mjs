@@ -1,0 +1,83 @@
+// Many runs: at once, and one after another.
+
+import assert from "node:assert/strict";
+import { contract, isolateServer } from "./support/isolate.mjs";
+
+const server = isolateServer();
+const MIB = 1 << 20;
+
+contract("fifty runs at once, of different callers, see nothing of each other", async (engine) => {
+  const one = async (/** @type {number} */ k) => {
+    const host = async (/** @type {number} */ x) => x + k;
+    const source = `import { mine } from "./lib.ts"; import { id } from "host";
+      globalThis.secret ??= []; globalThis.secret.push(own); Array.prototype.mark = (Array.prototype.mark ?? 0) + 1; Math.count = (Math.count ?? 0) + 1;
+      let sum = 0; for (let i = 0; i < 20; i++) { sum += await host(i); console.log(own, i); if (i % 5 === 0) report([own, i]); for (let j = 0; j < 2000; j++) sum += 0; }
+      export default (arg) => ({ sum, own, arg, id, mine, secret: globalThis.secret, mark: [].mark, count: Math.count, url: import.meta.url, back: (x) => [own, x] })`;
+    const running = await server.start(source, {
+      engine,
+      caller: `caller ${k % 10}`,
+      args: [{ k }],
+      globals: { own: `own ${k}`, host },
+      imports: { host: { id: k } },
+      modules: { "./lib.ts": `export const mine = own + "/" + ${k}` },
+      filename: `file${k}.ts`,
+      report: true,
+      memory: 4 * MIB,
+    });
+    const { value, status, error, logs, reports } = await running.result;
+    assert.equal(status, "success", JSON.stringify(error));
+    const { back, ...rest } = value;
+    const own = `own ${k}`;
+    assert.deepEqual(rest, { sum: 190 + 20 * k, own, arg: { k }, id: k, mine: `${own}/${k}`, secret: [own], mark: 1, count: 1, url: `sandbox:file${k}.ts` });
+    assert.deepEqual(logs.map(({ args }) => args), Array.from({ length: 20 }, (_, i) => [own, i]));
+    assert.deepEqual(reports, [0, 5, 10, 15].map((i) => [own, i]));
+    assert.deepEqual(await back(k), [own, k]);
+    running.release();
+  };
+  await Promise.all(Array.from({ length: 50 }, (_, k) => one(k)));
+});
+
+contract("runs that fail in every way leave the others alone", async (engine) => {
+  const sources = ["export default 7", "for (;;);", "throw 1", "const a = []; for (;;) a.push(a.length)", "import 'no'", "const f = () => f(); f()", "export default () => () => 1"];
+  const results = await Promise.all(
+    Array.from({ length: 42 }, async (_, k) => {
+      const running = await server.start(/** @type {string} */ (sources[k % sources.length]), { engine, memory: 2 * MIB, caller: `caller ${k % 5}`, ...(k % sources.length === 1 && { fuel: 3_000_000 }) });
+      const { status } = await running.result;
+      running.release();
+      return status;
+    }),
+  );
+  results.forEach((status, k) => assert.equal(status, ["success", "terminated", "error", "memory", "link_error", "error", "success"][k % sources.length], sources[k % sources.length]));
+});
+
+contract("two thousand runs leave nothing behind", async (engine) => {
+  /** @param {number} k */
+  const one = async (k) => {
+    const kind = k % 10;
+    const globals = { host: (/** @type {number} */ x) => x };
+    if (kind === 0) {
+      const running = await server.start("for (;;);", { engine });
+      running.terminate();
+      assert.equal((await running.result).status, "terminated");
+    } else if (kind === 1) {
+      assert.equal((await server.run("const a = []; for (;;) a.push(new Uint8Array(1e5))", { engine, memory: 2 * MIB })).status, "memory");
+    } else if (kind === 2) {
+      const running = await server.start("export default () => (x) => x", { engine });
+      assert.equal(await (await running.result).value(k), k);
+      running.release();
+    } else if (kind === 3) {
+      assert.equal((await server.run("const f = () => [f()]; f()", { engine })).status, "error");
+    } else {
+      assert.equal(await server.value("export default async (x) => (await host(x)) + 1", { engine, args: [k], globals }), k + 1);
+    }
+  };
+  const batch = async (/** @type {number} */ runs) => {
+    for (let k = 0; k < runs; k += 4) await Promise.all([one(k), one(k + 1), one(k + 2), one(k + 3)]);
+  };
+  await batch(400);
+  const before = server.memory;
+  await batch(2000);
+  const after = server.memory;
+  console.log(`  workerd: ${(before / MIB).toFixed(0)} MiB after 400 runs, ${(after / MIB).toFixed(0)} MiB after 2,400`);
+  assert.ok(after - before < 150 * MIB, `${before} → ${after}`);
+});
