@@ -135,7 +135,9 @@ async function bundled(esbuild, agents, file) {
     });
   try {
     const probe = await build((name) => PROBE + name);
-    const used = imported(probe).map((path) => path.slice(PROBE.length));
+    // A package may ask for more than there is, as long as it can do without.
+    const asked = imported(probe).filter((path) => path.startsWith(PROBE));
+    const used = asked.map((path) => path.slice(PROBE.length));
     const uses = [...new Set(used.map((name) => `${FOLDER}/${moduleOf(name)}`))].sort();
     const inputs = Object.keys(probe.metafile.inputs).filter((path) => !path.endsWith(INJECTED));
     const source = inputs.length > 1 ? undefined : await asItIs(esbuild, agents, file, used);
@@ -225,13 +227,16 @@ function imported({ metafile }) {
  * @returns {Promise<[file: string, source: Source]>}
  */
 async function webModule(esbuild, name) {
+  const path = (/** @type {string} */ module) => inCheckout(`isolate/web/${module}`);
+  const others = Object.keys(WEB).filter((other) => other !== name);
   const result = await esbuild.build({
     ...READING,
     metafile: true,
-    entryPoints: [inCheckout(`isolate/web/${name}`)],
-    outfile: "out.js",
+    entryPoints: [path(name)],
+    // Beside the others, as in the catalog.
+    outfile: path("out.js"),
     minifyWhitespace: true,
-    external: ["./*"],
+    external: others.map(path),
   });
   const uses = imported(result).map((path) => posix.join(FOLDER, path));
   return [`${FOLDER}/${name}`, { source: result.outputFiles?.[0]?.text ?? "", uses }];
