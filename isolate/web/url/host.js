@@ -3,7 +3,8 @@
 import { CONTROL, decoded, encoded } from "./encode.js";
 
 const FORBIDDEN = /[\x00\t\n\r #/:<>?@[\\\]^|]/;
-const FORBIDDEN_IN_DOMAINS = /[\x00-\x20#%/:<>?@[\\\]^|\x7f]/;
+/** U+FFFD stands for what was not UTF-8. */
+const FORBIDDEN_IN_DOMAINS = /[\x00-\x20#%/:<>?@[\\\]^|\x7f\ufffd]/;
 
 /**
  * The host in its one form.
@@ -18,8 +19,9 @@ export function parseHost(text, special) {
     return pieces && `[${shortened(pieces)}]`;
   }
   if (!special) return FORBIDDEN.test(text) ? undefined : encoded(text, CONTROL);
-  const domain = ascii(decoded(text));
-  if (domain === "" || FORBIDDEN_IN_DOMAINS.test(domain)) return undefined;
+  const plain = decoded(text);
+  const domain = ascii(plain);
+  if (domain === "" || FORBIDDEN_IN_DOMAINS.test(plain + domain)) return undefined;
   if (!endsInNumber(domain)) return domain;
   const address = ipv4(domain);
   return address === undefined ? undefined : [24, 16, 8, 0].map((bits) => Math.floor(address / 2 ** bits) % 256).join(".");
