@@ -73,7 +73,8 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> std::re
         "envType" => json_of(&state.env_type(&args.text("name")?).await?)?,
         "setEnv" => {
             let (name, value) = (args.text("name")?, args.text("value")?);
-            let kind = args.optional_json().map(serde_json::from_value::<VariableKind>).transpose();
+            let mut options = Body::of(args.optional_object("options")?.unwrap_or_default());
+            let kind = options.take("type").map(serde_json::from_value::<VariableKind>).transpose();
             let kind = kind.map_err(|_| Error::field("type", "`type` must be “text” or “secret”."))?;
             state.set_env(&name, &value, kind)?;
             Value::Undefined
