@@ -85,7 +85,8 @@ impl<H: Host> Thread<H> {
 
     fn start_file(self: &Rc<Self>, modules: Vec<(String, String)>, job: Job<'_>) -> Result<Execution> {
         let Job { code, state, env, args, order } = job;
-        let harness = HARNESS.replace("FILE", &code.file) + order.caller();
+        let specifier = Json::String(format!("./{}", code.file)).to_string();
+        let harness = HARNESS.replace("\"FILE\"", &specifier) + order.caller();
         let facts = bridge::facts(&state, self.entropy())?;
         let host = Value::Object(vec![
             ("call".to_owned(), bridge::call(&state, env).into()),

@@ -1,7 +1,7 @@
 // What runs a file of the deployment's in the sandbox: it makes `state` of what was handed over, and calls the file's
 // default export. Evaluated inside, for every call; `host` and `facts` are names at module scope. It ends with one of the
 // files in harness/.
-import handler from "./FILE";
+import handler from "FILE";
 
 const { freeze } = Object;
 /** Calls that the handler did not wait for; they end before its result counts. */
@@ -91,4 +91,4 @@ const state = {
   runCode: (source, options) => execution(host.runCode(source, options)),
 };
 
-if (typeof handler !== "function") throw new TypeError("the default export of FILE must be a function");
+if (typeof handler !== "function") throw new TypeError(`the default export of ${"FILE"} must be a function`);
