@@ -1,6 +1,7 @@
 // `npm run build`: the Worker, complete in dist/, and the isolate Worker in dist-isolate/ (isolate.mjs).
 //
 //   cargo (wasm) → wasm-bindgen (scripts/build/) → wasm-opt → esbuild, and the catalog of the agents folder
+//                                                                               with its code (code.mjs)
 //
 // Nothing is built again while its sources are unchanged.
 
@@ -8,6 +9,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { bundleCode } from "./code.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere, root, shown } from "./files.mjs";
 import { cargoProgress, Complaint, main, outcome, print, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
@@ -133,7 +135,10 @@ async function bundle(shim, glue, out) {
  */
 export async function compileCatalog(agents, out) {
   // `npm run build` and every server write their own file, so no lock is needed.
-  const { status, all } = await outcome(BUILD_TOOL, ["catalog", shown(agents), out], { cwd: root });
+  const bundles = `${out}.code`;
+  const code = (await bundleCode(agents, bundles)) ? [bundles] : [];
+  const { status, all } = await outcome(BUILD_TOOL, ["catalog", shown(agents), out, ...code], { cwd: root });
+  rmSync(bundles, { force: true });
   if (status !== 0) throw new Complaint(all.trimEnd() || `bobbin-build catalog failed (${status})`);
   // Warnings.
   if (all !== "") print(all.trimEnd());

@@ -254,3 +254,5 @@ pub const CODE_MEMORY_BYTES: u64 = 16 << 20;
 pub const CODE_END_US: i64 = 45_000;
 /// Body of an answer that sandboxed code fetches, bytes.
 pub const CODE_FETCH_BYTES: usize = 4 << 20;
+/// How long a timer of sandboxed code may wait, milliseconds; isolate/web/timers.js refuses more.
+pub const CODE_TIMER_MS: f64 = 600_000.0;

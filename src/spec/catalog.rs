@@ -39,6 +39,9 @@ pub struct Catalog {
     pub code: BTreeMap<String, Source>,
 }
 
+/// The module with `Request` and `Response`, in [`Catalog::code`]: what calls an endpoint's code needs it, too.
+pub const WEB_HTTP: &str = "bobbin/http.js";
+
 /// A file of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,9 +54,9 @@ pub struct Source {
 }
 
 impl Catalog {
-    /// Everything that a file needs to run, itself first: specifiers and sources.
-    pub fn modules_of(&self, file: &str) -> Vec<(String, String)> {
-        let mut wanted = vec![file];
+    /// Everything that files need to run, themselves first: specifiers and sources.
+    pub fn modules_of(&self, files: &[&str]) -> Vec<(String, String)> {
+        let mut wanted: Vec<&str> = files.iter().rev().copied().collect();
         let mut modules: Vec<(String, String)> = Vec::new();
         while let Some(name) = wanted.pop() {
             let specifier = format!("./{name}");

@@ -32,7 +32,7 @@ pub mod variable;
 
 pub use agent::{Agent, AgentKind, SessionTool, SideConfig};
 pub use callable::Callable;
-pub use catalog::{Catalog, Source};
+pub use catalog::{Catalog, Source, WEB_HTTP};
 pub use effect::Effect;
 pub use endpoint::{Endpoint, EndpointRoute, Method};
 pub use hook::{Hook, HookName};

@@ -73,7 +73,8 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> std::re
         "envType" => json_of(&state.env_type(&args.text("name")?).await?)?,
         "setEnv" => {
             let (name, value) = (args.text("name")?, args.text("value")?);
-            let kind = args.optional_json().map(serde_json::from_value::<VariableKind>).transpose();
+            let mut options = Body::of(args.optional_object("options")?.unwrap_or_default());
+            let kind = options.take("type").map(serde_json::from_value::<VariableKind>).transpose();
             let kind = kind.map_err(|_| Error::field("type", "`type` must be “text” or “secret”."))?;
             state.set_env(&name, &value, kind)?;
             Value::Undefined
@@ -159,8 +160,8 @@ async fn file_method(
     })
 }
 
-/// What the code may know of its thread at once, without asking.
-pub(super) fn facts(state: &ThreadState) -> Result<Value> {
+/// What the code may know of its thread at once, without asking; and the beginning of its random numbers.
+pub(super) fn facts(state: &ThreadState, entropy: Value) -> Result<Value> {
     let who = state.identity()?;
     let execution = state.execution()?.map(|execution| {
         json!({
@@ -169,14 +170,18 @@ pub(super) fn facts(state: &ThreadState) -> Result<Value> {
             "stopped": execution.stopped, "promptPath": execution.prompt_path,
         })
     });
-    Ok(json!({
+    let mut facts: Value = json!({
         "threadId": who.thread_id, "agentId": who.agent_id, "userId": who.user_id, "createdAt": who.created_us,
         "terminated": who.terminated_us, "children": state.children()?, "arguments": state.arguments()?,
         "execution": execution, "context": state.whole_context(),
         "names": { "models": state.get_model_names(), "prompts": state.get_prompt_names(),
             "agents": state.get_agent_names() },
     })
-    .into())
+    .into();
+    if let Value::Object(fields) = &mut facts {
+        fields.push(("entropy".to_owned(), entropy));
+    }
+    Ok(facts)
 }
 
 fn execution(state: &ThreadState) -> Result<crate::thread::Execution> {

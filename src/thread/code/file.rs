@@ -2,19 +2,24 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
 use super::bridge;
 use super::fetch::fetch;
-use crate::code::{CodeResult, Execution, Function, Options, Status, Thrown, Value};
+use crate::code::{BinaryKind, CodeResult, Execution, Function, Options, Status, Thrown, Value};
 use crate::error::Result;
-use crate::spec::Code;
+use crate::limits;
+use crate::spec::{Code, WEB_HTTP};
 use crate::thread::Thread;
-use crate::thread::host::Host;
+use crate::thread::host::{Host, Sleep};
 use crate::thread::thread_state::ThreadState;
 
-/// See [`Job::order`]: the file's own name and the order of its arguments are the only differences.
+/// What makes `state`, for every file.
 const HARNESS: &str = include_str!("harness.js");
+/// What calls the file's function, by [`Job::order`].
+const CALLS: &str = include_str!("harness/call.js");
+const ANSWERS: &str = include_str!("harness/answer.js");
 
 /// One call of a file's default export.
 pub(in crate::thread) struct Job<'a> {
@@ -40,10 +45,11 @@ pub(in crate::thread) enum Order {
 }
 
 impl Order {
-    const fn placed(self) -> &'static str {
+    /// The end of the harness.
+    const fn caller(self) -> &'static str {
         match self {
-            Order::StateFirst => "state, ...args",
-            Order::StateSecond => "args[0], state, ...args.slice(1)",
+            Order::StateFirst => CALLS,
+            Order::StateSecond => ANSWERS,
         }
     }
 }
@@ -55,8 +61,11 @@ impl<H: Host> Thread<H> {
         job: Job<'_>,
     ) -> std::result::Result<Value, String> {
         let file = &job.code.file;
-        let modules = self.catalog.modules_of(file);
-        if modules.is_empty() {
+        let modules = match job.order {
+            Order::StateFirst => self.catalog.modules_of(&[file]),
+            Order::StateSecond => self.catalog.modules_of(&[file, WEB_HTTP]),
+        };
+        if !self.catalog.code.contains_key(file) {
             return Err(format!("There is no file {file} any more."));
         }
         let execution = self.start_file(modules, job).map_err(|error| error.message)?;
@@ -76,13 +85,14 @@ impl<H: Host> Thread<H> {
 
     fn start_file(self: &Rc<Self>, modules: Vec<(String, String)>, job: Job<'_>) -> Result<Execution> {
         let Job { code, state, env, args, order } = job;
-        let specifier = format!("./{}", code.file);
-        let harness = HARNESS.replace("FILE", &specifier).replace("PLACED", order.placed());
-        let facts = bridge::facts(&state)?;
+        let specifier = Json::String(format!("./{}", code.file)).to_string();
+        let harness = HARNESS.replace("\"FILE\"", &specifier) + order.caller();
+        let facts = bridge::facts(&state, self.entropy())?;
         let host = Value::Object(vec![
             ("call".to_owned(), bridge::call(&state, env).into()),
             ("runCode".to_owned(), run_code(&state).into()),
             ("fetch".to_owned(), fetch(self, code.allowed_hosts.clone()).into()),
+            ("sleep".to_owned(), sleep(self.sleep()).into()),
         ]);
         let options = Options {
             engine: code.engine,
@@ -96,6 +106,12 @@ impl<H: Host> Thread<H> {
             ..Options::default()
         };
         Ok(state.run_code(&harness, options.global("host", host).global("facts", facts)))
+    }
+
+    /// What `crypto` in the sandbox makes its random numbers of.
+    fn entropy(&self) -> Value {
+        let bytes = [self.host.random(), self.host.random()].concat();
+        Value::Binary(BinaryKind::Uint8Array, Bytes::from(bytes))
     }
 
     /// What the code wrote to its console is for the operator.
@@ -117,6 +133,21 @@ impl<H: Host> Thread<H> {
 
 /// What the harness is called.
 const NAME: &str = "<bobbin>";
+
+/// Waits so many milliseconds, for `setTimeout` in the sandbox.
+fn sleep(sleep: Sleep) -> Function {
+    Function::new("sleep", move |args| {
+        let ms = match args.first() {
+            Some(Value::Number(ms)) if (0.0..=limits::CODE_TIMER_MS).contains(ms) => *ms,
+            _ => limits::CODE_TIMER_MS,
+        };
+        let waited = sleep((ms * 1_000.0) as i64);
+        Box::pin(async move {
+            waited.await;
+            Ok(Value::Undefined)
+        })
+    })
+}
 
 /// `state.runCode` of sandboxed code: started at once; the handle is an object of functions.
 fn run_code(state: &ThreadState) -> Function {

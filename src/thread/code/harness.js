@@ -1,5 +1,6 @@
 // What runs a file of the deployment's in the sandbox: it makes `state` of what was handed over, and calls the file's
-// default export. Evaluated inside, for every call; `host` and `facts` are names at module scope.
+// default export. Evaluated inside, for every call; `host` and `facts` are names at module scope. It ends with one of the
+// files in harness/.
 import handler from "FILE";
 
 const { freeze } = Object;
@@ -90,8 +91,4 @@ const state = {
   runCode: (source, options) => execution(host.runCode(source, options)),
 };
 
-export default async (...args) => {
-  const result = await handler(...PLACED);
-  await Promise.all(open);
-  return result;
-};
+if (typeof handler !== "function") throw new TypeError(`the default export of ${"FILE"} must be a function`);

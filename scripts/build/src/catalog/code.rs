@@ -5,18 +5,24 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bobbin::spec::{Catalog, Code, Run, Source};
+use bobbin::spec::{Catalog, Code, Run, Source, WEB_HTTP};
 use serde_json::Value;
 
 /// Extensions of files that can run there.
 const EXTENSIONS: [&str; 5] = ["ts", "mts", "js", "mjs", "tsx"];
 
-/// Whether a file can run in the sandbox. Declarations hold no code, and `_` hides a file from the routes.
+/// What stands before the extension of those that cannot: declarations hold no code, and tests of it run elsewhere.
+const ASIDE: [&str; 3] = [".d", ".test", ".spec"];
+
+/// Whether a file can run in the sandbox; scripts/code.mjs bundles these.
 pub(super) fn is_code(file: &str) -> bool {
-    !file.ends_with(".d.ts")
-        && file
-            .rsplit_once('.')
-            .is_some_and(|(name, extension)| !name.is_empty() && EXTENSIONS.contains(&extension))
+    let aside = |name: &str| ASIDE.iter().any(|aside| name.ends_with(aside));
+    is_beside(file) && file.rsplit_once('.').is_some_and(|(name, _)| !aside(name))
+}
+
+/// Whether it is code, or belongs to code.
+pub(super) fn is_beside(file: &str) -> bool {
+    file.rsplit_once('.').is_some_and(|(name, extension)| !name.is_empty() && EXTENSIONS.contains(&extension))
 }
 
 /// Writes the file of `run.code` by its path below the folder of definitions: it is given from the definition's own.
@@ -51,6 +57,10 @@ pub(super) fn gather(agents: &Path, bundles: Option<&Path>, catalog: &mut Catalo
         }
     };
     let mut wanted: Vec<String> = files(catalog).map(|code| code.file.clone()).collect();
+    if catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Run::Code(_))) {
+        // They are called with a `Request`, whether they name it or not.
+        wanted.push(WEB_HTTP.to_owned());
+    }
     while let Some(file) = wanted.pop() {
         if catalog.code.contains_key(&file) || !(is_code(&file)) {
             continue;

@@ -88,7 +88,7 @@ impl Folder {
                     let text = serde_json::json!({ "run": { "code": file } }).to_string();
                     self.files.push(File { kind, name: within(stem), path, text });
                 }
-                None if is_readme(&file) || code::is_code(&file) || file.ends_with(".d.ts") => {}
+                None if is_readme(&file) || code::is_beside(&file) => {}
                 None => self.stray(&path),
             }
         }

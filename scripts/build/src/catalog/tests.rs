@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bobbin::spec::{HookName, PromptText};
+use bobbin::spec::{HookName, PromptText, WEB_HTTP};
 use tempfile::TempDir;
 
 use super::*;
@@ -462,6 +462,7 @@ fn code_is_named_from_its_definition_and_comes_with_the_catalog() {
         ("api/reports/[day].post.ts", CODE),
         ("api/_shared.ts", CODE),
         ("api/types.d.ts", ""),
+        ("api/shared.test.ts", CODE),
     ];
     let Compiled { catalog, complaints, .. } = compiled(&files);
     assert!(complaints.is_empty(), "{complaints:?}");
@@ -498,5 +499,12 @@ fn bundles_stand_for_the_files_that_they_are_made_from() {
     fs::write(&bundles, made).unwrap();
     let catalog = compile(folder.path(), Some(&bundles), &natives()).unwrap().catalog;
     let modules = [("./tools/x.ts", "bundled"), ("./bobbin/url.js", "url")];
-    assert_eq!(catalog.modules_of("tools/x.ts"), modules.map(|(name, source)| (name.into(), source.into())));
+    assert_eq!(catalog.modules_of(&["tools/x.ts"]), modules.map(|(name, source)| (name.into(), source.into())));
+    assert!(!catalog.code.contains_key(WEB_HTTP), "nothing here needs it");
+
+    fs::create_dir(folder.path().join("api")).unwrap();
+    fs::write(folder.path().join("api/x.ts"), CODE).unwrap();
+    let catalog = compile(folder.path(), Some(&bundles), &natives()).unwrap().catalog;
+    let modules = catalog.modules_of(&["api/x.ts", WEB_HTTP]);
+    assert_eq!(modules[1], ("./bobbin/http.js".to_owned(), "http".to_owned()));
 }
