@@ -39,7 +39,7 @@ fn modifiers_and_marks_go() {
             "class A { readonly ; public ; static static = 1; ; }",
         ),
         (
-            "class A { #a?: T; static #b!: T; private static { } }"
+            "class A { #a?: T; static #b: T; private static { } }"
                 .replace("private static { }", "static { }")
                 .leak(),
             "class A { #a ; static #b ; static { } }",

@@ -51,7 +51,7 @@ fn exports_stay_when_they_are_values() {
         ),
         (
             "export * from \"host\"; export type * from \"nowhere\"; export type * as t from \"nowhere\"",
-            "export * from \"host\"; ; ",
+            "export * from \"host\"; ; ;",
         ),
         ("export * as n from \"host\"", "export * as n from \"host\""),
         ("import { a } from \"nowhere\"; export type { a }; export { type a as b }", "; ; "),
