@@ -53,7 +53,7 @@ const CASES = {
   "operands on the next line": `function f() { return <\nany>5 } function* g() { yield <\nany>6 } const h = (a: number): Promise<\nnumber> => a as any\nexport default [f(), [...g()], h(7)]`,
   "optional chains": `const a: any = { b: null, f() { return this === a } }; export default [a?.b?.c!.d, a!.f!(), (a?.f)!(), a.x?.y!.z.w]`,
   "overloads": `function f(a: string): string; function f(a: number): number; function f(a: any) { return a } class A { m(a: 1): 1; m(a: any) { return a } } export default [f("x"), new A().m(1)]`,
-  "generics and comparisons": `const a = 1, b = 2, c = 3; function f(...x: any[]) { return x } export default [f(a < b, c > (1)), f<any>(a), new Map<string, number>().size]`,
+  "generics and comparisons": `const a = 1, b = 2, c = 3; function f(...x: any[]) { return x } export default [f(a < b, c > 1), f<any>(a), new Map<string, number>().size]`,
 };
 
 for (const [name, source] of Object.entries(CASES)) {

@@ -61,7 +61,7 @@ fn erase<'s>(
 }
 
 fn syntax(diagnostic: &OxcDiagnostic) -> Mistake {
-    let at = diagnostic.labels.first().map_or(0, |label| label.offset() as u32);
+    let at = diagnostic.labels.first().map_or(0, |label| label.offset());
     Mistake::new(ErrorKind::SyntaxError, diagnostic.message.to_string(), Span::empty(at))
 }
 

@@ -63,7 +63,7 @@ fn an_arrow_stays_on_its_line() {
 fn operands_stay_on_the_line_of_their_keyword() {
     check(&[
         ("function f() { return <\nT>a }", "function f() { return (\n a); }"),
-        ("function f() { return <\nT>a + 1 as any\n(b) }", "function f() { return (\n a + 1 ); \n(b) }"),
+        ("function f() { return <\nT>a + 1 as any\n(b) }", "function f() { return (\n a + 1 );\n(b) }"),
         ("function f() { throw <\nT>a }", "function f() { throw (\n a); }"),
         ("function* f() { yield <\nT>a.b, c }", "function* f() { yield (\n a.b), c }"),
         ("function f() { return <\nT,>(a: T) => a }", "function f() { return (\n a ) => a }"),
@@ -75,11 +75,11 @@ fn operands_stay_on_the_line_of_their_keyword() {
 fn operands_stay_expressions() {
     check(&[
         ("const f = () => <T>{ a: 1 }", "const f = () => ( { a: 1 });"),
-        ("const f = () => <T>{ a: 1 } as U\n(b)", "const f = () => ( { a: 1 }) ;\n(b)"),
+        ("const f = () => <T>{ a: 1 } as U\n(b)", "const f = () => ( { a: 1 });\n(b)"),
         ("const f = () => (<T>{ a: 1 }).a", "const f = () => ( { a: 1 }).a"),
-        ("<any>function () {}()", "( function () {}())"),
-        ("<any>class {}", "( class {})"),
-        ("<any>{}.a", "( {}.a)"),
+        ("<any>function () {}()", "( function () {}());"),
+        ("<any>class {}", "( class {});"),
+        ("<any>{}.a", "( {}.a);"),
         ("const a = <T>{ b: 1 }, c = [<T>{}];", "const a = { b: 1 }, c = [ {}];"),
     ]);
 }
