@@ -56,7 +56,8 @@ export function reference(source) {
     verbatimModuleSyntax: false,
     removeComments: true,
   };
-  return ts.transpileModule(source, { compilerOptions }).outputText;
+  // Without an import or export it would not be a module.
+  return ts.transpileModule(`${source}\nexport {};`, { compilerOptions }).outputText;
 }
 
 /** The TypeScript sources below a folder of an installed package. @param {string} folder @returns {string[]} */
@@ -112,6 +113,17 @@ export function surroundings(source) {
     if (!modules.some(([other]) => other === name)) modules.push([name, stub.join(" ")]);
   }
   return { source: changed, modules, imports };
+}
+
+/** Whether a source has what becomes code: an enum, a namespace or a parameter property. @param {string} source */
+export function hasCodeOfTypes(source) {
+  /** @param {import("typescript").Node} node @returns {boolean} */
+  const has = (node) =>
+    ts.isEnumDeclaration(node) ||
+    ts.isModuleDeclaration(node) ||
+    (ts.isParameter(node) && (node.modifiers?.length ?? 0) > 0) ||
+    (ts.forEachChild(node, (child) => has(child) || undefined) ?? false);
+  return has(parse(source, ts.ScriptKind.TS));
 }
 
 /** @param {string} text @param {import("typescript").ScriptKind} kind */
