@@ -1,5 +1,7 @@
 //! Changes of a text that leave everything else where it was.
 
+use std::collections::HashMap;
+
 use oxc_span::Span;
 
 use crate::text::{Source, ends_line};
@@ -23,6 +25,8 @@ struct Edit {
 #[derive(Debug, Default)]
 pub(crate) struct Edits {
     list: Vec<Edit>,
+    /// Where code was inserted, and which edit that is.
+    inserted: HashMap<u32, usize>,
 }
 
 impl Edits {
@@ -53,6 +57,7 @@ impl Edits {
 
     /// Code before the character at `at`; the rest of the line moves.
     pub(crate) fn insert(&mut self, at: u32, code: impl Into<String>) {
+        self.inserted.insert(at, self.list.len());
         self.replace(at, at, code);
     }
 
@@ -69,12 +74,18 @@ impl Edits {
         if source.slice(statement.start, end).ends_with(';') {
             return;
         }
-        match self.list.iter_mut().rev().take(4).find(|edit| edit.span.end == end) {
-            Some(Edit { with: With::Blank { first: first @ None, .. }, .. }) => *first = Some(';'),
-            Some(Edit { with: With::Code(code), span }) if span.is_empty() && !code.ends_with(';') => {
-                code.push(';')
+        if let Some(at) = self.inserted.get(&end) {
+            if let Some(Edit { with: With::Code(code), .. }) = self.list.get_mut(*at)
+                && !code.ends_with(';')
+            {
+                code.push(';');
             }
-            _ => {}
+            return;
+        }
+        if let Some(Edit { with: With::Blank { first: first @ None, .. }, .. }) =
+            self.list.iter_mut().rev().take(4).find(|edit| edit.span.end == end)
+        {
+            *first = Some(';');
         }
     }
 

@@ -6,9 +6,9 @@ use oxc_syntax::identifier::is_identifier_name;
 use oxc_syntax::keyword::is_reserved_keyword;
 
 use crate::edits::Edits;
-use crate::error::CompileError;
+use crate::error::{CompileError, ErrorKind, Mistake};
 use crate::link::Linked;
-use crate::record::{Clause, Fate, Form, Keep, Part, Stands};
+use crate::record::{Clause, Fate, Form, Keep, Part, Stands, Wanted};
 use crate::request::Compiled;
 use crate::resolve::GLOBALS;
 use crate::text::Source;
@@ -49,15 +49,25 @@ impl<'r> Globals<'r> {
     }
 }
 
-/// Writes a module.
-pub(crate) fn write(linked: Linked<'_>, globals: &Globals<'_>) -> Compiled {
+/// Writes a module. What it exports, it or the host must declare.
+pub(crate) fn write(linked: Linked<'_>, globals: &Globals<'_>) -> Result<Compiled, CompileError> {
     let Linked { module, resolved } = linked;
     let mut edits = module.edits;
     let mut own = module.declared;
     for clause in &module.clauses {
         shrink(&mut edits, module.source, clause);
         if clause.form == Form::Import {
-            own.extend(clause.parts.iter().filter(|part| part.keep != Keep::No).map(|part| part.own.clone()));
+            own.extend(kept(clause).map(|part| part.own.clone()));
+        }
+    }
+    for part in module.clauses.iter().filter(|clause| clause.form == Form::Export).flat_map(kept) {
+        if let Wanted::Name(name) = &part.wanted
+            && !own.contains(name)
+            && !globals.names.contains(name.as_str())
+        {
+            let mistake =
+                Mistake::new(ErrorKind::SyntaxError, format!("{name:?} is not declared"), part.span);
+            return Err(mistake.locate(module.source, &module.name));
         }
     }
     let mut code = edits.apply(module.source);
@@ -66,7 +76,11 @@ pub(crate) fn write(linked: Linked<'_>, globals: &Globals<'_>) -> Compiled {
         // Imports are hoisted: at the end it moves nothing.
         code.push_str(&format!("\nimport {{ {} }} from \"{GLOBALS}\";", missing.join(", ")));
     }
-    Compiled { name: module.name, code, resolved }
+    Ok(Compiled { name: module.name, code, resolved })
+}
+
+fn kept(clause: &Clause) -> impl Iterator<Item = &Part> {
+    clause.parts.iter().filter(|part| part.keep != Keep::No)
 }
 
 /// Erases the types from an import or export.

@@ -95,7 +95,8 @@ pub fn compile(request: &Request) -> Result<Answer, CompileError> {
         modules.push(read(&name, source, resolve::language(&name, main.language))?);
     }
     let linked = link::Linker::new(&resolver, &request.imports, modules).link(&request.export)?;
-    Ok(Answer { modules: linked.into_iter().map(|linked| emit::write(linked, &globals)).collect() })
+    let modules = linked.into_iter().map(|linked| emit::write(linked, &globals));
+    Ok(Answer { modules: modules.collect::<Result<_, _>>()? })
 }
 
 /// [`compile`] from JSON to JSON.

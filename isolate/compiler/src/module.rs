@@ -1,12 +1,10 @@
 //! One module from text to what the linker needs.
 
-use std::collections::BTreeSet;
-
 use oxc_allocator::Allocator;
 use oxc_ast::ast::Program;
 use oxc_diagnostics::OxcDiagnostic;
 use oxc_parser::Parser;
-use oxc_semantic::{Scoping, SemanticBuilder, SymbolFlags};
+use oxc_semantic::{Scoping, SemanticBuilder};
 use oxc_span::{SourceType, Span};
 
 use crate::erase::{Eraser, NO_JSX};
@@ -48,8 +46,7 @@ fn erase<'s>(
             Span::empty(at),
         ));
     }
-    let mut declared = declared(scoping);
-    declared.extend(eraser.kept_aliases);
+    let declared = eraser.declared();
     let clauses = eraser.clauses;
     Ok(Module {
         name: name.to_owned(),
@@ -63,20 +60,8 @@ fn erase<'s>(
     })
 }
 
-/// What a module has at its top level when it runs, except imports.
-fn declared(scoping: &Scoping) -> BTreeSet<String> {
-    let bindings = scoping.get_bindings(scoping.root_scope_id()).iter();
-    bindings
-        .filter(|(_, symbol)| {
-            let flags = scoping.symbol_flags(**symbol);
-            flags.intersects(SymbolFlags::Value) && !flags.contains(SymbolFlags::Ambient)
-        })
-        .map(|(name, _)| name.to_string())
-        .collect()
-}
-
 fn syntax(diagnostic: &OxcDiagnostic) -> Mistake {
-    let at = diagnostic.labels.first().map_or(0, |label| label.offset() as u32);
+    let at = diagnostic.labels.first().map_or(0, |label| label.offset());
     Mistake::new(ErrorKind::SyntaxError, diagnostic.message.to_string(), Span::empty(at))
 }
 

@@ -20,6 +20,7 @@ impl Eraser<'_> {
         }
         head = self.source.after_token(head, "class").unwrap_or(head);
         if let Some(id) = &it.id {
+            self.bind(id);
             head = id.span.end;
         }
         if let Some(types) = &it.type_parameters {
@@ -45,6 +46,11 @@ impl Eraser<'_> {
             ClassElement::StaticBlock(_) => walk::walk_class_element(self, it),
             ClassElement::MethodDefinition(method) => self.method(method),
             ClassElement::PropertyDefinition(field) => self.field(field),
+            ClassElement::AccessorProperty(it)
+                if it.r#type == AccessorPropertyType::TSAbstractAccessorProperty =>
+            {
+                self.erase(it.span);
+            }
             ClassElement::AccessorProperty(accessor) => {
                 self.refuse("`accessor` is not supported: write a getter and a setter", accessor.span);
             }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use oxc_ast::ast::*;
 use oxc_ast_visit::Visit;
-use oxc_semantic::{SymbolFlags, SymbolId};
-use oxc_span::GetSpan;
+use oxc_semantic::SymbolId;
+use oxc_span::{GetSpan, Span};
 
 use super::Eraser;
 use super::catalog::is_instantiated;
@@ -24,6 +24,8 @@ pub(crate) struct Clauses {
     imported: HashMap<SymbolId, (usize, usize)>,
     /// Bindings that `export { … }` names: clause, part, binding.
     named: Vec<(usize, usize, SymbolId)>,
+    /// The name that `export default` has, and its statement.
+    default: Option<(SymbolId, Span)>,
 }
 
 impl Eraser<'_> {
@@ -82,15 +84,11 @@ impl Eraser<'_> {
         let clause = self.clauses.list.len();
         let mut parts = Vec::new();
         for specifier in &it.specifiers {
-            let mut keep = if specifier.export_kind.is_type() { Keep::No } else { Keep::Yes };
+            let keep = if specifier.export_kind.is_type() { Keep::No } else { Keep::Yes };
             if let (ModuleExportName::IdentifierReference(local), Keep::Yes) = (&specifier.local, keep)
                 && let Some(symbol) = self.symbol_of(local)
             {
-                if self.types_here() && self.is_type(symbol) {
-                    keep = Keep::No;
-                } else {
-                    self.clauses.named.push((clause, parts.len(), symbol));
-                }
+                self.clauses.named.push((clause, parts.len(), symbol));
             }
             let exported = specifier.exported.name().to_string();
             let export = if keep == Keep::No { Export::Type } else { Export::Local };
@@ -173,7 +171,8 @@ impl Eraser<'_> {
                 return self.erase(it.span);
             }
             ExportDefaultDeclarationKind::Identifier(name) => {
-                self.types_here() && self.symbol_of(name).is_some_and(|symbol| self.is_type(symbol))
+                self.clauses.default = self.symbol_of(name).map(|symbol| (symbol, it.span));
+                false
             }
             _ => false,
         };
@@ -236,10 +235,9 @@ impl Eraser<'_> {
         }
     }
 
-    /// Whether a binding is nothing at run time.
-    pub(super) fn is_type(&self, symbol: SymbolId) -> bool {
-        let flags = self.scoping.symbol_flags(symbol);
-        !flags.is_value() || flags.contains(SymbolFlags::Ambient)
+    /// Whether a binding is nothing at run time. What is declared only, the host may give.
+    fn is_type(&self, symbol: SymbolId) -> bool {
+        self.types_here() && !self.scoping.symbol_flags(symbol).is_value()
     }
 
     /// Decides, after the walk, which imports the code that stays needs.
@@ -256,26 +254,34 @@ impl Eraser<'_> {
             }
             part.keep = if named.contains(symbol) { Keep::IfValue } else { Keep::No };
         }
-        for (clause, part, symbol) in &self.clauses.named {
-            let Some((from, imported)) = self.clauses.imported.get(symbol).copied() else { continue };
-            let keep = self
-                .clauses
-                .list
-                .get(from)
-                .and_then(|clause| clause.parts.get(imported))
-                .map(|part| part.keep);
-            let Some(part) =
-                self.clauses.list.get_mut(*clause).and_then(|clause| clause.parts.get_mut(*part))
-            else {
-                continue;
-            };
-            part.keep = keep.unwrap_or(Keep::Yes);
-            let export = if part.keep == Keep::No {
-                Export::Type
-            } else {
-                Export::Of { clause: from, part: imported }
-            };
-            self.clauses.exports.insert(part.own.clone(), export);
+        for (clause, part, symbol) in std::mem::take(&mut self.clauses.named) {
+            let (keep, export) = self.fate_of(symbol);
+            let clause = self.clauses.list.get_mut(clause);
+            if let Some(part) = clause.and_then(|clause| clause.parts.get_mut(part)) {
+                part.keep = keep;
+                self.clauses.exports.insert(part.own.clone(), export);
+            }
+        }
+        if let Some((symbol, statement)) = self.clauses.default
+            && self.is_type(symbol)
+        {
+            self.clauses.exports.insert(DEFAULT.to_owned(), Export::Type);
+            self.erase(statement);
+        }
+    }
+
+    /// What becomes of an export of a binding.
+    fn fate_of(&self, symbol: SymbolId) -> (Keep, Export) {
+        if self.is_type(symbol) {
+            return (Keep::No, Export::Type);
+        }
+        let Some((clause, part)) = self.clauses.imported.get(&symbol).copied() else {
+            return (Keep::Yes, Export::Local);
+        };
+        match self.clauses.list.get(clause).and_then(|clause| clause.parts.get(part)).map(|part| part.keep) {
+            Some(Keep::No) => (Keep::No, Export::Type),
+            Some(keep) => (keep, Export::Of { clause, part }),
+            None => (Keep::Yes, Export::Local),
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Eraser<'s> {
     mistake: Option<Mistake>,
     /// What the code that stays reads or writes.
     used: HashSet<SymbolId>,
+    /// What the code that stays declares.
+    bound: HashSet<SymbolId>,
     pub(crate) dynamic: BTreeSet<String>,
     /// Starts of type assertions whose operand is put in parentheses.
     opened: HashSet<u32>,
@@ -58,8 +60,6 @@ pub(crate) struct Eraser<'s> {
     /// Enums and namespaces whose variable has been written.
     introduced: HashSet<SymbolId>,
     aliases: Vec<Alias>,
-    /// Names of aliases that stay.
-    pub(crate) kept_aliases: Vec<String>,
     current_enum: Option<Key>,
     enum_values: HashMap<(Key, String), Value>,
     constants: HashMap<SymbolId, Value>,
@@ -74,6 +74,7 @@ impl<'s> Eraser<'s> {
             edits: Edits::default(),
             mistake: None,
             used: HashSet::new(),
+            bound: HashSet::new(),
             dynamic: BTreeSet::new(),
             opened: HashSet::new(),
             clauses: Clauses::default(),
@@ -83,7 +84,6 @@ impl<'s> Eraser<'s> {
             members: HashMap::new(),
             introduced: HashSet::new(),
             aliases: Vec::new(),
-            kept_aliases: Vec::new(),
             current_enum: None,
             enum_values: HashMap::new(),
             constants: HashMap::new(),
@@ -102,6 +102,16 @@ impl<'s> Eraser<'s> {
             Some(mistake) => Err(mistake),
             None => Ok(()),
         }
+    }
+
+    /// What the module has at its top level when it runs, except imports.
+    pub(crate) fn declared(&self) -> BTreeSet<String> {
+        let bindings = self.scoping.get_bindings(self.scoping.root_scope_id()).iter();
+        bindings.filter(|(_, symbol)| self.bound.contains(symbol)).map(|(name, _)| name.to_string()).collect()
+    }
+
+    fn bind(&mut self, id: &BindingIdentifier<'_>) {
+        self.bound.extend(id.symbol_id.get());
     }
 
     fn refuse(&mut self, message: impl Into<String>, span: Span) {
@@ -253,6 +263,10 @@ impl<'a> Visit<'a> for Eraser<'_> {
         self.name(it);
     }
 
+    fn visit_binding_identifier(&mut self, it: &BindingIdentifier<'a>) {
+        self.bind(it);
+    }
+
     fn visit_object_property(&mut self, it: &ObjectProperty<'a>) {
         match (&it.value, it.shorthand) {
             (Expression::Identifier(name), true) => self.shorthand(name),
@@ -364,6 +378,27 @@ impl<'a> Visit<'a> for Eraser<'_> {
     fn visit_ts_type_parameter_instantiation(&mut self, it: &TSTypeParameterInstantiation<'a>) {
         self.blank(it.span);
     }
+
+    // Statements and members that statements.rs, clauses.rs and classes.rs treat as a whole. The walk never comes here;
+    // saying so keeps code that visits types out of the wasm.
+
+    fn visit_ts_type_alias_declaration(&mut self, _: &TSTypeAliasDeclaration<'a>) {}
+
+    fn visit_ts_interface_declaration(&mut self, _: &TSInterfaceDeclaration<'a>) {}
+
+    fn visit_ts_enum_declaration(&mut self, _: &TSEnumDeclaration<'a>) {}
+
+    fn visit_ts_external_module_declaration(&mut self, _: &TSExternalModuleDeclaration<'a>) {}
+
+    fn visit_ts_namespace_declaration(&mut self, _: &TSNamespaceDeclaration<'a>) {}
+
+    fn visit_ts_global_declaration(&mut self, _: &TSGlobalDeclaration<'a>) {}
+
+    fn visit_ts_import_equals_declaration(&mut self, _: &TSImportEqualsDeclaration<'a>) {}
+
+    fn visit_ts_index_signature(&mut self, _: &TSIndexSignature<'a>) {}
+
+    fn visit_ts_class_implements(&mut self, _: &TSClassImplements<'a>) {}
 
     // What no engine takes.
 

@@ -81,6 +81,7 @@ impl Eraser<'_> {
 
     /// How an enum or namespace begins: with its variable, unless another part or a class or function has made it.
     pub(super) fn head(&mut self, id: &BindingIdentifier<'_>, home: &Home, param: &str) -> String {
+        self.bind(id);
         let open = format!("(function ({param}) {{");
         let Some(symbol) = id.symbol_id.get() else { return open };
         let flags = self.scoping.symbol_flags(symbol);
@@ -303,7 +304,7 @@ impl Eraser<'_> {
 
     /// Whether a path through namespaces of this module ends at what is no value.
     fn leads_to_type(&self, root: SymbolId, path: &[String]) -> bool {
-        let Some((last, way)) = path.split_last() else { return self.is_type(root) };
+        let Some((last, way)) = path.split_last() else { return !self.scoping.symbol_flags(root).is_value() };
         let mut key = self.catalog.of_variable(root);
         for name in way {
             key = key.and_then(|key| self.catalog.below(key, name));
@@ -347,7 +348,7 @@ impl Eraser<'_> {
                 self.edits.insert(alias.name.start, format!("{param}."));
             }
             Home::Module | Home::Here => {
-                self.kept_aliases.push(self.text(alias.name));
+                self.bound.extend(alias.symbol);
                 // As wide as the word it replaces.
                 let end = alias.keyword.start + "import".len() as u32;
                 self.edits.replace(alias.keyword.start, end, "var   ");

@@ -14,7 +14,7 @@ fn modifiers_and_marks_go() {
             "class A { async m () {} static get x() { return 1 } set x(v ) {} ; [k] ; ; *g() {} }",
         ),
         (
-            "abstract class A { abstract a: T; abstract b(): void; private abstract c(): T; abstract get d(): T; abstract accessor e: T; f() {} }",
+            "abstract class A { abstract a: T; abstract b(): void; protected abstract c(): T; abstract get d(): T; abstract accessor e: T; f() {} }",
             "class A { ; ; ; ; ; f() {} }",
         ),
         (
@@ -39,7 +39,7 @@ fn modifiers_and_marks_go() {
             "class A { readonly ; public ; static static = 1; ; }",
         ),
         (
-            "class A { #a?: T; static #b!: T; private static { } }"
+            "class A { #a?: T; static #b: T; private static { } }"
                 .replace("private static { }", "static { }")
                 .leak(),
             "class A { #a ; static #b ; static { } }",

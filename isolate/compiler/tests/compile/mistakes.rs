@@ -8,7 +8,7 @@ fn mistakes_of_syntax_have_a_place() {
     for (source, place) in [
         ("let a = ;", (1, 9)),
         ("ok();\r\n  let 1a;", (2, 8)),
-        ("/* é😀 */ let = = 1", (1, 16)),
+        ("/* é😀 */ let = = 1", (1, 17)),
         ("function f() {\n", (2, 1)),
         ("a = `${", (1, 8)),
         ("'open", (1, 1)),
@@ -47,7 +47,7 @@ fn what_the_sandbox_does_not_take_is_named() {
     for (source, message, place) in [
         ("const a = <div>{b}</div>;", "JSX is not supported: call the functions that it stands for", (1, 11)),
         ("const a =\n  <></>;", "JSX is not supported: call the functions that it stands for", (2, 3)),
-        ("import a from './a.json' with { type: 'json' }; a", "import attributes are not supported", (1, 26)),
+        ("import a from './a.json' with { type: 'json' }; a", "import attributes are not supported", (1, 31)),
         ("export * from './a' with { a: 'b' }", "import attributes are not supported", (1, 26)),
         (
             "import defer * as a from './a'; a",

@@ -84,7 +84,6 @@ fn aliases_stay_when_they_are_values() {
             "var B; (function (B) { ; B.c = 1 })(B || (B = {})); var N; (function (N) { ; N.A = B.c; N.A })(N || (N = {})); var M = N; M",
         ),
         ("import A = B.C; import D = A.E; D", "var A = B.C; var D = A.E; D"),
-        ("import type A = B.C; a", "; a"),
         ("import A = B.C; export { A }", "var A = B.C; export { A }"),
         ("import a from \"host\"; import B = a.b; let x: B", "; ; let x "),
         ("import a from \"host\"; import B = a.b; B", "import a from \"host\"; var B = a.b; B"),

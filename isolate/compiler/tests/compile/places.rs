@@ -16,7 +16,7 @@ fn every_name_stays_on_its_line() {
     let sources = [
         "at1\nenum\n E\n{\n A = at2, // at3\n B\n = at4\n ,\n C = 'x'\n}\nat5",
         "at1\nexport namespace\n N . M\n{\n export let at2 = at3,\n at4: T, at5 = at6\n at7()\n}\nat8",
-        "at1\nclass A extends B {\n at2 = 1\n constructor(\n private at3: T,\n readonly at4 = at5\n ) {\n 'use strict'\n super(\n at6)\n at7\n }\n}\nat8",
+        "at1\nclass A extends B {\n at2 = 1\n constructor(\n private a: T,\n readonly b = at5\n ) {\n 'use strict'\n super(\n at6)\n at7\n }\n}\nat8",
         "import {\n type A,\n at1,\n B\n} from \"x\"\nimport C\n = at2.D\nat3\n",
     ];
     for source in sources {

