@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { buildTool, buildWorker, compileCatalog } from "./build.mjs";
+import { buildIsolate } from "./isolate.mjs";
 import { clippy, formatted, NATIVE, portable, schemas, types, workerClippy } from "./checks.mjs";
 import { inCheckout } from "./files.mjs";
 import { Complaint, main, print, seconds, step } from "./run.mjs";
@@ -21,7 +22,7 @@ import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
  * @property {(note: Note) => Promise<Counts | void>} run      throws when it failed; without counts it is one check
  */
 
-const GROUPS = ["fmt", "clippy", "types", "core", "worker"];
+const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker"];
 
 const HELP = `npm test -- [flags]
 
@@ -85,6 +86,7 @@ function sections(tools) {
     { group: "fmt", title: "no traces of a machine", run: portable },
     { group: "types", title: "types of the scripts and tests", run: () => types("tsconfig.json") },
     { group: "types", title: "types of the shim", run: () => types("worker/tsconfig.json") },
+    { group: "types", title: "types of the isolate", run: () => types("isolate/tsconfig.json") },
     { group: "clippy", title: "clippy: core", run: (note) => clippy(["--package", "bobbin"], note) },
     { group: "clippy", title: "clippy: core with schemas, build tool", run: (note) => clippy([...NATIVE, "--features", "bobbin/schema"], note) },
     { group: "clippy", title: "clippy: Worker", run: (note) => workerClippy(compiler, note) },
@@ -96,6 +98,12 @@ function sections(tools) {
         await buildTool();
         await schemas();
       },
+    },
+    { group: "isolate", title: "build of the isolate", run: async () => void (await buildIsolate(tools)) },
+    {
+      group: "isolate",
+      title: "tests of the isolate",
+      run: async (note) => nodeTest(node, testFiles("tests/isolate"), { note }),
     },
     {
       group: "worker",

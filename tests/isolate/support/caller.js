@@ -30,9 +30,8 @@ class Door extends RpcTarget {
 
 /** This side of one run. */
 class Side {
-  constructor(socket, run, forget) {
+  constructor(socket, run) {
     this.socket = socket;
-    this.forget = forget;
     this.run = run;
     this.asked = new Map();
     this.last = 0;
@@ -53,10 +52,6 @@ class Side {
   end(ended) {
     this.endedAt ??= performance.now();
     this.door.resolveEnded(ended);
-    if (ended === null || this.settled) {
-      this.back?.[Symbol.dispose]();
-      this.forget();
-    }
   }
   async start(isolate, request) {
     const { values, ...rest } = request;
@@ -69,7 +64,6 @@ class Side {
     const settleMs = this.endedAt === undefined ? undefined : performance.now() - this.endedAt;
     const { functions, value, logs, ...told } = outcome;
     this.keep(functions);
-    this.settled = true;
     if (!functions) this.end(null);
     this.say({
       op: "outcome",
@@ -107,9 +101,12 @@ export class Caller extends DurableObject {
       const message = JSON.parse(data);
       if (message.op === "abort") return this.ctx.abort("the test wants it");
       if (message.op === "run") {
-        const side = new Side(server, message.run, () => sides.delete(message.run));
+        const side = new Side(server, message.run);
         sides.set(message.run, side);
         side.start(this.env.ISOLATE, message.request);
+      } else if (message.op === "forget") {
+        sides.get(message.run)?.back?.[Symbol.dispose]();
+        sides.delete(message.run);
       } else sides.get(message.run)?.take(message);
     });
     return new Response(null, { status: 101, webSocket: client });

@@ -76,9 +76,14 @@ class Running {
 
   /** The caller needs neither the run nor its functions any more. */
   release() {
-    this.connection.runs.delete(this.run);
-    for (const answer of this.asked.values()) answer({ error: pack(new Error("the run has ended"), this.exported) });
     this.connection.say({ op: "ended", run: this.run, reason: null });
+  }
+
+  /** As if it had never been: its functions cannot be called any more. */
+  forget() {
+    this.release();
+    this.connection.runs.delete(this.run);
+    this.connection.say({ op: "forget", run: this.run });
   }
 
   exported = (/** @type {(...args: any[]) => unknown} */ fn) => this.functions.push(fn) - 1;
@@ -265,7 +270,7 @@ export class IsolateServer {
     try {
       return await within(`the outcome of ${source.slice(0, 200)}`, withinMs, running.result);
     } finally {
-      running.release();
+      running.forget();
     }
   }
 
