@@ -1,6 +1,7 @@
 // `npm run build`: the Worker, complete in dist/, and the isolate Worker in dist-isolate/ (isolate.mjs).
 //
 //   cargo (wasm) → wasm-bindgen (scripts/build/) → wasm-opt → esbuild, and the catalog of the agents folder
+//                                                                               with its code (code.mjs)
 //
 // Nothing is built again while its sources are unchanged.
 
@@ -8,6 +9,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { bundleCode } from "./code.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere, root, shown } from "./files.mjs";
 import { cargoProgress, Complaint, main, outcome, print, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
@@ -133,17 +135,20 @@ async function bundle(shim, glue, out) {
  */
 export async function compileCatalog(agents, out) {
   // `npm run build` and every server write their own file, so no lock is needed.
-  const { status, all } = await outcome(BUILD_TOOL, ["catalog", shown(agents), out], { cwd: root });
+  const bundles = `${out}.code`;
+  const code = (await bundleCode(agents, bundles)) ? [bundles] : [];
+  const { status, all } = await outcome(BUILD_TOOL, ["catalog", shown(agents), out, ...code], { cwd: root });
+  rmSync(bundles, { force: true });
   if (status !== 0) throw new Complaint(all.trimEnd() || `bobbin-build catalog failed (${status})`);
   // Warnings.
   if (all !== "") print(all.trimEnd());
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await main(async () => {
+  // Not awaited: isolate.mjs imports this module, which must have been evaluated by then.
+  void main(async () => {
     const tools = await setUp();
     const dist = await buildWorker(tools);
-    // Not at the head of the file: that one imports this one.
     const { buildIsolate } = await import("./isolate.mjs");
     await buildIsolate(tools);
     await compileCatalog(inCheckout("agents"), join(dist, "catalog.json"));

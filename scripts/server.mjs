@@ -25,6 +25,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @typedef {object} ServerOptions
  * @property {import("./setup.mjs").Tools} tools
  * @property {string} dist                     the built Worker
+ * @property {string} isolate                  the built isolate Worker
  * @property {number} port                     0 picks a free one
  * @property {string} agents
  * @property {string} persist
@@ -47,7 +48,7 @@ export async function startServer(options) {
   const port = await claimPort(options.port);
   const home = inCheckout(`.bobbin/run/${port}`);
   const dist = join(home, "dist");
-  prepare(home, options.dist, options.filesBucket);
+  prepare(home, options);
   const reloadCatalog = async () => {
     // Renamed into place: the server watches this file and must never see half of it.
     await compileCatalog(options.agents, join(home, "catalog.json"));
@@ -65,7 +66,9 @@ export async function startServer(options) {
     [
       ...["--no-warnings", "--import", inCheckout("scripts/end-together.mjs")],
       inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
-      ...["dev", "--config", join(home, "wrangler.toml"), "--ip", HOST, "--port", String(port)],
+      // The first one answers requests.
+      ...["dev", "--config", join(home, "wrangler.toml"), "--config", join(home, "isolate/wrangler.toml")],
+      ...["--ip", HOST, "--port", String(port)],
       // Two servers that start at the same moment would both choose the usual one.
       ...["--inspector-port", "0"],
       ...["--persist-to", options.persist, "--show-interactive-dev-session=false"],
@@ -134,20 +137,24 @@ binding = "FILES"
 bucket_name = "bobbin-files"
 `;
 
-/** @param {string} home @param {string} built @param {boolean} [filesBucket] */
-function prepare(home, built, filesBucket = false) {
-  const dist = join(home, "dist");
-  rmSync(dist, { recursive: true, force: true });
-  mkdirSync(dist, { recursive: true });
+/** @param {string} home @param {ServerOptions} options */
+function prepare(home, { dist, isolate, filesBucket = false }) {
   const config = readFileSync(inCheckout("wrangler.toml"), "utf8");
   const bound = /^\s*binding\s*=\s*"FILES"/m.test(config);
+  mkdirSync(join(home, "isolate"), { recursive: true });
   writeFileSync(join(home, "wrangler.toml"), filesBucket && !bound ? config + FILES_BUCKET : config);
-  for (const name of ["index.js", "index_bg.wasm"]) {
-    // A later build replaces its files, so these stay as they are under a running server.
-    linkSync(join(built, name), join(dist, name));
-  }
+  writeFileSync(join(home, "isolate/wrangler.toml"), readFileSync(inCheckout("isolate/wrangler.toml")));
+  link(dist, join(home, "dist"), ["index.js", "index_bg.wasm"]);
+  link(isolate, join(home, "dist-isolate"), ["index.js", "compiler.wasm", "quickjs.wasm"]);
   rmSync(join(home, ".dev.vars"), { force: true });
   symlinkSync(inCheckout(".dev.vars"), join(home, ".dev.vars"));
+}
+
+/** A later build replaces its files, so these stay as they are under a running server. @param {string} from @param {string} to @param {string[]} names */
+function link(from, to, names) {
+  rmSync(to, { recursive: true, force: true });
+  mkdirSync(to, { recursive: true });
+  for (const name of names) linkSync(join(from, name), join(to, name));
 }
 
 /** What wrangler says about its own doings. @param {string} line */

@@ -5,6 +5,7 @@ import { randomInt } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { buildWorker } from "./build.mjs";
+import { buildIsolate } from "./isolate.mjs";
 import { Complaint, main, print, seconds, step } from "./run.mjs";
 import { setUp } from "./setup.mjs";
 import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
@@ -26,6 +27,7 @@ await main(async () => {
   print(`seed ${seed}; again: npm run soak -- --seed ${seed} --minutes ${minutes}`);
   const tools = await setUp();
   await buildWorker(tools);
+  await buildIsolate(tools);
   const half = String(Math.round(minutes * 30));
   // What runs beside the soaking itself: builds, the ordinary cases, the quiet minutes.
   const limit = minutes / 2 + 45;

@@ -6,6 +6,7 @@ import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { buildWorker } from "./build.mjs";
 import { inCheckout, readIfThere, shown } from "./files.mjs";
+import { buildIsolate } from "./isolate.mjs";
 import { startLocalModel } from "./local-model.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 import { startServer } from "./server.mjs";
@@ -42,12 +43,14 @@ await main(async () => {
   endWithNpm(stop);
   const tools = await setUp();
   const dist = await buildWorker(tools);
+  const isolate = await buildIsolate(tools);
   if (flags.localModel) model = await startLocalModel((line) => console.error(line));
   server = await startServer({
     ...flags,
     vars: { ...flags.vars, ...(model && modelVars(model)) },
     tools,
     dist,
+    isolate,
     log: (line) => console.log(line),
     ended: (code) => {
       console.error(`The server ended (${code}).`);

@@ -86,7 +86,7 @@ function sections(tools) {
     { group: "fmt", title: "no traces of a machine", run: portable },
     { group: "types", title: "types of the scripts and tests", run: () => types("tsconfig.json") },
     { group: "types", title: "types of the shim", run: () => types("worker/tsconfig.json") },
-    { group: "types", title: "types of the isolate", run: () => types("isolate/tsconfig.json") },
+    { group: "types", title: "types of the isolate Worker", run: () => types("isolate/tsconfig.json") },
     { group: "clippy", title: "clippy: core", run: (note) => clippy(["--package", "bobbin"], note) },
     { group: "clippy", title: "clippy: core with schemas, build tool", run: (note) => clippy([...NATIVE, "--features", "bobbin/schema"], note) },
     { group: "clippy", title: "clippy: Worker", run: (note) => workerClippy(compiler, note) },
@@ -110,11 +110,12 @@ function sections(tools) {
       title: "build of the Worker",
       run: async () => compileCatalog(inCheckout("agents"), join(await buildWorker(tools), "catalog.json")),
     },
+    { group: "worker", title: "build of the isolate Worker", run: async () => void (await buildIsolate(tools)) },
     {
       group: "worker",
       title: "tests of the Worker and of npm start",
       run: async (note) => {
-        const files = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
+        const files = [...testFiles("tests/worker"), ...testFiles("tests/isolate"), ...testFiles("tests/scripts")];
         return files.length > 0 ? nodeTest(node, files, { note }) : { passed: 0, failed: 0, skipped: 0 };
       },
     },

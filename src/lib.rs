@@ -9,6 +9,7 @@
 //! * [`models`]: the wire formats of model providers. Bytes in, bytes out.
 //! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
 //! * [`effects`], [`endpoints`], [`hooks`]: native effects, endpoints and hooks, in the same way.
+//! * [`code`]: running code in the sandbox: values that cross, options, the handle.
 //! * [`directory`]: which threads an owner has.
 //! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`access`]: API keys, scopes, browser tokens.
@@ -23,6 +24,7 @@
 
 pub mod access;
 pub mod api;
+pub mod code;
 mod dates;
 pub mod directory;
 pub mod effects;

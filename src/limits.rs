@@ -247,3 +247,12 @@ pub const CHECK_US: i64 = 60 * SECOND_US;
 pub const TELL_PAUSES_US: [i64; 2] = [SECOND_US / 10, SECOND_US];
 /// See [`CHECK_US`].
 pub const CHECK_MAX_US: i64 = 3_600 * SECOND_US;
+
+/// Heap of sandboxed code, bytes, unless given.
+pub const CODE_MEMORY_BYTES: u64 = 16 << 20;
+/// How long sandboxed code that was told to end may take for its last words, microseconds.
+pub const CODE_END_US: i64 = 45_000;
+/// Body of an answer that sandboxed code fetches, bytes.
+pub const CODE_FETCH_BYTES: usize = 4 << 20;
+/// How long a timer of sandboxed code may wait, milliseconds; isolate/web/timers.js refuses more.
+pub const CODE_TIMER_MS: f64 = 600_000.0;

@@ -33,9 +33,44 @@ pub struct Catalog {
     pub endpoints: BTreeMap<EndpointRoute, Endpoint>,
     /// Hooks, by id.
     pub hooks: BTreeMap<String, Hook>,
+    /// The files that definitions run in the sandbox, by their path below the folder of definitions; and the modules that
+    /// stand for the web's globals there, below `bobbin/`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub code: BTreeMap<String, Source>,
+}
+
+/// The module with `Request` and `Response`, in [`Catalog::code`]: what calls an endpoint's code needs it, too.
+pub const WEB_HTTP: &str = "bobbin/http.js";
+
+/// A file of code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// What is in it, its npm dependencies too.
+    pub source: String,
+    /// Modules below `bobbin/` that it imports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<String>,
 }
 
 impl Catalog {
+    /// Everything that files need to run, themselves first: specifiers and sources.
+    pub fn modules_of(&self, files: &[&str]) -> Vec<(String, String)> {
+        let mut wanted: Vec<&str> = files.iter().rev().copied().collect();
+        let mut modules: Vec<(String, String)> = Vec::new();
+        while let Some(name) = wanted.pop() {
+            let specifier = format!("./{name}");
+            let Some(found) =
+                self.code.get(name).filter(|_| modules.iter().all(|(have, _)| *have != specifier))
+            else {
+                continue;
+            };
+            modules.push((specifier, found.source.clone()));
+            wanted.extend(found.uses.iter().map(String::as_str));
+        }
+        modules
+    }
+
     /// Reads `catalog.json`. A definition without a name gets its key's.
     pub fn from_json(json: &str) -> Result<Catalog, serde_json::Error> {
         let mut catalog: Catalog = serde_json::from_str(json)?;

@@ -67,7 +67,7 @@ impl Run {
     pub fn http(&self) -> Option<&Http> {
         match self {
             Run::Http(http) => Some(http),
-            Run::Native(_) => None,
+            Run::Native(_) | Run::Code(_) => None,
         }
     }
 }

@@ -10,6 +10,7 @@
 //!   strict JSON.
 
 pub mod agent;
+mod built_in;
 pub mod callable;
 pub mod catalog;
 pub mod effect;
@@ -31,12 +32,12 @@ pub mod variable;
 
 pub use agent::{Agent, AgentKind, SessionTool, SideConfig};
 pub use callable::Callable;
-pub use catalog::Catalog;
+pub use catalog::{Catalog, Source, WEB_HTTP};
 pub use effect::Effect;
 pub use endpoint::{Endpoint, EndpointRoute, Method};
 pub use hook::{Hook, HookName};
 pub use model::{Capabilities, Model, Provider};
 pub use prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use subagent::{Immediate, ParentCommunication, Receives, Resumable};
-pub use tool::{Http, Run, Tool};
+pub use tool::{Code, Http, Run, Tool};
 pub use variable::{Variable, VariableKind};

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::form::StringOr;
 use super::variable::{Variable, is_default};
+use crate::code::Engine;
 
 /// A function that models may call (spec §6.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,66 @@ pub enum Run {
     Native(String),
     /// A POST to an address of yours.
     Http(Http),
+    /// A file of yours, which runs in the sandbox: TypeScript or JavaScript. Its path, from the definition's own folder,
+    /// or an object.
+    Code(Code),
+}
+
+/// What runs in the sandbox (docs/run-code.md).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StringOr<CodeFields>", into = "CodeFields")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "StringOr<CodeFields>"))]
+pub struct Code {
+    /// The file; in a compiled catalog, by its path below the folder of definitions.
+    pub file: String,
+    /// What runs it.
+    pub engine: Engine,
+    /// Bytes of its heap.
+    pub memory_limit_bytes: Option<u64>,
+    /// Hosts, `name` or `name:port`, that its `fetch` may reach; `*.example.com` stands for all below it.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// The long form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CodeFields {
+    /// A TypeScript or JavaScript file, by its path from the definition's own folder.
+    file: String,
+    /// What runs it: `quickjs`, unless given, where every limit holds; `v8`, faster, with the exclusions of
+    /// docs/run-code.md, where a Worker Loader is bound.
+    #[serde(default, skip_serializing_if = "is_default")]
+    engine: Engine,
+    /// Bytes of its heap; 16 MB unless given, 64 MB at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    memory_limit_bytes: Option<u64>,
+    /// Hosts that its `fetch` may reach, `name` or `name:port`; `*.example.com` stands for all below it. None unless given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    allowed_hosts: Vec<String>,
+}
+
+impl From<StringOr<CodeFields>> for Code {
+    fn from(form: StringOr<CodeFields>) -> Code {
+        let short = |file| CodeFields {
+            file,
+            engine: Engine::default(),
+            memory_limit_bytes: None,
+            allowed_hosts: Vec::new(),
+        };
+        let CodeFields { file, engine, memory_limit_bytes, allowed_hosts } = match form {
+            StringOr::String(file) => short(file),
+            StringOr::Object(fields) => fields,
+        };
+        Code { file, engine, memory_limit_bytes, allowed_hosts }
+    }
+}
+
+impl From<Code> for CodeFields {
+    fn from(code: Code) -> CodeFields {
+        let Code { file, engine, memory_limit_bytes, allowed_hosts } = code;
+        CodeFields { file, engine, memory_limit_bytes, allowed_hosts }
+    }
 }
 
 /// Where an http tool is.

@@ -64,6 +64,11 @@ impl ThreadState {
         self.execution_door().context(key)
     }
 
+    /// The whole of it.
+    pub(super) fn whole_context(&self) -> Context {
+        self.execution_door().whole_context()
+    }
+
     /// Sets such a value. Nothing is kept where no run works ([`ThreadState::execution`]).
     pub fn set_context(&self, key: &str, value: Value) {
         self.execution_door().set_context(key, value);
@@ -98,6 +103,7 @@ pub(super) trait ExecutionDoor {
     fn execution(&self) -> Result<Option<Seen>>;
     fn ask(&self, asked: Asked) -> Result<()>;
     fn context(&self, key: &str) -> Option<Value>;
+    fn whole_context(&self) -> Context;
     fn set_context(&self, key: &str, value: Value);
 }
 
@@ -129,6 +135,10 @@ impl<H: Host> ExecutionDoor for Open<H> {
 
     fn context(&self, key: &str) -> Option<Value> {
         self.thread.live.context.borrow().get(key).cloned()
+    }
+
+    fn whole_context(&self) -> Context {
+        if self.at.in_step() { self.thread.live.context.borrow().clone() } else { Context::new() }
     }
 
     fn set_context(&self, key: &str, value: Value) {

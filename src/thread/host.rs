@@ -14,6 +14,7 @@ use super::frame::Frame;
 use super::hooks::HookCall;
 use super::thread_state::ThreadState;
 use crate::api::ThreadRequest;
+use crate::code;
 use crate::error::Result;
 use crate::http::{Body, FetchError, Request, Response};
 use crate::spec::message::ToolResult;
@@ -252,6 +253,13 @@ pub trait Host: 'static {
         &self,
         call: HookCall,
     ) -> impl Future<Output = std::result::Result<std::result::Result<Value, String>, Panicked>> + 'static;
+
+    /// Runs code in the sandbox. Whatever happens to it is an outcome.
+    fn sandbox(
+        &self,
+        run: code::Run,
+        door: Rc<dyn code::Door>,
+    ) -> impl Future<Output = code::Outcome> + 'static;
 
     /// Calls another object with a JSON text and gets one back, a [`crate::api::Reply`].
     ///

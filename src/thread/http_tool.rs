@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Thread;
 use super::host::{Host, NativeCall};
@@ -47,15 +47,20 @@ impl<H: Host> Thread<H> {
 /// A tool result, if the answer is one; any other answer is the result's text.
 fn understood(text: &str) -> ToolResult {
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(fields)) if is_result(&fields) => serde_json::from_value(Value::Object(fields))
-            .unwrap_or_else(|error| {
-                ToolResult::error(format!("The tool gave a result that cannot be read: {error}"))
-            }),
+        Ok(Value::Object(fields)) if is_result(&fields) => result_of(fields),
         Ok(Value::String(text)) => ToolResult::success(text),
         _ => ToolResult::success(text),
     }
 }
 
-fn is_result(fields: &serde_json::Map<String, Value>) -> bool {
+/// The result that an object says it is.
+pub(super) fn result_of(fields: Map<String, Value>) -> ToolResult {
+    serde_json::from_value(Value::Object(fields)).unwrap_or_else(|error| {
+        ToolResult::error(format!("The tool gave a result that cannot be read: {error}"))
+    })
+}
+
+/// Whether an object is meant as a result.
+pub(super) fn is_result(fields: &Map<String, Value>) -> bool {
     matches!(fields.get("status").and_then(Value::as_str), Some("success" | "error"))
 }

@@ -243,7 +243,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// What a call runs on that code makes: the agent of today, and the prompt that led to the code.
-    fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
+    pub(super) fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
         let prompt = scope.path.last().and_then(|name| self.catalog.prompts.get(name));
         Ok(self.definitions()?.map(|found| Definitions { prompt: prompt.unwrap_or(found.prompt), ..found }))
     }

@@ -28,6 +28,7 @@ mod alarm;
 mod attachments;
 mod body;
 mod close;
+mod code;
 mod context;
 mod control;
 mod create;

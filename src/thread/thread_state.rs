@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::accept::Input;
 use super::attachments::NewAttachment;
+use super::code::CodeDoor;
 use super::effects::{self, NewEffect};
 use super::env::EnvDoor;
 use super::execution::ExecutionDoor;
@@ -231,6 +232,11 @@ impl ThreadState {
         &*self.0
     }
 
+    /// Code; `code/`.
+    pub(super) fn code_door(&self) -> &dyn CodeDoor {
+        &*self.0
+    }
+
     /// Definitions and logs; `resources.rs`.
     pub(super) fn resources(&self) -> &dyn ResourceDoor {
         &*self.0
@@ -248,7 +254,7 @@ pub(super) enum Wakes {
 
 /// The thread behind it, whatever its host.
 pub(super) trait Door:
-    FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + InvokeDoor + FamilyDoor
+    FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + InvokeDoor + FamilyDoor + CodeDoor
 {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;

@@ -83,6 +83,7 @@ impl<'a> Work<'a> {
         match self {
             Work::Tool(Tool { run: Run::Native(_), .. }) => "native",
             Work::Tool(Tool { run: Run::Http(_), .. }) => "http",
+            Work::Tool(Tool { run: Run::Code(_), .. }) => "code",
             Work::Prompt(_) => "prompt",
         }
     }
@@ -374,12 +375,18 @@ impl<H: Host> Thread<H> {
         match &tool.run {
             Run::Native(name) => {
                 let running = self.host.native(NativeCall { name: name.clone(), ..call });
-                let Some(limit_ms) = tool.timeout_ms else { return Ok(self.redact_result(running.await)) };
-                let finished = Watch::for_ms(&self.host, limit_ms).within(running).await;
-                Ok(self.redact_result(finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms))))
+                Ok(self.redact_result(self.in_time(tool, running).await))
             }
             Run::Http(http) => Ok(self.redact_result(self.http_tool(http, tool, &env, call).await)),
+            Run::Code(code) => Ok(self.redact_result(self.in_time(tool, self.code_tool(code, call)).await)),
         }
+    }
+
+    /// The result of a tool, which may have a time limit.
+    async fn in_time(&self, tool: &Tool, running: impl Future<Output = ToolResult>) -> ToolResult {
+        let Some(limit_ms) = tool.timeout_ms else { return running.await };
+        let finished = Watch::for_ms(&self.host, limit_ms).within(running).await;
+        finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms))
     }
 
     pub(super) fn sleep(self: &Rc<Self>) -> super::host::Sleep {

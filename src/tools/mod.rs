@@ -13,6 +13,7 @@
 mod arithmetic;
 mod calls;
 mod dice;
+pub(crate) mod execute;
 mod files;
 mod memory;
 mod reminder;
@@ -38,6 +39,7 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("call_later", |call| now(calls::call_later(&call))),
     ("convert_units", |call| now(units::convert_units(&call.args))),
     ("current_time", |call| now(time::current_time(&call.args, call.now_us))),
+    (execute::NAME, |call| Box::pin(execute::execute_code(call))),
     ("list_files", |call| now(files::list_files(&call))),
     ("read_file", |call| now(files::read_file(&call))),
     ("recall", |call| now(memory::recall(&call))),

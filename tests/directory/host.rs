@@ -7,6 +7,7 @@ use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
 use bobbin::api::ThreadRequest;
+use bobbin::code::{Door, Outcome, Run};
 use bobbin::directory::Directory;
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::Catalog;
@@ -211,6 +212,10 @@ impl Host for TinyHost {
     ) -> impl Future<Output = std::result::Result<std::result::Result<Json, String>, Panicked>> + 'static
     {
         std::future::ready(Ok(Err("a directory has no hooks".into())))
+    }
+
+    fn sandbox(&self, _: Run, _: Rc<dyn Door>) -> impl Future<Output = Outcome> + 'static {
+        std::future::ready(Outcome::lost("a directory runs no code"))
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::api::ThreadRequest;
+use bobbin::code::{Door, Outcome, Run};
 use bobbin::http::{FetchError, Request, Response};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
@@ -21,6 +22,7 @@ use crate::bucket;
 use crate::fetch::{FetchBody, fetch};
 use crate::lifecycle::{promise, told};
 use crate::remote::{self, Answer};
+use crate::sandbox;
 use crate::sockets::Sockets;
 use crate::sql::{Counters, ObjectSql};
 use crate::streamed;
@@ -129,6 +131,10 @@ impl Host for ObjectHost {
     ) -> impl Future<Output = std::result::Result<std::result::Result<serde_json::Value, String>, Panicked>>
     + 'static {
         bobbin::hooks::run(call)
+    }
+
+    fn sandbox(&self, run: Run, door: Rc<dyn Door>) -> impl Future<Output = Outcome> + 'static {
+        sandbox::run(self.env.isolate(), run, door)
     }
 
     fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {

@@ -25,6 +25,7 @@ pub mod lifecycle;
 pub mod objects;
 mod remote;
 mod router;
+mod sandbox;
 mod sockets;
 mod sql;
 mod streamed;

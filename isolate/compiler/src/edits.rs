@@ -26,6 +26,11 @@ pub(crate) struct Edits {
 }
 
 impl Edits {
+    /// Where the first change is.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.list.iter().map(|edit| edit.span.start).min()
+    }
+
     /// White space instead of a part of the text.
     pub(crate) fn blank(&mut self, start: u32, end: u32) {
         self.push(start, end, With::Blank { first: None, last: None });

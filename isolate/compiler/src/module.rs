@@ -40,6 +40,14 @@ fn erase<'s>(
 ) -> Result<Module<'s>, Mistake> {
     let mut eraser = Eraser::new(source, language, scoping);
     eraser.run(program)?;
+    if let (Language::Javascript, Some(at)) = (language, eraser.edits.first()) {
+        // The parser lets some of it pass.
+        return Err(Mistake::new(
+            ErrorKind::SyntaxError,
+            "this is TypeScript, and the module is JavaScript",
+            Span::empty(at),
+        ));
+    }
     let mut declared = declared(scoping);
     declared.extend(eraser.kept_aliases);
     let clauses = eraser.clauses;

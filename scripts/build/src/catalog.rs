@@ -3,6 +3,7 @@
 //! Reads the files (`folder`), turns each into a definition (`text`, `shape`), validates them together
 //! (`bobbin::spec::validate`), and says everything that is wrong at once. With an error in it nothing is written.
 
+mod code;
 mod folder;
 mod settings;
 mod shape;
@@ -26,8 +27,8 @@ use settings::Diagnostics;
 
 /// Compiles `agents` into the file `out`. Complaints go to stderr; an error among them, or a warning where `strict`
 /// or the folder's settings make them count, is an error and leaves `out` as it was.
-pub(crate) fn run(agents: &Path, out: &Path, strict: bool) -> Result<()> {
-    let compiled = compile(agents, &Natives::registered())?;
+pub(crate) fn run(agents: &Path, out: &Path, bundles: Option<&Path>, strict: bool) -> Result<()> {
+    let compiled = compile(agents, bundles, &Natives::registered())?;
     eprint!("{}", report(agents, &compiled.complaints));
     let count =
         |severity| compiled.complaints.iter().filter(|complaint| complaint.severity == severity).count();
@@ -50,7 +51,7 @@ struct Compiled {
     diagnostics: Diagnostics,
 }
 
-fn compile(agents: &Path, natives: &Natives) -> Result<Compiled> {
+fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<Compiled> {
     let mut reading = Reading::default();
     let folder = folder::read(agents)?;
     reading.complaints.extend(folder.complaints);
@@ -61,7 +62,9 @@ fn compile(agents: &Path, natives: &Natives) -> Result<Compiled> {
     for file in &folder.files {
         reading.file(file);
     }
-    let Reading { catalog, sources, partial, mut complaints, .. } = reading;
+    let Reading { mut catalog, sources, partial, mut complaints, .. } = reading;
+    code::gather(agents, bundles, &mut catalog)?;
+    catalog.add_built_in();
     let whole = |complaint: &Complaint| match partial.get(&complaint.file) {
         Some(fields) => {
             complaint.severity == Severity::Error && !fields.iter().any(|f| f == top(&complaint.field))
@@ -92,7 +95,7 @@ struct Reading {
 
 impl Reading {
     fn file(&mut self, file: &folder::File) {
-        let value = match text::read(&file.path, &file.text) {
+        let mut value = match text::read(&file.path, &file.text) {
             Ok(value) => value,
             Err(wrong) => {
                 self.sources.insert(file.kind, &file.name, &file.path);
@@ -100,6 +103,9 @@ impl Reading {
                 return;
             }
         };
+        if let Err(message) = code::locate(&file.path, &mut value) {
+            self.complain(file, "run.code", message);
+        }
         match file.kind {
             Kind::Model => {
                 self.definition(file, value, |catalog| &mut catalog.models, |model, name| model.name = name)

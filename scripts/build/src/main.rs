@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: bobbin-build <command>
   bindgen <input.wasm> <out folder>    generate the JavaScript side of the Worker's wasm
-  catalog [--strict] <agents folder> <out file>
-                                       compile the definitions of a folder; --strict: warnings count as errors
+  catalog [--strict] <agents folder> <out file> [<bundles file>]
+                                       compile the definitions of a folder; --strict: warnings count as errors;
+                                       bundles: code with its dependencies (scripts/code.mjs)
   fuel [--quickjs] <input.wasm> <output.wasm>
                                        make a module that its host can stop anywhere; --quickjs: the sandbox's engine
   schemas [--check]                    write the JSON Schemas of definition files, or tell whether they are fresh";
@@ -20,8 +21,11 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args.as_slice() {
         ["bindgen", input, out] => bindgen::run(input.as_ref(), out.as_ref()),
-        ["catalog", "--strict", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), true),
-        ["catalog", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), false),
+        ["catalog", "--strict", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), None, true),
+        ["catalog", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), None, false),
+        ["catalog", agents, out, bundles] => {
+            catalog::run(agents.as_ref(), out.as_ref(), Some(bundles.as_ref()), false)
+        }
         ["fuel", "--quickjs", input, out] => fuel::run(fuel::Kind::QuickJs, input.as_ref(), out.as_ref()),
         ["fuel", input, out] => fuel::run(fuel::Kind::Plain, input.as_ref(), out.as_ref()),
         ["schemas"] => schemas::run(false),

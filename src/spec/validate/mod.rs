@@ -4,6 +4,7 @@
 //! together. A catalog with errors is not served.
 
 mod agents;
+mod code;
 mod effects;
 mod endpoints;
 mod entries;

@@ -41,6 +41,7 @@ impl Check<'_> {
         match run {
             Run::Native(native) => self.native(at, native, natives),
             Run::Http(http) => self.http(at, http),
+            Run::Code(code) => self.code(at, code),
         }
         if timeout_ms.is_some_and(|ms| ms == 0 || ms > HTTP_TOOL_MAX_MS) {
             self.error(at, "timeoutMs", format!("must be from 1 to {HTTP_TOOL_MAX_MS} (ten minutes)"));

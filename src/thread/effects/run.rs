@@ -178,7 +178,7 @@ impl<H: Host> Thread<H> {
         }
         let now_us = self.host.now_us();
         match &definition.run {
-            Run::Native(native) => {
+            Run::Native(_) | Run::Code(_) => {
                 let declared = definition.variables.iter().filter_map(|variable| {
                     env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
                 });
@@ -188,7 +188,7 @@ impl<H: Host> Thread<H> {
                 let scope = Scope::apart(own, entered);
                 let origin = json!({ "id": effect_id, "name": attempt.name });
                 let call = EffectCall {
-                    native: native.clone(),
+                    native: String::new(),
                     name: attempt.name.clone(),
                     args: attempt.args,
                     thread_id,
@@ -204,7 +204,8 @@ impl<H: Host> Thread<H> {
                     agent_id,
                 };
                 let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);
-                let ended = Watch::for_ms(&self.host, limit_ms).within(self.host.effect(call)).await;
+                let running = self.effect_within(&definition.run, call);
+                let ended = Watch::for_ms(&self.host, limit_ms).within(running).await;
                 ended.unwrap_or_else(|| Err(late(limit_ms)))
             }
             Run::Http(http) => {
@@ -228,6 +229,15 @@ impl<H: Host> Thread<H> {
                     Err(PostError::Failed(text)) => Err(text),
                 }
             }
+        }
+    }
+
+    /// What runs within the object.
+    async fn effect_within(self: &Rc<Self>, run: &Run, call: EffectCall) -> std::result::Result<(), String> {
+        match run {
+            Run::Code(code) => self.code_effect(code, call).await,
+            Run::Native(native) => self.host.effect(EffectCall { native: native.clone(), ..call }).await,
+            Run::Http(_) => Err("It runs elsewhere.".to_owned()),
         }
     }
 

@@ -104,16 +104,21 @@ impl<H: Host> Thread<H> {
         endpoint: &Endpoint,
         call: EndpointCall,
     ) -> std::result::Result<EndpointAnswer, Failure> {
+        let limit_ms = endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(limits::HTTP_TOOL_MAX_MS);
         let native = match &endpoint.run {
             Run::Http(http) => {
                 return self.http_endpoint(http, endpoint.timeout_ms, call).await.map_err(Failure::Broke);
             }
+            Run::Code(code) => {
+                let running = self.code_endpoint(code, call);
+                let answer = Watch::for_ms(&self.host, limit_ms).within(running).await;
+                return answer.unwrap_or_else(|| Err(late(limit_ms))).map_err(Failure::Broke);
+            }
             Run::Native(native) => native.clone(),
         };
-        let limit_ms = endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(limits::HTTP_TOOL_MAX_MS);
         let running = self.host.endpoint(EndpointCall { native, ..call });
         match Watch::for_ms(&self.host, limit_ms).within(running).await {
-            None => Err(Failure::Broke(format!("it did not answer within {} s", limit_ms as f64 / 1000.0))),
+            None => Err(Failure::Broke(late(limit_ms))),
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(error))) if error.code.status() < 500 => Err(Failure::Refused(error)),
             Some(Ok(Err(error))) => Err(Failure::Broke(error.message)),
@@ -148,6 +153,10 @@ impl<H: Host> Thread<H> {
         }
         told.into()
     }
+}
+
+fn late(limit_ms: u64) -> String {
+    format!("it did not answer within {} s", limit_ms as f64 / 1000.0)
 }
 
 /// The path is there, the method is not.

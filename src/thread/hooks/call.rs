@@ -82,6 +82,13 @@ impl<H: Host> Thread<H> {
                 }
             }
             Run::Http(http) => self.http_hook(at, http, limit_ms, call).await,
+            Run::Code(code) => {
+                let running = self.code_hook(code, call);
+                Watch::for_ms(&self.host, limit_ms)
+                    .within(running)
+                    .await
+                    .unwrap_or_else(|| Err(late(limit_ms)))
+            }
         };
         self.goes_on(at).await?;
         Ok(outcome)

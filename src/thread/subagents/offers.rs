@@ -10,10 +10,11 @@ use super::spawn::listed;
 use crate::error::Result;
 use crate::models::ToolOffer;
 use crate::spec::subagent::{CREATE, MESSAGE};
-use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, schema};
+use crate::spec::{Callable, Catalog, ParentCommunication, Run, ToolEntry, schema};
 use crate::thread::Thread;
 use crate::thread::host::Host;
 use crate::thread::step::Definitions;
+use crate::tools::execute;
 
 /// References that are listed at most.
 const LISTED: usize = 50;
@@ -89,7 +90,30 @@ pub(in crate::thread) fn offers(catalog: &Catalog, entries: &[ToolEntry], family
     if !family.children.is_empty() {
         offers.push(message(family));
     }
+    declare(catalog, &mut offers);
     offers
+}
+
+/// Code that a model writes is told what it can call.
+fn declare(catalog: &Catalog, offers: &mut [ToolOffer]) {
+    let runs_code = |offer: &&mut ToolOffer| {
+        let tool = catalog.tools.get(&offer.name);
+        tool.is_some_and(|tool| matches!(&tool.run, Run::Native(native) if native == execute::NAME))
+    };
+    let Some(own) = offers.iter_mut().find(runs_code).map(|offer| offer.name.clone()) else { return };
+    let others = offers.iter().filter(|offer| offer.name != own);
+    let declared = execute::declarations(others.map(|offer| execute::Declared {
+        name: &offer.name,
+        description: &offer.description,
+        // As it was written: the offer's makes every property required.
+        schema: catalog.callable(&offer.name).map_or(Some(&offer.parameters), |callable| callable.schema()),
+    }));
+    if !declared.is_empty()
+        && let Some(offer) = offers.iter_mut().find(|offer| offer.name == own)
+    {
+        offer.description.push_str("\n\n");
+        offer.description.push_str(&declared);
+    }
 }
 
 /// A callable as a tool of its own name.

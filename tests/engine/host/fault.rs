@@ -31,6 +31,10 @@ pub enum At {
     Object,
     /// It has done what it was asked; that is not known here yet.
     ObjectDone,
+    /// Code is about to be handed to the sandbox.
+    Sandbox,
+    /// It has ended; that is not known here yet.
+    SandboxDone,
     /// A timer has fired.
     Sleep,
     /// Another object is about to be called.

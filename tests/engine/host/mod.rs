@@ -9,6 +9,7 @@
 //! * `alarm`: the one alarm of an object.
 //! * `sim_host`: the `Host` itself.
 //! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them.
+//! * `sandbox`: code, as the test scripts it.
 //! * `upload`: bodies that clients send. `bucket`: objects beside the database.
 //! * `strict`: what a provider would refuse. `claude`: the same for Anthropic's format, and its answers.
 
@@ -26,6 +27,7 @@ mod member;
 pub mod outside;
 mod pipe;
 pub mod rng;
+pub mod sandbox;
 mod sim_host;
 mod strict;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::sandbox::Sandbox;
 use super::{claude, strict};
 
 /// A request that reached a model.
@@ -146,6 +147,8 @@ pub struct Outside {
     endpoints: RefCell<BTreeMap<String, EndpointScript>>,
     hooks: RefCell<BTreeMap<String, HookScript>>,
     sibling: RefCell<Option<SiblingScript>>,
+    /// Code.
+    pub sandbox: Sandbox,
     /// Requests to models.
     pub requests: RefCell<Vec<ModelRequest>>,
     /// Calls that reached a hook, native or http, in order.
@@ -213,6 +216,7 @@ impl Outside {
         self.endpoints.borrow_mut().clear();
         self.hooks.borrow_mut().clear();
         self.handled.borrow_mut().clear();
+        self.sandbox.clear();
     }
 
     /// A request arrives. The complaints are about the request itself.

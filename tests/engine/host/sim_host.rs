@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::api::ThreadRequest;
+use bobbin::code::{Door, Outcome, Run};
 use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::message::{ToolResult, ToolStatus};
 use bobbin::thread::{
@@ -327,6 +328,19 @@ impl Host for SimHost {
                 given
             });
             running.catch_unwind().await.map_err(panicked)
+        }
+    }
+
+    fn sandbox(&self, run: Run, door: Rc<dyn Door>) -> impl Future<Output = Outcome> + 'static {
+        let host = self.clone();
+        async move {
+            host.point(At::Sandbox, &run.source).await;
+            // What code does to the outside waits behind the output gate.
+            gate().await;
+            let source = run.source.clone();
+            let outcome = host.world().outside.sandbox.start(run, door).await;
+            host.point(At::SandboxDone, &source).await;
+            outcome
         }
     }
 

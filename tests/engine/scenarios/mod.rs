@@ -2,11 +2,13 @@
 
 mod attachments;
 mod budgets;
+mod code;
 mod edits;
 mod effects;
 mod endpoints;
 mod env;
 mod env_shown;
+mod execute;
 mod failures;
 mod family;
 mod family_env;
@@ -97,6 +99,8 @@ pub fn all() -> Vec<Scenario> {
     all.extend(reasoning::all());
     all.extend(streams::all());
     all.extend(values::all());
+    all.extend(code::all());
+    all.extend(execute::all());
     all.extend(env::all());
     all.extend(family_env::all());
     all.extend(immediate::all());

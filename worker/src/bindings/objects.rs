@@ -83,6 +83,12 @@ impl Env {
         self.namespace("THREADS")
     }
 
+    /// The isolate Worker, where one is bound.
+    pub(crate) fn isolate(&self) -> Option<JsValue> {
+        let isolate = js_sys::Reflect::get(&self.0, &JsValue::from_str("ISOLATE")).ok()?;
+        (!isolate.is_undefined()).then_some(isolate)
+    }
+
     /// The namespace of the directories.
     pub(crate) fn directories(&self) -> Result<Namespace, JsValue> {
         self.namespace("DIRECTORY")

@@ -9,37 +9,22 @@ use oxc_semantic::SymbolId;
 use super::statements::is_erased;
 
 /// All parts of one namespace or enum.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    root: SymbolId,
-    /// Names of exported namespaces on the way from the root.
-    path: Vec<String>,
-}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key(usize);
 
-impl Key {
-    /// The key of a declaration: of its own, or, when a namespace exports it, below that namespace's.
-    pub(super) fn new(id: &BindingIdentifier<'_>, parent: Option<&Key>) -> Option<Self> {
-        match parent {
-            Some(parent) => Some(parent.below(&id.name)),
-            None => Some(Self { root: id.symbol_id.get()?, path: Vec::new() }),
-        }
-    }
-
-    pub(super) fn of_symbol(root: SymbolId) -> Self {
-        Self { root, path: Vec::new() }
-    }
-
-    pub(super) fn below(&self, name: &str) -> Self {
-        let mut path = self.path.clone();
-        path.push(name.to_owned());
-        Self { root: self.root, path }
-    }
+/// What a namespace or enum is known by.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Origin {
+    Variable(SymbolId),
+    /// It is exported by a namespace.
+    Below(Key, String),
 }
 
 /// The values that namespaces export and the members that enums have, over all parts.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
-    names: HashMap<Key, HashSet<String>>,
+    keys: HashMap<Origin, Key>,
+    names: Vec<Rc<HashSet<String>>>,
 }
 
 impl Catalog {
@@ -52,22 +37,48 @@ impl Catalog {
         catalog
     }
 
-    pub(super) fn names(&self, key: &Key) -> Option<&HashSet<String>> {
-        self.names.get(key)
+    /// The key of a declaration: of its own, or, when a namespace exports it, below that namespace's.
+    pub(super) fn key(&mut self, id: &BindingIdentifier<'_>, parent: Option<Key>) -> Option<Key> {
+        let origin = match parent {
+            Some(parent) => Origin::Below(parent, id.name.to_string()),
+            None => Origin::Variable(id.symbol_id.get()?),
+        };
+        let next = Key(self.keys.len());
+        let key = *self.keys.entry(origin).or_insert(next);
+        if key == next {
+            self.names.push(Rc::default());
+        }
+        Some(key)
     }
 
-    /// A copy for the time in which a part is written.
-    pub(super) fn shared(&self, key: &Key) -> Rc<HashSet<String>> {
-        Rc::new(self.names.get(key).cloned().unwrap_or_default())
+    /// The namespace or enum that a variable holds.
+    pub(super) fn of_variable(&self, symbol: SymbolId) -> Option<Key> {
+        self.keys.get(&Origin::Variable(symbol)).copied()
     }
 
-    /// An enum that is not at the top level; its parts are in one block.
-    pub(super) fn add_enum(&mut self, it: &TSEnumDeclaration<'_>, key: &Key) {
-        let members = it.body.members.iter().map(|member| member.id.static_name().to_string());
-        self.names.entry(key.clone()).or_default().extend(members);
+    /// The namespace or enum that a namespace exports.
+    pub(super) fn below(&self, parent: Key, name: &str) -> Option<Key> {
+        self.keys.get(&Origin::Below(parent, name.to_owned())).copied()
     }
 
-    fn statement(&mut self, it: &Statement<'_>, parent: Option<&Key>) {
+    pub(super) fn names(&self, key: Key) -> Rc<HashSet<String>> {
+        self.names.get(key.0).cloned().unwrap_or_default()
+    }
+
+    /// The members of an enum; those at the top level and in namespaces are known beforehand.
+    pub(super) fn add_enum(&mut self, it: &TSEnumDeclaration<'_>, key: Key) {
+        for member in &it.body.members {
+            self.add(key, &member.id.static_name());
+        }
+    }
+
+    fn add(&mut self, key: Key, name: &str) {
+        if let Some(names) = self.names.get_mut(key.0) {
+            Rc::make_mut(names).insert(name.to_owned());
+        }
+    }
+
+    fn statement(&mut self, it: &Statement<'_>, parent: Option<Key>) {
         match it {
             Statement::ExportDeclaration(export) => self.declaration(&export.declaration, parent),
             statement => {
@@ -78,45 +89,41 @@ impl Catalog {
         }
     }
 
-    fn declaration(&mut self, it: &Declaration<'_>, parent: Option<&Key>) {
+    fn declaration(&mut self, it: &Declaration<'_>, parent: Option<Key>) {
         if let (Some(parent), false) = (parent, is_erased(it)) {
-            let names = self.names.entry(parent.clone()).or_default();
             match it {
                 Declaration::VariableDeclaration(variables) => {
-                    for declarator in &variables.declarations {
-                        names.extend(
-                            declarator.id.get_binding_identifiers().iter().map(|id| id.name.to_string()),
-                        );
+                    for id in variables.declarations.iter().flat_map(|it| it.id.get_binding_identifiers()) {
+                        self.add(parent, &id.name);
                     }
                 }
                 Declaration::TSNamespaceDeclaration(namespace) if !is_instantiated(namespace) => {}
-                declaration => names.extend(declaration.id().map(|id| id.name.to_string())),
+                declaration => declaration.id().iter().for_each(|id| self.add(parent, &id.name)),
             }
         }
         match it {
             Declaration::TSNamespaceDeclaration(namespace) => self.namespace(namespace, parent),
             Declaration::TSEnumDeclaration(declaration) => {
-                if let Some(key) = Key::new(&declaration.id, parent) {
-                    self.add_enum(declaration, &key);
+                if let Some(key) = self.key(&declaration.id, parent) {
+                    self.add_enum(declaration, key);
                 }
             }
             _ => {}
         }
     }
 
-    fn namespace(&mut self, it: &TSNamespaceDeclaration<'_>, parent: Option<&Key>) {
-        let Some(key) = Key::new(&it.id, parent) else { return };
+    fn namespace(&mut self, it: &TSNamespaceDeclaration<'_>, parent: Option<Key>) {
+        let Some(key) = self.key(&it.id, parent) else { return };
         match &it.body {
             TSNamespaceDeclarationBody::TSNamespaceDeclaration(inner) => {
                 if is_instantiated(inner) {
-                    self.names.entry(key.clone()).or_default().insert(inner.id.name.to_string());
+                    self.add(key, &inner.id.name);
                 }
-                self.namespace(inner, Some(&key));
+                self.namespace(inner, Some(key));
             }
             TSNamespaceDeclarationBody::TSModuleBlock(block) => {
-                self.names.entry(key.clone()).or_default();
                 for statement in &block.body {
-                    self.statement(statement, Some(&key));
+                    self.statement(statement, Some(key));
                 }
             }
         }

@@ -12,26 +12,22 @@ use super::namespaces::{Container, Home};
 impl Eraser<'_> {
     /// An enum whose statement begins at `start`.
     pub(super) fn enumeration<'a>(&mut self, it: &TSEnumDeclaration<'a>, start: u32, home: &Home) {
-        let (Some(key), Some(scope)) = (Key::new(&it.id, home.parent()), it.body.scope_id.get()) else {
+        let (Some(key), Some(scope)) = (self.catalog.key(&it.id, home.parent()), it.body.scope_id.get())
+        else {
             return;
         };
         if !self.is_at_top(&it.id) {
-            self.catalog.add_enum(it, &key);
+            self.catalog.add_enum(it, key);
         }
         let name = it.id.name.to_string();
-        let param = self.parameter_name(&name, scope, Some(scope));
+        let param = self.visible_name(&name, scope, Some(scope));
         let head = self.head(&it.id, home, &param);
         self.edits.replace(start, it.body.span.start + 1, head);
-        self.containers.push(Container {
-            scope,
-            param: param.clone(),
-            names: self.catalog.shared(&key),
-            key: key.clone(),
-        });
-        let outer = self.current_enum.replace(key.clone());
+        self.containers.push(Container { scope, param: param.clone(), names: self.catalog.names(key), key });
+        let outer = self.current_enum.replace(key);
         let mut previous = Some(Value::Number(-1.0));
         for member in &it.body.members {
-            previous = self.enum_member(member, &key, &param, previous);
+            previous = self.enum_member(member, key, &param, previous);
         }
         self.current_enum = outer;
         self.containers.pop();
@@ -43,7 +39,7 @@ impl Eraser<'_> {
     fn enum_member<'a>(
         &mut self,
         it: &TSEnumMember<'a>,
-        key: &Key,
+        key: Key,
         param: &str,
         previous: Option<Value>,
     ) -> Option<Value> {
@@ -80,7 +76,7 @@ impl Eraser<'_> {
         };
         self.blank_token(it.span.end, ",");
         if let Some(value) = value {
-            self.enum_values.insert((key.clone(), name), value);
+            self.enum_values.insert((key, name), value);
         }
         value
     }

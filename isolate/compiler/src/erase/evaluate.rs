@@ -61,8 +61,8 @@ impl Eraser<'_> {
     }
 
     fn value_of_name(&self, it: &IdentifierReference<'_>) -> Option<Value> {
-        if let Some(current) = &self.current_enum
-            && let Some(value) = self.enum_values.get(&(current.clone(), it.name.to_string()))
+        if let Some(current) = self.current_enum
+            && let Some(value) = self.enum_values.get(&(current, it.name.to_string()))
             && self.substitute(it).is_some()
         {
             return Some(*value);
@@ -77,7 +77,7 @@ impl Eraser<'_> {
 
     fn value_of_member(&self, object: &Expression<'_>, name: &str) -> Option<Value> {
         let Expression::Identifier(object) = object else { return None };
-        let key = super::catalog::Key::of_symbol(self.symbol_of(object)?);
+        let key = self.catalog.of_variable(self.symbol_of(object)?)?;
         self.enum_values.get(&(key, name.to_owned())).copied()
     }
 }

@@ -10,6 +10,7 @@ mod enums;
 mod evaluate;
 mod namespaces;
 mod properties;
+mod scopes;
 mod statements;
 mod substitute;
 
@@ -29,6 +30,7 @@ use crate::text::Source;
 use catalog::{Catalog, Key};
 use evaluate::Value;
 use namespaces::{Alias, Container};
+use scopes::Scopes;
 
 pub(crate) use clauses::Clauses;
 
@@ -47,6 +49,8 @@ pub(crate) struct Eraser<'s> {
     opened: HashSet<u32>,
     pub(crate) clauses: Clauses,
     catalog: Catalog,
+    /// Made when the first namespace or enum needs it.
+    scopes: Option<Scopes>,
     /// The namespaces and enums around, outermost first.
     containers: Vec<Container>,
     /// Variables that are properties of a namespace's object, and what that is called.
@@ -74,6 +78,7 @@ impl<'s> Eraser<'s> {
             opened: HashSet::new(),
             clauses: Clauses::default(),
             catalog: Catalog::default(),
+            scopes: None,
             containers: Vec::new(),
             members: HashMap::new(),
             introduced: HashSet::new(),
@@ -87,7 +92,9 @@ impl<'s> Eraser<'s> {
 
     /// Walks over a module.
     pub(crate) fn run(&mut self, program: &Program<'_>) -> Result<(), Mistake> {
-        self.catalog = Catalog::of(program);
+        if self.language == Language::Typescript {
+            self.catalog = Catalog::of(program);
+        }
         self.visit_program(program);
         self.settle_aliases();
         self.settle_clauses();

@@ -26,9 +26,9 @@ pub(super) enum Home {
 
 impl Home {
     /// The namespace that a declaration is a part of.
-    pub(super) fn parent(&self) -> Option<&Key> {
+    pub(super) fn parent(&self) -> Option<Key> {
         match self {
-            Self::Namespace { key, .. } => Some(key),
+            Self::Namespace { key, .. } => Some(*key),
             Self::Module | Self::Here => None,
         }
     }
@@ -51,16 +51,13 @@ impl Eraser<'_> {
         if !is_instantiated(it) {
             return self.erase(Span::new(start, it.span.end));
         }
-        let (Some(key), Some(scope)) = (Key::new(&it.id, home.parent()), it.scope_id.get()) else { return };
+        let (Some(key), Some(scope)) = (self.catalog.key(&it.id, home.parent()), it.scope_id.get()) else {
+            return;
+        };
         let name = it.id.name.to_string();
-        let param = self.parameter_name(&name, scope, None);
+        let param = self.visible_name(&name, scope, None);
         let head = self.head(&it.id, home, &param);
-        self.containers.push(Container {
-            scope,
-            param: param.clone(),
-            names: self.catalog.shared(&key),
-            key: key.clone(),
-        });
+        self.containers.push(Container { scope, param: param.clone(), names: self.catalog.names(key), key });
         let inside = Home::Namespace { param, key };
         let end = it.span.end;
         match &it.body {
@@ -103,30 +100,6 @@ impl Eraser<'_> {
         id.symbol_id
             .get()
             .is_some_and(|symbol| self.scoping.symbol_scope_id(symbol) == self.scoping.root_scope_id())
-    }
-
-    /// A name for the object of a namespace or enum inside it: its own, unless something in there is called so too.
-    pub(super) fn parameter_name(&self, name: &str, scope: ScopeId, except: Option<ScopeId>) -> String {
-        let hidden = self.scoping.iter_bindings().any(|(inner, bindings)| {
-            Some(inner) != except
-                && (inner == scope || self.scoping.scope_is_descendant_of(inner, scope))
-                && bindings.keys().any(|other| other.as_str() == name)
-        });
-        if !hidden {
-            return name.to_owned();
-        }
-        let taken = |candidate: &str| {
-            self.scoping.symbol_names().any(|other| other == candidate)
-                || self.scoping.root_unresolved_references().keys().any(|other| other.as_str() == candidate)
-        };
-        let mut number = 1_u32;
-        loop {
-            let candidate = format!("{name}_{number}");
-            if !taken(&candidate) {
-                return candidate;
-            }
-            number += 1;
-        }
     }
 
     /// Which names of a namespace are properties of its object alone; functions may use them before they are declared.
@@ -330,15 +303,12 @@ impl Eraser<'_> {
 
     /// Whether a path through namespaces of this module ends at what is no value.
     fn leads_to_type(&self, root: SymbolId, path: &[String]) -> bool {
-        let mut key = Key::of_symbol(root);
-        for name in path {
-            match self.catalog.names(&key) {
-                Some(names) if !names.contains(name) => return true,
-                Some(_) => key = key.below(name),
-                None => return false,
-            }
+        let Some((last, way)) = path.split_last() else { return self.is_type(root) };
+        let mut key = self.catalog.of_variable(root);
+        for name in way {
+            key = key.and_then(|key| self.catalog.below(key, name));
         }
-        path.is_empty() && self.is_type(root)
+        key.is_some_and(|key| !self.catalog.names(key).contains(last))
     }
 
     /// Writes the aliases that are needed, after the walk: those that the code names, and those that these name.

@@ -39,9 +39,6 @@ impl Eraser<'_> {
     }
 
     pub(super) fn variables<'a>(&mut self, it: &VariableDeclaration<'a>) {
-        if matches!(it.kind, VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing) {
-            self.refuse("`using` is not supported: dispose of the resource in a `finally` block", it.span);
-        }
         if it.kind == VariableDeclarationKind::Const {
             it.declarations.iter().for_each(|declarator| self.note_constant(declarator));
         }

@@ -2,7 +2,10 @@
 
 use oxc_ast::ast::*;
 
+use oxc_semantic::ScopeId;
+
 use super::Eraser;
+use super::scopes::Scopes;
 
 impl Eraser<'_> {
     /// The property that a name means, when it is not a variable.
@@ -16,12 +19,12 @@ impl Eraser<'_> {
         }
         let declared = symbol.map(|symbol| self.scoping.symbol_scope_id(symbol));
         for container in self.containers.iter().rev() {
-            let is_enum = self.current_enum.as_ref() == Some(&container.key);
+            let is_enum = self.current_enum == Some(container.key);
             if declared == Some(container.scope) {
                 // In an enum all names of its scope are its members.
                 return is_enum.then(|| format!("{}.{}", container.param, it.name));
             }
-            if declared.is_some_and(|scope| self.scoping.scope_is_descendant_of(scope, container.scope)) {
+            if declared.is_some_and(|scope| self.is_within(scope, container.scope)) {
                 return None;
             }
             if container.names.contains(it.name.as_str()) {
@@ -29,6 +32,15 @@ impl Eraser<'_> {
             }
         }
         None
+    }
+
+    fn is_within(&self, inner: ScopeId, outer: ScopeId) -> bool {
+        self.scopes.as_ref().is_some_and(|scopes| scopes.is_within(inner, outer))
+    }
+
+    /// What the object of a namespace or enum is called inside.
+    pub(super) fn visible_name(&mut self, name: &str, scope: ScopeId, except: Option<ScopeId>) -> String {
+        self.scopes.get_or_insert_with(|| Scopes::of(self.scoping)).visible_name(name, scope, except)
     }
 
     /// A name in code that stays.

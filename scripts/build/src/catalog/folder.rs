@@ -8,8 +8,13 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use bobbin::spec::validate::{Complaint, Kind, Severity};
 
+use super::code;
+
 /// Settings of the folder as a whole.
 pub(super) const SETTINGS: &str = "bobbin.json";
+
+/// What npm and editors keep beside code.
+const PACKAGE: [&str; 3] = ["package.json", "package-lock.json", "tsconfig.json"];
 
 /// Folders of definitions that come with a later version.
 const LATER: [&str; 2] = ["providers", "handlers"];
@@ -45,7 +50,9 @@ pub(super) fn read(agents: &Path) -> Result<Folder> {
             Some(kind) if is_folder => folder.definitions(kind, kind.folder(), &entry.path()),
             _ if is_folder && LATER.contains(&name.as_str()) => folder.later(&name, &entry.path()),
             _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS, &entry.path()),
-            _ if is_readme(&name) => {}
+            // Code that other code imports, and what it depends on.
+            _ if is_folder && ["lib", "node_modules"].contains(&name.as_str()) => {}
+            _ if is_readme(&name) || PACKAGE.contains(&name.as_str()) => {}
             _ => folder.stray(&name),
         }
     }
@@ -66,14 +73,22 @@ impl Folder {
                 self.definitions(kind, &path, &entry.path());
                 continue;
             }
+            let within = |name: String| match folder.split_once('/') {
+                Some((_, within)) => format!("{within}/{name}"),
+                None => name,
+            };
             match name(kind, &entry) {
                 Some(name) => {
-                    let within = folder.split_once('/').map(|(_, within)| format!("{within}/{name}"));
                     if let Some(text) = self.text(&path, &entry.path()) {
-                        self.files.push(File { kind, name: within.unwrap_or(name), path, text });
+                        self.files.push(File { kind, name: within(name), path, text });
                     }
                 }
-                None if is_readme(&file) => {}
+                None if kind == Kind::Endpoint && is_route(&entry) => {
+                    let stem = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem).to_owned();
+                    let text = serde_json::json!({ "run": { "code": file } }).to_string();
+                    self.files.push(File { kind, name: within(stem), path, text });
+                }
+                None if is_readme(&file) || code::is_beside(&file) => {}
                 None => self.stray(&path),
             }
         }
@@ -106,7 +121,7 @@ impl Folder {
         let (folder, file) = path.split_once('/').unwrap_or(("", path));
         let message = match folder {
             "prompts" => "not read: prompts are .md or .json files".to_owned(),
-            "api" => "not read: endpoints are .json files".to_owned(),
+            "api" => "not read: endpoints are .json, .ts or .js files".to_owned(),
             "" => {
                 let known = Kind::ALL.map(Kind::folder).join(", ");
                 format!("not read: definitions are in the folders {known}; settings in {SETTINGS}")
@@ -122,6 +137,13 @@ impl Folder {
     fn complain(&mut self, path: &str, message: String, severity: Severity) {
         self.complaints.push(Complaint { file: path.to_owned(), field: String::new(), message, severity });
     }
+}
+
+/// Whether a file of code is an endpoint by itself: no definition beside it says more of it, and `_` does not hide it.
+fn is_route(entry: &DirEntry) -> bool {
+    let file = entry.file_name().to_string_lossy().into_owned();
+    let defined = entry.path().with_extension("json").exists();
+    code::is_code(&file) && !file.starts_with('_') && !defined && entry.path().is_file()
 }
 
 /// The name of the definition in a file, if it can hold one of this kind.

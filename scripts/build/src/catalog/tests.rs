@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use bobbin::spec::{HookName, PromptText};
+use bobbin::spec::{HookName, PromptText, WEB_HTTP};
 use tempfile::TempDir;
 
 use super::*;
@@ -27,7 +27,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn compiled(files: &[(&str, &str)]) -> Compiled {
-    compile(folder(files).path(), &natives()).unwrap()
+    compile(folder(files).path(), None, &natives()).unwrap()
 }
 
 fn told(files: &[(&str, &str)]) -> Vec<String> {
@@ -394,14 +394,14 @@ fn nothing_is_written_while_there_is_an_error_and_the_output_is_the_same_each_ti
     let out = tempfile::tempdir().unwrap();
     let out = out.path().join("new/catalog.json");
     let fine = folder(&[MODEL, PROMPT, AGENT]);
-    run(fine.path(), &out, true).unwrap();
+    run(fine.path(), &out, None, true).unwrap();
     let first = fs::read(&out).unwrap();
     assert_eq!(Catalog::from_json(std::str::from_utf8(&first).unwrap()).unwrap().agents.len(), 1);
-    run(fine.path(), &out, true).unwrap();
+    run(fine.path(), &out, None, true).unwrap();
     assert_eq!(fs::read(&out).unwrap(), first);
 
     let wrong = folder(&[MODEL, PROMPT, ("agents/helper.json", "{}")]);
-    let error = run(wrong.path(), &out, false).unwrap_err().to_string();
+    let error = run(wrong.path(), &out, None, false).unwrap_err().to_string();
     assert_eq!(error, "1 error, 0 warnings: the definitions were not compiled");
     assert_eq!(fs::read(&out).unwrap(), first);
     assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1, "no draft is left");
@@ -413,10 +413,10 @@ fn warnings_count_where_the_folder_or_the_caller_says_so() {
     let out = out.path().join("catalog.json");
     let stray = ("models/notes.txt", "");
     let lax = folder(&[MODEL, PROMPT, AGENT, stray]);
-    run(lax.path(), &out, false).unwrap();
-    assert!(run(lax.path(), &out, true).is_err());
+    run(lax.path(), &out, None, false).unwrap();
+    assert!(run(lax.path(), &out, None, true).is_err());
     let strict = folder(&[MODEL, PROMPT, AGENT, stray, ("bobbin.json", r#"{ "diagnostics": "strict" }"#)]);
-    assert!(run(strict.path(), &out, false).is_err());
+    assert!(run(strict.path(), &out, None, false).is_err());
     assert_eq!(
         told_of("bobbin.json", r#"{ "diagnostic": "strict" }"#),
         ["bobbin.json: error in diagnostic: unknown field; did you mean `diagnostics`?"]
@@ -436,8 +436,75 @@ fn complaints_are_printed_a_line_each() {
 #[test]
 fn the_sample_application_has_nothing_wrong_with_it() {
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../agents");
-    let compiled = compile(&agents, &Natives::registered()).unwrap();
+    let compiled = compile(&agents, None, &Natives::registered()).unwrap();
     assert_eq!(compiled.complaints, []);
     assert!(compiled.catalog.agents.contains_key("helper"));
     assert!(compiled.catalog.endpoints.contains_key(&"GET /summary".parse().unwrap()));
+}
+
+const CODE: &str = "export default async (state, args) => `hello ${args.name}`;\n";
+
+#[test]
+fn code_is_named_from_its_definition_and_comes_with_the_catalog() {
+    let tool = r#"{ "description": "Greets.", "run": { "code": "../lib/greet.ts" } }"#;
+    let hook = r#"{ "hook": "filter_messages", "run": { "code": { "file": "trim.js", "allowedHosts": ["a.test"] } } }"#;
+    let prompt =
+        ("prompts/helper.md", "---\ntoolDescription: d\nmodel: fast\nhooks: [trim]\n---\n\nYou help.\n");
+    let files = [
+        MODEL,
+        prompt,
+        AGENT,
+        ("tools/greet.json", tool),
+        ("hooks/trim.json", hook),
+        ("lib/greet.ts", CODE),
+        ("hooks/trim.js", CODE),
+        ("hooks/unused.js", CODE),
+        ("api/reports/[day].post.ts", CODE),
+        ("api/_shared.ts", CODE),
+        ("api/types.d.ts", ""),
+        ("api/shared.test.ts", CODE),
+    ];
+    let Compiled { catalog, complaints, .. } = compiled(&files);
+    assert!(complaints.is_empty(), "{complaints:?}");
+    let names: Vec<&String> = catalog.code.keys().collect();
+    assert_eq!(names, ["api/reports/[day].post.ts", "hooks/trim.js", "lib/greet.ts"]);
+    let routes: Vec<String> = catalog.endpoints.keys().map(ToString::to_string).collect();
+    assert_eq!(routes, ["POST /reports/[day]"]);
+    let again = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
+    assert_eq!(again, catalog);
+}
+
+#[test]
+fn code_that_is_not_there_and_hosts_that_are_none_are_named() {
+    let tool = |code: &str| format!(r#"{{ "description": "d", "run": {{ "code": {code} }} }}"#);
+    for (code, said) in [
+        (r#""missing.ts""#, "error in run.code: there is no file tools/missing.ts"),
+        (r#""../../../etc/x.ts""#, "is not in the folder of definitions"),
+        (r#"{ "file": "x.ts", "allowedHosts": ["https://a.test"] }"#, "run.code.allowedHosts[0]"),
+        (r#"{ "file": "x.ts", "memoryLimitBytes": 0 }"#, "must be a positive number"),
+        (r#"{ "file": "x.ts", "engine": "deno" }"#, "run.code.engine"),
+    ] {
+        let told = told(&[MODEL, PROMPT, AGENT, ("tools/x.json", &tool(code)), ("tools/x.ts", CODE)]);
+        assert!(told.iter().any(|line| line.contains(said)), "{code}: {told:?}");
+    }
+}
+
+#[test]
+fn bundles_stand_for_the_files_that_they_are_made_from() {
+    let tool = r#"{ "description": "d", "run": { "code": "x.ts" } }"#;
+    let folder = folder(&[MODEL, PROMPT, AGENT, ("tools/x.json", tool), ("tools/x.ts", CODE)]);
+    let bundles = folder.path().join("bundles.json");
+    let made = r#"{ "tools/x.ts": { "source": "bundled", "uses": ["bobbin/url.js"] }, "bobbin/url.js": { "source": "url" },
+        "bobbin/http.js": { "source": "http" } }"#;
+    fs::write(&bundles, made).unwrap();
+    let catalog = compile(folder.path(), Some(&bundles), &natives()).unwrap().catalog;
+    let modules = [("./tools/x.ts", "bundled"), ("./bobbin/url.js", "url")];
+    assert_eq!(catalog.modules_of(&["tools/x.ts"]), modules.map(|(name, source)| (name.into(), source.into())));
+    assert!(!catalog.code.contains_key(WEB_HTTP), "nothing here needs it");
+
+    fs::create_dir(folder.path().join("api")).unwrap();
+    fs::write(folder.path().join("api/x.ts"), CODE).unwrap();
+    let catalog = compile(folder.path(), Some(&bundles), &natives()).unwrap().catalog;
+    let modules = catalog.modules_of(&["api/x.ts", WEB_HTTP]);
+    assert_eq!(modules[1], ("./bobbin/http.js".to_owned(), "http".to_owned()));
 }

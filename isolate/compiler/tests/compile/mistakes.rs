@@ -1,0 +1,79 @@
+//! Texts that are not the language, and what the sandbox does not take, with their places.
+
+use crate::support::{call, call_with, mistake};
+use bobbin_compiler::{Language, compile};
+
+#[test]
+fn mistakes_of_syntax_have_a_place() {
+    for (source, place) in [
+        ("let a = ;", (1, 9)),
+        ("ok();\r\n  let 1a;", (2, 8)),
+        ("/* é😀 */ let = = 1", (1, 16)),
+        ("function f() {\n", (2, 1)),
+        ("a = `${", (1, 8)),
+        ("'open", (1, 1)),
+        ("let a: ;", (1, 8)),
+        ("interface { a }", (1, 11)),
+        ("await = 1", (1, 7)),
+        ("return 1", (1, 1)),
+        ("export default 1; export default 2", (1, 31)),
+    ] {
+        let found = mistake(&call(source));
+        assert_eq!((found.0.as_str(), found.2), ("SyntaxError", Some(place)), "{source}: {}", found.1);
+        assert!(!found.1.is_empty());
+    }
+}
+
+#[test]
+fn types_are_no_javascript() {
+    for source in [
+        "let a: T",
+        "a as b",
+        "enum E {}",
+        "type A = 1",
+        "class A { private a }",
+        "a!",
+        "import type a from 'a'",
+        "<T>a",
+    ] {
+        let mut request = call(source);
+        request.main.language = Language::Javascript;
+        assert_eq!(mistake(&request).0, "SyntaxError", "{source}");
+    }
+}
+
+#[test]
+fn what_the_sandbox_does_not_take_is_named() {
+    for (source, message, place) in [
+        ("const a = <div>{b}</div>;", "JSX is not supported: call the functions that it stands for", (1, 11)),
+        ("const a =\n  <></>;", "JSX is not supported: call the functions that it stands for", (2, 3)),
+        ("import a from './a.json' with { type: 'json' }; a", "import attributes are not supported", (1, 26)),
+        ("export * from './a' with { a: 'b' }", "import attributes are not supported", (1, 26)),
+        (
+            "import defer * as a from './a'; a",
+            "import phases are not supported: import the module as usual",
+            (1, 1),
+        ),
+        (
+            "namespace N { export default 1 }",
+            "a namespace cannot have this: export its declarations one by one",
+            (1, 15),
+        ),
+    ] {
+        assert_eq!(
+            mistake(&call(source)),
+            ("TypeScriptError".into(), message.into(), Some(place)),
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn the_first_mistake_of_the_text_counts() {
+    let source = "function f() { @d class A {} }\nconst b = <T>c;\nclass D { accessor e = 1 }\nexport = f;";
+    assert_eq!(mistake(&call(source)).2, Some((1, 16)));
+    let error =
+        compile(&call_with("export default 0", &[("./a.ts", "ok()"), ("./b.ts", "\n\n@d class B {}")]))
+            .unwrap_err();
+    assert_eq!((error.filename.as_deref(), error.line), (Some("b.ts"), Some(3)));
+}

@@ -1,0 +1,340 @@
+// Headers, Request, Response and fetch, for code in the sandbox. Bodies are whole: text, bytes or the parameters of a
+// form. There are no streams, no files, and no signals; `body` is always null.
+
+import { TextDecoder, TextEncoder } from "./encoding.js";
+import { URL, URLSearchParams } from "./url.js";
+
+/** @typedef {string | ArrayBuffer | ArrayBufferView | URLSearchParams | null | undefined} BodyInit */
+/** @typedef {Headers | Iterable<Iterable<string>> | Record<string, string>} HeadersInit */
+/** @typedef {{ method?: string, headers?: HeadersInit, body?: BodyInit }} RequestInit */
+/** @typedef {{ status?: number, statusText?: string, headers?: HeadersInit }} ResponseInit */
+
+/** Methods that are written large, however they were given. */
+const METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** Statuses whose answers have no body. */
+const EMPTY = [101, 103, 204, 205, 304];
+const REDIRECTS = [301, 302, 303, 307, 308];
+
+export class Headers {
+  /** By the name in small letters. `set-cookie` alone may not be joined. @type {Map<string, string[]>} */
+  #values = new Map();
+
+  /** @param {HeadersInit} [init] */
+  constructor(init = {}) {
+    if (typeof init !== "object" || init === null) throw new TypeError("Headers: an object or a list of pairs is expected");
+    const pairs = Symbol.iterator in init ? /** @type {Iterable<Iterable<string>>} */ (init) : Object.entries(init);
+    for (const pair of pairs) {
+      const [name, value, ...more] = pair;
+      if (name === undefined || value === undefined || more.length > 0) throw new TypeError("Headers: pairs of a name and a value are expected");
+      this.append(name, value);
+    }
+  }
+
+  /** @param {string} name @param {string} value */
+  append(name, value) {
+    const key = keyOf(name);
+    this.#values.set(key, [...(this.#values.get(key) ?? []), valueOf(value)]);
+  }
+
+  /** @param {string} name @param {string} value */
+  set(name, value) {
+    this.#values.set(keyOf(name), [valueOf(value)]);
+  }
+
+  /** @param {string} name */
+  delete(name) {
+    this.#values.delete(keyOf(name));
+  }
+
+  /** @param {string} name @returns {string | null} */
+  get(name) {
+    return this.#values.get(keyOf(name))?.join(", ") ?? null;
+  }
+
+  /** @param {string} name */
+  has(name) {
+    return this.#values.has(keyOf(name));
+  }
+
+  /** @returns {string[]} */
+  getSetCookie() {
+    return [...(this.#values.get("set-cookie") ?? [])];
+  }
+
+  /** @param {(value: string, name: string, headers: Headers) => void} callback @param {unknown} [self] */
+  forEach(callback, self) {
+    for (const [name, value] of this) callback.call(self, value, name, this);
+  }
+
+  /** @returns {IterableIterator<[name: string, value: string]>} */
+  *entries() {
+    const names = [...this.#values.keys()].sort();
+    for (const name of names) {
+      const values = this.#values.get(name) ?? [];
+      if (name !== "set-cookie") yield [name, values.join(", ")];
+      else for (const value of values) yield [name, value];
+    }
+  }
+
+  /** @returns {IterableIterator<string>} */
+  *keys() {
+    for (const [name] of this.entries()) yield name;
+  }
+
+  /** @returns {IterableIterator<string>} */
+  *values() {
+    for (const [, value] of this.entries()) yield value;
+  }
+
+  [Symbol.iterator]() {
+    return this.entries();
+  }
+
+  get [Symbol.toStringTag]() {
+    return "Headers";
+  }
+}
+
+/** @param {unknown} name */
+function keyOf(name) {
+  if (!TOKEN.test(String(name))) throw new TypeError(`Headers: "${name}" is no name of a header`);
+  return String(name).toLowerCase();
+}
+
+/** @param {unknown} value */
+function valueOf(value) {
+  const text = String(value).replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+  if (/[\0\n\r]|[^\0-\xff]/.test(text)) throw new TypeError("Headers: a value holds a line break or a character beyond U+00FF");
+  return text;
+}
+
+/** What a request and an answer carry. */
+class Message {
+  /** @type {string | Uint8Array | null} */
+  #content;
+  #used = false;
+  /** @type {Headers} */
+  #headers;
+
+  /** @param {BodyInit} body @param {HeadersInit | undefined} headers */
+  constructor(body, headers) {
+    const [content, type] = contentOf(body);
+    this.#content = content;
+    this.#headers = new Headers(headers);
+    if (type !== undefined && !this.#headers.has("content-type")) this.#headers.set("content-type", type);
+  }
+
+  get headers() {
+    return this.#headers;
+  }
+
+  get body() {
+    return null;
+  }
+
+  get bodyUsed() {
+    return this.#used;
+  }
+
+  async text() {
+    const content = this.#take();
+    return typeof content === "string" ? content : new TextDecoder().decode(content ?? new Uint8Array());
+  }
+
+  async json() {
+    return JSON.parse(await this.text());
+  }
+
+  async bytes() {
+    const content = this.#take() ?? "";
+    return typeof content === "string" ? new TextEncoder().encode(content) : content;
+  }
+
+  /** @returns {Promise<ArrayBuffer>} */
+  async arrayBuffer() {
+    const bytes = await this.bytes();
+    return /** @type {ArrayBuffer} */ (bytes.slice().buffer);
+  }
+
+  #take() {
+    // One without a body can be asked again and again.
+    if (this.#content === null) return null;
+    if (this.#used) throw new TypeError("The body was read already; `clone()` before the first time");
+    this.#used = true;
+    return this.#content;
+  }
+
+  /** The body for another one, without taking it. @param {Message} message */
+  static contentOf(message) {
+    if (message.#used) throw new TypeError("The body was read already");
+    return message.#content;
+  }
+}
+
+/** The content of a body, and its type where it has one of itself. @param {BodyInit} body @returns {[string | Uint8Array | null, string?]} */
+function contentOf(body) {
+  if (body === null || body === undefined) return [null];
+  if (body instanceof URLSearchParams) return [String(body), "application/x-www-form-urlencoded;charset=UTF-8"];
+  if (body instanceof ArrayBuffer) return [new Uint8Array(body.slice(0))];
+  if (ArrayBuffer.isView(body)) return [new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice()];
+  if (typeof body === "object" && Object.prototype.toString.call(body) === "[object Object]") {
+    throw new TypeError("A body is a text or bytes: write an object with JSON.stringify, or Response.json");
+  }
+  return [String(body).toWellFormed(), "text/plain;charset=UTF-8"];
+}
+
+export class Request extends Message {
+  /** @type {string} */
+  #url;
+  /** @type {string} */
+  #method;
+
+  /** @param {string | URL | Request} input @param {RequestInit} [init] */
+  constructor(input, init = {}) {
+    const from = input instanceof Request ? input : undefined;
+    const method = methodOf(init.method ?? from?.method ?? "GET");
+    const given = init.body ?? null;
+    const body = given === null && from ? Message.contentOf(from) : given;
+    if (body !== null && (method === "GET" || method === "HEAD")) throw new TypeError(`Request: ${method} has no body`);
+    super(body, init.headers ?? from?.headers);
+    const url = from?.url ?? new URL(/** @type {string | URL} */ (input)).href;
+    if (/^[^/?#]*\/\/[^/?#]*@/.test(url)) throw new TypeError("Request: user and password do not belong in the URL");
+    this.#url = url;
+    this.#method = method;
+  }
+
+  get url() {
+    return this.#url;
+  }
+
+  get method() {
+    return this.#method;
+  }
+
+  clone() {
+    Message.contentOf(this);
+    return new Request(this);
+  }
+
+  get [Symbol.toStringTag]() {
+    return "Request";
+  }
+}
+
+/** @param {unknown} method */
+function methodOf(method) {
+  const name = String(method);
+  if (!TOKEN.test(name)) throw new TypeError(`Request: "${name}" is no method`);
+  return METHODS.includes(name.toUpperCase()) ? name.toUpperCase() : name;
+}
+
+export class Response extends Message {
+  #status;
+  #statusText;
+  /** Where an answer came from; empty for one that was made here. */
+  #url = "";
+  /** @type {"default" | "basic"} */
+  #type = "default";
+
+  /** @param {BodyInit} [body] @param {ResponseInit} [init] */
+  constructor(body = null, init = {}) {
+    super(body, init.headers);
+    const status = Math.trunc(Number(init.status ?? 200));
+    if (!(status >= 200 && status <= 599)) throw new RangeError(`Response: ${init.status} is no status from 200 to 599`);
+    if (body !== null && EMPTY.includes(status)) throw new TypeError(`Response: ${status} has no body`);
+    this.#status = status;
+    this.#statusText = String(init.statusText ?? "");
+  }
+
+  /** @param {unknown} value @param {ResponseInit} [init] */
+  static json(value, init = {}) {
+    const text = JSON.stringify(value);
+    if (text === undefined) throw new TypeError("Response.json: the value cannot be written as JSON");
+    const headers = new Headers(init.headers);
+    if (!headers.has("content-type")) headers.set("content-type", "application/json");
+    return new Response(text, { ...init, headers });
+  }
+
+  /** @param {string | URL} url @param {number} [status] */
+  static redirect(url, status = 302) {
+    if (!REDIRECTS.includes(status)) throw new RangeError(`Response.redirect: ${status} is no redirect`);
+    return new Response(null, { status, headers: { location: new URL(url).href } });
+  }
+
+  /** What `fetch` gives. @param {HostAnswer} answer @param {string} url */
+  static from({ status, headers, body }, url) {
+    const response = new Response(EMPTY.includes(status) ? null : body, { status, headers });
+    response.#url = url;
+    response.#type = "basic";
+    return response;
+  }
+
+  get status() {
+    return this.#status;
+  }
+
+  get statusText() {
+    return this.#statusText;
+  }
+
+  get ok() {
+    return this.#status < 300;
+  }
+
+  get url() {
+    return this.#url;
+  }
+
+  get type() {
+    return this.#type;
+  }
+
+  get redirected() {
+    return false;
+  }
+
+  clone() {
+    const copy = new Response(Message.contentOf(this), { status: this.#status, statusText: this.#statusText, headers: this.headers });
+    copy.#url = this.#url;
+    copy.#type = this.#type;
+    return copy;
+  }
+
+  get [Symbol.toStringTag]() {
+    return "Response";
+  }
+}
+
+/**
+ * Reaches the hosts that the definition allows. Redirects are not followed: their answers are as they came.
+ *
+ * @param {string | URL | Request} input
+ * @param {RequestInit} [init]
+ * @returns {Promise<Response>}
+ */
+export async function fetch(input, init) {
+  const request = new Request(input, init);
+  const content = Message.contentOf(request) ?? undefined;
+  const { method, headers } = request;
+  const [url = ""] = request.url.split("#");
+  return Response.from(await host.fetch(url, { method, headers: [...headers], body: content }), url);
+}
+
+// For the harness.
+
+/**
+ * The request that an endpoint answers.
+ *
+ * @param {{ url: string, method: string, headers: HeadersInit, body: Uint8Array }} facts
+ */
+export function received({ url, method, headers, body }) {
+  return new Request(url, { method, headers, body: body.length === 0 || method === "GET" ? null : body });
+}
+
+/** What an endpoint gave, for the host. @param {unknown} answer */
+export function answered(answer) {
+  if (!(answer instanceof Response)) return { value: answer };
+  const { status, headers } = answer;
+  return { response: { status, headers: [...headers], body: Message.contentOf(answer) ?? undefined } };
+}

@@ -1,0 +1,87 @@
+//! The files that definitions run in the sandbox: what they are called, and what is in them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use bobbin::spec::{Catalog, Code, Run, Source, WEB_HTTP};
+use serde_json::Value;
+
+/// Extensions of files that can run there.
+const EXTENSIONS: [&str; 5] = ["ts", "mts", "js", "mjs", "tsx"];
+
+/// What stands before the extension of those that cannot: declarations hold no code, and tests of it run elsewhere.
+const ASIDE: [&str; 3] = [".d", ".test", ".spec"];
+
+/// Whether a file can run in the sandbox; scripts/code.mjs bundles these.
+pub(super) fn is_code(file: &str) -> bool {
+    let aside = |name: &str| ASIDE.iter().any(|aside| name.ends_with(aside));
+    is_beside(file) && file.rsplit_once('.').is_some_and(|(name, _)| !aside(name))
+}
+
+/// Whether it is code, or belongs to code.
+pub(super) fn is_beside(file: &str) -> bool {
+    file.rsplit_once('.').is_some_and(|(name, extension)| !name.is_empty() && EXTENSIONS.contains(&extension))
+}
+
+/// Writes the file of `run.code` by its path below the folder of definitions: it is given from the definition's own.
+/// The field's value as a complaint, when it leads out of that folder.
+pub(super) fn locate(definition: &str, value: &mut Value) -> Result<(), String> {
+    let Some(code) = value.pointer_mut("/run/code") else { return Ok(()) };
+    let file = if code.is_object() { code.get_mut("file") } else { Some(code) };
+    let Some(Value::String(file)) = file else { return Ok(()) };
+    let mut path: Vec<&str> = definition.split('/').collect();
+    path.pop();
+    for step in file.split('/') {
+        match step {
+            "" | "." => {}
+            ".." if path.pop().is_none() => {
+                return Err(format!("{file} is not in the folder of definitions"));
+            }
+            ".." => {}
+            step => path.push(step),
+        }
+    }
+    *file = path.join("/");
+    Ok(())
+}
+
+/// Puts what they name into the catalog: as it was bundled, or as it is in the folder.
+pub(super) fn gather(agents: &Path, bundles: Option<&Path>, catalog: &mut Catalog) -> Result<()> {
+    let mut bundles: BTreeMap<String, Source> = match bundles {
+        None => BTreeMap::new(),
+        Some(path) => {
+            let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            serde_json::from_str(&text).with_context(|| format!("{} is not as it is made", path.display()))?
+        }
+    };
+    let mut wanted: Vec<String> = files(catalog).map(|code| code.file.clone()).collect();
+    if catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Run::Code(_))) {
+        // They are called with a `Request`, whether they name it or not.
+        wanted.push(WEB_HTTP.to_owned());
+    }
+    while let Some(file) = wanted.pop() {
+        if catalog.code.contains_key(&file) || !(is_code(&file)) {
+            continue;
+        }
+        let raw =
+            || fs::read_to_string(agents.join(&file)).ok().map(|source| Source { source, uses: Vec::new() });
+        // One that is not there is complained about where it is named.
+        let Some(source) = bundles.remove(&file).or_else(raw) else { continue };
+        wanted.extend(source.uses.iter().cloned());
+        catalog.code.insert(file, source);
+    }
+    Ok(())
+}
+
+fn files(catalog: &Catalog) -> impl Iterator<Item = &Code> {
+    let tools = catalog.tools.values().map(|tool| &tool.run);
+    let effects = catalog.effects.values().map(|effect| &effect.run);
+    let hooks = catalog.hooks.values().map(|hook| &hook.run);
+    let endpoints = catalog.endpoints.values().map(|endpoint| &endpoint.run);
+    tools.chain(effects).chain(hooks).chain(endpoints).filter_map(|run| match run {
+        Run::Code(code) => Some(code),
+        Run::Native(_) | Run::Http(_) => None,
+    })
+}

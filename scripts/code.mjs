@@ -1,0 +1,268 @@
+// Code of an application for the sandbox: each file with what it imports, as one module.
+//
+//   agents folder → esbuild → { "tools/x.ts": { source, uses } } → bobbin-build catalog
+//
+// A file that imports nothing stays as it is, so that errors name its own lines. Names that browsers and Workers have
+// and the language has not (`URL`, `fetch`, …) are imported from modules of isolate/web/, which go into the catalog
+// where somebody uses them.
+
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { builtinModules } from "node:module";
+import { extname, join, posix } from "node:path";
+import { inCheckout, shown } from "./files.mjs";
+import { Complaint } from "./run.mjs";
+
+/** @typedef {{ source: string, uses: string[] }} Source   `uses`: modules below `bobbin/` that it imports */
+/** @typedef {import("esbuild").BuildOptions} BuildOptions */
+/** @typedef {import("esbuild").Message} Message */
+
+/** Extensions of files that can run in the sandbox; scripts/build/src/catalog/code.rs has the same. */
+const EXTENSIONS = [".ts", ".mts", ".js", ".mjs", ".tsx"];
+
+/** The modules of isolate/web/, and the names that each stands for. */
+export const WEB = {
+  "url.js": ["URL", "URLSearchParams"],
+  "encoding.js": ["TextEncoder", "TextDecoder", "atob", "btoa"],
+  "clone.js": ["structuredClone"],
+  "timers.js": ["setTimeout", "clearTimeout", "queueMicrotask"],
+  "crypto.js": ["crypto"],
+  "http.js": ["Headers", "Request", "Response", "fetch"],
+};
+
+/** Where they are in the catalog, as seen from the folder of definitions. */
+const FOLDER = "bobbin";
+
+/** What a name is called while it is not yet known which of them a file uses. */
+const PROBE = "bobbin-global:";
+const INJECTED = "bobbin-globals";
+/** A name that is asked for as a property, `globalThis.fetch`, is brought in under this one. */
+const HELD = "__bobbin_globalThis_";
+
+const NAMES = Object.values(WEB).flat();
+
+/** How all code is read: for an engine that knows the language and nothing around it. @type {BuildOptions} */
+const READING = {
+  bundle: true,
+  format: "esm",
+  platform: "neutral",
+  target: "esnext",
+  // Syntax that the engine does not know yet.
+  supported: { decorators: false, using: false },
+  mainFields: ["module", "main"],
+  // Where a package has one file for Node and one for everybody else, it is the latter.
+  conditions: ["module", "worker", "browser"],
+  jsx: "automatic",
+  loader: { ".txt": "text", ".md": "text" },
+  write: false,
+  logLevel: "silent",
+};
+
+/**
+ * Bundles the code of `agents` into the file `out`. Complains about everything that is wrong with it at once.
+ *
+ * @param {string} agents
+ * @param {string} out
+ * @returns {Promise<boolean>} whether there is any code; without it nothing is written
+ */
+export async function bundleCode(agents, out) {
+  const files = codeFiles(agents);
+  if (files.length === 0) return false;
+  // Not at the head of the file: on a fresh machine set-up installs it first.
+  const esbuild = await import("esbuild");
+  const bundles = await Promise.all(files.map((file) => bundled(esbuild, agents, file)));
+  const errors = new Set(bundles.flatMap((bundle) => ("errors" in bundle ? bundle.errors.map((error) => told(agents, error)) : [])));
+  if (errors.size > 0) {
+    const count = `${errors.size} error${errors.size === 1 ? "" : "s"}`;
+    throw new Complaint(`${[...errors].sort().join("\n")}\n${count}: the code was not bundled`);
+  }
+  const web = await Promise.all(Object.keys(WEB).map((name) => webModule(esbuild, name)));
+  const entries = [...files.map((file, at) => [file, bundles[at]]), ...web];
+  writeFileSync(out, JSON.stringify(Object.fromEntries(entries)));
+  return true;
+}
+
+/**
+ * The files of code in the folder's folders, by their paths with `/`: what definitions may name.
+ *
+ * @param {string} agents
+ */
+function codeFiles(agents) {
+  /** @type {string[]} */
+  const files = [];
+  /** @param {string} folder */
+  const add = (folder) => {
+    for (const entry of readdirSync(join(agents, folder), { withFileTypes: true })) {
+      const path = posix.join(folder, entry.name);
+      if (entry.name.startsWith(".") || entry.name === "node_modules") continue;
+      if (entry.isDirectory()) add(path);
+      else if (folder !== "" && isCode(entry.name)) files.push(path);
+    }
+  };
+  // What is wrong with the folder itself the compiler of definitions says.
+  if (existsSync(agents)) add("");
+  return files.sort();
+}
+
+/** Declarations hold no code, and tests of it run elsewhere. @param {string} name */
+function isCode(name) {
+  return EXTENSIONS.includes(extname(name)) && !/\.(d|test|spec)\.[^.]+$/.test(name);
+}
+
+/**
+ * One file with everything that it imports.
+ *
+ * @param {import("esbuild")} esbuild
+ * @param {string} agents
+ * @param {string} file
+ * @returns {Promise<Source | { errors: Message[] }>}
+ */
+async function bundled(esbuild, agents, file) {
+  /** @param {(name: string) => string} place  of a global's module */
+  const build = (place) =>
+    esbuild.build({
+      ...READING,
+      metafile: true,
+      absWorkingDir: agents,
+      entryPoints: [`./${file}`],
+      outfile: "out.js",
+      define: {
+        "process.env.NODE_ENV": '"production"',
+        global: "globalThis",
+        ...Object.fromEntries(NAMES.map((name) => [`globalThis.${name}`, HELD + name])),
+      },
+      inject: [INJECTED],
+      plugins: [globals(place)],
+    });
+  try {
+    const probe = await build((name) => PROBE + name);
+    // A package may ask for more than there is, as long as it can do without.
+    const asked = imported(probe).filter((path) => path.startsWith(PROBE));
+    const used = asked.map((path) => path.slice(PROBE.length));
+    const uses = [...new Set(used.map((name) => `${FOLDER}/${moduleOf(name)}`))].sort();
+    const inputs = Object.keys(probe.metafile.inputs).filter((path) => !path.endsWith(INJECTED));
+    const source = inputs.length > 1 ? undefined : await asItIs(esbuild, agents, file, used);
+    if (source !== undefined) return { source, uses };
+    const whole = await build((name) => fromFile(file, moduleOf(name)));
+    return { source: whole.outputFiles?.[0]?.text ?? "", uses };
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    return { errors: error.errors };
+  }
+}
+
+/**
+ * The file's own text, with what brings its globals in as the last line, where it moves nothing. Nothing if the engine
+ * does not understand it as it is.
+ *
+ * @param {import("esbuild")} esbuild
+ * @param {string} agents
+ * @param {string} file
+ * @param {string[]} used   the globals
+ */
+async function asItIs(esbuild, agents, file, used) {
+  if (extname(file) === ".tsx" || used.some((name) => name.startsWith("globalThis."))) return undefined;
+  const source = readFileSync(join(agents, file), "utf8").replace(/^\uFEFF/, "");
+  const loader = /\.m?ts$/.test(file) ? "ts" : "js";
+  const options = /** @type {const} */ ({ loader, target: "esnext" });
+  const [plain, lowered] = await Promise.all([
+    esbuild.transform(source, options),
+    esbuild.transform(source, { ...options, supported: /** @type {any} */ (READING).supported }),
+  ]);
+  if (plain.code !== lowered.code) return undefined;
+  if (used.length === 0) return source;
+  const modules = Object.entries(WEB).map(([module, names]) => ({ module, names: names.filter((name) => used.includes(name)) }));
+  const imports = modules
+    .filter(({ names }) => names.length > 0)
+    .map(({ module, names }) => `import { ${names.join(", ")} } from ${JSON.stringify(fromFile(file, module))};`);
+  return `${source}\n${imports.join(" ")}`;
+}
+
+/**
+ * Brings the globals in that a file uses, each from the module at `place`.
+ *
+ * @param {(name: string) => string} place
+ * @returns {import("esbuild").Plugin}
+ */
+function globals(place) {
+  const lines = NAMES.flatMap((name) => [
+    `export { ${name} } from ${JSON.stringify(PROBE + name)};`,
+    `export { ${name} as ${HELD}${name} } from ${JSON.stringify(`${PROBE}globalThis.${name}`)};`,
+  ]);
+  const filter = new RegExp(`^${INJECTED}$`);
+  return {
+    name: "globals",
+    setup(build) {
+      build.onResolve({ filter }, ({ path }) => ({ path, namespace: "bobbin", sideEffects: false }));
+      build.onLoad({ filter, namespace: "bobbin" }, () => ({ contents: lines.join("\n"), loader: "js" }));
+      build.onResolve({ filter: new RegExp(`^${PROBE}`) }, ({ path }) => ({
+        path: place(path.slice(PROBE.length)),
+        external: true,
+        sideEffects: false,
+      }));
+    },
+  };
+}
+
+/** @param {string} name  of a global; possibly as a property of `globalThis` */
+function moduleOf(name) {
+  const bare = name.replace(/^globalThis\./, "");
+  const module = Object.entries(WEB).find(([, names]) => names.includes(bare))?.[0];
+  if (module === undefined) throw new Error(`no module of isolate/web/ has ${bare}`);
+  return module;
+}
+
+/** The specifier of a web module in the module of `file`. @param {string} file @param {string} module */
+const fromFile = (file, module) => posix.join(posix.relative(posix.dirname(file), ""), FOLDER, module);
+
+/** What the result imports. @param {import("esbuild").BuildResult<{ metafile: true }>} result */
+function imported({ metafile }) {
+  return Object.values(metafile.outputs).flatMap(({ imports }) => imports.filter(({ external }) => external).map(({ path }) => path));
+}
+
+/**
+ * A module of isolate/web/: its text without comments, and which of the others it imports.
+ *
+ * @param {import("esbuild")} esbuild
+ * @param {string} name
+ * @returns {Promise<[file: string, source: Source]>}
+ */
+async function webModule(esbuild, name) {
+  const path = (/** @type {string} */ module) => inCheckout(`isolate/web/${module}`);
+  const others = Object.keys(WEB).filter((other) => other !== name);
+  const result = await esbuild.build({
+    ...READING,
+    metafile: true,
+    entryPoints: [path(name)],
+    // Beside the others, as in the catalog.
+    outfile: path("out.js"),
+    minifyWhitespace: true,
+    external: others.map(path),
+  });
+  const uses = imported(result).map((path) => posix.join(FOLDER, path));
+  return [`${FOLDER}/${name}`, { source: result.outputFiles?.[0]?.text ?? "", uses }];
+}
+
+/** @param {unknown} error @returns {error is import("esbuild").BuildFailure} */
+const isFailure = (error) => error instanceof Error && "errors" in error && Array.isArray(error.errors);
+
+/** An error in one line, which editors and terminals can jump to. @param {string} agents @param {Message} message */
+function told(agents, { text, location }) {
+  const [, specifier] = /^Could not resolve "(.*)"$/.exec(text) ?? [];
+  const what = specifier === undefined ? text : unresolved(specifier);
+  if (!location) return what;
+  const file = shown(join(agents, location.file));
+  // esbuild counts columns from 0 and in bytes.
+  const before = Buffer.from(location.lineText).subarray(0, location.column).toString();
+  return `${file}:${location.line}:${before.length + 1}: ${what}`;
+}
+
+/** @param {string} specifier */
+function unresolved(specifier) {
+  const name = specifier.replace(/^node:/, "");
+  if (specifier.startsWith("node:") || builtinModules.includes(name)) {
+    return `"${specifier}" is a module of Node's, and those do not exist in the sandbox`;
+  }
+  if (specifier === "bobbin") return '"bobbin" has types alone: write `import type`';
+  if (specifier.startsWith(".")) return `there is no file "${specifier}"`;
+  return `the package of "${specifier}" is not installed: run \`npm install\` in the folder of definitions`;
+}

@@ -1,0 +1,30 @@
+//! Tools that exist without a definition of their own, where a prompt lists them.
+
+use serde_json::json;
+
+use super::catalog::Catalog;
+use super::tool::{Run, Tool};
+use crate::tools::execute;
+
+impl Catalog {
+    /// Defines them. A definition of the same name stands.
+    pub fn add_built_in(&mut self) {
+        let listed =
+            self.prompts.values().flat_map(|prompt| &prompt.tools).any(|entry| entry.name == execute::NAME);
+        if !listed || self.tools.contains_key(execute::NAME) {
+            return;
+        }
+        let code =
+            json!({ "type": "string", "description": "The body of an async function, in TypeScript." });
+        let tool = Tool {
+            name: execute::NAME.to_owned(),
+            description: execute::DESCRIPTION.to_owned(),
+            args: Some(json!({ "type": "object", "properties": { "code": code }, "required": ["code"] })),
+            run: Run::Native(execute::NAME.to_owned()),
+            timeout_ms: None,
+            idempotent: false,
+            variables: Vec::new(),
+        };
+        self.tools.insert(execute::NAME.to_owned(), tool);
+    }
+}

@@ -1,0 +1,198 @@
+//! Files of a deployment that run in the sandbox: tools, effects, hooks and endpoints with `"run": {"code": …}`.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value as Json};
+
+use super::bridge;
+use super::fetch::fetch;
+use crate::code::{BinaryKind, CodeResult, Execution, Function, Options, Status, Thrown, Value};
+use crate::error::Result;
+use crate::limits;
+use crate::spec::{Code, WEB_HTTP};
+use crate::thread::Thread;
+use crate::thread::host::{Host, Sleep};
+use crate::thread::thread_state::ThreadState;
+
+/// What makes `state`, for every file.
+const HARNESS: &str = include_str!("harness.js");
+/// What calls the file's function, by [`Job::order`].
+const CALLS: &str = include_str!("harness/call.js");
+const ANSWERS: &str = include_str!("harness/answer.js");
+
+/// One call of a file's default export.
+pub(in crate::thread) struct Job<'a> {
+    /// What runs.
+    pub(in crate::thread) code: &'a Code,
+    /// The thread.
+    pub(in crate::thread) state: ThreadState,
+    /// Values of declared variables.
+    pub(in crate::thread) env: Map<String, Json>,
+    /// What it is given besides `state`.
+    pub(in crate::thread) args: Vec<Value>,
+    /// Where `state` stands among them.
+    pub(in crate::thread) order: Order,
+}
+
+/// How a handler takes its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::thread) enum Order {
+    /// `(state, ...args)`: tools, effects and hooks.
+    StateFirst,
+    /// `(request, state, ...rest)`: endpoints.
+    StateSecond,
+}
+
+impl Order {
+    /// The end of the harness.
+    const fn caller(self) -> &'static str {
+        match self {
+            Order::StateFirst => CALLS,
+            Order::StateSecond => ANSWERS,
+        }
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// Calls it; what it gives, or what went wrong in words.
+    pub(in crate::thread) async fn run_file(
+        self: &Rc<Self>,
+        job: Job<'_>,
+    ) -> std::result::Result<Value, String> {
+        let file = &job.code.file;
+        let modules = match job.order {
+            Order::StateFirst => self.catalog.modules_of(&[file]),
+            Order::StateSecond => self.catalog.modules_of(&[file, WEB_HTTP]),
+        };
+        if !self.catalog.code.contains_key(file) {
+            return Err(format!("There is no file {file} any more."));
+        }
+        let execution = self.start_file(modules, job).map_err(|error| error.message)?;
+        let result = execution.await;
+        self.log_lines(file, &result);
+        match (result.status, &result.error) {
+            (Status::Success, _) => Ok(result.result.clone()),
+            (_, Some(error)) => Err(match (error.line, &error.filename) {
+                (Some(line), Some(filename)) if error.filename.as_deref() != Some(NAME) => {
+                    format!("{}: {} ({filename}:{line})", error.name, error.message)
+                }
+                _ => format!("{}: {}", error.name, error.message),
+            }),
+            (status, None) => Err(status.as_str().to_owned()),
+        }
+    }
+
+    fn start_file(self: &Rc<Self>, modules: Vec<(String, String)>, job: Job<'_>) -> Result<Execution> {
+        let Job { code, state, env, args, order } = job;
+        let specifier = Json::String(format!("./{}", code.file)).to_string();
+        let harness = HARNESS.replace("\"FILE\"", &specifier) + order.caller();
+        let facts = bridge::facts(&state, self.entropy())?;
+        let host = Value::Object(vec![
+            ("call".to_owned(), bridge::call(&state, env).into()),
+            ("runCode".to_owned(), run_code(&state).into()),
+            ("fetch".to_owned(), fetch(self, code.allowed_hosts.clone()).into()),
+            ("sleep".to_owned(), sleep(self.sleep()).into()),
+        ]);
+        let options = Options {
+            engine: code.engine,
+            filename: NAME.to_owned(),
+            language: crate::code::Language::Typescript,
+            modules,
+            args,
+            memory_limit_bytes: code
+                .memory_limit_bytes
+                .map_or(Options::default().memory_limit_bytes, |bytes| bytes as f64),
+            ..Options::default()
+        };
+        Ok(state.run_code(&harness, options.global("host", host).global("facts", facts)))
+    }
+
+    /// What `crypto` in the sandbox makes its random numbers of.
+    fn entropy(&self) -> Value {
+        let bytes = [self.host.random(), self.host.random()].concat();
+        Value::Binary(BinaryKind::Uint8Array, Bytes::from(bytes))
+    }
+
+    /// What the code wrote to its console is for the operator.
+    fn log_lines(&self, file: &str, result: &CodeResult) {
+        for log in &result.logs {
+            let words: Vec<String> = log
+                .args
+                .iter()
+                .map(|word| match word.to_json() {
+                    Some(Json::String(text)) => text,
+                    Some(json) => json.to_string(),
+                    None => "undefined".to_owned(),
+                })
+                .collect();
+            self.log(&format!("{file} {}: {}", log.level, self.redact(words.join(" "))));
+        }
+    }
+}
+
+/// What the harness is called.
+const NAME: &str = "<bobbin>";
+
+/// Waits so many milliseconds, for `setTimeout` in the sandbox.
+fn sleep(sleep: Sleep) -> Function {
+    Function::new("sleep", move |args| {
+        let ms = match args.first() {
+            Some(Value::Number(ms)) if (0.0..=limits::CODE_TIMER_MS).contains(ms) => *ms,
+            _ => limits::CODE_TIMER_MS,
+        };
+        let waited = sleep((ms * 1_000.0) as i64);
+        Box::pin(async move {
+            waited.await;
+            Ok(Value::Undefined)
+        })
+    })
+}
+
+/// `state.runCode` of sandboxed code: started at once; the handle is an object of functions.
+fn run_code(state: &ThreadState) -> Function {
+    let state = state.clone();
+    Function::new("runCode", move |args| {
+        let state = state.clone();
+        Box::pin(async move {
+            let mut args = args.into_iter();
+            let source = match args.next() {
+                Some(Value::String(source)) => source,
+                _ => return Err(Thrown::new("runCode(source, options): `source` must be a string.")),
+            };
+            let options = match args.next() {
+                None | Some(Value::Undefined) => Ok(Options::default()),
+                Some(options) => Options::from_value(options),
+            };
+            Ok(match options {
+                Ok(options) => handle(state.run_code(&source, options)),
+                Err(error) => ended(CodeResult::failed(Status::LinkError, error).to_value()),
+            })
+        })
+    })
+}
+
+fn handle(execution: Execution) -> Value {
+    let execution = Rc::new(execution);
+    let held = execution.clone();
+    let result = Function::new("result", move |_| {
+        // Held until it has settled; its functions hold the sandbox from there on.
+        let held = held.clone();
+        Box::pin(async move { Ok(held.result().await.to_value()) })
+    });
+    let terminate = Function::new("terminate", move |args| {
+        let reason = args.first().and_then(Value::text).filter(|reason| !reason.is_empty());
+        execution.terminate(reason.unwrap_or("The execution was terminated."));
+        Box::pin(async { Ok(Value::Undefined) })
+    });
+    Value::Object(vec![("result".to_owned(), result.into()), ("terminate".to_owned(), terminate.into())])
+}
+
+fn ended(result: Value) -> Value {
+    let given = Function::new("result", move |_| {
+        let result = result.clone();
+        Box::pin(async move { Ok(result) })
+    });
+    let nothing = Function::new("terminate", |_| Box::pin(async { Ok(Value::Undefined) }));
+    Value::Object(vec![("result".to_owned(), given.into()), ("terminate".to_owned(), nothing.into())])
+}

@@ -1,0 +1,73 @@
+//! Code that runs in the sandbox for a thread (spec §17): `runCode`.
+
+mod args;
+mod bridge;
+mod fetch;
+mod file;
+mod kinds;
+
+use std::rc::Rc;
+
+use super::Thread;
+use super::host::Host;
+use super::thread_state::{Open, ThreadState};
+use crate::code::{Execution, Function, Options, Start, start};
+use crate::error::Result;
+
+impl ThreadState {
+    /// Runs an ES module in the sandbox (spec §17.1): TypeScript unless the options say otherwise, with nothing of the
+    /// host's but what they give it. It starts at once; the handle gives its result, ends it, and must be held for as long
+    /// as it is to run. There is no time limit: whoever wants one calls [`Execution::terminate`].
+    ///
+    /// Whatever is wrong with the source or the options is a result, too.
+    pub fn run_code(&self, source: &str, options: Options) -> Execution {
+        self.code_door().run_code(source, options)
+    }
+}
+
+impl ThreadState {
+    /// `fetch` for code, to these hosts alone: `(url, { method, headers, body })` gives `{ status, headers, body }`.
+    pub(crate) fn fetcher(&self, allowed_hosts: Vec<String>) -> Function {
+        self.code_door().fetcher(allowed_hosts)
+    }
+
+    /// Names of what the prompt offers here.
+    pub(crate) fn offered(&self) -> Result<Vec<String>> {
+        self.code_door().offered()
+    }
+}
+
+/// The thread behind it.
+pub(super) trait CodeDoor {
+    fn run_code(&self, source: &str, options: Options) -> Execution;
+    fn fetcher(&self, allowed_hosts: Vec<String>) -> Function;
+    fn offered(&self) -> Result<Vec<String>>;
+}
+
+impl<H: Host> CodeDoor for Open<H> {
+    fn run_code(&self, source: &str, options: Options) -> Execution {
+        self.thread.run_code(source, options)
+    }
+
+    fn fetcher(&self, allowed_hosts: Vec<String>) -> Function {
+        fetch::fetch(&self.thread, allowed_hosts)
+    }
+
+    fn offered(&self) -> Result<Vec<String>> {
+        let Some(definitions) = self.thread.definitions_in(&self.scope)? else { return Ok(Vec::new()) };
+        let offers = self.thread.offers(&definitions)?;
+        Ok(offers.iter().map(|offer| offer.name.clone()).collect())
+    }
+}
+
+impl<H: Host> Thread<H> {
+    fn run_code(self: &Rc<Self>, source: &str, options: Options) -> Execution {
+        let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
+        let wanted = Start { source: source.to_owned(), options, id, sleep: self.sleep() };
+        let (execution, drive) = start(wanted, |run, door| self.host.sandbox(run, door));
+        if let Some(drive) = drive {
+            self.host.spawn(drive);
+        }
+        execution
+    }
+}

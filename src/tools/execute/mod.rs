@@ -1,0 +1,210 @@
+//! `execute_code`: a model's own code, with the prompt's other tools as functions (docs/run-code.md). Every limit is
+//! enforced on this side; what the code says of itself counts for nothing.
+
+mod declarations;
+mod files;
+mod settings;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use futures_util::future::{Either, select};
+use futures_util::lock::Mutex;
+use serde_json::{Value as Json, json};
+
+pub(crate) use declarations::{Declared, declarations};
+use settings::Settings;
+
+use crate::code::{CodeResult, Execution, Function, Options, Status, Thrown, Value};
+use crate::spec::message::{ToolResult, ToolStatus};
+use crate::thread::{NativeCall, ThreadState};
+
+/// The tool's name.
+pub(crate) const NAME: &str = "execute_code";
+
+/// What a model reads about it, before the declarations.
+pub(crate) const DESCRIPTION: &str = "Runs TypeScript that you write, in a sandbox, and gives back what it returns and prints. \
+The code is the body of an async function: use `await`, `console.log` for output, and `return` for the result. It has no \
+imports, no network and no timers except what is declared here. Use it to call several tools, to compute, and to keep large \
+results out of the conversation. A tool that fails throws an Error with its message. \
+`files.read(path)`, `files.write(path, text)` and `files.list(path)` work below the working directory.";
+
+/// What stands before the code on its first line: lines stay true, and columns of the first are put right.
+const BEFORE: &str = "export default async () => {";
+const FILENAME: &str = "code.ts";
+
+/// Runs it.
+pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
+    let Some(code) = call.args.get("code").and_then(Json::as_str) else {
+        return ToolResult::error("code: required but missing.");
+    };
+    let settings = match Settings::of(&call.options) {
+        Ok(settings) => settings,
+        Err(error) => return ToolResult::error(format!("execute_code is not set up: {error}")),
+    };
+    if code.len() > settings.max_code_size {
+        return ToolResult::error(format!(
+            "The code has {} bytes; the limit is {} (maxCodeSize). Write less, or split the work.",
+            code.len(),
+            settings.max_code_size
+        ));
+    }
+    let offered = match call.state.offered() {
+        Ok(names) => names,
+        Err(error) => return ToolResult::error(error.message),
+    };
+    let running = Rc::new(Running {
+        state: call.state.clone(),
+        settings,
+        calls: RefCell::default(),
+        in_order: Mutex::new(()),
+        over: Cell::new(None),
+        execution: RefCell::default(),
+    });
+    let source = format!("{BEFORE}{code}\n}}");
+    let options = Options { filename: FILENAME.to_owned(), ..Options::default() }
+        .global("tools", running.tools(&offered))
+        .global("files", files::door(&call.state, &running.settings.working_directory))
+        .global("fetch", call.state.fetcher(running.settings.allowed_hosts.clone()));
+    let execution = Rc::new(call.state.run_code(&source, options));
+    *running.execution.borrow_mut() = Some(execution.clone());
+    let limit_ms = running.settings.code_timeout_ms;
+    let result = match select(execution.result(), (call.sleep)(limit_ms as i64 * 1_000)).await {
+        Either::Left((result, _)) => result,
+        Either::Right(((), result)) => {
+            execution.terminate(&format!(
+                "The code ran for more than {} s (codeTimeoutMs).",
+                limit_ms as f64 / 1000.0
+            ));
+            result.await
+        }
+    };
+    running.execution.borrow_mut().take();
+    running.told(&result)
+}
+
+struct Running {
+    state: ThreadState,
+    settings: Settings,
+    /// Names and outcomes, in order.
+    calls: RefCell<Vec<Json>>,
+    in_order: Mutex<()>,
+    /// The limit that ended it.
+    over: Cell<Option<&'static str>>,
+    execution: RefCell<Option<Rc<Execution>>>,
+}
+
+impl Running {
+    fn tools(self: &Rc<Self>, offered: &[String]) -> Value {
+        let function = |name: &String| {
+            let (running, name) = (self.clone(), name.clone());
+            let function = Function::new(&name.clone(), move |args| {
+                let (running, name) = (running.clone(), name.clone());
+                Box::pin(async move { running.call(&name, args).await })
+            });
+            (function.name().to_owned(), function.into())
+        };
+        Value::Object(offered.iter().filter(|name| *name != NAME).map(function).collect())
+    }
+
+    /// One call of a tool: through a receipt, one after another.
+    async fn call(&self, name: &str, args: Vec<Value>) -> Result<Value, Thrown> {
+        if self.calls.borrow().len() >= self.settings.max_tool_calls {
+            let text =
+                format!("The code called more than {} tools (maxToolCalls).", self.settings.max_tool_calls);
+            self.over.set(Some("maxToolCalls"));
+            if let Some(execution) = self.execution.borrow().as_ref() {
+                execution.terminate(&text);
+            }
+            return Err(Thrown::new(text));
+        }
+        let place = self.calls.borrow().len();
+        self.calls.borrow_mut().push(json!({ "name": name, "status": "running" }));
+        let _turn = self.in_order.lock().await;
+        let args = args.into_iter().next().and_then(|args| args.to_json()).unwrap_or_else(|| json!({}));
+        let result = self.state.invoke_tool(name, args).await?;
+        if let Some(call) = self.calls.borrow_mut().get_mut(place) {
+            *call = json!({ "name": name, "status": if result.status == ToolStatus::Success { "success" } else { "error" } });
+        }
+        match (result.status, &result.error_code) {
+            (ToolStatus::Success, _) => Ok(Value::String(result.text())),
+            (ToolStatus::Error, Some(code)) => {
+                Err(Thrown::new(format!("{}: {code}: {}", name, result.text())))
+            }
+            (ToolStatus::Error, None) => Err(Thrown::new(format!("{name}: {}", result.text()))),
+        }
+    }
+
+    /// What the model reads.
+    fn told(&self, ended: &CodeResult) -> ToolResult {
+        let mut told = json!({ "status": ended.status.as_str() });
+        let Some(fields) = told.as_object_mut() else { return ToolResult::error("no result") };
+        if let Some(error) = &ended.error {
+            let mut error = error.clone();
+            error.stack = None;
+            if error.line == Some(1) {
+                error.column = error.column.map(|column| column.saturating_sub(BEFORE.len() as u32).max(1));
+            }
+            fields.insert("error".to_owned(), json!(error));
+        }
+        let mut room = self.settings.max_output_size;
+        if ended.status == Status::Success
+            && let Some(result) = ended.result.to_json()
+        {
+            fields.insert("result".to_owned(), cut(result, &mut room));
+        }
+        let output = printed(ended);
+        if !output.is_empty() {
+            fields.insert("output".to_owned(), cut(Json::String(output), &mut room));
+        }
+        let calls = self.calls.borrow();
+        if !calls.is_empty() {
+            fields.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
+        }
+        let text = told.to_string();
+        match ended.status {
+            Status::Success => ToolResult::success(text),
+            _ => ToolResult { error_code: self.over.get().map(str::to_owned), ..ToolResult::error(text) },
+        }
+    }
+}
+
+/// Lines of the console.
+fn printed(ended: &CodeResult) -> String {
+    let word = |word: &Value| match word.to_json() {
+        Some(Json::String(text)) => text,
+        Some(json) => json.to_string(),
+        None => "undefined".to_owned(),
+    };
+    let line = |log: &crate::code::Log| {
+        let words: Vec<String> = log.args.iter().map(word).collect();
+        match log.level.as_str() {
+            "log" | "info" | "debug" => words.join(" "),
+            level => format!("[{level}] {}", words.join(" ")),
+        }
+    };
+    let mut lines: Vec<String> = ended.logs.iter().map(line).collect();
+    if ended.logs_cut {
+        lines.push("[More was printed than is kept.]".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// A value, or the beginning of its text with a note, within what room is left.
+fn cut(value: Json, room: &mut usize) -> Json {
+    let text = match &value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.len() <= *room {
+        *room -= text.len();
+        return value;
+    }
+    let mut end = *room;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    *room = 0;
+    let kept = text.get(..end).unwrap_or_default();
+    Json::String(format!("{kept}\n[Cut off here: {} bytes in all (maxOutputSize).]", text.len()))
+}

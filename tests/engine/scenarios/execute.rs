@@ -1,0 +1,176 @@
+//! `execute_code`: code of a model's own, whose calls go through receipts and whose limits hold.
+
+use bobbin::code::{CodeError, Outcome, Status};
+use bobbin::spec::Catalog;
+use bobbin::spec::message::ToolResult;
+use serde_json::{Value, json};
+
+use super::{clerk, story};
+use crate::host::sandbox::{Ran, ended, gives};
+use crate::host::{Native, SECOND_US};
+use crate::sim::{Sim, native};
+use crate::contract::History;
+use crate::sweep::Scenario;
+
+pub fn all() -> Vec<Scenario> {
+    vec![calling()]
+}
+
+/// The prompt offers `find` and `execute_code`; the code is always the same, and `does` is what it does.
+fn coder<F: Future<Output = Outcome> + 'static>(
+    name: &'static str,
+    options: Value,
+    does: impl Fn(Ran) -> F + Clone + 'static,
+) -> Scenario {
+    story(name)
+        .define(move |catalog| {
+            catalog["tools"]["find"] = native(false);
+            catalog["tools"]["find"]["run"]["native"] = json!("find");
+            catalog["tools"]["find"]["args"] =
+                json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+            let entry = json!({ "name": "execute_code", "options": options });
+            catalog["prompts"]["p"]["tools"] = json!(["find", entry]);
+            let mut built: Catalog = serde_json::from_value(catalog.clone()).unwrap();
+            built.add_built_in();
+            catalog["tools"]["execute_code"] = serde_json::to_value(&built.tools["execute_code"]).unwrap();
+        })
+        .says(|request| match request.results().is_empty() {
+            true => crate::host::Say::text("").and_call("execute_code", r#"{"code":"await work()"}"#),
+            false => clerk(request),
+        })
+        .setup(move |sim| {
+            sim.world.outside.native("find", |call, _| {
+                Native::Gives(SECOND_US, ToolResult::success(format!("found {}", call.args["n"])))
+            });
+            let does = does.clone();
+            sim.world.outside.sandbox.code("export default async () => {await work()\n}", does);
+        })
+        .drive(|sim| async move {
+            sim.ask("write some code").await;
+        })
+}
+
+/// What the model was told, as JSON.
+fn told(history: &History) -> Value {
+    serde_json::from_str(history.texts("tool")[0]).unwrap_or_else(|_| json!(history.texts("tool")[0]))
+}
+
+fn found(sim: &Sim) -> usize {
+    sim.world.outside.executions.borrow().iter().filter(|execution| execution.name == "find").count()
+}
+
+fn calling() -> Scenario {
+    coder("code that calls tools", json!({}), |ran| async move {
+        let first = ran.call(0, &[json!({})]).await;
+        let second = ran.call(0, &[json!({})]).await;
+        match (first, second) {
+            (Ok(first), Ok(second)) => gives(json!(format!("{}, {}", first[0], second[0]))),
+            failed => ended(&format!("{failed:?}")),
+        }
+    })
+    .check(|sim, history| {
+        assert!(found(sim) <= 2, "no call is made again");
+        if history.faults == 0 {
+            let told = told(history);
+            assert_eq!(told["status"], "success");
+            assert_eq!(told["result"], "\"found null\", \"found null\"");
+            assert_eq!(told["toolCalls"].as_array().unwrap().len(), 2);
+            let receipts: Vec<String> = sim.world.database.ask("SELECT state FROM calls WHERE reply <= 0");
+            assert_eq!(receipts, ["succeeded", "succeeded"]);
+        }
+    })
+}
+
+#[test]
+fn calls_of_code_go_through_receipts() {
+    calling().sweep();
+}
+
+#[test]
+fn the_code_is_told_what_it_can_call() {
+    coder("declared", json!({}), |_| async { gives(json!(1)) })
+        .check(|sim, _| {
+            let requests = sim.world.outside.requests.borrow();
+            let tools = requests[0].body["tools"].as_array().unwrap();
+            let own = tools.iter().find(|tool| tool["function"]["name"] == "execute_code").unwrap();
+            let description = own["function"]["description"].as_str().unwrap();
+            assert!(description.contains("find(args: { n?: number }): Promise<string>;"), "{description}");
+            assert!(!description.contains("execute_code("), "{description}");
+        })
+        .calm();
+}
+
+#[test]
+fn too_many_calls_end_the_code() {
+    coder("too many calls", json!({ "maxToolCalls": 2 }), |ran| async move {
+        for _ in 0..3 {
+            // A third one throws; the code may catch that, and is ended all the same.
+            let _caught = ran.call(0, &[json!({})]).await;
+        }
+        match ran.ended().await {
+            Some(reason) => ended(&reason),
+            None => gives(json!("it got away")),
+        }
+    })
+    .check(|sim, history| {
+        assert_eq!(found(sim), 2);
+        let told = told(history);
+        assert_eq!(told["status"], "terminated");
+        assert!(told["error"]["message"].as_str().unwrap().contains("more than 2 tools (maxToolCalls)"), "{told}");
+    })
+    .calm();
+}
+
+#[test]
+fn code_that_takes_too_long_is_ended() {
+    coder("too long", json!({ "codeTimeoutMs": 5_000 }), |_| std::future::pending())
+        .check(|_, history| {
+            let told = told(history);
+            assert_eq!(told["status"], "terminated");
+            assert!(told["error"]["message"].as_str().unwrap().contains("5 s (codeTimeoutMs)"), "{told}");
+        })
+        .calm();
+}
+
+#[test]
+fn too_much_code_and_wrong_settings_are_said() {
+    for (options, said) in [
+        (json!({ "maxCodeSize": 5 }), "The code has 12 bytes; the limit is 5"),
+        (json!({ "maxCodeSise": 5 }), "execute_code is not set up: unknown field `maxCodeSise`"),
+        (json!({ "codeTimeoutMs": 0 }), "codeTimeoutMs must be positive"),
+    ] {
+        coder("refused", options, |_| async { gives(json!("it ran")) })
+            .check(move |sim, history| {
+                assert!(history.texts("tool")[0].contains(said), "{:?}", history.texts("tool"));
+                assert!(sim.world.outside.sandbox.runs.borrow().is_empty());
+            })
+            .calm();
+    }
+}
+
+#[test]
+fn large_output_is_cut_with_a_note() {
+    coder("too much", json!({ "maxOutputSize": 100 }), |_| async { gives(json!("x".repeat(500))) })
+        .check(|_, history| {
+            let told = told(history);
+            let result = told["result"].as_str().unwrap();
+            assert!(result.len() < 200 && result.ends_with("[Cut off here: 500 bytes in all (maxOutputSize).]"), "{result}");
+        })
+        .calm();
+}
+
+#[test]
+fn what_is_thrown_is_never_a_success_and_has_the_models_own_lines() {
+    coder("throws", json!({}), |_| async {
+        let error = CodeError { line: Some(1), column: Some(36), ..CodeError::new("RangeError", "too far") };
+        Outcome::failed(Status::Error, error)
+    })
+    .check(|sim, history| {
+        let told = told(history);
+        assert_eq!(told["status"], "error");
+        assert_eq!(told["error"], json!({ "name": "RangeError", "message": "too far", "line": 1, "column": 8 }));
+        let states: Vec<String> = sim.world.database.ask("SELECT state FROM calls WHERE reply > 0");
+        assert_eq!(states, ["failed"]);
+    })
+    .calm();
+}

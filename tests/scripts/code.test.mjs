@@ -1,0 +1,162 @@
+// Code of an application on its way into the catalog: what is bundled, what stays as it is, and what is said of mistakes.
+
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { bundleCode } from "../../scripts/code.mjs";
+
+const home = mkdtempSync(join(tmpdir(), "bobbin-code-"));
+after(() => rmSync(home, { recursive: true, force: true }));
+let folders = 0;
+
+/** @typedef {Record<string, { source: string, uses: string[] }>} Bundles */
+
+/** @param {Record<string, string>} files @returns {string} the folder with them */
+function folder(files) {
+  const path = join(home, String(++folders));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(path, name)), { recursive: true });
+    writeFileSync(join(path, name), text);
+  }
+  return path;
+}
+
+/** @param {Record<string, string>} files @returns {Promise<Bundles>} */
+async function bundles(files) {
+  const out = join(home, `${folders + 1}.json`);
+  assert.equal(await bundleCode(folder(files), out), true);
+  return JSON.parse(readFileSync(out, "utf8"));
+}
+
+/**
+ * Runs what a bundle's default export gives, with all modules where the catalog has them.
+ *
+ * @param {Bundles} made
+ * @param {string} file
+ */
+async function run(made, file) {
+  const files = Object.entries(made).map(([name, { source }]) => [name.replace(/\.m?ts$/, ".mjs"), source]);
+  const path = folder({ "package.json": '{ "type": "module" }', ...Object.fromEntries(files) });
+  const module = await import(pathToFileURL(join(path, file.replace(/\.m?ts$/, ".mjs"))).href);
+  return module.default();
+}
+
+/** @param {Record<string, string>} files @returns {Promise<string[]>} what is complained about, without the folder */
+async function complaints(files) {
+  const path = folder(files);
+  const out = `${path}.json`;
+  /** @type {string[]} */
+  let lines = [];
+  await assert.rejects(bundleCode(path, out), (error) => {
+    lines = /** @type {Error} */ (error).message.replaceAll(`${path}/`, "").split("\n");
+    return true;
+  });
+  assert.equal(existsSync(out), false, "nothing is written");
+  return lines;
+}
+
+test("a folder without code is left alone", async () => {
+  const path = folder({ "tools/x.json": "{}", "tools/x.d.ts": "", "tools/x.test.ts": "this is no code", "stray.ts": "nor is this" });
+  assert.equal(await bundleCode(path, `${path}.json`), false);
+  assert.equal(existsSync(`${path}.json`), false);
+});
+
+test("a file that imports nothing stays as it is, so that errors name its own lines", async () => {
+  const source = 'import type { ThreadState } from "bobbin";\n\nexport default async (\n  state: ThreadState,\n) => state.threadId;\n';
+  const made = await bundles({ "tools/x.ts": source, "api/[day].post.ts": "export default () => 1", "hooks/x.mjs": "\uFEFFexport default () => 2" });
+  assert.deepEqual(made["tools/x.ts"], { source, uses: [] });
+  assert.deepEqual(made["api/[day].post.ts"], { source: "export default () => 1", uses: [] });
+  assert.deepEqual(made["hooks/x.mjs"], { source: "export default () => 2", uses: [] });
+});
+
+test("names that the web has and the language has not come from modules, at the end of the file", async () => {
+  const source = 'export default async () => {\n  const found: Response | URL = new URL("../x", "http://a.test/b/c");\n  return `${found}`;\n};\n';
+  const made = await bundles({ "api/deep/x.ts": source });
+  assert.deepEqual(made["api/deep/x.ts"], {
+    source: `${source}\nimport { URL } from "../../bobbin/url.js";`,
+    uses: ["bobbin/url.js"],
+  });
+  assert.deepEqual(made["bobbin/url.js"]?.uses, ["bobbin/encoding.js"]);
+  assert.deepEqual(made["bobbin/http.js"]?.uses, ["bobbin/encoding.js", "bobbin/url.js"]);
+});
+
+test("a name that the file has itself, or that it asks for as a property, is what the file means", async () => {
+  const made = await bundles({
+    "tools/own.js": "const fetch = () => 1; export default fetch;",
+    "tools/property.js": "export default () => typeof globalThis.TextEncoder + typeof globalThis.WebSocket + String(global === globalThis);",
+    "tools/asks.js": 'export default () => typeof fetch === "function";',
+  });
+  assert.deepEqual(made["tools/own.js"]?.uses, []);
+  assert.deepEqual(made["tools/property.js"]?.uses, ["bobbin/encoding.js"]);
+  assert.match(made["tools/property.js"]?.source ?? "", /from "\.\.\/bobbin\/encoding\.js"/);
+  assert.deepEqual(made["tools/asks.js"]?.uses, ["bobbin/http.js"]);
+});
+
+test("what is imported comes along: files, packages, texts", async () => {
+  const made = await bundles({
+    "tools/x.ts": `import { shout } from "../lib/shout";
+      import old from "old";
+      import { where } from "halves";
+      import note from "../lib/note.md";
+      import { answer } from "../lib/data.json";
+      export default async () => [shout("a"), old.say(), where, note, answer, (await import("../lib/late.js")).late, process.env.NODE_ENV];`,
+    "lib/shout.ts": "export const shout = (text: string): string => text.toUpperCase();\nexport const unused = 'not wanted';",
+    "lib/late.js": "export const late = 'late';",
+    "lib/note.md": "# a note",
+    "lib/data.json": '{ "answer": 42 }',
+    "node_modules/old/package.json": '{ "name": "old", "version": "1.0.0", "main": "old.js" }',
+    "node_modules/old/old.js": "exports.say = () => new URL('http://old.test/%7Ex').pathname;",
+    "node_modules/halves/package.json": '{ "name": "halves", "exports": { "node": "./node.js", "browser": "./web.js", "default": "./node.js" } }',
+    "node_modules/halves/node.js": 'import "node:fs"; export const where = "node";',
+    "node_modules/halves/web.js": 'export const where = "web";',
+  });
+  assert.deepEqual(Object.keys(made).filter((file) => !file.startsWith("bobbin/")), ["lib/late.js", "lib/shout.ts", "tools/x.ts"]);
+  assert.deepEqual(made["tools/x.ts"]?.uses, ["bobbin/url.js"]);
+  assert.doesNotMatch(made["tools/x.ts"]?.source ?? "", /not wanted/);
+  assert.deepEqual(await run(made, "tools/x.ts"), ["A", "/%7Ex", "web", "# a note", 42, "late", "production"]);
+});
+
+test("syntax that the engine does not know becomes what it knows", async () => {
+  const source = `const twice = (method: () => number, _: ClassMethodDecoratorContext) => () => 2 * method();
+    class Small { @twice one() { return 1; } }
+    export default () => new Small().one();`;
+  const made = await bundles({ "tools/x.ts": source });
+  assert.doesNotMatch(made["tools/x.ts"]?.source ?? "", /@twice/);
+  assert.equal(await run(made, "tools/x.ts"), 2);
+});
+
+test("every mistake is named with file, line and column, once", async () => {
+  assert.deepEqual(
+    await complaints({
+      "tools/a.ts": 'import fs from "node:fs";\nimport { join } from "path";\nexport default () => [fs, join];\n',
+      "tools/b.ts": 'import { pad } from "left-pad";\nimport { z } from "./nowhere";\nimport { defineTool } from "bobbin";\nexport default () => [pad, z, defineTool];\n',
+      "lib/c.ts": "/* é日\u{1f600} */ export const c = 1 +;\n",
+      "tools/d.ts": 'import { c } from "../lib/c";\nexport default () => c;\n',
+      "tools/e.ts": 'import { missing } from "./f";\nexport default () => missing;\n',
+      "tools/f.ts": "export const there = 1;\n",
+    }),
+    [
+      "lib/c.ts:1:32: Unexpected \";\"",
+      "tools/a.ts:1:16: \"node:fs\" is a module of Node's, and those do not exist in the sandbox",
+      "tools/a.ts:2:22: \"path\" is a module of Node's, and those do not exist in the sandbox",
+      'tools/b.ts:1:21: the package of "left-pad" is not installed: run `npm install` in the folder of definitions',
+      'tools/b.ts:2:19: there is no file "./nowhere"',
+      'tools/b.ts:3:28: "bobbin" has types alone: write `import type`',
+      'tools/e.ts:1:10: No matching export in "tools/f.ts" for import "missing"',
+      "7 errors: the code was not bundled",
+    ],
+  );
+  assert.deepEqual((await complaints({ "tools/x.js": "export default (;" })).at(-1), "1 error: the code was not bundled");
+});
+
+test("a module of Node's that a package only tries is no mistake until it is asked for", async () => {
+  const made = await bundles({
+    "tools/x.js": 'import tries from "tries"; export default () => tries();',
+    "node_modules/tries/package.json": '{ "name": "tries", "main": "x.js" }',
+    "node_modules/tries/x.js": 'let fs; try { fs = require("fs"); } catch { fs = "none"; } module.exports = () => fs;',
+  });
+  assert.equal(await run(made, "tools/x.js"), "none");
+});

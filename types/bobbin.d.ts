@@ -1,0 +1,521 @@
+// Types for files of code in the folder of definitions: tools, effects, hooks and endpoints with
+// `"run": { "code": "file.ts" }` (docs/run-code.md). Types are erased before the code runs, not checked: an editor and
+// `tsc` check them, with this file in `include`, `"lib": ["esnext"]` and `"types": []` in tsconfig.json.
+
+declare module "bobbin" {
+  /** What JSON has. */
+  type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+  type JsonObject = { [key: string]: Json };
+
+  // What a file exports as its default.
+
+  /** A tool: text, a `ToolResult`, or anything that JSON has. What it throws the model reads as an error. */
+  type ToolHandler<Args extends object = JsonObject> = (state: ThreadState, args: Args) => Awaitable<ToolOutput>;
+  type ToolOutput = ToolResult | string | number | boolean | null | undefined | void | object;
+  /** An effect. What it gives is left; what it throws is a failed attempt. */
+  type EffectHandler<Args extends object = JsonObject> = (state: ThreadState, args: Args) => unknown;
+  /** A hook, by its name: `HookHandler<"filter_messages">`. */
+  type HookHandler<Name extends keyof Hooks> = (state: ThreadState, ...args: Hooks[Name]["args"]) => Awaitable<Hooks[Name]["gives"]>;
+  /** An endpoint: a `Response`, or a value that is answered as JSON. */
+  type EndpointHandler<Params extends Record<string, string> = Record<string, string>> = (
+    request: Request,
+    state: ThreadState,
+    params: Params,
+  ) => Awaitable<Response | ToolOutput>;
+
+  type Awaitable<T> = T | Promise<T>;
+
+  /** What each hook is given after `state`, and what it gives (docs/hooks.md). */
+  interface Hooks {
+    after_thread_created: { args: []; gives: unknown };
+    after_subagent_created: { args: [child: JsonObject]; gives: unknown };
+    after_system_message: { args: [text: string]; gives: string | null };
+    filter_messages: { args: [messages: Message[]]; gives: (Message | NewHistoryMessage)[] | null };
+    prefilter_llm_history: { args: [messages: JsonObject[]]; gives: object[] | { error: string; block: true } | null };
+    before_create_message: { args: [message: Message]; gives: object | null };
+    after_create_message: { args: [message: Message]; gives: unknown };
+    before_update_message: { args: [id: string, updates: { content: string }]; gives: { content?: string } | null };
+    after_update_message: { args: [message: Message]; gives: unknown };
+    after_tool_call_success: { args: [call: ToolCall, result: ToolResult]; gives: ToolResult | null };
+    after_tool_call_failure: { args: [call: ToolCall, result: ToolResult]; gives: ToolResult | null };
+    before_store_tool_result: { args: [call: ToolCall, result: ToolResult]; gives: ToolResult | null };
+  }
+
+  /** A message that a hook adds to a request, without an `id`. */
+  interface NewHistoryMessage {
+    id?: never;
+    role: "system" | "user" | "assistant";
+    content: string;
+  }
+
+  interface ToolCall {
+    id: string;
+    type: "function";
+    function: { name: string; /** JSON text, as the model wrote it. */ arguments: string };
+    extra_content?: Json;
+  }
+
+  interface ToolResult {
+    status: "success" | "error";
+    /** What the model reads; anything but a string as JSON. */
+    result?: unknown;
+    error?: string;
+    error_code?: string;
+    error_data?: JsonObject;
+  }
+
+  /** The thread that the code works in. Times are microseconds since 1970. */
+  interface ThreadState extends ThreadFacts {
+    readonly children: readonly Subagent[];
+    /** What a subagent was created with. */
+    readonly arguments: JsonObject;
+    /** Scratch space of one run, in memory: what is set here its other tools find. */
+    readonly context: JsonObject;
+    /** The run under way; null in effects and endpoints. */
+    readonly execution: Execution | null;
+
+    getMessages(options?: MessagesOptions): Promise<MessagesResult>;
+    getMessage(id: string): Promise<Message | null>;
+    /** Stores a message that starts nothing. */
+    injectMessage(input: NewMessage): Promise<Message>;
+    /** Queues a message, which starts a run or joins the one under way. */
+    queueMessage(input: NewMessage): Promise<void>;
+    updateMessage(id: string, updates: { content: string }): Promise<Message>;
+    /** Whether there was one. */
+    deleteMessage(id: string): Promise<boolean>;
+    getLogs(options?: { limit?: number; offset?: number; order?: "asc" | "desc" }): Promise<Log[]>;
+
+    loadModel<T extends object = JsonObject>(name: string): Promise<T>;
+    loadPrompt<T extends object = JsonObject>(name: string): Promise<T>;
+    loadAgent<T extends object = JsonObject>(name: string): Promise<T>;
+    getModelNames(): string[];
+    getPromptNames(): string[];
+    getAgentNames(): string[];
+
+    /** The child with this reference; null for every other thread. */
+    getChildThread(reference: string): Promise<RemoteThread | null>;
+    getParentThread(): Promise<RemoteThread | null>;
+    notifyParent(content: string): Promise<void>;
+    setStatus(status: string): Promise<void>;
+
+    /** The value of a variable that the definition lists in `variables`; rejects for all others, and when there is none. */
+    env(name: string): Promise<string>;
+    envType(name: string): Promise<"text" | "secret">;
+    setEnv(name: string, value: string, options?: { type?: "text" | "secret" }): Promise<void>;
+
+    /** Queues a call, which runs after those of this step, or starts a run. */
+    queueTool(name: string, args?: object): void;
+    /** Makes a call now. */
+    invokeTool(name: string, args?: object): Promise<ToolResult>;
+
+    /** The id of the effect. `options`: a delay in milliseconds, or when and how often. */
+    scheduleEffect(name: string, args?: object, options?: number | EffectOptions): Promise<string>;
+    getScheduledEffects(name?: string): Promise<ScheduledEffect[]>;
+    /** Whether it was still to run. */
+    removeScheduledEffect(id: string): Promise<boolean>;
+
+    /** Tells whoever listens to the thread; nothing is stored. */
+    emit(event: string, data?: unknown): void;
+
+    getValue<T = Json>(key: string): Promise<T | null>;
+    /** `null` and `undefined` delete the key. What JSON has not is refused. */
+    setValue(key: string, value: unknown): Promise<void>;
+
+    writeFile(path: string, data: string | ArrayBuffer | ArrayBufferView, mimeType: string, options?: FileOptions): Promise<FileRecord>;
+    readFile(path: string): Promise<ArrayBuffer | null>;
+    readFileStream(path: string): Promise<AsyncIterable<FileChunk> | null>;
+    statFile(path: string): Promise<FileRecord | null>;
+    readdirFile(path: string): Promise<{ entries: FileRecord[] }>;
+    unlinkFile(path: string): Promise<void>;
+    mkdirFile(path: string): Promise<FileRecord>;
+    rmdirFile(path: string): Promise<void>;
+    moveFile(from: string, to: string): Promise<FileRecord>;
+    renameFile(from: string, to: string): Promise<FileRecord>;
+    getFileStats(): Promise<FileStats>;
+    grepFiles(pattern: string): Promise<GrepResult[]>;
+    findFiles(pattern: string): Promise<{ paths: string[] }>;
+    getFileThumbnail(path: string): Promise<ArrayBuffer | null>;
+
+    /** Runs code in a sandbox of its own. */
+    runCode<T = unknown>(source: string, options?: CodeExecutionOptions): CodeExecution<T>;
+
+    /** Ends the thread for good. */
+    terminate(): Promise<void>;
+  }
+
+  interface ThreadFacts {
+    readonly threadId: string;
+    readonly agentId: string;
+    readonly userId: string | null;
+    readonly createdAt: number;
+    /** When it was terminated. */
+    readonly terminated: number | null;
+  }
+
+  /** Another thread of the family. */
+  interface RemoteThread extends ThreadFacts {
+    getMessages(options?: MessagesOptions): Promise<MessagesResult>;
+    queueMessage(input: NewMessage): Promise<void>;
+    /** The id of the message. */
+    injectMessage(input: NewMessage): Promise<string>;
+    getValue<T = Json>(key: string): Promise<T | null>;
+    setValue(key: string, value: unknown): Promise<void>;
+    readFile(path: string): Promise<ArrayBuffer | null>;
+    terminate(): Promise<void>;
+  }
+
+  interface Execution {
+    readonly flowId: string;
+    readonly currentSide: Side;
+    readonly stepCount: number;
+    readonly sideAStepCount: number;
+    readonly sideBStepCount: number;
+    readonly stopped: boolean;
+    readonly promptPath: readonly string[];
+    /** The next turn goes to that side; agents of type `dual_ai` only. */
+    forceTurn(side: Side): void;
+    /** The run ends after what is being done. */
+    stop(): void;
+  }
+  type Side = "a" | "b";
+
+  interface Message {
+    id: string;
+    role: "system" | "user" | "assistant" | "tool";
+    content: string | null;
+    /** Of a tool's result: the tool. */
+    name: string | null;
+    /** JSON text: a list of `ToolCall`. */
+    tool_calls: string | null;
+    tool_call_id: string | null;
+    tool_status: "success" | "error" | null;
+    status: "pending" | "completed";
+    created_at: number;
+    parent_id: string | null;
+    depth: number;
+    silent: boolean;
+    metadata: JsonObject;
+    attachments: AttachmentRef[];
+    subagent_id: string | null;
+    [field: string]: unknown;
+  }
+
+  interface NewMessage {
+    role: "user" | "assistant" | "system";
+    content?: string;
+    silent?: boolean;
+    metadata?: JsonObject;
+    attachments?: NewAttachment[];
+  }
+
+  interface MessagesOptions {
+    limit?: number;
+    offset?: number;
+    /** From which end: the newest unless it is `asc`. A page itself is in the order of time. */
+    order?: "asc" | "desc";
+    includeSilent?: boolean;
+    maxDepth?: number;
+  }
+
+  interface MessagesResult {
+    messages: Message[];
+    total: number;
+    hasMore: boolean;
+  }
+
+  interface AttachmentRef {
+    id: string;
+    type: "file";
+    path: string;
+    name: string;
+    mimeType: string;
+    size: number;
+    width?: number;
+    height?: number;
+    description?: string;
+  }
+
+  /** A file of the thread's, or a new one with base64 in `data`. */
+  type NewAttachment =
+    | { path: string; description?: string }
+    | { name: string; mimeType: string; data: string; width?: number; height?: number; description?: string };
+
+  interface Log {
+    id: string;
+    type: string;
+    [field: string]: unknown;
+  }
+
+  interface Subagent {
+    readonly reference: string;
+    readonly name: string;
+    readonly title: string | null;
+    readonly description: string;
+    readonly resumable: boolean;
+    readonly blocking: boolean;
+    readonly threadName: string | null;
+    readonly spawnGroupId: string | null;
+    readonly createdAt: number;
+    readonly status: string;
+    readonly parentCommunication: "implicit" | "explicit";
+  }
+
+  interface EffectOptions {
+    /** Milliseconds. */
+    delay?: number;
+    /** Milliseconds; not with `cron`. */
+    every?: number;
+    cron?: string;
+  }
+
+  interface ScheduledEffect {
+    id: string;
+    name: string;
+    args: Json;
+    status: "pending" | "processing" | "completed" | "failed" | "agent_canceled" | "user_canceled";
+    scheduledAt: number;
+    dueAt: number | null;
+    endedAt: number | null;
+    createdAt: number;
+    repeat: JsonObject | null;
+    occurrence: number | null;
+    attempts: number;
+    error: string | null;
+    occurrenceOf: string | null;
+    replayedFrom: string | null;
+    idempotencyKey: string;
+  }
+
+  interface FileRecord {
+    path: string;
+    name: string;
+    mimeType: string;
+    storage: "local" | "r2";
+    size: number;
+    isDirectory: boolean;
+    metadata?: JsonObject;
+    width?: number;
+    height?: number;
+    createdAt: number;
+    updatedAt: number;
+    isChunked: boolean;
+    chunkCount: number;
+    etag?: string;
+  }
+
+  interface FileOptions {
+    width?: number;
+    height?: number;
+    metadata?: JsonObject;
+  }
+
+  interface FileChunk {
+    data: Uint8Array;
+    index: number;
+    totalChunks: number;
+    isLast: boolean;
+  }
+
+  interface FileStats {
+    fileCount: number;
+    directoryCount: number;
+    totalSize: number;
+  }
+
+  interface GrepResult {
+    path: string;
+    matches: { line: number; text: string }[];
+  }
+
+  interface CodeExecutionOptions {
+    language?: "typescript" | "javascript";
+    engine?: "quickjs" | "v8";
+    /** Which export runs, `default` unless given, and what it is given. */
+    execute?: { fn?: string; args?: unknown[] };
+    /** Modules of yours, by bare specifier. */
+    imports?: Record<string, Record<string, unknown>>;
+    /** Modules of source, by relative specifier. */
+    modules?: Record<string, string>;
+    /** Names at module scope. */
+    globals?: Record<string, unknown>;
+    /** 16 MB unless given, 64 MB at most. */
+    memoryLimitBytes?: number;
+    /** A safety cap, in loop iterations and calls of the engine. */
+    fuel?: number;
+    filename?: string;
+    /** Is called with what the code gives to its global `report`. */
+    report?: (value: unknown) => void;
+  }
+
+  /** Code that runs. To wait for it never rejects: what went wrong is in the result. */
+  interface CodeExecution<T = unknown> extends PromiseLike<CodeExecutionResult<T>> {
+    readonly running: boolean;
+    /** What was reported; complete once it has ended. */
+    readonly reports: readonly unknown[];
+    terminate(reason?: string): void;
+    catch<R = never>(rejected?: ((reason: unknown) => R | PromiseLike<R>) | null): Promise<CodeExecutionResult<T> | R>;
+    finally(settled?: (() => void) | null): Promise<CodeExecutionResult<T>>;
+  }
+
+  type CodeExecutionResult<T = unknown> = (
+    | { status: "success"; result: T; error?: never }
+    | { status: "error" | "link_error" | "memory" | "terminated"; result?: never; error: CodeExecutionError }
+  ) & {
+    logs: { level: "log" | "info" | "warn" | "error" | "debug"; args: unknown[]; timestamp: number }[];
+    reports: unknown[];
+    durationMs: number;
+  };
+
+  interface CodeExecutionError {
+    name: string;
+    message: string;
+    stack?: string;
+    line?: number;
+    column?: number;
+    filename?: string;
+    specifier?: string;
+  }
+}
+
+// What exists beside the language. There is no DOM, no Node, and no setInterval.
+
+interface Console {
+  log(...args: unknown[]): void;
+  info(...args: unknown[]): void;
+  warn(...args: unknown[]): void;
+  error(...args: unknown[]): void;
+  debug(...args: unknown[]): void;
+}
+declare var console: Console;
+
+/** At most 256 wait, at most ten minutes each, and none beyond the end of its call. */
+declare function setTimeout<Args extends unknown[]>(callback: (...args: Args) => void, ms?: number, ...args: Args): number;
+declare function clearTimeout(id?: number): void;
+declare function queueMicrotask(callback: () => void): void;
+declare function structuredClone<T>(value: T, options?: { transfer?: ArrayBuffer[] }): T;
+declare function atob(data: string): string;
+declare function btoa(data: string): string;
+
+declare var crypto: {
+  getRandomValues<T extends ArrayBufferView>(array: T): T;
+  randomUUID(): string;
+};
+
+declare class TextEncoder {
+  readonly encoding: "utf-8";
+  encode(input?: string): Uint8Array<ArrayBuffer>;
+  encodeInto(source: string, destination: Uint8Array): { read: number; written: number };
+}
+
+/** UTF-8 alone. */
+declare class TextDecoder {
+  constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
+  readonly encoding: "utf-8";
+  readonly fatal: boolean;
+  readonly ignoreBOM: boolean;
+  decode(input?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean }): string;
+}
+
+declare class URLSearchParams implements Iterable<[name: string, value: string]> {
+  constructor(init?: string | Iterable<Iterable<string>> | Record<string, string>);
+  readonly size: number;
+  append(name: string, value: string): void;
+  delete(name: string, value?: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string, value?: string): boolean;
+  set(name: string, value: string): void;
+  sort(): void;
+  forEach(callback: (value: string, name: string, params: URLSearchParams) => void, self?: unknown): void;
+  entries(): IterableIterator<[name: string, value: string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[name: string, value: string]>;
+  toString(): string;
+}
+
+declare class URL {
+  constructor(input: string | URL, base?: string | URL);
+  static parse(input: string | URL, base?: string | URL): URL | null;
+  static canParse(input: string | URL, base?: string | URL): boolean;
+  href: string;
+  readonly origin: string;
+  protocol: string;
+  username: string;
+  password: string;
+  host: string;
+  hostname: string;
+  port: string;
+  pathname: string;
+  search: string;
+  readonly searchParams: URLSearchParams;
+  hash: string;
+  toString(): string;
+  toJSON(): string;
+}
+
+type HeadersInit = Headers | Iterable<Iterable<string>> | Record<string, string>;
+/** A body is whole: there are no streams, files or forms with files. */
+type BodyInit = string | ArrayBuffer | ArrayBufferView | URLSearchParams;
+
+interface RequestInit {
+  method?: string;
+  headers?: HeadersInit;
+  body?: BodyInit | null;
+}
+
+interface ResponseInit {
+  status?: number;
+  statusText?: string;
+  headers?: HeadersInit;
+}
+
+declare class Headers implements Iterable<[name: string, value: string]> {
+  constructor(init?: HeadersInit);
+  append(name: string, value: string): void;
+  set(name: string, value: string): void;
+  delete(name: string): void;
+  get(name: string): string | null;
+  has(name: string): boolean;
+  getSetCookie(): string[];
+  forEach(callback: (value: string, name: string, headers: Headers) => void, self?: unknown): void;
+  entries(): IterableIterator<[name: string, value: string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[name: string, value: string]>;
+}
+
+interface Body {
+  readonly headers: Headers;
+  readonly body: null;
+  readonly bodyUsed: boolean;
+  text(): Promise<string>;
+  json<T = any>(): Promise<T>;
+  bytes(): Promise<Uint8Array>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+}
+
+interface Request extends Body {}
+declare class Request {
+  constructor(input: string | URL | Request, init?: RequestInit);
+  readonly url: string;
+  readonly method: string;
+  clone(): Request;
+}
+
+interface Response extends Body {}
+declare class Response {
+  constructor(body?: BodyInit | null, init?: ResponseInit);
+  static json(value: unknown, init?: ResponseInit): Response;
+  static redirect(url: string | URL, status?: 301 | 302 | 303 | 307 | 308): Response;
+  readonly status: number;
+  readonly statusText: string;
+  readonly ok: boolean;
+  readonly url: string;
+  readonly type: "default" | "basic";
+  readonly redirected: false;
+  clone(): Response;
+}
+
+/** Reaches the hosts of `run.code.allowedHosts`. Redirects are not followed. */
+declare function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;

@@ -1,0 +1,120 @@
+// Runs of code in the isolate Worker, from the side of the object that starts them: remote calls both ways. Values pass
+// packed, a text and bytes beside it; only the Rust sides read them.
+
+import { RpcTarget } from "cloudflare:workers";
+
+/** @typedef {{ text: string, bytes: Uint8Array[] }} Packed */
+/** @typedef {{ value: Packed } | { error: Packed }} Called */
+/** @typedef {{ call(fn: number, args: Packed): Promise<Called>, dup?(): Functions } & Partial<Disposable>} Functions  of the other side */
+/** @typedef {[ok: boolean, text: string, bytes: Uint8Array[]]} Answer */
+
+/**
+ * What Rust hears. `call` and `report` are given the functions of the sandbox, to call those among the values.
+ *
+ * @typedef {object} Ear
+ * @property {(fn: number, text: string, bytes: Uint8Array[], functions: Functions | undefined) => Promise<Answer>} call
+ * @property {(text: string, bytes: Uint8Array[], functions: Functions | undefined) => Promise<void>} report
+ * @property {() => Promise<string | undefined>} ended
+ */
+
+/** What the isolate may ask of the object. */
+class Door extends RpcTarget {
+  /** @type {Ear | undefined} */
+  #ear;
+  #keep;
+
+  /** @param {Ear} ear @param {(functions: Functions | undefined) => Functions | undefined} keep */
+  constructor(ear, keep) {
+    super();
+    this.#ear = ear;
+    this.#keep = keep;
+  }
+
+  /** @param {number} fn @param {Packed} args @param {Functions} [functions] @returns {Promise<Called>} */
+  async call(fn, args, functions) {
+    if (!this.#ear) throw new Error("The run is over.");
+    return called(await this.#ear.call(fn, args.text, args.bytes, this.#keep(functions)));
+  }
+
+  /** @param {Packed} value @param {Functions} [functions] */
+  async report(value, functions) {
+    await this.#ear?.report(value.text, value.bytes, this.#keep(functions));
+  }
+
+  /** Why the run is to end; with `null` nobody needs it any more. */
+  async ended() {
+    const reason = await this.#ear?.ended();
+    return reason === undefined ? null : { reason };
+  }
+
+  /** Rust does not hear any more. */
+  close() {
+    this.#ear = undefined;
+  }
+}
+
+/** @param {Answer} answer @returns {Called} */
+function called([ok, text, bytes]) {
+  return ok ? { value: { text, bytes } } : { error: { text, bytes } };
+}
+
+/** One run. */
+export class SandboxRun {
+  #door;
+  /** What calls the sandbox's functions, once it has given one away. @type {Functions | undefined} */
+  #functions;
+
+  /**
+   * @param {Ear["call"]} call
+   * @param {Ear["report"]} report
+   * @param {Ear["ended"]} ended
+   */
+  constructor(call, report, ended) {
+    this.#door = new Door({ call, report, ended }, (functions) => this.#keep(functions));
+  }
+
+  /**
+   * The outcome: JSON, then the packed value and the arguments of each log, then the sandbox's functions.
+   *
+   * @param {{ run(request: object, door: Door): Promise<any> }} isolate   the binding
+   * @param {string} request   JSON
+   * @param {string} text      of the packed values
+   * @param {Uint8Array[]} bytes
+   */
+  async run(isolate, request, text, bytes) {
+    const outcome = await isolate.run({ ...JSON.parse(request), values: { text, bytes } }, this.#door);
+    const { value, logs, functions, ...rest } = outcome;
+    const packed = [value, ...logs.map((/** @type {{ args: Packed }} */ log) => log.args)];
+    const plain = { ...rest, logs: logs.map((/** @type {{ level: string, timestamp: number }} */ log) => ({ level: log.level, timestamp: log.timestamp })) };
+    return [JSON.stringify(plain), packed.map((one) => one?.text), packed.map((one) => one?.bytes), this.#keep(functions)];
+  }
+
+  /**
+   * Calls a function of the sandbox's.
+   *
+   * @param {Functions} functions @param {number} fn @param {string} text @param {Uint8Array[]} bytes
+   * @returns {Promise<Answer>}
+   */
+  async back(functions, fn, text, bytes) {
+    const answer = await functions.call(fn, { text, bytes });
+    const [ok, packed] = "value" in answer ? [true, answer.value] : [false, answer.error];
+    return [ok, packed.text, packed.bytes];
+  }
+
+  /** Nothing here is called any more, in either direction. */
+  leave() {
+    this.#door.close();
+    this.#functions?.[Symbol.dispose]?.();
+    this.#functions = undefined;
+  }
+
+  /**
+   * A stub that came with a call is the callee's only for as long as that takes. All of a run are the same.
+   *
+   * @param {Functions | undefined} functions
+   */
+  #keep(functions) {
+    if (functions) this.#functions ??= functions.dup?.() ?? functions;
+    return functions && this.#functions;
+  }
+}

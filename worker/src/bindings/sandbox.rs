@@ -1,0 +1,44 @@
+//! Runs in the isolate Worker, as `sandbox.js` has them.
+
+use wasm_bindgen::prelude::*;
+
+/// Hears a call: the function, the packed arguments, the sandbox's functions.
+pub(crate) type HearCall = Closure<dyn FnMut(f64, String, js_sys::Array, JsValue) -> js_sys::Promise>;
+/// Hears a report.
+pub(crate) type HearReport = Closure<dyn FnMut(String, js_sys::Array, JsValue) -> js_sys::Promise>;
+/// Says when the run is to end.
+pub(crate) type HearEnded = Closure<dyn FnMut() -> js_sys::Promise>;
+
+#[wasm_bindgen(module = "/sandbox.js")]
+extern "C" {
+    /// One run.
+    pub(crate) type SandboxRun;
+
+    #[wasm_bindgen(constructor, catch)]
+    pub(crate) fn new(call: &HearCall, report: &HearReport, ended: &HearEnded)
+    -> Result<SandboxRun, JsValue>;
+
+    /// Resolves with `[outcome, texts, bytes, functions]`; of the lists the value's comes first, then those of the logs.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) async fn run(
+        this: &SandboxRun,
+        isolate: &JsValue,
+        request: &str,
+        text: &str,
+        bytes: &js_sys::Array,
+    ) -> Result<JsValue, JsValue>;
+
+    /// Calls a function of the sandbox's. Resolves with `[ok, text, bytes]`.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) async fn back(
+        this: &SandboxRun,
+        functions: &JsValue,
+        function: f64,
+        text: &str,
+        bytes: &js_sys::Array,
+    ) -> Result<JsValue, JsValue>;
+
+    /// Lets go of everything.
+    #[wasm_bindgen(method, catch)]
+    pub(crate) fn leave(this: &SandboxRun) -> Result<(), JsValue>;
+}

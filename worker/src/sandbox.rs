@@ -1,0 +1,171 @@
+//! Code in the isolate Worker: the engine's request on its way there, and what the sandbox asks on its way back.
+
+use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
+use std::rc::{Rc, Weak};
+
+use bobbin::code::{Answer, Back, CodeError, Door, Outcome, Packed, RawLog, Run, Status};
+use serde::Deserialize;
+use wasm_bindgen::prelude::*;
+
+use crate::bindings::{HearCall, HearEnded, HearReport, SandboxRun, log, thrown};
+use crate::lifecycle::promise;
+
+/// What the isolate says of a run, without its values.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Said {
+    status: Status,
+    error: Option<CodeError>,
+    logs: Vec<Line>,
+    #[serde(default)]
+    logs_cut: bool,
+    duration_ms: f64,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    level: String,
+    timestamp: f64,
+}
+
+/// A run, with what JavaScript may call for it.
+struct Open {
+    run: SandboxRun,
+    _heard: (HearCall, HearReport, HearEnded),
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Err(error) = self.run.leave() {
+            log(&format!("a run could not be left: {}", thrown(&error)));
+        }
+    }
+}
+
+/// Runs code; a sandbox that is lost is an outcome, too.
+pub(crate) async fn run(isolate: Option<JsValue>, wanted: Run, door: Rc<dyn Door>) -> Outcome {
+    let Some(isolate) = isolate else {
+        let error =
+            CodeError::new("NoSandbox", "No sandbox is bound: wrangler.toml has no service “ISOLATE”.");
+        return Outcome::failed(Status::LinkError, error);
+    };
+    match ask(&isolate, &wanted, door).await {
+        Ok(outcome) => outcome,
+        Err(error) => Outcome::lost(&thrown(&error)),
+    }
+}
+
+async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn Door>) -> Result<Outcome, JsValue> {
+    let request = serde_json::to_string(wanted).map_err(|error| JsValue::from_str(&error.to_string()))?;
+    let open = open(&door)?;
+    let Packed { text, bytes } = &wanted.values;
+    let answer = open.run.run(isolate, &request, text, &arrays(bytes)).await?;
+    let answer: js_sys::Array = answer.unchecked_into();
+    let said: Said = serde_json::from_str(&answer.get(0).as_string().unwrap_or_default())
+        .map_err(|error| JsValue::from_str(&format!("its answer cannot be read: {error}")))?;
+    let (texts, bytes) = (js_sys::Array::from(&answer.get(1)), js_sys::Array::from(&answer.get(2)));
+    let packed = |at: u32| Some(Packed { text: texts.get(at).as_string()?, bytes: vectors(&bytes.get(at)) });
+    let logs = (1..).zip(said.logs).map(|(at, line)| RawLog {
+        level: line.level,
+        timestamp: line.timestamp,
+        args: packed(at).unwrap_or_default(),
+    });
+    let outcome = Outcome {
+        status: said.status,
+        value: packed(0),
+        error: said.error,
+        logs: logs.collect(),
+        logs_cut: said.logs_cut,
+        duration_ms: said.duration_ms,
+        back: back(Rc::downgrade(&open), answer.get(3)),
+    };
+    // It is needed for as long as somebody holds the functions of the sandbox, which the door knows.
+    wasm_bindgen_futures::spawn_local(async move {
+        door.ended().await;
+        drop(open);
+    });
+    Ok(outcome)
+}
+
+fn open(door: &Rc<dyn Door>) -> Result<Rc<Open>, JsValue> {
+    // The functions of the sandbox are called through the run, which owns what hears. What a panic leaves half-done in
+    // here is this run's alone.
+    let this: AssertUnwindSafe<Rc<RefCell<Weak<Open>>>> = AssertUnwindSafe(Rc::default());
+    let door = AssertUnwindSafe(door.clone());
+    let call = {
+        let (door, this) = (AssertUnwindSafe(door.0.clone()), AssertUnwindSafe(this.0.clone()));
+        Closure::new(move |function: f64, text: String, bytes: js_sys::Array, functions: JsValue| {
+            let args = Packed { text, bytes: vectors(&bytes) };
+            let answer = door.call(function as u64, args, back(this.borrow().clone(), functions));
+            promise(async move { Ok(answered(answer.await)) })
+        })
+    };
+    let report = {
+        let (door, this) = (AssertUnwindSafe(door.0.clone()), AssertUnwindSafe(this.0.clone()));
+        Closure::new(move |text: String, bytes: js_sys::Array, functions: JsValue| {
+            let value = Packed { text, bytes: vectors(&bytes) };
+            let heard = door.report(value, back(this.borrow().clone(), functions));
+            promise(async move {
+                heard.await;
+                Ok(JsValue::UNDEFINED)
+            })
+        })
+    };
+    let ended = {
+        let door = AssertUnwindSafe(door.0.clone());
+        Closure::new(move || {
+            let ended = door.ended();
+            promise(async move { Ok(ended.await.map_or(JsValue::UNDEFINED, JsValue::from)) })
+        })
+    };
+    let run = SandboxRun::new(&call, &report, &ended)?;
+    let open = Rc::new(Open { run, _heard: (call, report, ended) });
+    *this.borrow_mut() = Rc::downgrade(&open);
+    Ok(open)
+}
+
+/// Calls functions of the sandbox's, for as long as the run is open.
+fn back(open: Weak<Open>, functions: JsValue) -> Back {
+    Rc::new(move |function, args| {
+        let (open, functions) = (open.clone(), functions.clone());
+        Box::pin(async move {
+            let Some(open) = open.upgrade().filter(|_| !functions.is_undefined()) else {
+                return lost("its sandbox has ended");
+            };
+            let Packed { text, bytes } = &args;
+            let answer = open.run.back(&functions, function as f64, text, &arrays(bytes)).await;
+            match answer.map(JsCast::unchecked_into::<js_sys::Array>) {
+                Ok(answer) => {
+                    let packed = Packed {
+                        text: answer.get(1).as_string().unwrap_or_default(),
+                        bytes: vectors(&answer.get(2)),
+                    };
+                    if answer.get(0).is_truthy() { Answer::Value(packed) } else { Answer::Error(packed) }
+                }
+                Err(error) => lost(&thrown(&error)),
+            }
+        })
+    })
+}
+
+fn lost(why: &str) -> Answer {
+    Answer::Error(Packed::error(&format!("The function cannot be called: {why}.")))
+}
+
+fn answered(answer: Answer) -> JsValue {
+    let (ok, packed) = match answer {
+        Answer::Value(packed) => (true, packed),
+        Answer::Error(packed) => (false, packed),
+    };
+    js_sys::Array::of3(&ok.into(), &packed.text.into(), &arrays(&packed.bytes).into()).into()
+}
+
+fn arrays(bytes: &[bytes::Bytes]) -> js_sys::Array {
+    bytes.iter().map(|bytes| js_sys::Uint8Array::from(bytes.as_ref())).collect()
+}
+
+fn vectors(bytes: &JsValue) -> Vec<bytes::Bytes> {
+    let list = if bytes.is_undefined() { js_sys::Array::new() } else { js_sys::Array::from(bytes) };
+    list.iter().map(|one| bytes::Bytes::from(js_sys::Uint8Array::new(&one).to_vec())).collect()
+}
