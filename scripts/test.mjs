@@ -115,7 +115,7 @@ function sections(tools) {
       group: "worker",
       title: "tests of the Worker and of npm start",
       run: async (note) => {
-        const files = [...testFiles("tests/worker"), ...testFiles("tests/isolate"), ...testFiles("tests/scripts")];
+        const files = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
         return files.length > 0 ? nodeTest(node, files, { note }) : { passed: 0, failed: 0, skipped: 0 };
       },
     },
