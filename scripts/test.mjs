@@ -22,7 +22,7 @@ import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
  * @property {(note: Note) => Promise<Counts | void>} run      throws when it failed; without counts it is one check
  */
 
-const GROUPS = ["fmt", "clippy", "types", "core", "worker"];
+const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker"];
 
 const HELP = `npm test -- [flags]
 
@@ -99,6 +99,12 @@ function sections(tools) {
         await schemas();
       },
     },
+    { group: "isolate", title: "build of the isolate", run: async () => void (await buildIsolate(tools)) },
+    {
+      group: "isolate",
+      title: "tests of the isolate",
+      run: async (note) => nodeTest(node, testFiles("tests/isolate"), { note }),
+    },
     {
       group: "worker",
       title: "build of the Worker",
@@ -109,7 +115,7 @@ function sections(tools) {
       group: "worker",
       title: "tests of the Worker and of npm start",
       run: async (note) => {
-        const files = [...testFiles("tests/worker"), ...testFiles("tests/isolate"), ...testFiles("tests/scripts")];
+        const files = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
         return files.length > 0 ? nodeTest(node, files, { note }) : { passed: 0, failed: 0, skipped: 0 };
       },
     },

@@ -266,7 +266,7 @@ contract("floods of calls, reports, logs and functions fill only the run's own m
     "const f = () => Promise.resolve().then(() => { f(); f() }); f(); await new Promise(() => {})",
     "let o = {}; for (;;) o = { o, x: 'y'.repeat(100) + Math.random() }",
     "const r = []; for (let i = 0; ; i++) r.push(new RegExp('a'.repeat(1e4) + i))",
-    "new ArrayBuffer(2 ** 31)",
+    "new ArrayBuffer(2 ** 30)",
     "new Array(2 ** 27).fill(0)",
     "Symbol('x'.repeat(1e6)); const s = []; for (let i = 0; ; i++) s.push(Symbol.for('x'.repeat(1e4) + i))",
   ]) {

@@ -10,9 +10,10 @@
 //!
 //! To die is a trap: no code of the sandbox runs any more, no handler can catch it.
 //!
-//! A QuickJS gets two more things. Where it would throw "out of memory" it sets the exported global `oom` and dies, because
-//! a program that catches this error goes on in an engine whose allocations fail at random. And the export `drain` runs the
-//! jobs that are due, one after another, without a crossing for each.
+//! A QuickJS gets two more things. Where it has no more memory it sets the exported global `oom` and dies, because a
+//! program that catches this error goes on in an engine whose allocations fail at random: its allocators are wrapped, and
+//! the function that throws the error never returns. And the export `drain` runs the jobs that are due, one after another,
+//! without a crossing for each.
 
 use std::path::Path;
 
@@ -72,9 +73,20 @@ struct Plan {
 /// Functions of QuickJS, by their indices before.
 #[derive(Clone, Copy)]
 struct Engine {
+    /// Those that answer 0 when there is no memory.
+    allocators: [Allocator; 3],
     throws_out_of_memory: u32,
     job_is_pending: u32,
     executes_job: u32,
+}
+
+/// An allocator, and its parameter that is 0 when nothing is to be allocated.
+#[derive(Clone, Copy)]
+struct Allocator {
+    function: u32,
+    kind: u32,
+    parameters: u32,
+    size: u32,
 }
 
 impl Plan {
@@ -89,6 +101,7 @@ impl Plan {
             engine: None,
         };
         let mut exports = Vec::new();
+        let mut kinds = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
             match payload? {
                 Payload::TypeSection(section) => {
@@ -107,7 +120,9 @@ impl Plan {
                 }
                 Payload::FunctionSection(section) => {
                     for index in section {
-                        let index = usize::try_from(index?)?;
+                        let index = index?;
+                        kinds.push(index);
+                        let index = usize::try_from(index)?;
                         plan.parameters
                             .push(*parameters_of_type.get(index).context("a function without a type")?);
                     }
@@ -134,7 +149,21 @@ impl Plan {
                 let found = exports.iter().find(|(name, _)| name == wanted);
                 found.map(|(_, index)| *index).with_context(|| format!("the module does not export {wanted}"))
             };
+            let allocator = |name: &str, size: u32| -> Result<Allocator> {
+                let function = find(name)?;
+                let defined =
+                    function.checked_sub(plan.imported_functions).context("an allocator is imported")?;
+                let kind = *kinds.get(usize::try_from(defined)?).context("an allocator is not defined")?;
+                let parameters =
+                    *parameters_of_type.get(usize::try_from(kind)?).context("an allocator has no type")?;
+                Ok(Allocator { function, kind, parameters, size })
+            };
             plan.engine = Some(Engine {
+                allocators: [
+                    allocator("js_malloc_rt", 1)?,
+                    allocator("js_calloc_rt", 2)?,
+                    allocator("js_realloc_rt", 2)?,
+                ],
                 throws_out_of_memory: find("JS_ThrowOutOfMemory")?,
                 job_is_pending: find("qjs_is_job_pending")?,
                 executes_job: find("qjs_execute_pending_job")?,
@@ -169,6 +198,11 @@ impl Plan {
     fn drain(&self) -> u32 {
         self.refuel() + 1
     }
+    /// The wrapper of an allocator, which everybody else calls in its place.
+    fn wrapper(&self, function: u32) -> Option<u32> {
+        let at = self.engine?.allocators.iter().position(|allocator| allocator.function == function)?;
+        u32::try_from(at).ok().map(|at| self.drain() + 1 + at)
+    }
     fn fuel(&self) -> u32 {
         self.globals
     }
@@ -189,7 +223,7 @@ impl Reencode for Meter {
     type Error = std::convert::Infallible;
 
     fn function_index(&mut self, function: u32) -> Result<u32, reencode::Error> {
-        Ok(self.plan.moved(function))
+        Ok(self.plan.wrapper(function).unwrap_or_else(|| self.plan.moved(function)))
     }
 
     // Names of functions and the like: nobody reads them.
@@ -241,8 +275,11 @@ impl Reencode for Meter {
     ) -> Outcome {
         utils::parse_function_section(self, functions, section)?;
         functions.function(self.plan.silent_type());
-        if self.plan.engine.is_some() {
+        if let Some(engine) = self.plan.engine {
             functions.function(self.plan.answer_type());
+            for allocator in engine.allocators {
+                functions.function(allocator.kind);
+            }
         }
         Ok(())
     }
@@ -283,6 +320,9 @@ impl Reencode for Meter {
         code.function(&self.refuel_body());
         if let Some(engine) = self.plan.engine {
             code.function(&self.drain_body(engine));
+            for allocator in engine.allocators {
+                code.function(&self.wrapper_body(allocator));
+            }
         }
         Ok(())
     }
@@ -414,6 +454,35 @@ impl Meter {
         function
     }
 
+    /// Calls the allocator, and dies when it has nothing to give.
+    fn wrapper_body(&self, allocator: Allocator) -> Function {
+        let mut function = Function::new([(1, ValType::I32)]);
+        let result = allocator.parameters;
+        for parameter in 0..allocator.parameters {
+            emit(&mut function, [Instruction::LocalGet(parameter)]);
+        }
+        emit(
+            &mut function,
+            [
+                Instruction::Call(self.plan.moved(allocator.function)),
+                Instruction::LocalTee(result),
+                Instruction::I32Eqz,
+                Instruction::LocalGet(allocator.size),
+                Instruction::I32Const(0),
+                Instruction::I32Ne,
+                Instruction::I32And,
+                Instruction::If(BlockType::Empty),
+                Instruction::I32Const(1),
+                Instruction::GlobalSet(self.plan.oom()),
+                Instruction::Unreachable,
+                Instruction::End,
+                Instruction::LocalGet(result),
+                Instruction::End,
+            ],
+        );
+        function
+    }
+
     /// Runs jobs while there are any; a negative answer is that of a job that threw.
     fn drain_body(&self, engine: Engine) -> Function {
         let mut function = Function::new([(1, ValType::I32)]);
@@ -444,5 +513,118 @@ impl Meter {
 fn emit<const N: usize>(function: &mut Function, instructions: [Instruction<'_>; N]) {
     for instruction in &instructions {
         function.instruction(instruction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wasm_encoder::MemoryType;
+
+    /// A module with a memory and one function, `run`, of this type and body.
+    fn module(parameters: &[ValType], body: &[Instruction<'_>]) -> Vec<u8> {
+        let mut module = Module::new();
+        let mut types = TypeSection::new();
+        types.ty().function(parameters.iter().copied(), []);
+        module.section(&types);
+        let mut functions = FunctionSection::new();
+        functions.function(0);
+        module.section(&functions);
+        let mut memories = wasm_encoder::MemorySection::new();
+        memories.memory(MemoryType {
+            minimum: 1,
+            maximum: None,
+            memory64: false,
+            shared: false,
+            page_size_log2: None,
+        });
+        module.section(&memories);
+        let mut exports = ExportSection::new();
+        exports.export("run", ExportKind::Func, 0);
+        module.section(&exports);
+        let mut code = CodeSection::new();
+        let mut function = Function::new([]);
+        for instruction in body {
+            function.instruction(instruction);
+        }
+        code.function(&function);
+        module.section(&code);
+        module.finish()
+    }
+
+    fn metered(bytes: &[u8]) -> (Vec<String>, Vec<(String, u32)>, String) {
+        let bytes = meter(Kind::Plain, bytes).unwrap();
+        let (mut imports, mut exports, mut code) = (Vec::new(), Vec::new(), String::new());
+        for payload in Parser::new(0).parse_all(&bytes) {
+            match payload.unwrap() {
+                Payload::ImportSection(section) => {
+                    for import in section.into_imports() {
+                        let import = import.unwrap();
+                        imports.push(format!("{}.{}", import.module, import.name));
+                    }
+                }
+                Payload::ExportSection(section) => {
+                    for export in section {
+                        let export = export.unwrap();
+                        exports.push((export.name.to_owned(), export.index));
+                    }
+                }
+                Payload::CodeSectionEntry(body) => {
+                    for operator in body.get_operators_reader().unwrap() {
+                        code += &format!("{:?}\n", operator.unwrap());
+                    }
+                    code += "--\n";
+                }
+                _ => {}
+            }
+        }
+        (imports, exports, code)
+    }
+
+    #[test]
+    fn a_module_gets_the_imports_the_globals_and_functions_that_moved() {
+        let (imports, exports, _) = metered(&module(&[], &[Instruction::End]));
+        assert_eq!(imports, ["fuel.tick", "fuel.wait"]);
+        assert_eq!(exports, [("run".to_owned(), 2), ("fuel".to_owned(), 0), ("oom".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn every_loop_burns_fuel_and_calls_for_more() {
+        let inner = [
+            Instruction::Loop(BlockType::Empty),
+            Instruction::Loop(BlockType::Empty),
+            Instruction::Br(0),
+            Instruction::End,
+            Instruction::End,
+            Instruction::End,
+        ];
+        let (_, _, code) = metered(&module(&[], &inner));
+        let run = code.split("--").next().unwrap();
+        assert_eq!(run.matches("Loop").count(), 2);
+        assert_eq!(run.matches("Call { function_index: 3 }").count(), 2, "{run}");
+        // The loop's head comes before the meter: a jump back to it passes the meter again.
+        assert!(run.find("Loop") < run.find("GlobalGet"));
+    }
+
+    #[test]
+    fn bulk_operations_burn_fuel_by_their_length_in_a_local_behind_all_others() {
+        let fill = [
+            Instruction::LocalGet(0),
+            Instruction::I32Const(0),
+            Instruction::LocalGet(1),
+            Instruction::MemoryFill(0),
+            Instruction::End,
+        ];
+        let (_, _, code) = metered(&module(&[ValType::I32, ValType::I32], &fill));
+        let run = code.split("--").next().unwrap();
+        assert!(run.contains("LocalSet { local_index: 2 }"), "{run}");
+        assert!(run.contains("I32ShrU") && run.contains("MemoryFill"));
+    }
+
+    #[test]
+    fn a_module_that_is_no_quickjs_is_refused_as_one() {
+        let error = meter(Kind::QuickJs, &module(&[], &[Instruction::End])).unwrap_err();
+        assert!(error.to_string().contains("JS_ThrowOutOfMemory"), "{error}");
+        assert!(meter(Kind::Plain, b"\0asm").is_err());
     }
 }

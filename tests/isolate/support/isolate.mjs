@@ -35,6 +35,7 @@ const DIST = process.env.BOBBIN_ISOLATE_DIST ?? join(checkout, "dist-isolate");
  * @property {string[]} [ancestors]
  * @property {string} [engine]
  * @property {string} [caller]     the object that calls: each has a name
+ * @property {boolean} [local]     the global `local` gives back what it gets, without asking the test
  * @property {Packed} [values]     instead of args, globals and imports: as they cross
  *
  * @typedef {object} Result
@@ -46,6 +47,7 @@ const DIST = process.env.BOBBIN_ISOLATE_DIST ?? join(checkout, "dist-isolate");
  * @property {any[]} reports
  * @property {number} durationMs
  * @property {number | undefined} settleMs   from the wish of its end to the outcome, at the caller
+ * @property {number} tookMs     from the request to the outcome, at the caller
  * @property {any} raw
  */
 
@@ -76,9 +78,14 @@ class Running {
 
   /** The caller needs neither the run nor its functions any more. */
   release() {
-    this.connection.runs.delete(this.run);
-    for (const answer of this.asked.values()) answer({ error: pack(new Error("the run has ended"), this.exported) });
     this.connection.say({ op: "ended", run: this.run, reason: null });
+  }
+
+  /** As if it had never been: its functions cannot be called any more. */
+  forget() {
+    this.release();
+    this.connection.runs.delete(this.run);
+    this.connection.say({ op: "forget", run: this.run });
   }
 
   exported = (/** @type {(...args: any[]) => unknown} */ fn) => this.functions.push(fn) - 1;
@@ -126,6 +133,7 @@ class Running {
           logsCut: told.logsCut ?? false,
           reports: this.reports,
           settleMs: message.settleMs,
+          tookMs: message.tookMs,
           raw: message.outcome,
         });
       }
@@ -240,7 +248,8 @@ export class IsolateServer {
 
   /** @param {string} source @param {Options} [options] @returns {Promise<Running>} */
   async start(source, options = {}) {
-    const { args = [], globals = {}, imports = {}, modules = {}, caller = "one" } = options;
+    const { args = [], imports = {}, modules = {}, caller = "one", local = false } = options;
+    const globals = { ...options.globals, ...(local && { local: () => {} }) };
     return (await this.#connection(caller)).run((running) => ({
       id: options.id ?? crypto.randomUUID(),
       ancestors: options.ancestors ?? [],
@@ -253,6 +262,7 @@ export class IsolateServer {
       memoryLimitBytes: options.memory ?? 16 << 20,
       fuel: options.fuel ?? null,
       report: options.report ?? false,
+      local,
       values: options.values ?? pack({ args, globals, imports }, running.exported),
       globals: Object.keys(globals),
       imports: Object.entries(imports).map(([specifier, names]) => [specifier, Object.keys(names)]),
@@ -265,7 +275,7 @@ export class IsolateServer {
     try {
       return await within(`the outcome of ${source.slice(0, 200)}`, withinMs, running.result);
     } finally {
-      running.release();
+      running.forget();
     }
   }
 
