@@ -13,8 +13,8 @@ const outside = http.createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request.setEncoding("utf8")) body += chunk;
   const { method, url, headers } = request;
-  if (url === "/moved") return response.writeHead(302, { location: "/elsewhere" }).end();
-  response.writeHead(200, { "x-own": "1", "content-type": "application/json" }).end(JSON.stringify({ method, url, type: headers["content-type"], body }));
+  if (url === "/moved") return void response.writeHead(302, { location: "/elsewhere" }).end();
+  return void response.writeHead(200, { "x-own": "1", "content-type": "application/json" }).end(JSON.stringify({ method, url, type: headers["content-type"], body }));
 });
 /** @type {string} */
 let outsideHost;

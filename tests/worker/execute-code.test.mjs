@@ -1,0 +1,136 @@
+// `execute_code` from the outside: code of a model's own, the tools that it calls, and the limits that hold whatever it does.
+
+import assert from "node:assert/strict";
+import { say, textOf, use } from "./support/model.mjs";
+import { sleep } from "./support/poll.mjs";
+import { suite } from "./support/suite.mjs";
+
+const bobbin = suite();
+const test = bobbin.test.bind(bobbin);
+
+const search = bobbin.tool("search", async ({ args }) => {
+  if (args.query === "broken") throw new Error("the archive is closed");
+  await sleep(args.query === "slow" ? 80 : 1);
+  return `found ${args.query}`;
+}, {
+  description: "Searches the archive.",
+  args: { type: "object", properties: { query: { type: "string" }, limit: { type: "integer" } }, required: ["query"] },
+});
+bobbin.tool("write-down", () => "written", { args: { type: "object", properties: {} } });
+
+/** An agent whose model runs the code of its user. @param {string} name @param {object} [options] */
+const coder = (name, options) =>
+  bobbin.agent(name, ({ messages }) => {
+    const last = messages.at(-1);
+    return last?.role === "tool" ? say("done") : use({ name: "execute_code", args: { code: textOf(last) } });
+  }, { tools: ["search", "write-down", options ? { name: "execute_code", options } : "execute_code"] });
+
+const free = coder("free");
+const bounded = coder("bounded", { maxCodeSize: 2000, maxOutputSize: 60, codeTimeoutMs: 700, maxToolCalls: 3 });
+
+/** What comes of some code. @param {{ name: string }} agent @param {string} code */
+async function run(agent, code) {
+  const thread = await bobbin.client.thread(agent.name);
+  await thread.ask(code);
+  const told = (await thread.messages()).find((/** @type {any} */ message) => message.role === "tool");
+  assert.ok(told);
+  return { ...parsed(told.content), worked: told.tool_status, thread };
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { text };
+  }
+}
+
+test("the tool is off where no prompt lists it, and its description declares the others", async () => {
+  await run(free, "return 1");
+  const own = free.model.asked[0]?.body.tools.find((/** @type {any} */ tool) => tool.function.name === "execute_code").function;
+  assert.match(own.description, /declare const tools: \{/);
+  assert.match(own.description, /\/\*\* Searches the archive\. \*\/\n  search\(args: \{ query: string; limit\?: number \}\): Promise<string>;/);
+  assert.match(own.description, /"write-down"\(\): Promise<string>;/);
+});
+
+test("code calls tools in order, prints, and gives its result", async () => {
+  const before = search.received.length;
+  const told = await run(free, `
+    interface Found { text: string }
+    const all = await Promise.all(["slow", "quick"].map((query) => tools.search({ query })));
+    const found: Found[] = all.map((text) => ({ text }));
+    console.log("had", found.length);
+    console.warn("careful");
+    return { found, none: await tools["write-down"]() };`);
+  assert.equal(told.status, "success", JSON.stringify(told));
+  assert.equal(told.worked, "success");
+  assert.deepEqual(told.result, { found: [{ text: "found slow" }, { text: "found quick" }], none: "written" });
+  assert.equal(told.output, "had 2\n[warn] careful");
+  assert.deepEqual(told.toolCalls.map((/** @type {any} */ call) => `${call.name} ${call.status}`), ["search success", "search success", "write-down success"]);
+  assert.deepEqual(search.received.slice(before).map(({ args }) => args.query), ["slow", "quick"]);
+});
+
+test("what is thrown is an error, with the model's own lines", async () => {
+  const told = await run(free, "const x: number = 1;\nthrow new RangeError('too far');");
+  assert.equal(told.worked, "error");
+  assert.equal(told.status, "error");
+  assert.deepEqual([told.error.name, told.error.message, told.error.line], ["RangeError", "too far", 2]);
+  const wrong = await run(free, "const x = ;");
+  assert.deepEqual([wrong.status, wrong.error.line, wrong.error.column], ["link_error", 1, 11]);
+});
+
+test("a tool that fails or gets wrong arguments throws what it said", async () => {
+  const told = await run(free, `
+    const said = [];
+    for (const args of [{ query: "broken" }, { quest: 1 }]) {
+      try { await tools.search(args); } catch (error) { said.push(error.message); }
+    }
+    return said;`);
+  assert.match(told.result[0], /^search: .*archive is closed|http 500/);
+  assert.match(told.result[1], /^search: Invalid arguments/);
+  assert.deepEqual(told.toolCalls.map((/** @type {any} */ call) => call.status), ["error", "error"]);
+});
+
+test("each limit ends the code or refuses it, in words", async () => {
+  const endless = await run(bounded, "for (;;) { try { for (;;); } catch {} }");
+  assert.equal(endless.status, "terminated");
+  assert.match(endless.error.message, /more than 0\.7 s \(codeTimeoutMs\)/);
+  const before = search.received.length;
+  const greedy = await run(bounded, "for (;;) { try { await tools.search({ query: 'x' }); } catch {} }");
+  assert.equal(greedy.status, "terminated");
+  assert.match(greedy.error.message, /more than 3 tools \(maxToolCalls\)/);
+  assert.equal(search.received.length - before, 3);
+  const loud = await run(bounded, "console.log('x'.repeat(500)); return 'ok'");
+  assert.match(loud.output, /^x{40,60}\n\[Cut off here: 500 bytes in all \(maxOutputSize\)\.\]$/);
+  const long = await run(bounded, `// ${"x".repeat(3000)}`);
+  assert.match(long.text, /the limit is 2000 \(maxCodeSize\)/);
+  const hungry = await run(free, "const all = []; for (;;) all.push(new Array(1e5).fill(1.5));");
+  assert.equal(hungry.status, "memory");
+  for (const told of [endless, greedy, long, hungry]) assert.equal(told.worked, "error");
+});
+
+test("files are those below the working directory, the network is closed", async () => {
+  const told = await run(free, `
+    await files.write("notes/a.txt", "alpha");
+    const tried = async (act) => { try { return await act(); } catch (error) { return "refused: " + error.message; } };
+    return [
+      await files.read("notes/a.txt"), await files.list("notes"), await files.read("none"),
+      await tried(() => files.read("../secret.txt")), await tried(() => files.write("/etc/x", "x")),
+      await tried(() => fetch("https://example.com/")), typeof process, typeof require, typeof setTimeout,
+    ];`);
+  const [read, list, none, above, outside, network, ...absent] = told.result;
+  assert.deepEqual([read, list, none], ["alpha", ["/work/notes/a.txt"], null]);
+  assert.match(above, /^refused: .*not below \/work/);
+  assert.match(outside, /^refused: .*not below \/work/);
+  assert.match(network, /^refused: fetch: example\.com is not allowed/);
+  assert.deepEqual(absent, ["undefined", "undefined", "undefined"]);
+});
+
+test("nothing of one run is there in the next, in the same thread or another", async () => {
+  const first = await run(free, "globalThis.kept = 1; Array.prototype.map = () => 'mine'; return typeof kept");
+  assert.equal(first.result, "number");
+  await first.thread.ask("return [typeof globalThis.kept, [1].map((n) => n + 1)]");
+  const again = (await first.thread.results()).at(-1);
+  assert.deepEqual(JSON.parse(again ?? "{}").result, ["undefined", [2]]);
+});
