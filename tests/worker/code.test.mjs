@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import { after, before } from "node:test";
-import { say, use } from "./support/model.mjs";
+import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
@@ -13,7 +13,10 @@ const outside = http.createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request.setEncoding("utf8")) body += chunk;
   const { method, url, headers } = request;
-  if (url === "/moved") return response.writeHead(302, { location: "/elsewhere" }).end();
+  if (url === "/moved") {
+    response.writeHead(302, { location: "/elsewhere" }).end();
+    return;
+  }
   response.writeHead(200, { "x-own": "1", "content-type": "application/json" }).end(JSON.stringify({ method, url, type: headers["content-type"], body }));
 });
 /** @type {string} */
@@ -185,9 +188,10 @@ bobbin.definitions.push(() => bobbin.folder.json("api/late.json", { run: { code:
 
 bobbin.agent(
   "coder",
-  ({ messages, last }) => {
-    if (messages.at(-1)?.role === "tool") return say(last);
-    const [name, args] = JSON.parse(last);
+  ({ messages }) => {
+    const newest = messages.findLast(({ role }) => role === "tool" || role === "user");
+    if (newest?.role === "tool") return say(textOf(newest));
+    const [name, args] = JSON.parse(textOf(newest));
     return use({ name, args });
   },
   { tools },
@@ -326,6 +330,6 @@ test("code that changes is served at once, and broken code is not", async () => 
   bobbin.folder.file("tools/text.js", "export default () => 'changed';");
   await until("the change is served", async () => (await told("text", {}, thread)) === "changed");
   bobbin.folder.file("tools/text.js", "export default () => 'broken;\n");
-  await until("the mistake is printed", () => /tools\/text\.js:1:24: Unterminated string literal/.test(bobbin.server.output(6000)));
+  await until("the mistake is printed", () => /tools\/text\.js:1:30: Unterminated string literal/.test(bobbin.server.output(6000)));
   assert.equal(await told("text", {}, thread), "changed");
 });
