@@ -2,10 +2,13 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import http from "node:http";
+import { join } from "node:path";
 import { after, before } from "node:test";
 import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
+import { checkout } from "./support/server.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** A server out there: says what it was asked. */
@@ -121,6 +124,21 @@ codeTool(
 );
 
 codeTool(
+  "places",
+  `import { word } from "../lib/words";
+
+interface Args {
+  at: string;
+}
+
+export default (state: unknown, { at }: Args) => {
+  if (at === "here") throw new Error("no");
+  if (at === "beside") return word(Symbol() as any);
+  return new URL("nope").href;
+};
+`,
+);
+codeTool(
   "fetches",
   `export default async (state, { url, method, body }) => {
     const answer = await fetch(url, { method, ...(body && { body, headers: { "content-type": "text/x" } }) });
@@ -154,6 +172,12 @@ codeTool(
     return [good.status, good.result, reported, good.reports, ended.status, ended.error?.message, wrong.status, secret.result];
   };`,
 );
+
+/** The sample application's list of things to do. */
+for (const name of ["tools/to_do.json", "tools/to_do.ts", "lib/to_do.ts", "api/to_do.ts"]) {
+  file(name, readFileSync(join(checkout, "agents", name), "utf8"));
+}
+tools.push("to_do");
 
 file("hooks/add.ts", 'import type { HookHandler } from "bobbin";\nexport default ((state, text) => `${text} Seen by ${state.agentId}.`) satisfies HookHandler<"after_system_message">;');
 file("hooks/mark.ts", "export default (state, message) => (message.role === 'assistant' ? { ...message, metadata: { ...message.metadata, marked: true } } : null);");
@@ -271,6 +295,12 @@ test("npm packages, files beside and the web's names come along", async () => {
   assert.deepEqual(JSON.parse(await told("web")), ["/A%20B!", ["timer"], 36, "é", { x: [1] }]);
 });
 
+test("an error has the place in the file that was written, whatever was bundled with it", async () => {
+  assert.match(await told("places", { at: "here" }), /Error: no \(tools\/places\.ts:8\)/);
+  assert.match(await told("places", { at: "beside" }), /TypeError: .* \(lib\/words\.ts:2\)/);
+  assert.match(await told("places", { at: "web" }), /TypeError: Invalid URL: nope \(tools\/places\.ts:10\)/);
+});
+
 test("fetch reaches the hosts that the definition lists, and no other", async () => {
   const there = JSON.parse(await told("fetches", { url: `http://${outsideHost}/x?y`, method: "POST", body: "é" }));
   assert.deepEqual(there.slice(0, 2), [200, "1"]);
@@ -323,6 +353,19 @@ test("an endpoint answers requests with what it makes of them", async () => {
   assert.deepEqual([failed.status, failed.text.includes("on purpose")], [500, false], "what went wrong is for the operator");
   assert.equal((await thread.send("GET", "/_hidden")).status, 404);
   assert.equal((await thread.send("GET", "/late")).status, 500);
+});
+
+test("the sample's list of things to do: a tool and an endpoint that share a file", async () => {
+  const thread = await bobbin.client.thread("coder");
+  assert.equal(await told("to_do", {}, thread), "The list is empty.");
+  assert.equal(await told("to_do", { add: ["milk", "bread", "tea"] }, thread), "1. [ ] milk\n2. [ ] bread\n3. [ ] tea");
+  assert.equal(await told("to_do", { done: [2], remove: [1], add: ["salt"] }, thread), "1. [x] bread\n2. [ ] tea\n3. [ ] salt");
+  assert.match(await told("to_do", { done: [9] }, thread), /There is no entry 9; the list has 3\./);
+  const json = await thread.send("GET", "/to_do");
+  assert.deepEqual([json.status, json.json.open, json.json.list.length], [200, 2, 3]);
+  const text = await thread.send("GET", "/to_do?as=text");
+  assert.deepEqual([text.headers["content-type"], text.text], ["text/plain; charset=utf-8", "1. [x] bread\n2. [ ] tea\n3. [ ] salt\n"]);
+  assert.equal((await thread.send("GET", "/to_do?as=xml")).status, 400);
 });
 
 test("code that changes is served at once, and broken code is not", async () => {
