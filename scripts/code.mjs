@@ -11,8 +11,14 @@ import { builtinModules } from "node:module";
 import { extname, join, posix } from "node:path";
 import { inCheckout, shown } from "./files.mjs";
 import { Complaint } from "./run.mjs";
+import { linesOf } from "./source-map.mjs";
 
-/** @typedef {{ source: string, uses: string[] }} Source   `uses`: modules below `bobbin/` that it imports */
+/**
+ * @typedef {object} Source
+ * @property {string} source
+ * @property {string[]} uses                                               modules below `bobbin/` that it imports
+ * @property {[line: number, file: string, first: number][]} [lines]       what its lines were: see src/spec/catalog.rs
+ */
 /** @typedef {import("esbuild").BuildOptions} BuildOptions */
 /** @typedef {import("esbuild").Message} Message */
 
@@ -124,7 +130,9 @@ async function bundled(esbuild, agents, file) {
       metafile: true,
       absWorkingDir: agents,
       entryPoints: [`./${file}`],
-      outfile: "out.js",
+      outfile: join(agents, "out.js"),
+      sourcemap: "external",
+      sourcesContent: false,
       define: {
         "process.env.NODE_ENV": '"production"',
         global: "globalThis",
@@ -143,7 +151,8 @@ async function bundled(esbuild, agents, file) {
     const source = inputs.length > 1 ? undefined : await asItIs(esbuild, agents, file, used);
     if (source !== undefined) return { source, uses };
     const whole = await build((name) => fromFile(file, moduleOf(name)));
-    return { source: whole.outputFiles?.[0]?.text ?? "", uses };
+    const text = (/** @type {string} */ end) => whole.outputFiles?.find(({ path }) => path.endsWith(end))?.text ?? "";
+    return { source: text(".js"), uses, lines: linesOf(text(".js.map")) };
   } catch (error) {
     if (!isFailure(error)) throw error;
     return { errors: error.errors };

@@ -1,6 +1,6 @@
 // `npm start`: sets up, builds, and serves the Worker with the definitions of a folder.
 
-import { existsSync, statSync, watch } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
@@ -11,6 +11,7 @@ import { startLocalModel } from "./local-model.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 import { startServer } from "./server.mjs";
 import { setUp } from "./setup.mjs";
+import { watchFolder } from "./watch.mjs";
 
 const HELP = `npm start -- [flags]
 
@@ -139,7 +140,7 @@ function watchAgents(agents, server) {
       console.error(`${error.message}\nThe definitions of before go on being served.`);
     }
   };
-  watch(agents, { recursive: true }, () => {
+  watchFolder(agents, () => {
     // Editors write in several steps.
     clearTimeout(timer);
     timer = setTimeout(() => (running = running.then(reload)), 100);

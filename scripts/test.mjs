@@ -87,6 +87,7 @@ function sections(tools) {
     { group: "types", title: "types of the scripts and tests", run: () => types("tsconfig.json") },
     { group: "types", title: "types of the shim", run: () => types("worker/tsconfig.json") },
     { group: "types", title: "types of the isolate Worker", run: () => types("isolate/tsconfig.json") },
+    { group: "types", title: "types of what runs in its engine", run: () => types("isolate/web/tsconfig.json") },
     { group: "clippy", title: "clippy: core", run: (note) => clippy(["--package", "bobbin"], note) },
     { group: "clippy", title: "clippy: core with schemas, build tool", run: (note) => clippy([...NATIVE, "--features", "bobbin/schema"], note) },
     { group: "clippy", title: "clippy: Worker", run: (note) => workerClippy(compiler, note) },

@@ -13,6 +13,18 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body, if any.
     pub body: Option<Bytes>,
+    /// What is read of a good answer's headers.
+    pub reads: Reads,
+}
+
+/// Which headers of an answer of 2xx are read: to go through them all takes longer than everything else about a short
+/// one. Any other answer has all of its headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// `content-type`.
+    Type,
+    /// All.
+    All,
 }
 
 /// An answer whose body is still to be read.

@@ -422,16 +422,17 @@ export class Outgoing {
 
   /**
    * The head of the answer: its status, a line break, its headers as JSON, an array of pairs. All headers when it
-   * failed, which is when they matter: going through them takes longer than everything else about a short answer.
+   * failed or when they are wanted: going through them takes longer than everything else about a short answer.
    *
+   * @param {boolean} all
    * @returns {Promise<string>}
    */
-  async head() {
+  async head(all) {
     const answer = await this.#answer;
     this.#reader = answer.body?.getReader();
     const type = answer.headers.get("content-type");
     const ofGood = () => (type === null ? [] : [["content-type", type]]);
-    return `${answer.status}\n${JSON.stringify(answer.ok ? ofGood() : [...answer.headers])}`;
+    return `${answer.status}\n${JSON.stringify(answer.ok && !all ? ofGood() : [...answer.headers])}`;
   }
 
   next() {

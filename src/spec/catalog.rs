@@ -51,6 +51,21 @@ pub struct Source {
     /// Modules below `bobbin/` that it imports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uses: Vec<String>,
+    /// Of a bundle: from which of its lines on lines of a file follow, by the file's path and from which line; without a
+    /// path they are a package's. Empty for a file that is as it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<(u32, String, u32)>,
+}
+
+impl Source {
+    /// The file and line that were written, of a line of what stands for `file`.
+    pub fn origin<'a>(&'a self, file: &'a str, line: u32) -> Option<(&'a str, u32)> {
+        if self.lines.is_empty() {
+            return Some((file, line));
+        }
+        let (from, file, first) = self.lines.iter().rev().find(|(from, _, _)| *from <= line)?;
+        (!file.is_empty()).then(|| (file.as_str(), first + (line - from)))
+    }
 }
 
 impl Catalog {

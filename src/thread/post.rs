@@ -8,7 +8,7 @@ use super::Thread;
 use super::host::Host;
 use super::model_call::Watch;
 use super::tool_call::first_bytes;
-use crate::http::{Body as _, Request, private_target};
+use crate::http::{Body as _, Reads, Request, private_target};
 use crate::limits;
 use crate::signing;
 use crate::spec::{Http, template};
@@ -114,7 +114,7 @@ impl<H: Host> Thread<H> {
             headers.retain(|(other, _)| *other != header);
             headers.push((header, value));
         }
-        Ok(Request { method: "POST", url, headers, body: Some(Bytes::from(body)) })
+        Ok(Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type })
     }
 
     async fn exchange(&self, name: &str, request: Request) -> Result<Answered, String> {

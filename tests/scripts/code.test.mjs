@@ -12,7 +12,7 @@ const home = mkdtempSync(join(tmpdir(), "bobbin-code-"));
 after(() => rmSync(home, { recursive: true, force: true }));
 let folders = 0;
 
-/** @typedef {Record<string, { source: string, uses: string[] }>} Bundles */
+/** @typedef {Record<string, import("../../scripts/code.mjs").Source>} Bundles */
 
 /** @param {Record<string, string>} files @returns {string} the folder with them */
 function folder(files) {
@@ -117,6 +117,41 @@ test("what is imported comes along: files, packages, texts", async () => {
   assert.deepEqual(made["tools/x.ts"]?.uses, ["bobbin/url.js"]);
   assert.doesNotMatch(made["tools/x.ts"]?.source ?? "", /not wanted/);
   assert.deepEqual(await run(made, "tools/x.ts"), ["A", "/%7Ex", "web", "# a note", 42, "late", "production"]);
+});
+
+test("lines of a bundle are told apart: whose they are, and which they were", async () => {
+  const made = await bundles({
+    "tools/x.ts": `import { deep } from "../lib/deep";
+import { pack } from "pack";
+
+interface Gone {
+  one: string;
+}
+
+// Nothing is left of this.
+export default (state: Gone) => {
+  const url = new URL("http://x");
+  deep(pack(url));
+  throw new Error(\`here \${state.one}\`);
+};
+`,
+    "lib/deep.ts": "type Gone = string;\n\nexport const deep = (text: Gone) => {\n  if (text === '') throw new Error('there');\n};\n",
+    "node_modules/pack/package.json": '{ "name": "pack", "main": "x.js" }',
+    "node_modules/pack/x.js": "exports.pack = (value) => {\n  return 'packed' + value;\n};\n",
+  });
+  const { source, lines = [] } = /** @type {import("../../scripts/code.mjs").Source} */ (made["tools/x.ts"]);
+  /** @param {string} text  in a line of the bundle */
+  const origin = (text) => {
+    const line = source.split("\n").findIndex((candidate) => candidate.includes(text)) + 1;
+    assert.ok(line > 0, source);
+    const [from, file, first] = lines.findLast(([from]) => from <= line) ?? [0, "none", 0];
+    return file === "" ? "a package" : `${file}:${first + line - from}`;
+  };
+  assert.equal(origin("here"), "tools/x.ts:12");
+  assert.equal(origin("deep((0"), "tools/x.ts:11");
+  assert.equal(origin("there"), "lib/deep.ts:4");
+  assert.equal(origin("'packed'".replaceAll("'", '"')), "a package");
+  assert.equal(made["lib/deep.ts"]?.lines, undefined, "what stays as it is needs none");
 });
 
 test("syntax that the engine does not know becomes what it knows", async () => {

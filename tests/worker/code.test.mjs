@@ -2,10 +2,13 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import http from "node:http";
+import { join } from "node:path";
 import { after, before } from "node:test";
-import { say, use } from "./support/model.mjs";
+import { say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
+import { checkout } from "./support/server.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** A server out there: says what it was asked. */
@@ -13,8 +16,11 @@ const outside = http.createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request.setEncoding("utf8")) body += chunk;
   const { method, url, headers } = request;
-  if (url === "/moved") return void response.writeHead(302, { location: "/elsewhere" }).end();
-  return void response.writeHead(200, { "x-own": "1", "content-type": "application/json" }).end(JSON.stringify({ method, url, type: headers["content-type"], body }));
+  if (url === "/moved") {
+    response.writeHead(302, { location: "/elsewhere" }).end();
+    return;
+  }
+  response.writeHead(200, { "x-own": "1", "content-type": "application/json" }).end(JSON.stringify({ method, url, type: headers["content-type"], body }));
 });
 /** @type {string} */
 let outsideHost;
@@ -118,6 +124,21 @@ codeTool(
 );
 
 codeTool(
+  "places",
+  `import { word } from "../lib/words";
+
+interface Args {
+  at: string;
+}
+
+export default (state: unknown, { at }: Args) => {
+  if (at === "here") throw new Error("no");
+  if (at === "beside") return word(Symbol() as any);
+  return new URL("nope").href;
+};
+`,
+);
+codeTool(
   "fetches",
   `export default async (state, { url, method, body }) => {
     const answer = await fetch(url, { method, ...(body && { body, headers: { "content-type": "text/x" } }) });
@@ -152,6 +173,12 @@ codeTool(
   };`,
 );
 
+/** The sample application's list of things to do. */
+for (const name of ["tools/to_do.json", "tools/to_do.ts", "lib/to_do.ts", "api/to_do.ts"]) {
+  file(name, readFileSync(join(checkout, "agents", name), "utf8"));
+}
+tools.push("to_do");
+
 file("hooks/add.ts", 'import type { HookHandler } from "bobbin";\nexport default ((state, text) => `${text} Seen by ${state.agentId}.`) satisfies HookHandler<"after_system_message">;');
 file("hooks/mark.ts", "export default (state, message) => (message.role === 'assistant' ? { ...message, metadata: { ...message.metadata, marked: true } } : null);");
 file("hooks/fails.ts", "export default () => { throw new Error('on purpose'); };");
@@ -185,9 +212,10 @@ bobbin.definitions.push(() => bobbin.folder.json("api/late.json", { run: { code:
 
 bobbin.agent(
   "coder",
-  ({ messages, last }) => {
-    if (messages.at(-1)?.role === "tool") return say(last);
-    const [name, args] = JSON.parse(last);
+  ({ messages }) => {
+    const newest = messages.findLast(({ role }) => role === "tool" || role === "user");
+    if (newest?.role === "tool") return say(textOf(newest));
+    const [name, args] = JSON.parse(textOf(newest));
     return use({ name, args });
   },
   { tools },
@@ -267,6 +295,12 @@ test("npm packages, files beside and the web's names come along", async () => {
   assert.deepEqual(JSON.parse(await told("web")), ["/A%20B!", ["timer"], 36, "é", { x: [1] }]);
 });
 
+test("an error has the place in the file that was written, whatever was bundled with it", async () => {
+  assert.match(await told("places", { at: "here" }), /Error: no \(tools\/places\.ts:8\)/);
+  assert.match(await told("places", { at: "beside" }), /TypeError: .* \(lib\/words\.ts:2\)/);
+  assert.match(await told("places", { at: "web" }), /TypeError: Invalid URL: nope \(tools\/places\.ts:10\)/);
+});
+
 test("fetch reaches the hosts that the definition lists, and no other", async () => {
   const there = JSON.parse(await told("fetches", { url: `http://${outsideHost}/x?y`, method: "POST", body: "é" }));
   assert.deepEqual(there.slice(0, 2), [200, "1"]);
@@ -321,11 +355,24 @@ test("an endpoint answers requests with what it makes of them", async () => {
   assert.equal((await thread.send("GET", "/late")).status, 500);
 });
 
+test("the sample's list of things to do: a tool and an endpoint that share a file", async () => {
+  const thread = await bobbin.client.thread("coder");
+  assert.equal(await told("to_do", {}, thread), "The list is empty.");
+  assert.equal(await told("to_do", { add: ["milk", "bread", "tea"] }, thread), "1. [ ] milk\n2. [ ] bread\n3. [ ] tea");
+  assert.equal(await told("to_do", { done: [2], remove: [1], add: ["salt"] }, thread), "1. [x] bread\n2. [ ] tea\n3. [ ] salt");
+  assert.match(await told("to_do", { done: [9] }, thread), /There is no entry 9; the list has 3\./);
+  const json = await thread.send("GET", "/to_do");
+  assert.deepEqual([json.status, json.json.open, json.json.list.length], [200, 2, 3]);
+  const text = await thread.send("GET", "/to_do?as=text");
+  assert.deepEqual([text.headers["content-type"], text.text], ["text/plain; charset=utf-8", "1. [x] bread\n2. [ ] tea\n3. [ ] salt\n"]);
+  assert.equal((await thread.send("GET", "/to_do?as=xml")).status, 400);
+});
+
 test("code that changes is served at once, and broken code is not", async () => {
   const thread = await bobbin.client.thread("coder");
   bobbin.folder.file("tools/text.js", "export default () => 'changed';");
   await until("the change is served", async () => (await told("text", {}, thread)) === "changed");
   bobbin.folder.file("tools/text.js", "export default () => 'broken;\n");
-  await until("the mistake is printed", () => /tools\/text\.js:1:24: Unterminated string literal/.test(bobbin.server.output(6000)));
+  await until("the mistake is printed", () => /tools\/text\.js:1:30: Unterminated string literal/.test(bobbin.server.output(6000)));
   assert.equal(await told("text", {}, thread), "changed");
 });

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::http::{Body, FetchError, Request, Response};
+use bobbin::http::{Body, FetchError, Reads, Request, Response};
 use bytes::Bytes;
 use wasm_bindgen::prelude::*;
 
@@ -26,7 +26,8 @@ pub(crate) async fn fetch(request: Request) -> Result<Response<FetchBody>> {
     let sent = request.body.as_ref().map(|body| js_sys::Uint8Array::from(body.as_ref()));
     let outgoing = Outgoing::new(request.method, &request.url, &headers, sent, &take).map_err(failed)?;
     let body = FetchBody { outgoing, _take: take, inbox, asked: false, ended: false };
-    let (status, headers) = head_of(&body.outgoing.head().await.map_err(failed)?)?;
+    let all = request.reads == Reads::All;
+    let (status, headers) = head_of(&body.outgoing.head(all).await.map_err(failed)?)?;
     Ok(Response { status, headers, body })
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::messages::{self, Replay, cached, quoted};
 use super::thinking::Thinking;
-use crate::http::Request;
+use crate::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::{Answer, ChatMessage, ChatRequest, ToolChoice, ToolOffer};
 
@@ -43,7 +43,7 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     }
     let body = Bytes::from(body(chat, answer));
     let url = address(base_url, DEFAULT_BASE_URL, &["/messages", "/v1"], "/v1/messages");
-    Request { method: "POST", url, headers, body: Some(body) }
+    Request { method: "POST", url, headers, body: Some(body), reads: Reads::Type }
 }
 
 fn beta(option: &Value) -> Option<String> {

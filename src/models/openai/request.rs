@@ -7,7 +7,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::messages::Messages;
-use crate::http::Request;
+use crate::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::{Answer, ChatRequest, Kept, Reasoning, ToolChoice, ToolOffer};
 
@@ -27,7 +27,7 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     // Nothing in a body can fail to serialize: keys are strings, and writing to memory does not fail.
     let body = serde_json::to_vec(&Body { chat, answer }).unwrap_or_default();
     let url = address(base_url, DEFAULT_BASE_URL, &["/chat/completions"], "/chat/completions");
-    Request { method: "POST", url, headers, body: Some(Bytes::from(body)) }
+    Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type }
 }
 
 struct Body<'a> {

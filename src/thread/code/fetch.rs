@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::args::Args;
 use crate::code::{BinaryKind, Function, Thrown, Value};
-use crate::http::{Body as _, Request, private_target};
+use crate::http::{Body as _, Reads, Request, private_target};
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::host::Host;
@@ -76,7 +76,7 @@ fn request(args: Vec<Value>) -> Result<Request, Thrown> {
         Value::Binary(_, bytes) => Some(bytes.clone()),
         _ => return Err(Thrown::new("fetch: the body must be a text or bytes.")),
     };
-    Ok(Request { method, url, headers, body })
+    Ok(Request { method, url, headers, body, reads: Reads::All })
 }
 
 /// Whether the URL's host is listed; an entry without a port means the usual one of the scheme.

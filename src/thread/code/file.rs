@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::bridge;
 use super::fetch::fetch;
+use super::place::place;
 use crate::code::{BinaryKind, CodeResult, Execution, Function, Options, Status, Thrown, Value};
 use crate::error::Result;
 use crate::limits;
@@ -73,12 +74,10 @@ impl<H: Host> Thread<H> {
         self.log_lines(file, &result);
         match (result.status, &result.error) {
             (Status::Success, _) => Ok(result.result.clone()),
-            (_, Some(error)) => Err(match (error.line, &error.filename) {
-                (Some(line), Some(filename)) if error.filename.as_deref() != Some(NAME) => {
-                    format!("{}: {} ({filename}:{line})", error.name, error.message)
-                }
-                _ => format!("{}: {}", error.name, error.message),
-            }),
+            (_, Some(error)) => {
+                let place = place(&self.catalog, error).map(|place| format!(" ({place})"));
+                Err(format!("{}: {}{}", error.name, error.message, place.unwrap_or_default()))
+            }
             (status, None) => Err(status.as_str().to_owned()),
         }
     }

@@ -5,7 +5,7 @@ use std::cell::{Cell as Flag, RefCell};
 use std::rc::Rc;
 
 use bobbin::api::{Reply, Served, ThreadRequest};
-use bobbin::http::{Body, Request};
+use bobbin::http::{Body, Reads, Request};
 use bobbin::thread::{Cell, Host, NativeCall, Sibling, Sql, Thread};
 use bobbin::{Error, Result};
 use futures_util::future::LocalBoxFuture;
@@ -403,7 +403,7 @@ fn numbers_come_back_as_integers_or_as_floats_by_the_seed() {
 }
 
 fn get(url: &str) -> Request {
-    Request { method: "POST", url: url.into(), headers: Vec::new(), body: None }
+    Request { method: "POST", url: url.into(), headers: Vec::new(), body: None, reads: Reads::Type }
 }
 
 #[test]

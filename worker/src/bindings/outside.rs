@@ -70,9 +70,9 @@ extern "C" {
         take: &Take,
     ) -> Result<Outgoing, JsValue>;
     /// Resolves with the status of the answer, a line break, and its headers as `headers` are given. Of an answer
-    /// that did not fail only `content-type`.
+    /// that did not fail only `content-type`, unless `all` are wanted.
     #[wasm_bindgen(method, catch)]
-    pub(crate) async fn head(this: &Outgoing) -> Result<JsValue, JsValue>;
+    pub(crate) async fn head(this: &Outgoing, all: bool) -> Result<JsValue, JsValue>;
     /// Asks for the next chunk, which `take` will be given.
     #[wasm_bindgen(method, catch)]
     pub(crate) fn next(this: &Outgoing) -> Result<(), JsValue>;

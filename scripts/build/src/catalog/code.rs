@@ -66,7 +66,7 @@ pub(super) fn gather(agents: &Path, bundles: Option<&Path>, catalog: &mut Catalo
             continue;
         }
         let raw =
-            || fs::read_to_string(agents.join(&file)).ok().map(|source| Source { source, uses: Vec::new() });
+            || fs::read_to_string(agents.join(&file)).ok().map(|source| Source { source, ..Source::default() });
         // One that is not there is complained about where it is named.
         let Some(source) = bundles.remove(&file).or_else(raw) else { continue };
         wanted.extend(source.uses.iter().cloned());
