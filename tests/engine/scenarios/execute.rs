@@ -64,8 +64,8 @@ fn found(sim: &Sim) -> usize {
 
 fn calling() -> Scenario {
     coder("code that calls tools", json!({}), |ran| async move {
-        let first = ran.call(0, &[json!({})]).await;
-        let second = ran.call(0, &[json!({})]).await;
+        let first = ran.call(0, &[]).await;
+        let second = ran.call(0, &[]).await;
         match (first, second) {
             (Ok(first), Ok(second)) => gives(json!(format!("{}, {}", first[0], second[0]))),
             failed => ended(&format!("{failed:?}")),
@@ -108,7 +108,7 @@ fn too_many_calls_end_the_code() {
     coder("too many calls", json!({ "maxToolCalls": 2 }), |ran| async move {
         for _ in 0..3 {
             // A third one throws; the code may catch that, and is ended all the same.
-            let _caught = ran.call(0, &[json!({})]).await;
+            let _caught = ran.call(0, &[]).await;
         }
         match ran.ended().await {
             Some(reason) => ended(&reason),

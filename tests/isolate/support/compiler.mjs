@@ -16,8 +16,9 @@ import { TARGET } from "../../../scripts/rust.mjs";
  * @property {Record<string, string[]>} [imports]
  */
 
+// Node has it, the types of the language have not.
+const { WebAssembly } = /** @type {any} */ (globalThis);
 const module = new WebAssembly.Module(readFileSync(inCheckout(`target/${TARGET}/release/bobbin_compiler.wasm`)));
-/** @type {any} */
 const wasm = new WebAssembly.Instance(module).exports;
 
 /** An export that every main module gets, as the linker wants one. */
