@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { relative } from "node:path";
 import ts from "typescript";
 import { inCheckout } from "../../scripts/files.mjs";
-import { compile, difference, reference, sources, surroundings } from "./support/compiler.mjs";
+import { compile, difference, OTHERWISE, reference, sources, surroundings } from "./support/compiler.mjs";
 
 const FOLDERS = ["rxjs/src/internal", "mobx/src", "immer/src", "@trpc/server/src", "zod/src/v3", "ajv/lib/compile"];
 const SEED = 20_261_122;
@@ -56,6 +56,8 @@ for (const [name, { blanks, semicolons }] of Object.entries({
     const next = numbers(SEED);
     let compared = 0;
     for (const file of FOLDERS.flatMap((folder) => sources(folder))) {
+      const name = relative(inCheckout("node_modules"), file);
+      if (OTHERWISE.has(name)) continue;
       const original = readFileSync(file, "utf8");
       let changed = "";
       let done = 0;
@@ -72,7 +74,7 @@ for (const [name, { blanks, semicolons }] of Object.entries({
       // What TypeScript complains of only when it checks types.
       if (error) continue;
       const found = difference(compiled?.[0]?.code ?? "", reference(`${source}\nexport function __main() {}`));
-      assert.equal(found, undefined, `seed ${SEED}, ${relative(inCheckout("node_modules"), file)}\n${found}`);
+      assert.equal(found, undefined, `seed ${SEED}, ${name}\n${found}`);
       compared++;
     }
     assert.ok(compared > 100, `${compared} files`);
