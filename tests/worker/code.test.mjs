@@ -76,7 +76,7 @@ codeTool(
     const bytes = new Uint8Array((await state.readFile("/notes/b.bin"))!);
     const pieces: number[] = [];
     for await (const { data, isLast } of (await state.readFileStream("/notes/a.txt"))!) pieces.push(data.length, isLast ? 1 : 0);
-    const injected = await state.injectMessage({ role: "assistant", content: "by the way", silent: true, metadata: { from: "code" } });
+    const injected = await state.injectMessage({ role: "system", content: "by the way", silent: true, metadata: { from: "code" } });
     const updated = await state.updateMessage(injected.id, { content: "by the by" });
     const { messages, total } = await state.getMessages({ includeSilent: true, order: "asc" });
     const effect = await state.scheduleEffect("later", { word: "late" }, 3_600_000);
@@ -277,7 +277,7 @@ test("the thread is there with all its members", async () => {
   assert.deepEqual(seen.called, { status: "success", result: "hello inner" });
   assert.match(JSON.stringify(seen.refused), /none/);
   assert.deepEqual([seen.child, seen.parent], [null, null]);
-  const event = await socket.next("the event", ({ type, event: name }) => type === "event" && name === "noticed");
+  const event = await socket.next("the event", ({ type, eventType }) => type === "event" && eventType === "noticed");
   assert.deepEqual(event.data, { by: "code" });
   socket.close();
   const silent = (await thread.messages({ includeSilent: true })).find(({ metadata }) => metadata.from === "code");

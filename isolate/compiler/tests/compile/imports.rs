@@ -54,7 +54,7 @@ fn exports_stay_when_they_are_values() {
             "export * from \"host\"; ; ;",
         ),
         ("export * as n from \"host\"", "export * as n from \"host\""),
-        ("import { a } from \"nowhere\"; export type { a }; export { type a as b }", "; ; "),
+        ("import { a } from \"nowhere\"; export type { a }; export { type a as b }", "; ; ;"),
         (
             "import { a } from \"host\"; export { a as \"b-c\" }",
             "import { a } from \"host\"; export { a as \"b-c\" }",

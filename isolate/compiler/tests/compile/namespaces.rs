@@ -85,7 +85,7 @@ fn aliases_stay_when_they_are_values() {
         ),
         ("import A = B.C; import D = A.E; D", "var A = B.C; var D = A.E; D"),
         ("import A = B.C; export { A }", "var A = B.C; export { A }"),
-        ("import a from \"host\"; import B = a.b; let x: B", "; ; let x "),
+        ("import a from \"host\"; import B = a.b; let x: B", "; ; let x;"),
         ("import a from \"host\"; import B = a.b; B", "import a from \"host\"; var B = a.b; B"),
     ]);
 }
