@@ -499,7 +499,10 @@ fn bundles_stand_for_the_files_that_they_are_made_from() {
     fs::write(&bundles, made).unwrap();
     let catalog = compile(folder.path(), Some(&bundles), &natives()).unwrap().catalog;
     let modules = [("./tools/x.ts", "bundled"), ("./bobbin/url.js", "url")];
-    assert_eq!(catalog.modules_of(&["tools/x.ts"]), modules.map(|(name, source)| (name.into(), source.into())));
+    assert_eq!(
+        catalog.modules_of(&["tools/x.ts"]),
+        modules.map(|(name, source)| (name.into(), source.into()))
+    );
     assert!(!catalog.code.contains_key(WEB_HTTP), "nothing here needs it");
 
     fs::create_dir(folder.path().join("api")).unwrap();
