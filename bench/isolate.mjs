@@ -65,7 +65,6 @@ try {
   await row(`a call of the caller's function (1 of ${calls})`, 10, async () => (await objectMs(`let s = 0; for (let i = 0; i < ${calls}; i++) s += await local(i); export default s`, { local: true })) / calls);
   const large = typed(74_000);
   await row(`a run of ${(large.length / 1000).toFixed(0)} KB of TypeScript`, 30, () => objectMs(large));
-  await row("the same as JavaScript without types: QuickJS alone", 30, () => objectMs(`${"export const x = 1;".replace("x", "y")} export default 1; ${" ".repeat(74_000)}`, { language: "javascript" }));
   await row("fib(25)", 20, () => objectMs("const f = (n) => (n < 2 ? n : f(n - 1) + f(n - 2)); export default () => f(25)"));
   for (const [name, source] of Object.entries(HANGS)) {
     await row(`terminate of ${name}`, 20, async () => {

@@ -43,6 +43,10 @@ export class Isolate extends WorkerEntrypoint {
 
 /** @param {Run} run @param {Request} request */
 async function runIn(run, request) {
+  if (request.engine !== "quickjs") {
+    const message = `The engine “${request.engine}” is not here: this isolate has “quickjs”`;
+    return run.settle("link_error", { error: { name: "InvalidOptions", message } });
+  }
   const memory = Math.min(Math.max(Math.floor(request.memoryLimitBytes), MEMORY_FLOOR), MEMORY_CEILING);
   const place = await admission.enter(request.id, memory, request.ancestors, run.over);
   if (run.settled) {

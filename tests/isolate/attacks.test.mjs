@@ -312,13 +312,13 @@ contract("more calls than may be under way all get their answer", async (engine)
   let now = 0;
   const host = async (/** @type {number} */ x) => {
     most = Math.max(most, ++now);
-    await sleep(1);
+    await sleep(300);
     now--;
     return x;
   };
-  const source = "const all = await Promise.all(Array.from({ length: 1500 }, (_, i) => host(i))); export default all.every((x, i) => x === i) && all.length";
-  assert.equal(await server.value(source, { engine, globals: { host } }), 1500);
-  assert.ok(most <= 256, `${most} at once`);
+  const source = "const all = await Promise.all(Array.from({ length: 800 }, (_, i) => host(i))); export default all.every((x, i) => x === i) && all.length";
+  assert.equal(await server.value(source, { engine, globals: { host } }), 800);
+  assert.ok(most > 100 && most <= 256, `${most} at once`);
 });
 
 contract("a function of the caller that throws while others wait leaves them alone", async (engine) => {

@@ -48,7 +48,7 @@ pub(crate) fn run(kind: Kind, input: &Path, out: &Path) -> Result<()> {
 fn meter(kind: Kind, bytes: &[u8]) -> Result<Vec<u8>> {
     let plan = Plan::of(kind, bytes)?;
     let mut module = Module::new();
-    let mut meter = Meter { next: 0, plan };
+    let mut meter = Meter { next: 0, globals: Globals::Missing, plan };
     meter.parse_core_module(&mut module, Parser::new(0), bytes).map_err(|error| anyhow!("{error}"))?;
     let metered = module.finish();
     // Exceptions in the older form are what rustc makes of panics, and what the platform runs.
@@ -141,8 +141,8 @@ impl Plan {
         }
         plan.types = u32::try_from(parameters_of_type.len())?;
         plan.functions = u32::try_from(plan.parameters.len())?;
-        if plan.functions == 0 {
-            bail!("the module defines no functions");
+        if plan.functions == 0 || exports.is_empty() {
+            bail!("the module has no functions to call");
         }
         if kind == Kind::QuickJs {
             let find = |wanted: &str| {
@@ -211,8 +211,16 @@ impl Plan {
     }
 }
 
+/// Whether the section of globals was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Globals {
+    Missing,
+    Written,
+}
+
 struct Meter {
     plan: Plan,
+    globals: Globals,
     /// The defined function whose body comes next, counted from 0.
     next: u32,
 }
@@ -258,12 +266,19 @@ impl Reencode for Meter {
         after: Option<wasm_encoder::SectionId>,
         before: Option<wasm_encoder::SectionId>,
     ) -> Outcome {
-        use wasm_encoder::SectionId::{Import, Type};
+        use wasm_encoder::SectionId::{Code, Data, DataCount, Element, Export, Import, Start, Type};
         // A module that imported nothing has no section of imports yet.
         if after == Some(Type) && before != Some(Import) {
             let mut imports = ImportSection::new();
             self.import(&mut imports);
             module.section(&imports);
+        }
+        // Nor has one without globals a section of those.
+        let past_globals = matches!(before, Some(Export | Start | Element | DataCount | Code | Data));
+        if past_globals && self.globals == Globals::Missing {
+            let mut globals = GlobalSection::new();
+            self.add_globals(&mut globals);
+            module.section(&globals);
         }
         Ok(())
     }
@@ -290,10 +305,7 @@ impl Reencode for Meter {
         section: wasmparser::GlobalSectionReader<'_>,
     ) -> Outcome {
         utils::parse_global_section(self, globals, section)?;
-        let counter = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
-        // Enough for what runs before the host fills it.
-        globals.global(counter, &ConstExpr::i32_const(i32::MAX));
-        globals.global(counter, &ConstExpr::i32_const(0));
+        self.add_globals(globals);
         Ok(())
     }
 
@@ -404,6 +416,14 @@ impl Cost {
 }
 
 impl Meter {
+    fn add_globals(&mut self, globals: &mut GlobalSection) {
+        self.globals = Globals::Written;
+        let counter = GlobalType { val_type: ValType::I32, mutable: true, shared: false };
+        // Enough for what runs before the host fills it.
+        globals.global(counter, &ConstExpr::i32_const(i32::MAX));
+        globals.global(counter, &ConstExpr::i32_const(0));
+    }
+
     fn import(&self, imports: &mut ImportSection) {
         for name in ["tick", "wait"] {
             imports.import("fuel", name, EntityType::Function(self.plan.answer_type()));
@@ -517,114 +537,4 @@ fn emit<const N: usize>(function: &mut Function, instructions: [Instruction<'_>;
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wasm_encoder::MemoryType;
-
-    /// A module with a memory and one function, `run`, of this type and body.
-    fn module(parameters: &[ValType], body: &[Instruction<'_>]) -> Vec<u8> {
-        let mut module = Module::new();
-        let mut types = TypeSection::new();
-        types.ty().function(parameters.iter().copied(), []);
-        module.section(&types);
-        let mut functions = FunctionSection::new();
-        functions.function(0);
-        module.section(&functions);
-        let mut memories = wasm_encoder::MemorySection::new();
-        memories.memory(MemoryType {
-            minimum: 1,
-            maximum: None,
-            memory64: false,
-            shared: false,
-            page_size_log2: None,
-        });
-        module.section(&memories);
-        let mut exports = ExportSection::new();
-        exports.export("run", ExportKind::Func, 0);
-        module.section(&exports);
-        let mut code = CodeSection::new();
-        let mut function = Function::new([]);
-        for instruction in body {
-            function.instruction(instruction);
-        }
-        code.function(&function);
-        module.section(&code);
-        module.finish()
-    }
-
-    fn metered(bytes: &[u8]) -> (Vec<String>, Vec<(String, u32)>, String) {
-        let bytes = meter(Kind::Plain, bytes).unwrap();
-        let (mut imports, mut exports, mut code) = (Vec::new(), Vec::new(), String::new());
-        for payload in Parser::new(0).parse_all(&bytes) {
-            match payload.unwrap() {
-                Payload::ImportSection(section) => {
-                    for import in section.into_imports() {
-                        let import = import.unwrap();
-                        imports.push(format!("{}.{}", import.module, import.name));
-                    }
-                }
-                Payload::ExportSection(section) => {
-                    for export in section {
-                        let export = export.unwrap();
-                        exports.push((export.name.to_owned(), export.index));
-                    }
-                }
-                Payload::CodeSectionEntry(body) => {
-                    for operator in body.get_operators_reader().unwrap() {
-                        code += &format!("{:?}\n", operator.unwrap());
-                    }
-                    code += "--\n";
-                }
-                _ => {}
-            }
-        }
-        (imports, exports, code)
-    }
-
-    #[test]
-    fn a_module_gets_the_imports_the_globals_and_functions_that_moved() {
-        let (imports, exports, _) = metered(&module(&[], &[Instruction::End]));
-        assert_eq!(imports, ["fuel.tick", "fuel.wait"]);
-        assert_eq!(exports, [("run".to_owned(), 2), ("fuel".to_owned(), 0), ("oom".to_owned(), 1)]);
-    }
-
-    #[test]
-    fn every_loop_burns_fuel_and_calls_for_more() {
-        let inner = [
-            Instruction::Loop(BlockType::Empty),
-            Instruction::Loop(BlockType::Empty),
-            Instruction::Br(0),
-            Instruction::End,
-            Instruction::End,
-            Instruction::End,
-        ];
-        let (_, _, code) = metered(&module(&[], &inner));
-        let run = code.split("--").next().unwrap();
-        assert_eq!(run.matches("Loop").count(), 2);
-        assert_eq!(run.matches("Call { function_index: 3 }").count(), 2, "{run}");
-        // The loop's head comes before the meter: a jump back to it passes the meter again.
-        assert!(run.find("Loop") < run.find("GlobalGet"));
-    }
-
-    #[test]
-    fn bulk_operations_burn_fuel_by_their_length_in_a_local_behind_all_others() {
-        let fill = [
-            Instruction::LocalGet(0),
-            Instruction::I32Const(0),
-            Instruction::LocalGet(1),
-            Instruction::MemoryFill(0),
-            Instruction::End,
-        ];
-        let (_, _, code) = metered(&module(&[ValType::I32, ValType::I32], &fill));
-        let run = code.split("--").next().unwrap();
-        assert!(run.contains("LocalSet { local_index: 2 }"), "{run}");
-        assert!(run.contains("I32ShrU") && run.contains("MemoryFill"));
-    }
-
-    #[test]
-    fn a_module_that_is_no_quickjs_is_refused_as_one() {
-        let error = meter(Kind::QuickJs, &module(&[], &[Instruction::End])).unwrap_err();
-        assert!(error.to_string().contains("JS_ThrowOutOfMemory"), "{error}");
-        assert!(meter(Kind::Plain, b"\0asm").is_err());
-    }
-}
+mod tests;

@@ -6,10 +6,10 @@ use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{clerk, story};
+use crate::contract::History;
 use crate::host::sandbox::{Ran, ended, gives};
 use crate::host::{Native, SECOND_US};
 use crate::sim::{Sim, native};
-use crate::contract::History;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
@@ -119,7 +119,10 @@ fn too_many_calls_end_the_code() {
         assert_eq!(found(sim), 2);
         let told = told(history);
         assert_eq!(told["status"], "terminated");
-        assert!(told["error"]["message"].as_str().unwrap().contains("more than 2 tools (maxToolCalls)"), "{told}");
+        assert!(
+            told["error"]["message"].as_str().unwrap().contains("more than 2 tools (maxToolCalls)"),
+            "{told}"
+        );
     })
     .calm();
 }
@@ -157,7 +160,10 @@ fn large_output_is_cut_with_a_note() {
         .check(|_, history| {
             let told = told(history);
             let result = told["result"].as_str().unwrap();
-            assert!(result.len() < 200 && result.ends_with("[Cut off here: 500 bytes in all (maxOutputSize).]"), "{result}");
+            assert!(
+                result.len() < 200 && result.ends_with("[Cut off here: 500 bytes in all (maxOutputSize).]"),
+                "{result}"
+            );
         })
         .calm();
 }
@@ -171,7 +177,10 @@ fn what_is_thrown_is_never_a_success_and_has_the_models_own_lines() {
     .check(|sim, history| {
         let told = told(history);
         assert_eq!(told["status"], "error");
-        assert_eq!(told["error"], json!({ "name": "RangeError", "message": "too far", "line": 1, "column": 8 }));
+        assert_eq!(
+            told["error"],
+            json!({ "name": "RangeError", "message": "too far", "line": 1, "column": 8 })
+        );
         let states: Vec<String> = sim.world.database.ask("SELECT state FROM calls WHERE reply > 0");
         assert_eq!(states, ["failed"]);
     })
