@@ -11,6 +11,7 @@ use super::Eraser;
 use super::catalog::is_instantiated;
 use super::namespaces::{Alias, Home};
 use super::statements::is_erased;
+use crate::error::{ErrorKind, Mistake};
 use crate::record::{Clause, DEFAULT, Export, Fate, Form, Keep, Part, Request, Stands, Wanted};
 use crate::request::Language;
 
@@ -20,6 +21,8 @@ pub(crate) struct Clauses {
     pub(crate) list: Vec<Clause>,
     pub(crate) exports: BTreeMap<String, Export>,
     pub(crate) stars: Vec<Request>,
+    /// Names of exports that are no declarations: those have no second part.
+    specified: HashSet<String>,
     /// Where a binding was imported.
     imported: HashMap<SymbolId, (usize, usize)>,
     /// Bindings that `export { … }` names: clause, part, binding.
@@ -92,7 +95,7 @@ impl Eraser<'_> {
             }
             let exported = specifier.exported.name().to_string();
             let export = if keep == Keep::No { Export::Type } else { Export::Local };
-            self.clauses.exports.insert(exported.clone(), export);
+            self.export(&exported, export, specifier.span);
             parts.push(Part {
                 span: specifier.span,
                 stands: Stands::InBraces,
@@ -122,7 +125,7 @@ impl Eraser<'_> {
             let exported = specifier.exported.name().to_string();
             let export =
                 if keep == Keep::No { Export::Type } else { Export::Of { clause, part: parts.len() } };
-            self.clauses.exports.insert(exported.clone(), export);
+            self.export(&exported, export, specifier.span);
             parts.push(Part {
                 span: specifier.span,
                 stands: Stands::InBraces,
@@ -150,7 +153,7 @@ impl Eraser<'_> {
         };
         let own = exported.name().to_string();
         let clause = self.clauses.list.len();
-        self.clauses.exports.insert(own.clone(), Export::Of { clause, part: 0 });
+        self.export(&own, Export::Of { clause, part: 0 }, exported.span());
         let part = Part {
             span: exported.span(),
             stands: Stands::Star,
@@ -180,7 +183,7 @@ impl Eraser<'_> {
             self.clauses.exports.entry(DEFAULT.to_owned()).or_insert(Export::Type);
             return self.erase(it.span);
         }
-        self.clauses.exports.insert(DEFAULT.to_owned(), Export::Local);
+        self.export(DEFAULT, Export::Local, it.span);
         if let Some(expression) = it.declaration.as_expression() {
             self.keep_expression(expression);
         }
@@ -206,6 +209,9 @@ impl Eraser<'_> {
             declaration => names.extend(declaration.id().map(|id| id.name.to_string())),
         }
         for name in names {
+            if export == Export::Local && self.clauses.specified.contains(&name) {
+                self.twice(&name, it.span);
+            }
             let known = self.clauses.exports.entry(name).or_insert(export.clone());
             if export == Export::Local {
                 *known = Export::Local;
@@ -227,6 +233,24 @@ impl Eraser<'_> {
             }
             declaration => self.visit_declaration(declaration),
         }
+    }
+
+    /// An export that no other one may share its name with, unless that is a type.
+    fn export(&mut self, name: &str, export: Export, span: Span) {
+        let is_value = export != Export::Type;
+        if is_value && self.clauses.exports.get(name).is_some_and(|known| *known != Export::Type) {
+            self.twice(name, span);
+        }
+        if is_value {
+            self.clauses.specified.insert(name.to_owned());
+            self.clauses.exports.insert(name.to_owned(), export);
+        } else {
+            self.clauses.exports.entry(name.to_owned()).or_insert(export);
+        }
+    }
+
+    fn twice(&mut self, name: &str, span: Span) {
+        self.note(Mistake::new(ErrorKind::SyntaxError, format!("{name:?} is exported twice"), span));
     }
 
     fn refuse_attributes(&mut self, clause: Option<&WithClause<'_>>) {
@@ -294,7 +318,7 @@ impl Clauses {
 
     fn declare_types(&mut self, specifiers: &[ExportSpecifier<'_>]) {
         for specifier in specifiers {
-            self.exports.insert(specifier.exported.name().to_string(), Export::Type);
+            self.exports.entry(specifier.exported.name().to_string()).or_insert(Export::Type);
         }
     }
 }

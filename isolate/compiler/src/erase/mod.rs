@@ -115,8 +115,12 @@ impl<'s> Eraser<'s> {
     }
 
     fn refuse(&mut self, message: impl Into<String>, span: Span) {
-        if self.mistake.as_ref().is_none_or(|mistake| span.start < mistake.at) {
-            self.mistake = Some(Mistake::typescript(message, span));
+        self.note(Mistake::typescript(message, span));
+    }
+
+    fn note(&mut self, mistake: Mistake) {
+        if self.mistake.as_ref().is_none_or(|first| mistake.at < first.at) {
+            self.mistake = Some(mistake);
         }
     }
 

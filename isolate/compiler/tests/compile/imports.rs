@@ -60,7 +60,7 @@ fn exports_stay_when_they_are_values() {
             "import { a } from \"host\"; export { a as \"b-c\" }",
         ),
         ("class A {} interface A {} export { A }", "class A {} ; export { A }"),
-        ("enum_(); export const x: T = 1; export let y!: T", "enum_(); export const x = 1; export let y"),
+        ("enum_(); export const x: T = 1; export let y!: T", "enum_(); export const x = 1; export let y ;"),
     ]);
 }
 

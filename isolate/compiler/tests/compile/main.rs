@@ -1,4 +1,11 @@
 //! The compile step from outside: a request in, modules or a mistake out.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test crate: a failed assertion is its way to speak"
+)]
 
 mod classes;
 mod enums;

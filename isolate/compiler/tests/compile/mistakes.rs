@@ -16,11 +16,42 @@ fn mistakes_of_syntax_have_a_place() {
         ("interface { a }", (1, 10)),
         ("await = 1", (1, 7)),
         ("return 1", (1, 1)),
-        ("export default 1; export default 2", (1, 31)),
     ] {
         let found = mistake(&call(source));
         assert_eq!((found.0.as_str(), found.2), ("SyntaxError", Some(place)), "{source}: {}", found.1);
         assert!(!found.1.is_empty());
+    }
+}
+
+#[test]
+fn names_are_exported_once_and_declared() {
+    for (source, message, place) in [
+        ("export default 1;\nexport default 2", "\"default\" is exported twice", (2, 1)),
+        ("const a = 1; export { a, a }; export default 0", "\"a\" is exported twice", (1, 26)),
+        (
+            "export const a = 1; export { b as a } from './a'; export default 0",
+            "\"a\" is exported twice",
+            (1, 30),
+        ),
+        ("export { a }; export function a() {} export default 0", "\"a\" is exported twice", (1, 15)),
+        ("export { a }; export default 0", "\"a\" is not declared", (1, 10)),
+        (
+            "declare const a: 1; export { b, a }; const b = 1; export default 0",
+            "\"a\" is not declared",
+            (1, 33),
+        ),
+    ] {
+        assert_eq!(mistake(&call(source)), ("SyntaxError".into(), message.into(), Some(place)), "{source}");
+    }
+    for source in [
+        "export function a(): void; export function a() {} export namespace a { export const b = 1 } export default 0",
+        "export enum E { A } export enum E { B = 1 } export default 0",
+        "type a = 1; const b = 1; export { type a, b as a }; export default 0",
+        "export interface a {} const b = 1; export { b as a }; export default 0",
+        "export default interface A {} export default class A {}",
+        "export class a {} export interface a {} export default 0",
+    ] {
+        compile(&call(source)).unwrap_or_else(|error| panic!("{source} {error:?}"));
     }
 }
 
