@@ -31,7 +31,8 @@
 //! | `resolve(at, length) → at << 32 \| length` | [`resolve_json`], the same way |
 //!
 //! Imports: none. The memory may grow in any of them, so views of it are made anew after each call. An entry that
-//! traps — a source nested deeper than the stack goes — leaves the instance unusable: the caller drops it.
+//! traps — a source nested deeper than the stack goes — leaves the instance unusable: the caller drops it. In V8 with
+//! its usual stack that is beyond 400 classes or namespaces in each other, 800 parentheses, 3,000 members of a chain.
 //!
 //! ```js
 //! const { memory, alloc, dealloc, compile } = instance.exports;
