@@ -64,7 +64,7 @@ async function buildDist(tools) {
 /** @param {number} bytes */
 const kib = (bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
 
-export async function bundle() {
+async function bundle() {
   // Not at the head of the file: on a fresh machine set-up installs it first.
   const { build } = await import("esbuild");
   const harness = await build({
