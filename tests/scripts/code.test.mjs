@@ -147,7 +147,7 @@ export default (state: Gone) => {
     const [from, file, first] = lines.findLast(([from]) => from <= line) ?? [0, "none", 0];
     return file === "" ? "a package" : `${file}:${first + line - from}`;
   };
-  assert.equal(origin("here"), "tools/x.ts:12");
+  assert.equal(origin("here ${"), "tools/x.ts:12");
   assert.equal(origin("deep((0"), "tools/x.ts:11");
   assert.equal(origin("there"), "lib/deep.ts:4");
   assert.equal(origin("'packed'".replaceAll("'", '"')), "a package");

@@ -213,7 +213,8 @@ bobbin.definitions.push(() => bobbin.folder.json("api/late.json", { run: { code:
 bobbin.agent(
   "coder",
   ({ messages }) => {
-    const newest = messages.findLast(({ role }) => role === "tool" || role === "user");
+    // What code injects comes between.
+    const newest = messages.findLast((message) => message.role === "tool" || textOf(message).startsWith('["'));
     if (newest?.role === "tool") return say(textOf(newest));
     const [name, args] = JSON.parse(textOf(newest));
     return use({ name, args });
@@ -225,9 +226,9 @@ const hooked = bobbin.agent("hooked", () => say("hello"), { system: "You are hoo
 /** What a tool comes to, as the model reads it. @param {string} name @param {object} [args] @param {import("./support/client.mjs").Thread} [given] */
 async function told(name, args = {}, given) {
   const thread = given ?? (await bobbin.client.thread("coder"));
-  const { message, outcome } = await thread.ask(JSON.stringify([name, args]));
-  assert.equal(outcome, "completed");
-  return message.content;
+  const answer = await thread.ask(JSON.stringify([name, args]));
+  assert.equal(answer.outcome, "completed", JSON.stringify(answer));
+  return answer.message.content;
 }
 
 test("what a tool gives is what the model reads", async () => {

@@ -65,8 +65,9 @@ pub(super) fn gather(agents: &Path, bundles: Option<&Path>, catalog: &mut Catalo
         if catalog.code.contains_key(&file) || !(is_code(&file)) {
             continue;
         }
-        let raw =
-            || fs::read_to_string(agents.join(&file)).ok().map(|source| Source { source, ..Source::default() });
+        let raw = || {
+            fs::read_to_string(agents.join(&file)).ok().map(|source| Source { source, ..Source::default() })
+        };
         // One that is not there is complained about where it is named.
         let Some(source) = bundles.remove(&file).or_else(raw) else { continue };
         wanted.extend(source.uses.iter().cloned());
