@@ -42,9 +42,9 @@ fn coder<F: Future<Output = Outcome> + 'static>(
             sim.world.outside.native("find", |call, _| {
                 Native::Gives(SECOND_US, ToolResult::success(format!("found {}", call.args["n"])))
             });
-            sim.world.outside.native("execute_code", |call, _| {
-                Native::Works(bobbin::tools::run(call.clone()))
-            });
+            sim.world
+                .outside
+                .native("execute_code", |call, _| Native::Works(bobbin::tools::run(call.clone())));
             let does = does.clone();
             sim.world.outside.sandbox.code("export default async () => {await work()\n}", does);
         })
