@@ -166,7 +166,7 @@ where
         }
     };
     if let Err(error) = start.options.check() {
-        settle(CodeResult::failed(Status::LinkError, error));
+        settle(CodeResult::failed(Status::LinkError, error.into()));
         return (execution, None);
     }
     let Start { source, options, id, sleep } = start;

@@ -17,7 +17,7 @@ mod value;
 
 pub use execution::Execution;
 pub(crate) use execution::{Start, start};
-pub use options::{Engine, Language, Options, Reports};
+pub use options::{Engine, Language, Options, Reports, WrongOptions};
 pub use packed::Packed;
 pub use result::{CodeError, CodeResult, Log, Status};
 pub use sandbox::{Answer, Back, Door, Outcome, RawLog, Run};

@@ -41,6 +41,21 @@ pub enum Reports {
     Told(Function),
 }
 
+/// What is wrong with options, in words that name one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongOptions(String);
+
+impl From<WrongOptions> for CodeError {
+    fn from(wrong: WrongOptions) -> CodeError {
+        CodeError::new("InvalidCodeExecutionOptions", wrong.0)
+    }
+}
+
+fn wrong(message: impl Into<String>) -> WrongOptions {
+    WrongOptions(message.into())
+}
+
 /// See the module. What is not said has its default.
 #[derive(Clone)]
 pub struct Options {
@@ -95,22 +110,20 @@ impl Options {
     }
 
     /// What is wrong with them. The names of modules and exports are the compiler's to judge.
-    pub(super) fn check(&self) -> Result<(), CodeError> {
+    pub(super) fn check(&self) -> Result<(), WrongOptions> {
         let limit = self.memory_limit_bytes;
         if !(limit.is_finite() && limit > 0.0) {
-            return Err(CodeError::options(format!(
-                "memoryLimitBytes must be a positive number, not {limit}."
-            )));
+            return Err(wrong(format!("memoryLimitBytes must be a positive number, not {limit}.")));
         }
         if self.function.trim().is_empty() {
-            return Err(CodeError::options("execute.fn must name an export."));
+            return Err(wrong("execute.fn must name an export."));
         }
         if self.filename.is_empty() {
-            return Err(CodeError::options("filename must not be empty."));
+            return Err(wrong("filename must not be empty."));
         }
         for (name, _) in &self.globals {
             if !is_identifier(name) {
-                return Err(CodeError::options(format!("globals: “{name}” is no name of a variable.")));
+                return Err(wrong(format!("globals: “{name}” is no name of a variable.")));
             }
         }
         Ok(())
@@ -120,7 +133,7 @@ impl Options {
     ///
     /// # Errors
     /// What is wrong, by the option's name.
-    pub fn from_value(value: Value) -> Result<Options, CodeError> {
+    pub fn from_value(value: Value) -> Result<Options, WrongOptions> {
         let mut options = Options::default();
         for (key, value) in object("the options", value)? {
             if matches!(value, Value::Undefined) {
@@ -149,63 +162,63 @@ impl Options {
                 "report" => {
                     options.report = match value {
                         Value::Function(report) => Reports::Told(report),
-                        _ => return Err(CodeError::options("report must be a function.")),
+                        _ => return Err(wrong("report must be a function.")),
                     };
                 }
-                _ => return Err(CodeError::options(format!("There is no option “{key}”."))),
+                _ => return Err(wrong(format!("There is no option “{key}”."))),
             }
         }
         Ok(options)
     }
 
-    fn execute(&mut self, value: Value) -> Result<(), CodeError> {
+    fn execute(&mut self, value: Value) -> Result<(), WrongOptions> {
         for (key, value) in object("execute", value)? {
             match (key.as_str(), value) {
                 (_, Value::Undefined) => {}
                 ("fn", value) => self.function = text("execute.fn", value)?,
                 ("args", Value::Array(args)) => self.args = args,
-                ("args", _) => return Err(CodeError::options("execute.args must be an array.")),
-                (key, _) => return Err(CodeError::options(format!("There is no option “execute.{key}”."))),
+                ("args", _) => return Err(wrong("execute.args must be an array.")),
+                (key, _) => return Err(wrong(format!("There is no option “execute.{key}”."))),
             }
         }
         Ok(())
     }
 }
 
-fn object(what: &str, value: Value) -> Result<Vec<(String, Value)>, CodeError> {
+fn object(what: &str, value: Value) -> Result<Vec<(String, Value)>, WrongOptions> {
     match value {
         Value::Object(fields) => Ok(fields),
-        _ => Err(CodeError::options(format!("{what} must be an object."))),
+        _ => Err(wrong(format!("{what} must be an object."))),
     }
 }
 
-fn text(what: &str, value: Value) -> Result<String, CodeError> {
+fn text(what: &str, value: Value) -> Result<String, WrongOptions> {
     match value {
         Value::String(text) => Ok(text),
-        _ => Err(CodeError::options(format!("{what} must be a string."))),
+        _ => Err(wrong(format!("{what} must be a string."))),
     }
 }
 
-fn number(what: &str, value: &Value) -> Result<f64, CodeError> {
+fn number(what: &str, value: &Value) -> Result<f64, WrongOptions> {
     match value {
         Value::Number(number) => Ok(*number),
-        _ => Err(CodeError::options(format!("{what} must be a positive number."))),
+        _ => Err(wrong(format!("{what} must be a positive number."))),
     }
 }
 
-fn language(value: &Value) -> Result<Language, CodeError> {
+fn language(value: &Value) -> Result<Language, WrongOptions> {
     match value.text() {
         Some("typescript") => Ok(Language::Typescript),
         Some("javascript") => Ok(Language::Javascript),
-        _ => Err(CodeError::options("language must be \"typescript\" or \"javascript\".")),
+        _ => Err(wrong("language must be \"typescript\" or \"javascript\".")),
     }
 }
 
-fn engine(value: &Value) -> Result<Engine, CodeError> {
+fn engine(value: &Value) -> Result<Engine, WrongOptions> {
     match value.text() {
         Some("quickjs") => Ok(Engine::Quickjs),
         Some("v8") => Ok(Engine::V8),
-        _ => Err(CodeError::options("engine must be \"quickjs\" or \"v8\".")),
+        _ => Err(wrong("engine must be \"quickjs\" or \"v8\".")),
     }
 }
 

@@ -64,11 +64,6 @@ impl CodeError {
     pub fn new(name: &str, message: impl Into<String>) -> CodeError {
         CodeError { name: name.to_owned(), message: message.into(), ..CodeError::default() }
     }
-
-    /// Options that are wrong.
-    pub(super) fn options(message: impl Into<String>) -> CodeError {
-        CodeError::new("InvalidCodeExecutionOptions", message)
-    }
 }
 
 impl From<Thrown> for CodeError {

@@ -165,7 +165,7 @@ fn run_code(state: &ThreadState) -> Function {
             };
             Ok(match options {
                 Ok(options) => handle(state.run_code(&source, options)),
-                Err(error) => ended(CodeResult::failed(Status::LinkError, error).to_value()),
+                Err(error) => ended(CodeResult::failed(Status::LinkError, error.into()).to_value()),
             })
         })
     })

@@ -228,7 +228,7 @@ fn options_of_sandboxed_code_are_read_and_what_is_wrong_is_named() {
         (json!({ "memoryLimitBytes": "5" }), "memoryLimitBytes"),
     ] {
         let error = read(wrong.clone()).err().unwrap();
-        assert!(error.message.contains(named), "{wrong}: {}", error.message);
+        assert!(error.to_string().contains(named), "{wrong}: {error}");
     }
 }
 
