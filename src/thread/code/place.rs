@@ -32,6 +32,8 @@ fn frame(text: &str) -> Option<(&str, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::place;
     use crate::code::CodeError;
     use crate::spec::{Catalog, Source};
@@ -43,8 +45,8 @@ mod tests {
             lines: vec![(2, "lib/y.ts".into(), 7), (4, String::new(), 0), (10, "tools/b.ts".into(), 3)],
             ..Source::default()
         };
-        let code = [("tools/a.ts".into(), Source::default()), ("tools/b.ts".into(), bundle)];
-        Catalog { code: code.into(), ..Catalog::default() }
+        let code = [("tools/a.ts".to_owned(), Source::default()), ("tools/b.ts".to_owned(), bundle)];
+        Catalog { code: BTreeMap::from(code), ..Catalog::default() }
     }
 
     #[test]
