@@ -120,9 +120,9 @@ test("files are those below the working directory, the network is closed", async
       await tried(() => fetch("https://example.com/")), typeof process, typeof require, typeof setTimeout,
     ];`);
   const [read, list, none, above, outside, network, ...absent] = told.result;
-  assert.deepEqual([read, list, none], ["alpha", ["/work/notes/a.txt"], null]);
-  assert.match(above, /^refused: .*not below \/work/);
-  assert.match(outside, /^refused: .*not below \/work/);
+  assert.deepEqual([read, list, none], ["alpha", ["/sandbox/notes/a.txt"], null]);
+  assert.match(above, /^refused: .*not below \/sandbox/);
+  assert.match(outside, /^refused: .*not below \/sandbox/);
   assert.match(network, /^refused: fetch: example\.com is not allowed/);
   assert.deepEqual(absent, ["undefined", "undefined", "undefined"]);
 });

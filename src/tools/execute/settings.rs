@@ -29,7 +29,7 @@ impl Default for Settings {
             code_timeout_ms: 60_000,
             max_tool_calls: 25,
             allowed_hosts: Vec::new(),
-            working_directory: "/work".to_owned(),
+            working_directory: "/sandbox".to_owned(),
         }
     }
 }
