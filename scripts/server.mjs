@@ -52,6 +52,8 @@ export async function startServer(options) {
   const reloadCatalog = async () => {
     // Renamed into place: the server watches this file and must never see half of it.
     await compileCatalog(options.agents, join(home, "catalog.json"));
+    // Its process would stay for as long as the server does. Not at the head: on a fresh machine set-up installs it first.
+    await (await import("esbuild")).stop();
     renameSync(join(home, "catalog.json"), join(dist, "catalog.json"));
   };
   await reloadCatalog();

@@ -116,8 +116,11 @@ fn a_mistake_is_reported_where_it_is() {
     let run = |run: Value| {
         serde_json::from_value::<Tool>(json!({ "description": "d", "run": run })).unwrap_err().to_string()
     };
+    let code = |code: Value| run(json!({ "code": code }));
+    assert!(code(json!({ "file": "x.ts", "host": 1 })).starts_with("unknown field `host`"));
     assert!(
-        run(json!({ "code": "x.ts" })).starts_with("unknown variant `code`, expected `native` or `http`")
+        run(json!({ "shell": "x.sh" }))
+            .starts_with("unknown variant `shell`, expected one of `native`, `http`, `code`")
     );
 }
 

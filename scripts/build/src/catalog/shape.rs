@@ -252,7 +252,6 @@ fn variant_elsewhere(field: &str, name: &str) -> Option<&'static str> {
             "provider",
             "openrouter" | "groq" | "ollama" | "deepseek" | "mistral" | "azure" | "llama.cpp" | "vllm",
         ) => "its API is that of `openai`, at a `baseUrl`",
-        (_, "code") => "code of your own arrives with a later version",
         _ => return None,
     })
 }

@@ -138,7 +138,7 @@ fn everything_that_is_wrong_with_endpoints_is_reported() {
             "api/s/[*]/b.json: error: `[*]` takes everything that follows, so it can only be the last segment",
             "api/s/[a b].json: error: `[a b]` is no parameter: its name has letters, digits, _ and -, and begins with a letter or _",
             "api/s/[a]/[a].json: error: the parameter `[a]` is there twice; give each a name of its own",
-            "api/t/notes.txt: warning: not read: endpoints are .json files",
+            "api/t/notes.txt: warning: not read: endpoints are .json, .ts or .js files",
             "api/u/broken.json:1:1: error: EOF while parsing an object",
             "api/v.json: error in method: unknown field; there are description, run, timeoutMs, variables",
             "api/v.json: error in timeoutMs: must be from 1 to 600000 (ten minutes)",
@@ -309,7 +309,7 @@ fn what_people_will_try_is_answered() {
         (
             "tools/a.json",
             r#"{ "description": "d", "run": { "code": "a.ts" } }"#,
-            "run: \"code\" is not known here; code of your own arrives with a later version; there are native, http",
+            "run.code: there is no file tools/a.ts; there are none",
         ),
         (
             "tools/a.json",
@@ -319,7 +319,7 @@ fn what_people_will_try_is_answered() {
         (
             "tools/a.json",
             r#"{ "description": "d", "run": "clock" }"#,
-            "run: \"clock\" is not known here; there are native, http",
+            "run: \"clock\" is not known here; there are native, http, code",
         ),
         (
             "tools/a.json",
@@ -448,8 +448,10 @@ const CODE: &str = "export default async (state, args) => `hello ${args.name}`;\
 fn code_is_named_from_its_definition_and_comes_with_the_catalog() {
     let tool = r#"{ "description": "Greets.", "run": { "code": "../lib/greet.ts" } }"#;
     let hook = r#"{ "hook": "filter_messages", "run": { "code": { "file": "trim.js", "allowedHosts": ["a.test"] } } }"#;
-    let prompt =
-        ("prompts/helper.md", "---\ntoolDescription: d\nmodel: fast\nhooks: [trim]\n---\n\nYou help.\n");
+    let prompt = (
+        "prompts/helper.md",
+        "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\nhooks: [trim]\n---\n\nYou help.\n",
+    );
     let files = [
         MODEL,
         prompt,
