@@ -6,7 +6,7 @@ mod files;
 mod settings;
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use futures_util::future::{Either, select};
 use futures_util::lock::Mutex;
@@ -67,7 +67,7 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
         .global("files", files::door(&call.state, &running.settings.working_directory))
         .global("fetch", call.state.fetcher(running.settings.allowed_hosts.clone()));
     let execution = Rc::new(call.state.run_code(&source, options));
-    *running.execution.borrow_mut() = Some(execution.clone());
+    *running.execution.borrow_mut() = Rc::downgrade(&execution);
     let limit_ms = running.settings.code_timeout_ms;
     let result = match select(execution.result(), (call.sleep)(limit_ms as i64 * 1_000)).await {
         Either::Left((result, _)) => result,
@@ -79,7 +79,6 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
             result.await
         }
     };
-    running.execution.borrow_mut().take();
     running.told(&result)
 }
 
@@ -91,7 +90,8 @@ struct Running {
     in_order: Mutex<()>,
     /// The limit that ended it.
     over: Cell<Option<&'static str>>,
-    execution: RefCell<Option<Rc<Execution>>>,
+    /// Weak: the sandbox holds these functions, and the code must end with the call that waits for it.
+    execution: RefCell<Weak<Execution>>,
 }
 
 impl Running {
@@ -113,7 +113,7 @@ impl Running {
             let text =
                 format!("The code called more than {} tools (maxToolCalls).", self.settings.max_tool_calls);
             self.over.set(Some("maxToolCalls"));
-            if let Some(execution) = self.execution.borrow().as_ref() {
+            if let Some(execution) = self.execution.borrow().upgrade() {
                 execution.terminate(&text);
             }
             return Err(Thrown::new(text));

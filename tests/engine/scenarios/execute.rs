@@ -1,5 +1,8 @@
 //! `execute_code`: code of a model's own, whose calls go through receipts and whose limits hold.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use bobbin::code::{CodeError, Outcome, Status};
 use bobbin::spec::Catalog;
 use bobbin::spec::message::ToolResult;
@@ -185,4 +188,32 @@ fn what_is_thrown_is_never_a_success_and_has_the_models_own_lines() {
         assert_eq!(states, ["failed"]);
     })
     .calm();
+}
+
+#[test]
+fn code_ends_with_the_run_that_waits_for_it() {
+    let told: Rc<RefCell<Vec<Option<String>>>> = Rc::default();
+    let heard = told.clone();
+    coder("stopped", json!({}), move |ran| {
+        let told = told.clone();
+        async move {
+            let reason = ran.ended().await;
+            told.borrow_mut().push(reason);
+            ended("over")
+        }
+    })
+    .terms(|terms| {
+        terms.outcomes = vec!["stopped"];
+        terms.one_answer = false;
+        terms.pairs = false;
+    })
+    .drive(|sim| async move {
+        sim.send("write some code").await;
+        sim.until_executions(1).await;
+        sim.world.pause(SECOND_US).await;
+        sim.stop().await;
+        sim.world.pause(SECOND_US).await;
+    })
+    .calm();
+    assert_eq!(*heard.borrow(), [Some("Nobody waits for the code any more.".to_owned())]);
 }
