@@ -193,9 +193,9 @@ fn what_is_thrown_is_never_a_success_and_has_the_models_own_lines() {
 #[test]
 fn code_ends_with_the_run_that_waits_for_it() {
     let told: Rc<RefCell<Vec<Option<String>>>> = Rc::default();
-    let heard = told.clone();
+    let hears = told.clone();
     coder("stopped", json!({}), move |ran| {
-        let told = told.clone();
+        let told = hears.clone();
         async move {
             let reason = ran.ended().await;
             told.borrow_mut().push(reason);
@@ -207,13 +207,16 @@ fn code_ends_with_the_run_that_waits_for_it() {
         terms.one_answer = false;
         terms.pairs = false;
     })
-    .drive(|sim| async move {
-        sim.send("write some code").await;
-        sim.until_executions(1).await;
-        sim.world.pause(SECOND_US).await;
-        sim.stop().await;
-        sim.world.pause(SECOND_US).await;
+    .drive(move |sim| {
+        let told = told.clone();
+        async move {
+            sim.send("write some code").await;
+            sim.until_executions(1).await;
+            sim.world.pause(SECOND_US).await;
+            sim.stop().await;
+            sim.world.pause(SECOND_US).await;
+            assert_eq!(told.take(), [Some("Nobody waits for the code any more.".to_owned())]);
+        }
     })
     .calm();
-    assert_eq!(*heard.borrow(), [Some("Nobody waits for the code any more.".to_owned())]);
 }
