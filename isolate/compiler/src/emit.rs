@@ -7,7 +7,8 @@ use oxc_syntax::keyword::is_reserved_keyword;
 
 use crate::edits::Edits;
 use crate::error::{CompileError, ErrorKind, Mistake};
-use crate::link::Linked;
+use crate::keyed::{self, Keys};
+use crate::link::{Linked, stays};
 use crate::record::{Clause, Fate, Form, Keep, Part, Stands, Wanted};
 use crate::request::Compiled;
 use crate::resolve::GLOBALS;
@@ -50,12 +51,19 @@ impl<'r> Globals<'r> {
 }
 
 /// Writes a module. What it exports, it or the host must declare.
-pub(crate) fn write(linked: Linked<'_>, globals: &Globals<'_>) -> Result<Compiled, CompileError> {
+pub(crate) fn write(
+    mut linked: Linked<'_>,
+    globals: &Globals<'_>,
+    keys: Option<&Keys>,
+) -> Result<Compiled, CompileError> {
+    let moved = keys.map(|keys| keyed::unlink(&mut linked, keys, |name| globals.names.contains(name)));
     let Linked { module, resolved } = linked;
     let mut edits = module.edits;
     let mut own = module.declared;
     for clause in &module.clauses {
-        shrink(&mut edits, module.source, clause);
+        if moved.is_none() || clause.request.is_none() || !stays(clause) {
+            shrink(&mut edits, module.source, clause);
+        }
         if clause.form == Form::Import {
             own.extend(kept(clause).map(|part| part.own.clone()));
         }
@@ -72,9 +80,15 @@ pub(crate) fn write(linked: Linked<'_>, globals: &Globals<'_>) -> Result<Compile
     }
     let mut code = edits.apply(module.source);
     let missing: Vec<&str> = globals.names.iter().copied().filter(|name| !own.contains(*name)).collect();
+    let mut last = moved.unwrap_or_default();
     if !missing.is_empty() {
+        let home = if keys.is_some() { keyed::GLOBALS } else { GLOBALS };
+        last.push_str(&format!("import {{ {} }} from \"{home}\";", missing.join(", ")));
+    }
+    if !last.is_empty() {
         // Imports are hoisted: at the end it moves nothing.
-        code.push_str(&format!("\nimport {{ {} }} from \"{GLOBALS}\";", missing.join(", ")));
+        code.push('\n');
+        code.push_str(&last);
     }
     Ok(Compiled { name: module.name, code, resolved })
 }

@@ -16,6 +16,7 @@
 //! | `record.rs` | what a module imports and exports |
 //! | `resolve.rs` | from a specifier to a module |
 //! | `link.rs` | whether every imported name exists |
+//! | `keyed.rs` | links for an engine that cannot be told what a specifier means |
 //! | `emit.rs` | the text that the engine gets |
 //! | `abi.rs` | the entries of the wasm |
 //!
@@ -57,6 +58,7 @@ mod edits;
 mod emit;
 mod erase;
 mod error;
+mod keyed;
 mod link;
 mod module;
 mod record;
@@ -65,7 +67,7 @@ mod resolve;
 mod text;
 
 pub use error::{CompileError, ErrorKind};
-pub use request::{Answer, Compiled, Language, Main, Request, ResolveRequest, Resolved};
+pub use request::{Answer, Compiled, Language, Links, Main, Request, ResolveRequest, Resolved};
 
 use request::Reply;
 
@@ -96,8 +98,16 @@ pub fn compile(request: &Request) -> Result<Answer, CompileError> {
         modules.push(read(&name, source, resolve::language(&name, main.language))?);
     }
     let linked = link::Linker::new(&resolver, &request.imports, modules).link(&request.export)?;
-    let modules = linked.into_iter().map(|linked| emit::write(linked, &globals));
-    Ok(Answer { modules: modules.collect::<Result<_, _>>()? })
+    let keys = match request.links {
+        Links::Written => None,
+        Links::Keyed => {
+            let names = linked.iter().map(|linked| linked.module.name.as_str());
+            Some(keyed::Keys::new(names, request.imports.keys()))
+        }
+    };
+    let modules = linked.into_iter().map(|linked| emit::write(linked, &globals, keys.as_ref()));
+    let modules = modules.collect::<Result<_, _>>()?;
+    Ok(Answer { modules, keys: keys.map(keyed::Keys::into_list).unwrap_or_default() })
 }
 
 /// [`compile`] from JSON to JSON.

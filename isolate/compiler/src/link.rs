@@ -94,7 +94,7 @@ impl<'r, 's> Linker<'r, 's> {
             stars: module
                 .stars
                 .iter()
-                .map(|request| self.target(module, request))
+                .map(|star| self.target(module, &star.request))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -229,7 +229,7 @@ impl<'r, 's> Linker<'r, 's> {
 }
 
 /// Whether something of a clause may stay, so that its specifier must lead somewhere.
-fn stays(clause: &Clause) -> bool {
+pub(crate) fn stays(clause: &Clause) -> bool {
     clause.fate == Fate::Stays || clause.parts.iter().any(|part| part.keep != Keep::No)
 }
 
@@ -257,8 +257,8 @@ fn resolved(resolver: &Resolver, module: &Module<'_>, targets: &Targets) -> Vec<
             all.insert(request.specifier.clone(), target.name());
         }
     }
-    for (request, target) in module.stars.iter().zip(&targets.stars) {
-        all.insert(request.specifier.clone(), target.name());
+    for (star, target) in module.stars.iter().zip(&targets.stars) {
+        all.insert(star.request.specifier.clone(), target.name());
     }
     for specifier in &module.dynamic {
         if let Ok(target) = resolver.resolve(&module.name, specifier) {

@@ -56,6 +56,7 @@ fn erase<'s>(
         exports: clauses.exports,
         stars: clauses.stars,
         dynamic: eraser.dynamic,
+        keywords: eraser.keywords,
         declared,
     })
 }

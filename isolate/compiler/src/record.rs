@@ -49,6 +49,13 @@ pub(crate) struct Part {
     pub(crate) keep: Keep,
 }
 
+/// `export * from`.
+#[derive(Clone, Debug)]
+pub(crate) struct Star {
+    pub(crate) span: Span,
+    pub(crate) request: Request,
+}
+
 /// A specifier and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -106,10 +113,11 @@ pub(crate) struct Module<'s> {
     pub(crate) edits: Edits,
     pub(crate) clauses: Vec<Clause>,
     pub(crate) exports: BTreeMap<String, Export>,
-    /// `export * from`.
-    pub(crate) stars: Vec<Request>,
+    pub(crate) stars: Vec<Star>,
     /// Specifiers of `import()`, where they are literals.
     pub(crate) dynamic: BTreeSet<String>,
+    /// Where the word `import` stands in an expression.
+    pub(crate) keywords: Vec<u32>,
     /// What the module declares at its top level itself; its imports are in the clauses.
     pub(crate) declared: BTreeSet<String>,
 }

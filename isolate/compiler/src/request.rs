@@ -27,6 +27,18 @@ pub struct Main {
     pub language: Language,
 }
 
+/// How the modules of a call name each other in the text that the engine gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Links {
+    /// As in the source: the engine asks what a specifier means.
+    #[default]
+    Written,
+    /// By keys, for an engine that cannot be told what a specifier means: what a module takes of others stands on its
+    /// last line, and `import`, where it is called or asked for `meta`, is a function that the module gets.
+    Keyed,
+}
+
 /// One call's sources and the names that the host gives it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +57,9 @@ pub struct Request {
     /// The export of the main module that will be run; empty: it is not looked for.
     #[serde(rename = "fn")]
     pub export: String,
+    /// How the modules name each other.
+    #[serde(default)]
+    pub links: Links,
 }
 
 /// A module as the engine takes it.
@@ -52,7 +67,8 @@ pub struct Request {
 pub struct Compiled {
     /// Its name inside the engine.
     pub name: String,
-    /// Plain ECMAScript, every token where it was in the source, and one line more: the import of the globals.
+    /// Plain ECMAScript, every token where it was in the source, and one line more: the import of the globals, and
+    /// with keyed links what else the module takes of others.
     pub code: String,
     /// Every specifier of the module, and every one of an `import()` with a literal that can be resolved, with the
     /// module that it means.
@@ -64,6 +80,9 @@ pub struct Compiled {
 pub struct Answer {
     /// The main module, then the others in the order of the request.
     pub modules: Vec<Compiled>,
+    /// With keyed links: the name of every module, the host's among them, and its key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<(String, String)>,
 }
 
 /// What the wasm's entries answer.

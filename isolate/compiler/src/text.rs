@@ -99,6 +99,23 @@ impl<'s> Source<'s> {
     }
 }
 
+/// A string literal of ECMAScript.
+pub(crate) fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            char if char.is_control() || matches!(char, '\u{2028}' | '\u{2029}') => {
+                out.push_str(&format!("\\u{{{:x}}}", u32::from(char)));
+            }
+            char => out.push(char),
+        }
+    }
+    out.push('"');
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use super::catalog::is_instantiated;
 use super::namespaces::{Alias, Home};
 use super::statements::is_erased;
 use crate::error::{ErrorKind, Mistake};
-use crate::record::{Clause, DEFAULT, Export, Fate, Form, Keep, Part, Request, Stands, Wanted};
+use crate::record::{Clause, DEFAULT, Export, Fate, Form, Keep, Part, Request, Stands, Star, Wanted};
 use crate::request::Language;
 
 /// What is known of a module's imports and exports while the walk goes on.
@@ -20,7 +20,7 @@ use crate::request::Language;
 pub(crate) struct Clauses {
     pub(crate) list: Vec<Clause>,
     pub(crate) exports: BTreeMap<String, Export>,
-    pub(crate) stars: Vec<Request>,
+    pub(crate) stars: Vec<Star>,
     /// Names of exports that are no declarations: those have no second part.
     specified: HashSet<String>,
     /// Where a binding was imported.
@@ -148,7 +148,7 @@ impl Eraser<'_> {
         }
         self.refuse_attributes(it.with_clause.as_deref());
         let Some(exported) = &it.exported else {
-            self.clauses.stars.push(request(&it.source));
+            self.clauses.stars.push(Star { span: it.span, request: request(&it.source) });
             return;
         };
         let own = exported.name().to_string();

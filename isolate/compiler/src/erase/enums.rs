@@ -8,6 +8,7 @@ use super::Eraser;
 use super::catalog::Key;
 use super::evaluate::{Value, literal};
 use super::namespaces::{Container, Home};
+use crate::text::quote;
 
 impl Eraser<'_> {
     /// An enum whose statement begins at `start`.
@@ -98,21 +99,4 @@ pub(super) fn tail(name: &str, home: &Home) -> String {
         Home::Namespace { param, .. } => format!("}})({name} = {param}.{name} || ({param}.{name} = {{}}));"),
         Home::Module | Home::Here => format!("}})({name} || ({name} = {{}}));"),
     }
-}
-
-/// A string literal of ECMAScript.
-fn quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            char if char.is_control() || matches!(char, '\u{2028}' | '\u{2029}') => {
-                out.push_str(&format!("\\u{{{:x}}}", u32::from(char)));
-            }
-            char => out.push(char),
-        }
-    }
-    out.push('"');
-    out
 }

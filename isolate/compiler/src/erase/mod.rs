@@ -47,6 +47,8 @@ pub(crate) struct Eraser<'s> {
     /// What the code that stays declares.
     bound: HashSet<SymbolId>,
     pub(crate) dynamic: BTreeSet<String>,
+    /// Where `import` stands in an expression.
+    pub(crate) keywords: Vec<u32>,
     /// Starts of type assertions whose operand is put in parentheses.
     opened: HashSet<u32>,
     pub(crate) clauses: Clauses,
@@ -76,6 +78,7 @@ impl<'s> Eraser<'s> {
             used: HashSet::new(),
             bound: HashSet::new(),
             dynamic: BTreeSet::new(),
+            keywords: Vec::new(),
             opened: HashSet::new(),
             clauses: Clauses::default(),
             catalog: Catalog::default(),
@@ -330,7 +333,12 @@ impl<'a> Visit<'a> for Eraser<'_> {
             }
             _ => {}
         }
+        self.keywords.push(it.span.start);
         walk::walk_import_expression(self, it);
+    }
+
+    fn visit_import_meta(&mut self, it: &ImportMeta) {
+        self.keywords.push(it.span.start);
     }
 
     // Functions.

@@ -12,6 +12,7 @@ mod enums;
 mod erase;
 mod globals;
 mod imports;
+mod keyed;
 mod links;
 mod mistakes;
 mod namespaces;

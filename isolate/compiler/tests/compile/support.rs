@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_compiler::{Answer, CompileError, Language, Main, Request, compile};
+use bobbin_compiler::{Answer, CompileError, Language, Links, Main, Request, compile};
 
 /// A call of one TypeScript module that runs its default export.
 pub(crate) fn call(source: &str) -> Request {
@@ -12,6 +12,7 @@ pub(crate) fn call(source: &str) -> Request {
         imports: BTreeMap::new(),
         globals: Vec::new(),
         export: "default".into(),
+        links: Links::Written,
     }
 }
 

@@ -1,0 +1,96 @@
+//! Links by keys, for an engine that reads specifiers by rules of its own: what a module takes of others is taken on
+//! its last line, where it moves nothing, and by names that mean one module wherever they stand.
+
+use std::collections::BTreeMap;
+
+use crate::link::{Linked, stays};
+use crate::record::{Clause, Form, Keep, Part, Stands, Wanted};
+use crate::resolve::Target;
+use crate::text::{Source, quote};
+
+/// The module of the globals.
+pub(crate) const GLOBALS: &str = "globals";
+/// The module that has, under the key of each module, what `import` is there.
+const IMPORTS: &str = "imports";
+
+/// The keys of all modules of a call, by their names.
+pub(crate) struct Keys {
+    by_name: BTreeMap<String, String>,
+}
+
+impl Keys {
+    pub(crate) fn new<'a>(
+        modules: impl Iterator<Item = &'a str>,
+        hosts: impl Iterator<Item = &'a String>,
+    ) -> Self {
+        let modules = modules.enumerate().map(|(at, name)| (name.to_owned(), format!("m{at}")));
+        let hosts = hosts.enumerate().map(|(at, name)| (Target::Host(name.clone()).name(), format!("h{at}")));
+        Self { by_name: modules.chain(hosts).collect() }
+    }
+
+    pub(crate) fn into_list(self) -> Vec<(String, String)> {
+        self.by_name.into_iter().collect()
+    }
+
+    fn of<'a>(&'a self, name: &'a str) -> &'a str {
+        // Every name that a link leads to is among them.
+        self.by_name.get(name).map_or(name, String::as_str)
+    }
+}
+
+/// Takes the links of a module out of its text and gives the line that has them instead.
+pub(crate) fn unlink(linked: &mut Linked<'_>, keys: &Keys, taken: impl Fn(&str) -> bool) -> String {
+    let Linked { module, resolved } = linked;
+    let source = |specifier: &str| {
+        let name = resolved.iter().find(|(known, _)| known == specifier).map_or("", |(_, name)| name);
+        quote(keys.of(name))
+    };
+    let mut lines = BTreeMap::new();
+    for clause in module.clauses.iter().filter(|clause| stays(clause)) {
+        if let Some(request) = &clause.request {
+            lines.insert(clause.span.start, statement(clause, &source(&request.specifier)));
+            module.edits.blank_with(clause.span.start, clause.span.end, ';');
+        }
+    }
+    for star in &module.stars {
+        lines.insert(star.span.start, format!("export * from {};", source(&star.request.specifier)));
+        module.edits.blank_with(star.span.start, star.span.end, ';');
+    }
+    if !module.keywords.is_empty() {
+        let name = unused(module.source, taken);
+        for at in &module.keywords {
+            module.edits.replace(*at, at + "import".len() as u32, name.clone());
+        }
+        let line = format!("import {{ {} as {name} }} from {};", keys.of(&module.name), quote(IMPORTS));
+        lines.insert(u32::MAX, line);
+    }
+    lines.into_values().collect::<Vec<_>>().join(" ")
+}
+
+/// An import or export statement, with nothing of it that is a type.
+fn statement(clause: &Clause, source: &str) -> String {
+    let keyword = if clause.form == Form::Import { "import" } else { "export" };
+    let kept = clause.parts.iter().filter(|part| part.keep != Keep::No);
+    let (stars, names): (Vec<&Part>, Vec<&Part>) = kept.partition(|part| part.stands == Stands::Star);
+    let own = |part: &Part| match clause.form {
+        Form::Import => part.own.clone(),
+        Form::Export | Form::ExportFrom => quote(&part.own),
+    };
+    let mut text: String =
+        stars.iter().map(|part| format!("{keyword} * as {} from {source};", own(part))).collect();
+    if !names.is_empty() {
+        let names = names.iter().map(|part| match &part.wanted {
+            Wanted::Name(wanted) => format!("{} as {}", quote(wanted), own(part)),
+            Wanted::Namespace => own(part),
+        });
+        text.push_str(&format!("{keyword} {{ {} }} from {source};", names.collect::<Vec<_>>().join(", ")));
+    }
+    // The module is wanted for what it does.
+    if text.is_empty() { format!("import {source};") } else { text }
+}
+
+/// A name as long as the word `import` that the module has no other use for.
+fn unused(source: Source<'_>, taken: impl Fn(&str) -> bool) -> String {
+    let names = (0_u32..).map(|number| format!("$im{number:03}"));
+    names.into_iter().find(|name| !source.0.contains(name.as_str()) && !taken(name)).unwrap_or_default()
+}
