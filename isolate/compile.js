@@ -131,14 +131,15 @@ function giveBack(compiler) {
  * @returns {Promise<{ program: Program } | { error: Failure }>}
  */
 export async function compile(request, unwanted, over) {
-  const { filename, source, language, modules, imports, fn } = request;
+  const { filename, source, language, modules, imports, fn, engine } = request;
   const globals = globalNames(request);
   const compiler = take();
   let answer;
   try {
     const main = { filename, source, language };
     // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
-    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn: "" }, unwanted, over);
+    const links = engine === "v8" ? "keyed" : "written";
+    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn: "", links }, unwanted, over);
   } catch (error) {
     if (unwanted()) return { error: { name: "Terminated", message: "" } };
     // What the compiler does not refuse by itself it did not survive: the depth of its own stack.
@@ -160,7 +161,8 @@ export async function compile(request, unwanted, over) {
     giveBack(resolver);
     return found;
   };
-  return { program: { main: filename, fn, modules: answer.modules, globals, imports, resolve } };
+  const keys = new Map(answer.keys);
+  return { program: { engine, main: filename, fn, modules: answer.modules, keys, globals, imports, resolve } };
 }
 
 /** What exists at module scope: what the caller gives, a console in any case, and `report` where it is wanted. @param {Request} request */

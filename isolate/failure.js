@@ -1,7 +1,10 @@
 // What went wrong, as the outcome tells it: the engine's stack without the frames of anything but the caller's modules,
 // and the place of the topmost one.
 
-/** @typedef {import("./wire.js").Failure} Failure */
+/**
+ * @typedef {import("./wire.js").Failure} Failure
+ * @typedef {import("./wire.js").Program} Program
+ */
 
 /** What a caller is told at most: a stack is short. */
 const FRAMES = 50;
@@ -9,14 +12,17 @@ const FRAMES = 50;
 /**
  * @param {{ name: string, message: string, stack: string, maker?: string }} error   its stack as the engine writes it,
  *                                                                                 and its class where it has one of its own
- * @param {{ name: string, code: string }[]} modules                               the caller's
+ * @param {Program} program
  * @returns {Failure}
  */
-export function failure({ name, message, stack, maker = "" }, modules) {
+export function failure({ name, message, stack, maker = "" }, program) {
   /** @type {{ text: string, called: string, line: number, column: number, filename: string }[]} */
   let frames = [];
-  for (const line of stack.split("\n")) {
-    const frame = frameOf(line, modules);
+  const head = message === "" ? name : `${name}: ${message}`;
+  // V8 writes the error before its frames, and a message may look like a frame.
+  const lines = (stack.startsWith(head) ? stack.slice(head.length) : stack).split("\n");
+  for (const line of lines) {
+    const frame = frameOf(line, program);
     if (frame) frames.push(frame);
     if (frames.length === FRAMES) break;
   }
@@ -25,7 +31,6 @@ export function failure({ name, message, stack, maker = "" }, modules) {
   if (made >= 0 && made + 1 < frames.length) frames = frames.slice(made + 1);
   const [top] = frames;
   if (!top) return { name, message };
-  const head = message === "" ? name : `${name}: ${message}`;
   return {
     name,
     message,
@@ -40,15 +45,20 @@ export function failure({ name, message, stack, maker = "" }, modules) {
  * A line of a stack: `    at name (file:line:column)`, or without a name. Undefined when it is not of the caller's code.
  *
  * @param {string} line
- * @param {{ name: string, code: string }[]} modules
+ * @param {Program} program
  */
-function frameOf(line, modules) {
-  const [, called = "", at = "", column = ""] = /^\s*at (.*):(\d+):(\d+)\)?$/.exec(line) ?? [];
+function frameOf(line, { engine, modules, keys }) {
+  const [, called = "", at = "", column = ""] = /^\s*at (?:async )?(?:new )?(.*):(\d+):(\d+)\)?$/.exec(line) ?? [];
+  const known = (/** @type {string} */ name) => (engine === "v8" ? (keys.get(name) ?? name) : name);
   // A name of a function may look like anything, so the file is found from the end.
-  const module = modules.find(({ name }) => called === name || called.endsWith(`(${name}`));
+  const module = modules.find(({ name }) => called === known(name) || called.endsWith(`(${known(name)}`));
   if (!module) return undefined;
-  const place = { line: Number(at), column: unitsColumn(module.code, Number(at), Number(column)), filename: module.name };
-  const name = called === module.name ? "" : called.slice(0, -module.name.length - 1).trim();
+  const [lineAt, columnAt] = [Number(at), Number(column)];
+  // QuickJS counts bytes of UTF-8.
+  const units = engine === "v8" ? columnAt : unitsColumn(module.code, lineAt, columnAt);
+  const place = { line: lineAt, column: units, filename: module.name };
+  const key = known(module.name);
+  const name = called === key ? "" : called.slice(0, -key.length - 1).trim();
   const where = `${place.filename}:${place.line}:${place.column}`;
   return { called: name, text: name === "" ? `    at ${where}` : `    at ${name} (${where})`, ...place };
 }

@@ -6,6 +6,7 @@ import { Admission } from "./admission.js";
 import { compile } from "./compile.js";
 import { Stopped } from "./engines/machine.js";
 import { QuickJsSandbox } from "./engines/quickjs.js";
+import { V8Sandbox } from "./engines/v8.js";
 import { failure } from "./failure.js";
 import { Run } from "./run.js";
 import { MEMORY_CEILING, MEMORY_FLOOR } from "./wire.js";
@@ -14,11 +15,18 @@ import { MEMORY_CEILING, MEMORY_FLOOR } from "./wire.js";
  * @typedef {import("./wire.js").Request} Request
  * @typedef {import("./wire.js").Outcome} Outcome
  * @typedef {import("./wire.js").Door} Door
+ *
+ * @typedef {{ LOADER?: import("./engines/v8.js").Loader }} Env
  */
 
-/** All runs of this isolate. */
-const admission = new Admission();
+/** Workers of the engine `v8` that one isolate has at once, and more for runs that are started from inside of runs. */
+const WORKERS = { budget: 32, reserve: 16 };
 
+/** The runs of this isolate: those whose heaps share its memory, and those that have a Worker of their own. */
+const heaps = new Admission();
+const workers = new Admission(WORKERS);
+
+/** @extends {WorkerEntrypoint<Env>} */
 export class Isolate extends WorkerEntrypoint {
   /**
    * Runs what is asked for. Never rejects for anything that the code does.
@@ -36,31 +44,31 @@ export class Isolate extends WorkerEntrypoint {
       () => run.end(undefined),
     );
     run.over.then(() => kept[Symbol.dispose]?.());
-    runIn(run, request).catch((error) => run.settle("error", { error: { name: "Error", message: `The engine failed: ${error}` } }));
+    runIn(run, request, this.env).catch((error) => run.settle("error", { error: { name: "Error", message: `The engine failed: ${error}` } }));
     return run.outcome;
   }
 }
 
-/** @param {Run} run @param {Request} request */
-async function runIn(run, request) {
-  if (request.engine !== "quickjs") {
-    const message = `The engine “${request.engine}” is not here: this isolate has “quickjs”`;
-    return run.settle("link_error", { error: { name: "InvalidOptions", message } });
-  }
+/** @param {Run} run @param {Request} request @param {Env} env */
+async function runIn(run, request, env) {
+  const wrong = refusal(request, env);
+  if (wrong !== undefined) return run.settle("link_error", { error: { name: "InvalidOptions", message: wrong } });
   const memory = Math.min(Math.max(Math.floor(request.memoryLimitBytes), MEMORY_FLOOR), MEMORY_CEILING);
-  const place = await admission.enter(request.id, memory, request.ancestors, run.over);
+  // A Worker of its own has memory of its own: of these, their number counts.
+  const [rooms, size] = request.engine === "v8" ? [workers, 1] : [heaps, memory];
+  const place = await rooms.enter(request.id, size, request.ancestors, run.over);
   if (run.settled) {
-    if (place) admission.leave(place);
+    if (place) rooms.leave(place);
     return;
   }
   if (!place) {
     const message = "sandbox full: the runs that this one was started from leave no room for it";
     return run.settle("terminated", { error: { name: "Terminated", message } });
   }
-  const renewed = admission.renewing(place);
+  const renewed = rooms.renewing(place);
   run.over.then(() => {
     renewed();
-    admission.leave(place);
+    rooms.leave(place);
   });
 
   run.begin();
@@ -69,22 +77,39 @@ async function runIn(run, request) {
   if ("error" in compiled) return run.settle("link_error", { error: compiled.error });
   const { program } = compiled;
   run.program(program);
-  const sandbox = new QuickJsSandbox(program, { memory, fuel: request.fuel }, {
+  /** @type {import("./engines/quickjs.js").Listener} */
+  const listener = {
     said: run.said.bind(run),
     stopped: (stopped) => stop(run, stopped, request, memory),
-    unlinked: (error) => run.settle("link_error", { error: failure(error, program.modules) }),
-  });
+    unlinked: (error) => run.settle("link_error", { error: failure(error, program) }),
+  };
+  const sandbox =
+    request.engine === "v8" && env.LOADER
+      ? new V8Sandbox(env.LOADER, program, listener)
+      : new QuickJsSandbox(program, { memory, fuel: request.fuel }, listener);
   run.start(sandbox, request);
+}
+
+/** What cannot be done as it is asked for, in words. @param {Request} request @param {Env} env */
+function refusal({ engine, fuel }, env) {
+  if (engine === "quickjs") return undefined;
+  if (engine !== "v8") return `The engine “${engine}” is not here: this isolate has “quickjs” and “v8”`;
+  if (!env.LOADER) return "The engine “v8” needs a Worker Loader: the binding LOADER of the isolate Worker, isolate/wrangler.toml";
+  if (fuel !== null) return "fuel: the engine “v8” has no measure of it";
+  return undefined;
 }
 
 /** @param {Run} run @param {Stopped} stopped @param {Request} request @param {number} memory */
 function stop(run, stopped, request, memory) {
   switch (stopped.why) {
     case "memory": {
+      if (request.engine === "v8") return run.settle("memory", { error: { name: "MemoryLimit", message: stopped.message } });
       const clamped = memory < request.memoryLimitBytes ? `, the most that a run can have (${request.memoryLimitBytes} were asked for)` : "";
       const message = `The code needs more memory than its limit of ${memory} bytes${clamped}`;
       return run.settle("memory", { error: { name: "MemoryLimit", message } });
     }
+    case "lost":
+      return run.settle("terminated", { error: { name: "Terminated", message: stopped.message } });
     case "fuel":
       return run.settle("terminated", { error: { name: "Terminated", message: `The code used up its fuel: ${request.fuel} rounds of loops` } });
     default:

@@ -18,7 +18,7 @@ import { LOGS_BYTES, LOGS_ENTRIES, PACKED_UNDEFINED, packedError } from "./wire.
  * @typedef {import("./wire.js").Answer} Answer
  * @typedef {import("./wire.js").Door} Door
  *
- * What runs a program: engines/quickjs.js is one.
+ * What runs a program: engines/quickjs.js and engines/v8.js.
  * @typedef {object} Sandbox
  * @property {(values: Packed, reports: boolean) => void} start
  * @property {(id: number, ok: boolean, value: Packed) => void} settle
@@ -50,8 +50,8 @@ export class Run {
   #lastCall = 0;
   /** What calls functions of the sandbox, once it has given one away. @type {Functions | undefined} */
   #functions;
-  /** @type {Program["modules"]} */
-  #modules = [];
+  /** @type {Program | undefined} */
+  #program;
 
   /** @param {Door} door */
   constructor(door) {
@@ -73,7 +73,7 @@ export class Run {
 
   /** What is run: stacks are told in its terms. @param {Program} program */
   program(program) {
-    this.#modules = program.modules;
+    this.#program = program;
   }
 
   /** @param {Sandbox} sandbox @param {Request} request */
@@ -161,7 +161,7 @@ export class Run {
   /** @param {Status} status @param {string} text what the harness says of an error */
   #failed(status, text) {
     const [name, message, stack, maker] = JSON.parse(text);
-    this.settle(status, { error: failure({ name, message, stack, maker }, this.#modules) });
+    this.settle(status, { error: this.#program ? failure({ name, message, stack, maker }, this.#program) : { name, message } });
   }
 
   /** @param {string} level @param {number} size @param {string} text @param {() => Uint8Array[]} buffers */

@@ -48,12 +48,17 @@
  */
 
 /**
+ * A module that the compiler made; `resolved` is what its specifiers mean.
+ * @typedef {{ name: string, code: string, resolved: [string, string][] }} Module
+ *
  * What an engine links and runs: the main module comes first.
  *
  * @typedef {object} Program
  * @property {string} main             name of the main module
  * @property {string} fn
- * @property {{ name: string, code: string }[]} modules
+ * @property {"quickjs" | "v8"} engine
+ * @property {Module[]} modules
+ * @property {Map<string, string>} keys   for the engine `v8`: the names of all modules, and what they are called there
  * @property {string[]} globals
  * @property {[string, string[]][]} imports
  * @property {(from: string, specifier: string) => { name: string } | { error: Failure }} resolve   the module that is meant

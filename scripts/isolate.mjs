@@ -83,6 +83,17 @@ async function bundle() {
   // QuickJS makes the text of a template by calling a method that code of the caller may have replaced.
   const template = script.split("\n").find((line) => line.includes("`") && !/^\s*(\/\/|\*|\/\*)/.test(line));
   if (template !== undefined) throw new Complaint(`The harness must not use templates: ${template.trim()}`);
+  // The same for the engine `v8`, as the main module of a Worker.
+  const worker = await build({
+    entryPoints: [inCheckout("isolate/harness/worker.js")],
+    external: ["cloudflare:*", "sandbox-values"],
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    write: false,
+    logLevel: "silent",
+  });
+  const texts = { "sandbox-harness": script, "sandbox-worker": worker.outputFiles[0]?.text ?? "" };
   await build({
     entryPoints: [inCheckout("isolate/index.js")],
     external: ["cloudflare:*"],
@@ -90,8 +101,8 @@ async function bundle() {
       {
         name: "parts",
         setup(build) {
-          build.onResolve({ filter: /^sandbox-harness$/ }, () => ({ path: "harness", namespace: "harness" }));
-          build.onLoad({ filter: /^harness$/, namespace: "harness" }, () => ({ contents: script, loader: "text" }));
+          build.onResolve({ filter: /^sandbox-/ }, ({ path }) => ({ path, namespace: "harness" }));
+          build.onLoad({ filter: /./, namespace: "harness" }, ({ path }) => ({ contents: texts[/** @type {keyof texts} */ (path)], loader: "text" }));
           // Modules beside the bundle, wherever they are imported from.
           build.onResolve({ filter: /\.wasm$/ }, ({ path }) => ({ path: `./${path.split("/").at(-1)}`, external: true }));
         },

@@ -39,7 +39,7 @@ const STRING_LENGTH = -24;
 const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 const encoder = new TextEncoder();
 
-/** Why a machine stopped. @typedef {"killed" | "memory" | "fuel" | "broken"} Stop */
+/** Why a sandbox stopped; one is lost when the platform took it away. @typedef {"killed" | "memory" | "fuel" | "broken" | "lost"} Stop */
 
 export class Stopped extends Error {
   /** @param {Stop} why @param {string} message @param {unknown} [cause] */

@@ -23,8 +23,7 @@ export function capture(send, exported) {
       }
       full = send("log", level, packed.size, packed.text, packed.buffers) === 0;
     };
-    i.fix(log, "name", level);
-    return i.freeze(log);
+    return i.freeze(i.hidden(log, level));
   };
   return i.freeze({
     log: logger("log"),

@@ -2,10 +2,16 @@
 
 import * as i from "./intrinsics.js";
 
-/** Names that are no part of the language, or that a sandbox must not have. */
-const FOREIGN = [
-  ...["SharedArrayBuffer", "Atomics", "queueMicrotask", "performance", "DOMException", "btoa", "atob"],
-  ...["InternalError", "escape", "unescape", "print", "console", "navigator", "scriptArgs", "gc", "std", "os", "bjson"],
+/** What a sandbox has: the intrinsics of ECMAScript, without shared memory. Whatever else an engine brings goes. */
+const INTRINSICS = [
+  ...["globalThis", "Infinity", "NaN", "undefined", "eval", "isFinite", "isNaN", "parseFloat", "parseInt"],
+  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "AggregateError", "Array", "ArrayBuffer"],
+  ...["AsyncDisposableStack", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean", "DataView", "Date", "DisposableStack"],
+  ...["Error", "EvalError", "FinalizationRegistry", "Float16Array", "Float32Array", "Float64Array", "Function", "Int8Array"],
+  ...["Int16Array", "Int32Array", "Intl", "Iterator", "JSON", "Map", "Math", "Number", "Object", "Promise", "Proxy"],
+  ...["RangeError", "ReferenceError", "Reflect", "RegExp", "Set", "String", "SuppressedError", "Symbol", "SyntaxError"],
+  ...["Temporal", "TypeError", "Uint8Array", "Uint8ClampedArray", "Uint16Array", "Uint32Array", "URIError", "WeakMap"],
+  ...["WeakRef", "WeakSet"],
 ];
 
 export function harden() {
@@ -17,26 +23,35 @@ export function harden() {
     ["AsyncGeneratorFunction", Object.getPrototypeOf(async function* () {})],
   ];
   for (const [name, prototype] of kinds) {
-    const Refusing = refusing(name, "new " + name + "()");
-    i.fix(Refusing, "prototype", prototype);
+    const Refusing = refusing(name, "new " + name + "()", prototype);
     i.fix(prototype, "constructor", Refusing);
     if (name === "Function") replace("Function", Refusing);
     // As in the language: these are subclasses of Function.
     else i.setPrototypeOf(Refusing, globalThis.Function);
   }
   replace("eval", refusing("eval", "eval()"));
-  for (const name of FOREIGN) i.deleteProperty(globalThis, name);
-  // A hook that is called with the frames of every error, those of this harness among them.
-  i.deleteProperty(Error, "prepareStackTrace");
+  for (const name of i.ownKeys(globalThis)) {
+    if (name !== Symbol.toStringTag && !INTRINSICS.includes(/** @type {string} */ (name))) i.deleteProperty(globalThis, name);
+  }
+  // The platform's own functions come to a global object by what it inherits.
+  i.setPrototypeOf(globalThis, Object.prototype);
+  // A hook that engines call with the frames of every error, those of this harness among them: whoever sets it sets nothing.
+  const [get, set] = [i.hidden(() => undefined, "get"), i.hidden(() => {}, "set")];
+  i.defineProperty(Error, "prepareStackTrace", { get, set, enumerable: false, configurable: false });
 }
 
-/** @param {string} name @param {string} what */
-function refusing(name, what) {
+/** @param {string} name @param {string} what @param {object} [prototype] */
+function refusing(name, what, prototype) {
   const refuse = function () {
     throw new i.EvalErrors(what + " is not available here: code cannot be made of text");
   };
-  i.fix(refuse, "name", name);
-  return refuse;
+  const hidden = i.hidden(refuse, name);
+  if (prototype) {
+    i.fix(hidden, "prototype", prototype);
+    // `instanceof` asks the function behind a bound one.
+    i.fix(refuse, "prototype", prototype);
+  }
+  return hidden;
 }
 
 /** @param {string} name @param {unknown} value */

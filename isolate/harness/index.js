@@ -41,8 +41,7 @@ export function start(send) {
         const place = i.stackOf(new i.Errors());
         outbox.call(id, packed, (ok, value) => (ok ? resolve(value) : reject(placed(value, place))));
       });
-    i.fix(made, "name", name);
-    return i.freeze(made);
+    return i.freeze(i.hidden(made, name));
   };
 
   /** @type {{ args: unknown[], globals: any, imports: any }} */
@@ -59,7 +58,7 @@ export function start(send) {
       if (!i.hasOwn(globals, "console")) i.put(globals, "console", capture(send, exported));
       if (reports && !i.hasOwn(globals, "report")) {
         const report = (/** @type {unknown} */ value) => outbox.report(pack(value, "report", "strict", exported));
-        i.put(globals, "report", i.freeze(report));
+        i.put(globals, "report", i.freeze(i.hidden(report, "report")));
       }
       const names = i.keys(imports);
       for (let at = 0; at < names.length; at++) frozenDeep(imports[/** @type {string} */ (names[at])]);

@@ -7,6 +7,7 @@
 const { bind, call } = Function.prototype;
 /** A method as a function of its object. @type {(method: Function) => (...args: any[]) => any} */
 const uncurry = bind.bind(call);
+const bindTo = uncurry(bind);
 /** @param {object} object @param {PropertyKey} key */
 const getterOf = (object, key) => uncurry(/** @type {any} */ (Reflect.getOwnPropertyDescriptor(object, key)).get);
 
@@ -68,7 +69,9 @@ export function patternFlags(pattern) {
 
 export const slice = uncurry(String.prototype.slice);
 export const symbolText = uncurry(Symbol.prototype.toString);
-export const stackOf = getterOf(Error.prototype, "stack");
+const stackGetter = Reflect.getOwnPropertyDescriptor(Error.prototype, "stack")?.get;
+/** Where an error was made, as the engine wrote it: engines have it in different places. @type {(error: any) => unknown} */
+export const stackOf = stackGetter ? uncurry(stackGetter) : (error) => error.stack;
 
 const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
 /** The name of a typed array's kind; undefined for everything else. */
@@ -105,6 +108,13 @@ export function list() {
   const items = /** @type {any[]} */ ([]);
   setPrototypeOf(items, null);
   return items;
+}
+
+/** A function of the harness that code of the caller gets: its text is not shown. @param {Function} made @param {string} name */
+export function hidden(made, name) {
+  const bound = bindTo(made, undefined);
+  fix(bound, "name", name);
+  return bound;
 }
 
 /** @param {object} object @param {PropertyKey} key @param {unknown} value */

@@ -205,7 +205,7 @@ export class IsolateServer {
     }
     const config = join(folder, "config.capnp");
     writeFileSync(config, configuration(this.#port));
-    const child = spawn(WORKERD, ["serve", config], { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(WORKERD, ["serve", "--experimental", config], { stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding("utf8").on("data", (/** @type {string} */ text) => (this.printed += text));
@@ -311,6 +311,7 @@ const isolate :Workerd.Worker = (
     (name = "compiler.wasm", wasm = embed "compiler.wasm"),
   ],
   compatibilityDate = "2026-10-01",
+  bindings = [(name = "LOADER", workerLoader = ())],
 );
 `;
 

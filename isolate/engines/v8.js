@@ -1,0 +1,170 @@
+// The engine `v8`: a Worker of its own for one run, which the platform makes on the spot (a Worker Loader). It is as fast
+// as the platform, and what the platform cannot do it cannot: docs/run-code.md lists that.
+
+import { RpcTarget } from "cloudflare:workers";
+import worker from "sandbox-worker";
+import { Stopped } from "./machine.js";
+
+/** The date of the isolate's own Worker. */
+const COMPATIBILITY_DATE = "2026-10-01";
+const SANDBOX = "sandbox";
+/** What the generated modules take their exports from; the main module fills it. */
+const VALUES = "sandbox-values";
+const VALUES_CODE = "export let harness; export const fill = (values) => { harness = values };";
+/** How long one run may keep the event loop waiting by asking for the next message. */
+const TURN_MS = 8;
+
+/**
+ * @typedef {import("../wire.js").Packed} Packed
+ * @typedef {import("../wire.js").Program} Program
+ * @typedef {import("./quickjs.js").Listener} Listener
+ * @typedef {import("../harness/worker.js").Told} Told
+ * @typedef {import("../harness/worker.js").Said} Said
+ *
+ * The binding of a Worker Loader.
+ * @typedef {{ load(code: object): { getEntrypoint(name: string): any } }} Loader
+ */
+
+export class V8Sandbox {
+  #program;
+  #listener;
+  #over = false;
+  /** What the sandbox is to be told. @type {Told[]} */
+  #told = [];
+  #wake = () => {};
+  #turn = Date.now();
+  /** @type {any} */
+  #entry;
+
+  /** @param {Loader} loader @param {Program} program @param {Listener} listener */
+  constructor(loader, program, listener) {
+    this.#program = program;
+    this.#listener = listener;
+    this.#entry = loader.load(workerOf(program)).getEntrypoint("Sandbox");
+  }
+
+  /** Evaluates the program with these values. @param {Packed} values @param {boolean} reports */
+  start({ text, bytes }, reports) {
+    const { main, fn, keys, modules } = this.#program;
+    const keyOf = (/** @type {string} */ name) => /** @type {string} */ (keys.get(name));
+    const resolved = modules.map(({ name, resolved }) => [keyOf(name), resolved.map(([specifier, target]) => [specifier, keyOf(target)])]);
+    this.#entry.run({ reports, text, bytes, main: keyOf(main), fn, resolved }, new Ear(this)).then(
+      () => this.#stopped(new Stopped("lost", "the sandbox ended by itself")),
+      (/** @type {unknown} */ error) => this.#failed(error instanceof Error ? error : new Error(String(error))),
+    );
+  }
+
+  /** The answer to a call or a report. @param {number} id @param {boolean} ok @param {Packed} value */
+  settle(id, ok, { text, bytes }) {
+    this.#tell({ kind: "settle", a: id, b: ok ? 1 : 0, text, bytes });
+  }
+
+  /** Calls a function that the sandbox gave away. @param {number} call @param {number} id @param {Packed} args */
+  invoke(call, id, { text, bytes }) {
+    this.#tell({ kind: "invoke", a: call, b: id, text, bytes });
+  }
+
+  /** Nothing more is said. What runs goes on until it waits, and is then forgotten by the platform. */
+  end() {
+    if (this.#over) return;
+    this.#over = true;
+    this.#told = [];
+    this.#tell({ kind: "over", a: 0, b: 0, text: "", bytes: [] });
+    this.#entry[Symbol.dispose]?.();
+  }
+
+  /** @param {Said} message */
+  said({ kind, a, b, text, buffers }) {
+    if (this.#over) return;
+    if (kind === "resolve") this.#resolve(Number(a), text);
+    else this.#listener.said(kind, String(a), b, text, () => buffers.map((buffer) => new Uint8Array(buffer)));
+  }
+
+  /** What the sandbox is to be told, as soon as there is something. @returns {Promise<Told[]>} */
+  async heard() {
+    // A sandbox that asks and is answered for ever would keep all else waiting.
+    if (Date.now() - this.#turn >= TURN_MS) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      this.#turn = Date.now();
+    }
+    if (this.#told.length === 0) await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
+    const told = this.#told;
+    this.#told = [];
+    return told;
+  }
+
+  /** @param {Told} message */
+  #tell(message) {
+    this.#told.push(message);
+    this.#wake();
+  }
+
+  /** @param {number} id @param {string} asked */
+  #resolve(id, asked) {
+    const [from, specifier] = JSON.parse(asked);
+    const { keys, modules, resolve } = this.#program;
+    const module = modules.find(({ name }) => keys.get(name) === from);
+    const found = resolve(module?.name ?? "", specifier);
+    const answer = "error" in found ? { name: found.error.name, message: found.error.message } : { key: keys.get(found.name) };
+    this.#tell({ kind: "resolved", a: id, b: 0, text: JSON.stringify(answer), bytes: [] });
+  }
+
+  /** @param {Error} error why the Worker is lost */
+  #failed(error) {
+    const [, name, message, place] = /^Failed to start Worker:\s+Uncaught (\w+): ([^\n]*)(?:\n\s*at ([^\n]*))?/.exec(error.message) ?? [];
+    if (name === undefined || message === undefined) {
+      const memory = /memory/i.test(error.message);
+      return this.#stopped(new Stopped(memory ? "memory" : "lost", `the sandbox was lost: ${error.message}`));
+    }
+    if (this.#over) return;
+    this.#over = true;
+    this.#listener.unlinked({ name, message, stack: place === undefined ? "" : `    at ${place}` });
+  }
+
+  /** @param {Stopped} stopped */
+  #stopped(stopped) {
+    if (this.#over) return;
+    this.#over = true;
+    this.#listener.stopped(stopped);
+  }
+}
+
+/** What the sandbox reaches: this and nothing else. */
+class Ear extends RpcTarget {
+  #sandbox;
+
+  /** @param {V8Sandbox} sandbox */
+  constructor(sandbox) {
+    super();
+    this.#sandbox = sandbox;
+  }
+
+  /** @param {Said[]} messages */
+  said(messages) {
+    for (const message of messages) this.#sandbox.said(message);
+  }
+
+  heard() {
+    return this.#sandbox.heard();
+  }
+}
+
+/** The Worker of a program. @param {Program} program */
+function workerOf({ keys, modules, globals, imports }) {
+  const key = (/** @type {string} */ name) => /** @type {string} */ (keys.get(name));
+  /** @type {Record<string, { js: string }>} */
+  const all = { [SANDBOX]: { js: worker }, [VALUES]: { js: VALUES_CODE } };
+  for (const { name, code } of modules) all[key(name)] = { js: code };
+  all.globals = exporting(globals.map((name) => [name, `harness.global(${JSON.stringify(name)})`]));
+  all.imports = exporting(modules.map(({ name }) => [key(name), `harness.importer(${JSON.stringify(key(name))}, ${JSON.stringify(name)})`]));
+  for (const [specifier, names] of imports) {
+    all[key(`import:${specifier}`)] = exporting(names.map((name) => [name, `harness.imported(${JSON.stringify(specifier)}, ${JSON.stringify(name)})`]));
+  }
+  return { compatibilityDate: COMPATIBILITY_DATE, mainModule: SANDBOX, modules: all, env: {}, globalOutbound: null };
+}
+
+/** A module that exports values of the harness. @param {[string, string][]} values */
+function exporting(values) {
+  const lines = values.map(([name, value], at) => `const v${at} = ${value}; export { v${at} as ${JSON.stringify(name)} };`);
+  return { js: `import { harness } from "${VALUES}";\n${lines.join("\n")}` };
+}

@@ -1,0 +1,195 @@
+// The sandbox of the engine `v8`: the main module of a Worker that the platform makes for one run, without bindings and
+// without network. Beside it are the modules of the caller, and `globals`, `imports` and `h0`, `h1`, …, which take what
+// they export from `sandbox-values` (isolate/engines/v8.js). None of these runs before `run` does.
+//
+// What the harness says is sent in batches: a module that is being evaluated may not reach out of its Worker, so nothing
+// is sent before the modules were evaluated.
+
+import { WorkerEntrypoint } from "cloudflare:workers";
+// Beside the modules of the caller, too: what is exported here would be an entrypoint.
+import { fill } from "sandbox-values";
+import { LOGS_BYTES, LOGS_ENTRIES } from "../wire.js";
+import { start } from "./index.js";
+import * as i from "./intrinsics.js";
+
+/**
+ * @typedef {{ kind: string, a: number | string, b: number, text: string, buffers: ArrayBuffer[] }} Said
+ * @typedef {{ kind: "settle" | "invoke" | "resolved" | "over", a: number, b: number, text: string, bytes: Uint8Array[] }} Told
+ *
+ * @typedef {object} Isolate
+ * @property {(messages: Said[]) => Promise<void>} said
+ * @property {() => Promise<Told[]>} heard      resolves when there is something
+ *
+ * @typedef {object} Start
+ * @property {boolean} reports
+ * @property {string} text
+ * @property {Uint8Array[]} bytes
+ * @property {string} main                     key of the main module
+ * @property {string} fn
+ * @property {[string, [string, string][]][]} resolved   key of a module, and what its specifiers mean
+ */
+
+/** What a module that waits for its Worker's surroundings is told by the platform, and what its author is told. */
+const UNSETTLED = "Top-level await in module is unsettled.";
+const NO_WAITING = "the engine v8 does not wait at the top level of a module for anything outside of it: wait in a function that you export";
+
+export class Sandbox extends WorkerEntrypoint {
+  /** One run, to its end. @param {Start} program @param {Isolate} isolate */
+  async run({ reports, text, bytes, main, fn, resolved }, isolate) {
+    const outbox = new Messages();
+    const send = limited((message) => outbox.add(message));
+    const run = start(send);
+    const links = new Links(resolved, send);
+    fill({ ...run, importer: (/** @type {string} */ key, /** @type {string} */ name) => links.importer(key, name) });
+    handed(run.install, [reports, text], bytes);
+    try {
+      const namespace = await import(main);
+      void run.run(namespace, fn);
+    } catch (error) {
+      const waits = i.isError(error) && /** @type {any} */ (error).message === UNSETTLED;
+      run.fail(waits ? new i.Errors(NO_WAITING) : error);
+    }
+    void outbox.sendTo(isolate);
+    await listen(isolate, run, links);
+  }
+}
+
+/** Does what the isolate tells, until that is to end. @param {Isolate} isolate @param {ReturnType<typeof start>} run @param {Links} links */
+async function listen(isolate, run, links) {
+  for (;;) {
+    const messages = await isolate.heard();
+    for (let at = 0; at < messages.length; at++) {
+      const { kind, a, b, text, bytes } = /** @type {Told} */ (messages[at]);
+      if (kind === "settle") handed(run.settle, [a, b === 1, text], bytes);
+      else if (kind === "invoke") handed(run.invoke, [a, b, text], bytes);
+      else if (kind === "resolved") links.settle(a, text);
+      else return;
+    }
+  }
+}
+
+/** What is to be sent, in order. */
+class Messages {
+  /** @type {Said[]} */
+  #waiting = [];
+  #wake = () => {};
+
+  /** @param {Said} message */
+  add(message) {
+    i.put(this.#waiting, this.#waiting.length, message);
+    this.#wake();
+  }
+
+  /** Resolves when there is one. @returns {Promise<void>} */
+  any() {
+    return new i.Promises((resolve) => {
+      this.#wake = () => resolve(undefined);
+      if (this.#waiting.length > 0) resolve(undefined);
+    });
+  }
+
+  /** Never ends by itself. @param {Isolate} isolate */
+  async sendTo(isolate) {
+    for (;;) {
+      await this.any();
+      const batch = this.#waiting;
+      this.#waiting = [];
+      // Not waited for: what is sent arrives in order.
+      void this.#sent(isolate.said(batch));
+    }
+  }
+
+  /** @param {Promise<void>} sending */
+  async #sent(sending) {
+    try {
+      await sending;
+    } catch {
+      // The isolate has gone, and with it whoever could be told; `listen` ends for the same reason.
+    }
+  }
+}
+
+/** Keeps logs within their bounds, by the same count as the isolate's: the first that does not fit is told, without its text. @param {(message: Said) => void} add @returns {import("./outbox.js").Send} */
+function limited(add) {
+  let entries = 0;
+  let left = LOGS_BYTES;
+  return (kind, a, b, text, buffers = []) => {
+    if (kind === "log") {
+      const full = entries >= LOGS_ENTRIES || b > left;
+      entries++;
+      left -= b;
+      add(full ? { kind, a, b, text: "", buffers: [] } : { kind, a, b, text, buffers: plain(buffers) });
+      return full ? 0 : 1;
+    }
+    add({ kind, a, b, text, buffers: plain(buffers) });
+    return 1;
+  };
+}
+
+/** What `import` means in the modules of the caller. */
+class Links {
+  /** By key of a module: what its specifiers mean. @type {Map<string, Map<string, string>>} */
+  #known = new i.Maps();
+  /** @type {Map<number, (text: string) => void>} */
+  #asked = new i.Maps();
+  #last = 0;
+  #send;
+
+  /** @param {Start["resolved"]} resolved @param {import("./outbox.js").Send} send */
+  constructor(resolved, send) {
+    this.#send = send;
+    for (const [key, specifiers] of resolved) this.#known.set(key, new i.Maps(specifiers));
+  }
+
+  /** What stands for `import` in a module. @param {string} key @param {string} name */
+  importer(key, name) {
+    const known = i.mapGet(this.#known, key);
+    const imports = async (/** @type {unknown} */ specifier) => {
+      // As the language does: an object's own text, and no symbol's.
+      const text = i.slice(specifier, 0);
+      return import(i.mapGet(known, text) ?? (await this.#ask(key, text)));
+    };
+    i.put(imports, "meta", { __proto__: null, url: "sandbox:" + name });
+    return imports;
+  }
+
+  /** The key of what a specifier means. @param {string} from @param {string} specifier @returns {Promise<string>} */
+  #ask(from, specifier) {
+    return new i.Promises((resolve, reject) => {
+      const id = ++this.#last;
+      i.mapSet(this.#asked, id, (/** @type {string} */ answer) => {
+        const { key, name, message } = i.parse(answer);
+        if (key !== undefined) return resolve(key);
+        const error = new i.Errors(message);
+        i.put(error, "name", name);
+        reject(error);
+      });
+      this.#send("resolve", id, 0, i.stringify([from, specifier]));
+    });
+  }
+
+  /** @param {number} id @param {string} answer */
+  settle(id, answer) {
+    const asked = i.mapGet(this.#asked, id);
+    i.mapDelete(this.#asked, id);
+    asked(answer);
+  }
+}
+
+/** A list as an ordinary array: what crosses between Workers is of ordinary kinds. @param {ArrayBuffer[]} list @returns {ArrayBuffer[]} */
+function plain(list) {
+  /** @type {ArrayBuffer[]} */
+  const array = [];
+  for (let at = 0; at < list.length; at++) i.put(array, at, list[at]);
+  return array;
+}
+
+/** Calls a function of the harness with contents as buffers of their own. @param {Function} callee @param {unknown[]} args @param {Uint8Array[]} bytes */
+function handed(callee, args, bytes) {
+  for (let at = 0; at < bytes.length; at++) {
+    const content = bytes[at];
+    const offset = i.arrayOffset(content);
+    i.put(args, args.length, i.bufferSlice(i.arrayBuffer(content), offset, offset + i.arrayBytes(content)));
+  }
+  i.apply(callee, undefined, args);
+}
