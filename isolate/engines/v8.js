@@ -9,6 +9,7 @@ import { Stopped } from "./machine.js";
 const COMPATIBILITY_DATE = "2026-10-01";
 const SANDBOX = "sandbox";
 /** What the generated modules take their exports from; the main module fills it. */
+const ENTRY = "entry";
 const VALUES = "sandbox-values";
 const VALUES_CODE = "export let harness; export const fill = (values) => { harness = values };";
 /** How long one run may keep the event loop waiting by asking for the next message. */
@@ -45,10 +46,10 @@ export class V8Sandbox {
 
   /** Evaluates the program with these values. @param {Packed} values @param {boolean} reports */
   start({ text, bytes }, reports) {
-    const { main, fn, keys, modules } = this.#program;
+    const { fn, keys, modules } = this.#program;
     const keyOf = (/** @type {string} */ name) => /** @type {string} */ (keys.get(name));
     const resolved = modules.map(({ name, resolved }) => [keyOf(name), resolved.map(([specifier, target]) => [specifier, keyOf(target)])]);
-    this.#entry.run({ reports, text, bytes, main: keyOf(main), fn, resolved }, new Ear(this)).then(
+    this.#entry.run({ reports, text, bytes, entry: ENTRY, fn, resolved }, new Ear(this)).then(
       () => this.#stopped(new Stopped("lost", "the sandbox ended by itself")),
       (/** @type {unknown} */ error) => this.#failed(error instanceof Error ? error : new Error(String(error))),
     );
@@ -150,11 +151,12 @@ class Ear extends RpcTarget {
 }
 
 /** The Worker of a program. @param {Program} program */
-function workerOf({ keys, modules, globals, imports }) {
+function workerOf({ main, keys, modules, globals, imports }) {
   const key = (/** @type {string} */ name) => /** @type {string} */ (keys.get(name));
   /** @type {Record<string, { js: string }>} */
   const all = { [SANDBOX]: { js: worker }, [VALUES]: { js: VALUES_CODE } };
   for (const { name, code } of modules) all[key(name)] = { js: code };
+  all[ENTRY] = { js: `import { harness } from "${VALUES}"; import * as main from "${key(main)}"; harness.evaluated(main);` };
   all.globals = exporting(globals.map((name) => [name, `harness.global(${JSON.stringify(name)})`]));
   all.imports = exporting(modules.map(({ name }) => [key(name), `harness.importer(${JSON.stringify(key(name))}, ${JSON.stringify(name)})`]));
   for (const [specifier, names] of imports) {

@@ -1,5 +1,5 @@
 // The sandbox of the engine `v8`: the main module of a Worker that the platform makes for one run, without bindings and
-// without network. Beside it are the modules of the caller, and `globals`, `imports` and `h0`, `h1`, …, which take what
+// without network. Beside it are the modules of the caller, and `entry`, `globals`, `imports` and `h0`, `h1`, …, which take what
 // they export from `sandbox-values` (isolate/engines/v8.js). None of these runs before `run` does.
 //
 // What the harness says is sent in batches: a module that is being evaluated may not reach out of its Worker, so nothing
@@ -24,7 +24,7 @@ import * as i from "./intrinsics.js";
  * @property {boolean} reports
  * @property {string} text
  * @property {Uint8Array[]} bytes
- * @property {string} main                     key of the main module
+ * @property {string} entry                    key of the module that hands the main module over
  * @property {string} fn
  * @property {[string, [string, string][]][]} resolved   key of a module, and what its specifiers mean
  */
@@ -35,15 +35,23 @@ const NO_WAITING = "the engine v8 does not wait at the top level of a module for
 
 export class Sandbox extends WorkerEntrypoint {
   /** One run, to its end. @param {Start} program @param {Isolate} isolate */
-  async run({ reports, text, bytes, main, fn, resolved }, isolate) {
+  async run({ reports, text, bytes, entry, fn, resolved }, isolate) {
     const outbox = new Messages();
     const send = limited((message) => outbox.add(message));
     const run = start(send);
     const links = new Links(resolved, send);
-    fill({ ...run, importer: (/** @type {string} */ key, /** @type {string} */ name) => links.importer(key, name) });
-    handed(run.install, [reports, text], bytes);
+    /** @type {any} */
+    let namespace;
+    fill({
+      global: run.global,
+      imported: run.imported,
+      importer: (/** @type {string} */ key, /** @type {string} */ name) => links.importer(key, name),
+      evaluated: (/** @type {any} */ main) => (namespace = main),
+    });
     try {
-      const namespace = await import(main);
+      handed(run.install, [reports, text], bytes);
+      // Of the entry, and not of the caller's module: that may export a `then`.
+      await import(entry);
       void run.run(namespace, fn);
     } catch (error) {
       const waits = i.isError(error) && /** @type {any} */ (error).message === UNSETTLED;

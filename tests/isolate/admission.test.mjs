@@ -106,7 +106,7 @@ contract("runs beyond the budget wait, and each gets its turn", async (engine) =
   const runs = await Promise.all(Array.from({ length: 4 }, () => server.start("await hold(); export default 1", { engine, memory: 32 * MIB, globals: { hold: () => sleep(150) } })));
   const results = await Promise.all(runs.map(({ result }) => result));
   assert.deepEqual(results.map(({ status }) => status), ["success", "success", "success", "success"]);
-});
+}, ["memory"]);
 
 contract("terminate settles a run that waits", async (engine) => {
   const holding = await server.start("await new Promise(() => {}); export default 1", { engine, memory: 64 * MIB });
@@ -118,7 +118,7 @@ contract("terminate settles a run that waits", async (engine) => {
   assert.ok(Number(settleMs) < 500);
   holding.terminate();
   await holding.result;
-});
+}, ["memory"]);
 
 contract("a run inside of a run does not wait for it; without room it is terminated at once", async (engine) => {
   const inner = (/** @type {number} */ memory) => async () => {
@@ -133,7 +133,7 @@ contract("a run inside of a run does not wait for it; without room it is termina
   assert.match(value[1], /^terminated: sandbox full/);
   other.terminate();
   assert.equal((await (await queued).result).status, "success");
-});
+}, ["memory"]);
 
 contract("a caller that is gone gives its place back", async (engine) => {
   for (const [at, source] of ["for (;;);", "await new Promise(() => {}); export default 1", "await hold(); export default 1", "export default () => () => 1"].entries()) {
@@ -144,4 +144,4 @@ contract("a caller that is gone gives its place back", async (engine) => {
     const { status } = await server.run("export default 1", { engine, memory: 64 * MIB });
     assert.equal(status, "success", source);
   }
-});
+}, ["memory"]);

@@ -71,11 +71,13 @@ contract("stacks and their hooks give nothing of the harness away", async (engin
     Error.stackTraceLimit = 100;
     const holder = {}; Error.captureStackTrace?.(holder);
     const made = new Error("x").stack;
-    let caught; try { await host(Symbol()) } catch (e) { caught = e }
-    const functions = seen.map((site) => [site.getFunction?.(), site.getThis?.()]).flat().filter((f) => f !== undefined);
-    delete Error.prepareStackTrace;
-    const callback = await new Promise((resolve) => { host(() => resolve(new Error("inner").stack)) });
-    export default () => [functions.length, typeof made, String(callback), String(caught?.stack)]`;
+    export default async () => {
+      let caught; try { await host(Symbol()) } catch (e) { caught = e }
+      const functions = seen.map((site) => [site.getFunction?.(), site.getThis?.()]).flat().filter((f) => f !== undefined);
+      try { delete Error.prepareStackTrace } catch {}
+      const callback = await new Promise((resolve) => { host(() => resolve(new Error("inner").stack)) });
+      return [functions.length, typeof made, String(callback), String(caught?.stack)];
+    }`;
   const [functions, kind, callback, caught] = await server.value(source, { engine, globals: { host: async (/** @type {any} */ f) => f() } });
   assert.equal(functions, 0);
   assert.equal(kind, "string");
@@ -164,9 +166,9 @@ contract("a returned proxy that throws, revoked or not, is an error of the code"
 });
 
 contract("internal names lead nowhere", async (engine) => {
-  const source = `const names = ["sandbox:harness", "sandbox:entry", "globals:", "import:host", "import:", "sandbox:", "./sandbox:harness", "./../sandbox:harness", "<runCode>", "./<runCode>", "__proto__", "constructor", "toString"];
-    const found = []; for (const name of names) await import(name).then((m) => found.push([name, Object.keys(m)]), () => {});
-    export default () => [found, "sandbox:harness" in globalThis, typeof send, typeof harness]`;
+  const source = `const names = ["sandbox", "sandbox-values", "entry", "m0", "m1", "h0", "imports", "globals", "/m0", "sandbox:harness", "sandbox:entry", "globals:", "import:host", "import:", "sandbox:", "./sandbox:harness", "./../sandbox:harness", "<runCode>", "./<runCode>", "__proto__", "constructor", "toString"];
+    const found = [];
+    export default async () => { for (const name of names) await import(name).then((m) => found.push([name, Object.keys(m)]), () => {}); return [found, "sandbox:harness" in globalThis, typeof send, typeof harness] }`;
   const [found, ...rest] = await server.value(source, { engine, imports: { host: { default: 1 } } });
   // A module may import itself.
   assert.deepEqual(found.filter((/** @type {string[]} */ [name]) => name !== "./<runCode>"), []);
@@ -278,14 +280,14 @@ contract("floods of calls, reports, logs and functions fill only the run's own m
     assert.equal(status, "memory", source);
     assert.equal(await server.value("export default 2", { engine }), 2, source);
   }
-});
+}, ["memory"]);
 
 contract("text and numbers beyond what the engine can hold is an error or too much memory", async (engine) => {
   for (const source of ["let s = 'x'; for (;;) s += s", "'x'.repeat(2 ** 29)", "'x'.padEnd(2 ** 31)", "let b = 2n; for (;;) b *= b", "'ab'.repeat(1e6).replaceAll('a', 'x'.repeat(1e4))"]) {
     const { status } = await server.run(`${source}; export default 1`, { engine, memory: 8 << 20 });
     assert.ok(["error", "memory"].includes(status), `${source}: ${status}`);
   }
-});
+}, ["memory"]);
 
 contract("logs are bounded, by entries and by bytes", async (engine) => {
   const many = await server.run("for (let i = 0; i < 5000; i++) console.log(i); export default 1", { engine });
@@ -295,11 +297,14 @@ contract("logs are bounded, by entries and by bytes", async (engine) => {
   assert.ok(JSON.stringify(large.raw.logs).length < 2 << 20);
   const one = await server.run("console.log(new Uint8Array(4e6)); export default 1", { engine });
   assert.deepEqual([one.status, one.logsCut], ["success", true]);
+});
+
+contract("the logs of code that was ended are bounded", async (engine) => {
   const endless = await server.start("for (;;) console.log('x')", { engine });
   await sleep(200);
   endless.terminate();
   assert.equal((await endless.result).logs.length, 1000);
-});
+}, ["ending"]);
 
 contract("errors are bounded", async (engine) => {
   const { status, error } = await server.run("throw Object.assign(new Error('m'.repeat(3e6)), { name: 'n'.repeat(3e6), stack: 's'.repeat(1e6) }); export default 1", { engine });
@@ -316,7 +321,7 @@ contract("more calls than may be under way all get their answer", async (engine)
     now--;
     return x;
   };
-  const source = "const all = await Promise.all(Array.from({ length: 800 }, (_, i) => host(i))); export default all.every((x, i) => x === i) && all.length";
+  const source = "export default async () => { const all = await Promise.all(Array.from({ length: 800 }, (_, i) => host(i))); return all.every((x, i) => x === i) && all.length }";
   assert.equal(await server.value(source, { engine, globals: { host } }), 800);
   assert.ok(most > 100 && most <= 256, `${most} at once`);
 });
@@ -326,7 +331,7 @@ contract("a function of the caller that throws while others wait leaves them alo
     if (x % 2 === 0) throw new Error(`even ${x}`);
     return x;
   };
-  const source = "const all = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => host(i))); export default all.map((r) => r.status === 'fulfilled' ? r.value : r.reason.message)";
+  const source = "export default async () => { const all = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => host(i))); return all.map((r) => r.status === 'fulfilled' ? r.value : r.reason.message) }";
   const expected = Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? `even ${i}` : i));
   assert.deepEqual(await server.value(source, { engine, globals: { host } }), expected);
 });

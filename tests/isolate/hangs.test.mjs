@@ -76,7 +76,7 @@ for (const [name, source] of Object.entries(HANGS)) {
     assert.ok(Number(result.settleMs) < BOUND_MS, `${result.settleMs} ms`);
     // The isolate is there for others, at once.
     assert.equal(await server.value("export default 2", { engine }), 2);
-  });
+  }, ["ending"]);
 }
 
 contract("terminate ends calls of the caller's functions, one after another and one that never ends", async (engine) => {
@@ -91,7 +91,7 @@ contract("terminate ends calls of the caller's functions, one after another and 
     else assert.equal(status, "terminated", JSON.stringify(error));
     assert.ok(settleMs === undefined || settleMs < BOUND_MS, `${settleMs} ms`);
   }
-});
+}, ["ending"]);
 
 contract("terminate ends a result that never ends being read", async (engine) => {
   const results = [
@@ -111,7 +111,7 @@ contract("terminate ends a result that never ends being read", async (engine) =>
     assert.equal(status, "terminated", source);
     assert.ok(Number(settleMs) < BOUND_MS, `${source}: ${settleMs} ms`);
   }
-});
+}, ["ending"]);
 
 contract("a function of the result that never ends does not hold anybody", async (engine) => {
   const running = await server.start("export default () => () => { for (;;); }", { engine });
@@ -121,7 +121,7 @@ contract("a function of the result that never ends does not hold anybody", async
   running.release();
   await called;
   assert.equal(await server.value("export default 2", { engine }), 2);
-});
+}, ["ending"]);
 
 contract("compiling much takes long, and can be ended too", async (engine) => {
   const source = `export default [${"(a, b) => a ? b : [a, b, { a, b }],\n".repeat(60_000)}]`;

@@ -36,8 +36,10 @@ contract("import.meta has a synthetic url and nothing else", async (engine) => {
 contract("a module's dynamic import finds what it could import statically", async (engine) => {
   const modules = { "./a.js": "export const v = 5; export default 6" };
   const imports = { host: { default: 1, x: 2 } };
-  const source = `const name = './a' + '.js'; const { v } = await import(name); const host = await import('ho' + 'st');
-    export default [v, (await import('./a.js')).default, host.default, host.x, host[Symbol.toStringTag]]`;
+  const source = `export default async () => {
+      const name = './a' + '.js'; const { v } = await import(name); const host = await import('ho' + 'st');
+      return [v, (await import('./a.js')).default, host.default, host.x, host[Symbol.toStringTag]];
+    }`;
   assert.deepEqual(await server.value(source, { engine, modules, imports }), [5, 6, 1, 2, "Module"]);
 });
 

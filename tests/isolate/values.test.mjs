@@ -61,7 +61,7 @@ contract("values have the types of the realm that they arrive in", async (engine
 contract("a copy is a copy: changes of one side are not seen by the other", async (engine) => {
   const mine = { list: [1], bytes: new Uint8Array([1]) };
   const globals = { get: () => mine };
-  const source = "const a = await get(); a.list.push(2); a.bytes[0] = 9; const b = await get(); export default [a, b]";
+  const source = "export default async () => { const a = await get(); a.list.push(2); a.bytes[0] = 9; const b = await get(); return [a, b] }";
   assert.deepEqual(await server.value(source, { engine, globals }), [{ list: [1, 2], bytes: new Uint8Array([9]) }, { list: [1], bytes: new Uint8Array([1]) }]);
   assert.deepEqual(mine, { list: [1], bytes: new Uint8Array([1]) });
 });
@@ -88,7 +88,7 @@ contract("anything that a function throws is caught as it was", async (engine) =
       throw what;
     },
   };
-  const source = "const got = []; for (const x of [1, 'text', undefined, null, { a: [1n] }]) try { await fail(x) } catch (e) { got.push(e) } export default got";
+  const source = "export default async () => { const got = []; for (const x of [1, 'text', undefined, null, { a: [1n] }]) try { await fail(x) } catch (e) { got.push(e) } return got }";
   assert.deepEqual(await server.value(source, { engine, globals }), [1, "text", undefined, null, { a: [1n] }]);
 });
 
@@ -139,7 +139,7 @@ contract("functions of the sandbox can be called while it runs", async (engine) 
     for (const item of list) results.push(await f(item));
     return results;
   };
-  const source = "let sum = 0; const r = await each([1, 2, 3], async (x) => { await null; sum += x; return sum }); export default [r, sum]";
+  const source = "let sum = 0; export default async () => { const r = await each([1, 2, 3], async (x) => { await null; sum += x; return sum }); return [r, sum] }";
   assert.deepEqual(await server.value(source, { engine, globals: { each } }), [[1, 3, 6], 6]);
 });
 
@@ -155,7 +155,7 @@ contract("functions of the result live until the caller is done with them", asyn
 });
 
 contract("a function that comes back is a proxy of a proxy", async (engine) => {
-  const source = "const own = () => 'own'; const back = await same(own); export default async () => [back === own, await back(), await (await same(same))(5)]";
+  const source = "const own = () => 'own'; export default async () => { const back = await same(own); return [back === own, await back(), await (await same(same))(5)] }";
   assert.deepEqual(await server.value(source, { engine, globals: { same: (/** @type {unknown} */ x) => x } }), [false, "own", 5]);
 });
 

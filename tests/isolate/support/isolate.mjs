@@ -14,7 +14,17 @@ import { pack, unpack } from "./values.mjs";
 
 /** @typedef {import("./values.mjs").Packed} Packed */
 
-export const engines = (process.env.BOBBIN_ENGINES ?? "quickjs").split(",");
+export const engines = (process.env.BOBBIN_ENGINES ?? "quickjs,v8").split(",");
+
+/**
+ * What a test may need that not every engine has: that code can be ended whatever it does, limits of memory and of fuel,
+ * and waiting for the outside at the top level of a module.
+ *
+ * @typedef {"ending" | "memory" | "fuel" | "waiting at the top"} Need
+ */
+
+/** docs/run-code.md lists these; exclusions.test.mjs has what happens instead. @type {Record<string, Need[]>} */
+const LACKS = { quickjs: [], v8: ["ending", "memory", "fuel", "waiting at the top"] };
 
 /** The built Worker; another build can be tried. */
 const DIST = process.env.BOBBIN_ISOLATE_DIST ?? join(checkout, "dist-isolate");
@@ -189,6 +199,12 @@ export class IsolateServer {
   #connections = new Map();
   /** What workerd printed. */
   printed = "";
+  #loader;
+
+  /** @param {{ loader?: boolean }} [settings] whether there is a Worker Loader */
+  constructor({ loader = true } = {}) {
+    this.#loader = loader;
+  }
 
   async up() {
     this.#port = await freePort();
@@ -204,7 +220,7 @@ export class IsolateServer {
       }
     }
     const config = join(folder, "config.capnp");
-    writeFileSync(config, configuration(this.#port));
+    writeFileSync(config, configuration(this.#port, this.#loader));
     const child = spawn(WORKERD, ["serve", "--experimental", config], { stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
     for (const stream of [child.stdout, child.stderr]) {
@@ -287,8 +303,8 @@ export class IsolateServer {
   }
 }
 
-/** @param {number} port */
-const configuration = (port) => `using Workerd = import "/workerd/workerd.capnp";
+/** @param {number} port @param {boolean} loader */
+const configuration = (port, loader) => `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "caller", worker = .caller), (name = "isolate", worker = .isolate)],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "caller")],
@@ -311,7 +327,7 @@ const isolate :Workerd.Worker = (
     (name = "compiler.wasm", wasm = embed "compiler.wasm"),
   ],
   compatibilityDate = "2026-10-01",
-  bindings = [(name = "LOADER", workerLoader = ())],
+  bindings = [${loader ? '(name = "LOADER", workerLoader = ())' : ""}],
 );
 `;
 
@@ -323,12 +339,19 @@ export function isolateServer() {
   return server;
 }
 
+/** @param {string} engine @param {Need} need */
+export const lacks = (engine, need) => LACKS[engine]?.includes(need) ?? false;
+
 /**
- * A test of the contract: on every engine.
+ * A test of the contract: on every engine that has what it needs.
  *
  * @param {string} name
  * @param {(engine: string) => Promise<void>} body
+ * @param {Need[]} [needs]
  */
-export function contract(name, body) {
-  for (const engine of engines) test(`${engine}: ${name}`, { timeout: 120_000 }, () => body(engine));
+export function contract(name, body, needs = []) {
+  for (const engine of engines) {
+    if (needs.some((need) => lacks(engine, need))) continue;
+    test(`${engine}: ${name}`, { timeout: 120_000 }, () => body(engine));
+  }
 }
