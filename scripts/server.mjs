@@ -31,6 +31,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {string} persist
  * @property {Record<string, string>} vars
  * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
+ * @property {boolean} [workerLoader]          binds a Worker Loader to the isolate, unless its wrangler.toml does
  * @property {(line: string) => void} log      a line of the server's output once it is up
  * @property {(code: number) => void} ended    the server ended by itself
  */
@@ -139,17 +140,27 @@ binding = "FILES"
 bucket_name = "bobbin-files"
 `;
 
+/** What makes Workers on the spot, as isolate/wrangler.toml would bind it. */
+const WORKER_LOADER = `
+[[worker_loaders]]
+binding = "LOADER"
+`;
+
 /** @param {string} home @param {ServerOptions} options */
-function prepare(home, { dist, isolate, filesBucket = false }) {
-  const config = readFileSync(inCheckout("wrangler.toml"), "utf8");
-  const bound = /^\s*binding\s*=\s*"FILES"/m.test(config);
+function prepare(home, { dist, isolate, filesBucket = false, workerLoader = false }) {
   mkdirSync(join(home, "isolate"), { recursive: true });
-  writeFileSync(join(home, "wrangler.toml"), filesBucket && !bound ? config + FILES_BUCKET : config);
-  writeFileSync(join(home, "isolate/wrangler.toml"), readFileSync(inCheckout("isolate/wrangler.toml")));
+  writeFileSync(join(home, "wrangler.toml"), config("wrangler.toml", "FILES", filesBucket ? FILES_BUCKET : ""));
+  writeFileSync(join(home, "isolate/wrangler.toml"), config("isolate/wrangler.toml", "LOADER", workerLoader ? WORKER_LOADER : ""));
   link(dist, join(home, "dist"), ["index.js", "index_bg.wasm"]);
   link(isolate, join(home, "dist-isolate"), ["index.js", "compiler.wasm", "quickjs.wasm"]);
   rmSync(join(home, ".dev.vars"), { force: true });
   symlinkSync(inCheckout(".dev.vars"), join(home, ".dev.vars"));
+}
+
+/** A configuration of the checkout, with a binding more if it has none of that name. @param {string} path @param {string} name @param {string} more */
+function config(path, name, more) {
+  const text = readFileSync(inCheckout(path), "utf8");
+  return new RegExp(`^\\s*binding\\s*=\\s*"${name}"`, "m").test(text) ? text : text + more;
 }
 
 /** A later build replaces its files, so these stay as they are under a running server. @param {string} from @param {string} to @param {string[]} names */

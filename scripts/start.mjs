@@ -19,6 +19,7 @@ const HELP = `npm start -- [flags]
   --agents DIR        the folder with the definitions (default agents)
   --persist DIR       where threads are kept (default .bobbin/state)
   --files-bucket      large files live in a bucket on this machine, as in R2
+  --worker-loader     code may ask for the engine v8 (docs/run-code.md), which nothing here can end
   --local-model       answers come from a small real model on this machine
   --var NAME=VALUE    a variable of the Worker; may be given several times
   --help              this text
@@ -90,6 +91,7 @@ function readFlags(args) {
     persist: resolve(inCheckout("."), values.persist),
     vars,
     filesBucket: values["files-bucket"],
+    workerLoader: values["worker-loader"],
     localModel: values["local-model"],
   };
 }
@@ -114,6 +116,7 @@ function parse(args) {
       agents: { type: "string", default: "agents" },
       persist: { type: "string", default: ".bobbin/state" },
       "files-bucket": { type: "boolean", default: false },
+      "worker-loader": { type: "boolean", default: false },
       "local-model": { type: "boolean", default: false },
       var: { type: "string", multiple: true, default: [] },
       help: { type: "boolean", default: false },

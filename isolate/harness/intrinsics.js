@@ -70,7 +70,7 @@ export function patternFlags(pattern) {
 export const slice = uncurry(String.prototype.slice);
 export const symbolText = uncurry(Symbol.prototype.toString);
 const stackGetter = Reflect.getOwnPropertyDescriptor(Error.prototype, "stack")?.get;
-/** Where an error was made, as the engine wrote it: engines have it in different places. @type {(error: any) => unknown} */
+/** Where an error was made, as the engine wrote it: engines have it in different places. @type {(error: any) => any} */
 export const stackOf = stackGetter ? uncurry(stackGetter) : (error) => error.stack;
 
 const TypedArrayPrototype = getPrototypeOf(Uint8Array.prototype);

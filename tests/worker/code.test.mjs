@@ -32,7 +32,7 @@ before(async () => {
 after(() => outside.close());
 
 const SECRET = "secret-of-the-code-test";
-const bobbin = suite({ vars: { CODE_KEY: SECRET, OTHER_KEY: "key-of-something-else", BOBBIN_ALLOW_PRIVATE_HOSTS: "127.0.0.1" } });
+const bobbin = suite({ flags: ["--worker-loader"], vars: { CODE_KEY: SECRET, OTHER_KEY: "key-of-something-else", BOBBIN_ALLOW_PRIVATE_HOSTS: "127.0.0.1" } });
 const test = bobbin.test.bind(bobbin);
 
 /** @type {string[]} */
@@ -61,6 +61,18 @@ const file = (path, text) => void bobbin.definitions.push(() => bobbin.folder.fi
 codeTool("text", "export default async (state, args) => `hello ${args.name}`;", { file: "text.js" });
 codeTool("value", "export default () => ({ list: [1, undefined], date: new Date(0), map: new Map([['a', 1n]]) });");
 codeTool("nothing", "export default () => {};");
+codeTool(
+  "fast",
+  `import { fib } from "../lib/fib";
+  export default async (state, { n }) => {
+    await state.setValue("fast", { n });
+    const inner = await state.runCode("export default (n) => n * 2", { engine: "v8", execute: { args: [n] } });
+    const refused = await fetch("https://example.com").catch((error) => error.message);
+    return { fib: fib(n), value: await state.getValue("fast"), inner: inner.result, refused, url: new URL("/x", "http://a.example").href, engine: typeof WebAssembly };
+  };`,
+  { code: { engine: "v8" } },
+);
+file("lib/fib.ts", "export const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2));");
 codeTool("result", "export default () => ({ status: 'error', error: 'no such thing', error_code: 'missing' });");
 codeTool("throws", 'import type { ThreadState } from "bobbin";\n\nexport default (state: ThreadState) => {\n  throw new RangeError(`not in ${state.agentId}`);\n};\n');
 codeTool("endless", "export default () => { for (;;); };", { code: { memoryLimitBytes: 4 << 20 } });
@@ -240,6 +252,12 @@ test("what a tool gives is what the model reads", async () => {
 
 test("what a tool throws the model reads, with its place in the file", async () => {
   assert.match(await told("throws"), /RangeError: not in coder \(tools\/throws\.ts:4\)/);
+});
+
+test("a tool may ask for the engine v8, and has the same around it", async () => {
+  const { fib, value, inner, refused, url, engine } = JSON.parse(await told("fast", { n: 30 }));
+  assert.deepEqual([fib, value, inner, url, engine], [832_040, { n: 30 }, 60, "http://a.example/x", "undefined"]);
+  assert.match(refused, /example\.com/);
 });
 
 test("a tool that takes too much memory is an error, and the thread goes on", async () => {
