@@ -11,7 +11,7 @@ import { Compiler } from "./compile.mjs";
 import { interleaved } from "./measure.mjs";
 
 /** What fib(25) is reported for. */
-const ENGINES = ["quickjs"];
+const ENGINES = ["quickjs", "v8"];
 
 /** Calls of the caller's function in one run. */
 const CALLS = 500;
