@@ -1,34 +1,43 @@
 // How fast the isolate is, printed: a trivial call from object to object, a call of a function of the caller, erasing and
 // linking 74 KB, fib(25), and how long after `terminate` a run settles. The machine should be quiet.
 //
-//   node bench/isolate.mjs          after `npm run build`
+//   node bench/isolate.mjs                 after `npm run build`, with Node 22 or newer
+//   node bench/isolate.mjs --medians 50    the benchmark's rows of the sandbox, as JSON: medians of so many samples
 
+import { parseArgs } from "node:util";
 import { IsolateServer } from "../tests/isolate/support/isolate.mjs";
 import { sleep } from "../tests/worker/support/poll.mjs";
+import { Compiler } from "./compile.mjs";
+import { interleaved } from "./measure.mjs";
 
-const server = new IsolateServer();
+/** What fib(25) is reported for. */
+const ENGINES = ["quickjs", "v8"];
 
-/** @param {number[]} values */
-const stats = (values) => {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (/** @type {number} */ part) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN).toFixed(2);
-  return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, worst ${at(1)} ms, of ${sorted.length}`;
-};
+/** Calls of the caller's function in one run. */
+const CALLS = 500;
 
-/** What takes how long, in the calling object. @param {string} name @param {number} runs @param {() => Promise<number>} run */
-async function row(name, runs, run) {
-  for (let k = 0; k < Math.min(20, runs); k++) await run();
-  const values = [];
-  for (let k = 0; k < runs; k++) values.push(await run());
-  console.log(`${name.padEnd(48)} ${stats(values)}`);
-}
-
-/** @param {string} source @param {import("../tests/isolate/support/isolate.mjs").Options} [options] */
-async function objectMs(source, options) {
+/** @param {IsolateServer} server @param {string} source @param {import("../tests/isolate/support/isolate.mjs").Options} [options] */
+async function objectMs(server, source, options) {
   const { status, error, tookMs } = await server.run(source, options);
   if (status !== "success") throw new Error(`${status}: ${JSON.stringify(error)}`);
   return tookMs;
 }
+
+/** Milliseconds of a call that does nothing, from object to object. @param {IsolateServer} server */
+const trivialMs = (server) => objectMs(server, "export default (a, b) => a + b", { args: [1, 2] });
+
+/** Of one call of a function of the caller. @param {IsolateServer} server */
+async function hostCallMs(server) {
+  const source = `let s = 0; for (let i = 0; i < ${CALLS}; i++) s += await local(i); export default s`;
+  return (await objectMs(server, source, { local: true })) / CALLS;
+}
+
+/** Of a run that computes. @param {IsolateServer} server @param {string} engine */
+const fibMs = (server, engine) =>
+  objectMs(server, "const f = (n) => (n < 2 ? n : f(n - 1) + f(n - 2)); export default () => f(25)", { engine });
+
+/** 74 KB of TypeScript. */
+const LARGE = typed(74_000);
 
 /** Typed code of about so many bytes. @param {number} bytes */
 function typed(bytes) {
@@ -55,28 +64,66 @@ const HANGS = {
   "bigints": "let a = 3n ** 60000n; for (;;) a * a",
 };
 
-await server.up();
-try {
-  await row("trivial call, object to object", 300, () => objectMs("export default (a, b) => a + b", { args: [1, 2] }));
+/** @param {number[]} values */
+const stats = (values) => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (/** @type {number} */ part) => (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN).toFixed(2);
+  return `p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, worst ${at(1)} ms, of ${sorted.length}`;
+};
+
+/** What takes how long. @param {string} name @param {number} runs @param {() => Promise<number>} run */
+async function row(name, runs, run) {
+  for (let k = 0; k < Math.min(20, runs); k++) await run();
+  const values = [];
+  for (let k = 0; k < runs; k++) values.push(await run());
+  console.log(`${name.padEnd(48)} ${stats(values)}`);
+}
+
+/** @param {IsolateServer} server @param {Compiler} compiler */
+async function report(server, compiler) {
+  await row("trivial call, object to object", 300, () => trivialMs(server));
+  const lib = { args: [1], modules: { "./lib.ts": "export const one: number = 1" } };
   await row("the same in TypeScript with a module and console", 100, () =>
-    objectMs("import { one } from './lib.ts'; console.log(1); export default (a: number): number => a + one", { args: [1], modules: { "./lib.ts": "export const one: number = 1" } }),
+    objectMs(server, "import { one } from './lib.ts'; console.log(1); export default (a: number): number => a + one", lib),
   );
-  const calls = 500;
-  await row(`a call of the caller's function (1 of ${calls})`, 10, async () => (await objectMs(`let s = 0; for (let i = 0; i < ${calls}; i++) s += await local(i); export default s`, { local: true })) / calls);
-  const large = typed(74_000);
-  await row(`a run of ${(large.length / 1000).toFixed(0)} KB of TypeScript`, 30, () => objectMs(large));
-  await row("fib(25)", 20, () => objectMs("const f = (n) => (n < 2 ? n : f(n - 1) + f(n - 2)); export default () => f(25)"));
-  for (const [name, source] of Object.entries(HANGS)) {
-    await row(`terminate of ${name}`, 20, async () => {
-      const running = await server.start(`${source}; export default 1`, { globals: { host: (/** @type {unknown} */ x) => x } });
-      await sleep(60);
-      running.terminate();
-      const { settleMs } = await running.result;
-      running.forget();
-      return settleMs ?? NaN;
-    });
-  }
+  await row(`a call of the caller's function (1 of ${CALLS})`, 10, () => hostCallMs(server));
+  const size = `${(LARGE.length / 1000).toFixed(0)} KB of TypeScript`;
+  await row(`erase and link ${size}, that step alone`, 30, () => compiler.ms(LARGE));
+  await row(`a run of ${size}`, 30, () => objectMs(server, LARGE));
+  for (const engine of ENGINES) await row(`fib(25), ${engine}`, 20, () => fibMs(server, engine));
+  for (const [name, source] of Object.entries(HANGS)) await row(`terminate of ${name}`, 20, () => settleMs(server, source));
   console.log(`workerd: ${(server.memory / 2 ** 20).toFixed(0)} MiB`);
+}
+
+/** The medians that have budgets, and of fib(25) for each engine. @param {IsolateServer} server @param {Compiler} compiler @param {number} times */
+async function medians(server, compiler, times) {
+  const budgeted = await interleaved("the sandbox", times, {
+    trivial: () => trivialMs(server),
+    call: () => hostCallMs(server),
+    compile: () => compiler.ms(LARGE),
+  });
+  const fib = await interleaved("fib(25)", times, Object.fromEntries(ENGINES.map((engine) => [engine, () => fibMs(server, engine)])));
+  return { ...budgeted, fib };
+}
+
+/** How long after its end is wanted a run settles. @param {IsolateServer} server @param {string} source */
+async function settleMs(server, source) {
+  const running = await server.start(`${source}; export default 1`, { globals: { host: (/** @type {unknown} */ x) => x } });
+  await sleep(60);
+  running.terminate();
+  const { settleMs } = await running.result;
+  running.forget();
+  return settleMs ?? NaN;
+}
+
+const { values: flags } = parseArgs({ options: { medians: { type: "string" } } });
+const [server, compiler] = [new IsolateServer(), new Compiler()];
+try {
+  await server.up();
+  await compiler.up();
+  if (flags.medians === undefined) await report(server, compiler);
+  else console.log(JSON.stringify(await medians(server, compiler, Number(flags.medians))));
 } finally {
+  await compiler.down();
   await server.down();
 }

@@ -1,8 +1,12 @@
-// The rows of the benchmark: what is measured, and how. Budgets are ratios to the floor of the same run, or counts.
+// The rows of the benchmark: what is measured, and how. Budgets are ratios to the floor of the same run,
+// or counts; in the sandbox, times.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { inCheckout } from "../scripts/files.mjs";
+import { run } from "../scripts/run.mjs";
+import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
 import { candidates } from "./startup.mjs";
 import { interleaved, median, progress, timed } from "./measure.mjs";
@@ -350,6 +354,20 @@ export async function start(bench) {
   }
 }
 
+/** What runs in the sandbox: its budgets are times. @param {Bench} bench @returns {Promise<Result[]>} */
+export async function sandbox(bench) {
+  const { node } = await setUp();
+  progress("the sandbox");
+  // In a process of its own: the client of these needs a newer Node than the others.
+  const { trivial, call, compile, fib } = JSON.parse(await run(node, [inCheckout("bench/isolate.mjs"), "--medians", `${bench.times(50)}`]));
+  return [
+    { what: "sandbox: a trivial call, object to object", unit: "ms", value: trivial, budget: 8 },
+    { what: "… a call of the caller's function", unit: "ms", value: call, budget: 0.5 },
+    { what: "… erase + link of 74 KB, that step alone", unit: "ms", value: compile, budget: 40 },
+    ...Object.entries(fib).map(([engine, value]) => ({ what: `… fib(25), ${engine}`, unit: "ms", value, budget: undefined })),
+  ];
+}
+
 /** Every row by the name that `--rows` takes. @type {Record<string, (bench: Bench) => Promise<Result[]>>} */
 export const rows = {
   accept,
@@ -362,6 +380,7 @@ export const rows = {
   new: newThread,
   child: blockingChild,
   fan: fanOut,
+  sandbox,
   size,
   start,
 };

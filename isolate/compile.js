@@ -131,8 +131,13 @@ function giveBack(compiler) {
  * @returns {Promise<{ program: Program } | { error: Failure }>}
  */
 export async function compile(request, unwanted, over) {
-  const { filename, source, language, modules, imports, fn, engine } = request;
+  const { filename, language, imports, fn, engine } = request;
   const globals = globalNames(request);
+  const broken = brokenName(request);
+  if (broken) return { error: { name: "InvalidOptions", message: `${broken}: half of a surrogate pair is no part of a name` } };
+  // In a source it becomes what it would be in a file.
+  const source = request.source.toWellFormed();
+  const modules = request.modules.map(([specifier, text]) => [specifier, text.toWellFormed()]);
   const compiler = take();
   let answer;
   try {
@@ -157,12 +162,19 @@ export async function compile(request, unwanted, over) {
     const known = resolved.get(from)?.get(specifier);
     if (known !== undefined) return { name: known };
     const resolver = take();
-    const found = resolver.resolve({ main: filename, modules: names, imports: imports.map(([name]) => name), from, specifier });
+    const asked = { main: filename, modules: names, imports: imports.map(([name]) => name), from };
+    const found = resolver.resolve({ ...asked, specifier: specifier.toWellFormed() });
     giveBack(resolver);
     return found;
   };
   const keys = new Map(answer.keys);
   return { program: { engine, main: filename, fn, modules: answer.modules, keys, globals, imports, resolve } };
+}
+
+/** The option with a name that is no text to the compiler. @param {Request} request */
+function brokenName({ filename, fn, modules, globals, imports }) {
+  const names = { filename: [filename], "execute.fn": [fn], modules: modules.map(([specifier]) => specifier), globals, imports: imports.flat(2) };
+  return Object.entries(names).find(([, texts]) => texts.some((text) => !text.isWellFormed()))?.[0];
 }
 
 /** What exists at module scope: what the caller gives, a console in any case, and `report` where it is wanted. @param {Request} request */

@@ -30,11 +30,11 @@ export function failure({ name, message, stack, maker = "" }, program) {
   const made = maker === "" ? -1 : frames.findIndex(({ called }) => called === maker);
   if (made >= 0 && made + 1 < frames.length) frames = frames.slice(made + 1);
   const [top] = frames;
-  if (!top) return { name, message };
+  const said = { name: name.toWellFormed(), message: message.toWellFormed() };
+  if (!top) return said;
   return {
-    name,
-    message,
-    stack: [head, ...frames.map(({ text }) => text)].join("\n"),
+    ...said,
+    stack: [head, ...frames.map(({ text }) => text)].join("\n").toWellFormed(),
     line: top.line,
     column: top.column,
     filename: top.filename,

@@ -13,6 +13,7 @@ mod options;
 mod packed;
 mod result;
 mod sandbox;
+mod surrogates;
 mod value;
 
 pub use execution::Execution;

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde_json::{Value as Json, json};
 
+use super::surrogates::paired;
 use super::value::{BinaryKind, Function, Thrown, Value};
 
 /// Levels of nesting that are taken from a sandbox; whatever reads a value here may recurse.
@@ -122,7 +123,7 @@ fn number(value: f64) -> Json {
 /// # Errors
 /// `SerializationError`: it is nested in itself, too deep or too large for this side, or not what a sandbox sends.
 pub(super) fn unpack(packed: &Packed, function: &dyn Fn(u64, &str) -> Function) -> Result<Value, Thrown> {
-    let table: Vec<Json> = serde_json::from_str(&packed.text).map_err(|_| forged("the table"))?;
+    let table: Vec<Json> = serde_json::from_str(&paired(&packed.text)).map_err(|_| forged("the table"))?;
     let root = table.first().ok_or_else(|| forged("the table"))?;
     let mut reader =
         Reader { table: &table, bytes: &packed.bytes, function, open: BTreeSet::new(), left: VALUES };

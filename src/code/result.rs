@@ -84,6 +84,18 @@ pub struct Log {
     pub timestamp: f64,
 }
 
+impl Log {
+    /// What it wrote, in a line: texts as they are, other values as JSON.
+    pub fn text(&self) -> String {
+        let word = |value: &Value| match value.to_json() {
+            Some(Json::String(text)) => text,
+            Some(json) => json.to_string(),
+            None => "undefined".to_owned(),
+        };
+        self.args.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// What comes of an execution.
 #[derive(Clone, Debug)]
 pub struct CodeResult {

@@ -230,6 +230,39 @@ contract("a mistake in the syntax is a link error with its place", async (engine
 
 // 12. A fresh isolate for every call.
 
+contract("half of a surrogate pair in a source is what it would be in a file", async (engine) => {
+  const modules = { "./lib.ts": "export const lib = 'l\ud83e'" };
+  const source = "import { lib } from './lib.ts'; export default ['\ud83e', lib, '\u{1f9f5}', '\\ud83e']";
+  assert.deepEqual(await server.value(source, { engine, modules }), ["\ufffd", "l\ufffd", "\u{1f9f5}", "\ud83e"]);
+  const mistake = await server.run("export default 1;\n'\ud83e'; const \ud83e = 2", { engine });
+  assert.deepEqual([mistake.status, mistake.error.name, mistake.error.line, mistake.error.column], ["link_error", "SyntaxError", 2, 12]);
+  const unknown = await server.run("\nimport './\ud83e.ts'; export default 1", { engine });
+  assert.deepEqual([unknown.status, unknown.error.line], ["link_error", 2]);
+  const computed = "export default (name) => import(name).then(() => 'went', (error) => error.message)";
+  assert.match(await server.value(computed, { engine, args: ["./\ud83e"] }), /\ufffd/);
+});
+
+contract("half of a surrogate pair is no name of anything", async (engine) => {
+  for (const [option, options] of Object.entries({
+    "filename": { filename: "\ud83e.ts" },
+    "execute.fn": { fn: "\ud83e" },
+    "modules": { modules: { "./\ud83e.ts": "" } },
+    "globals": { globals: { "\ud83e": 1 } },
+    "imports": { imports: { host: { "\ud83e": 1 } } },
+  })) {
+    const { status, error } = await server.run("export default 1", { engine, ...options });
+    assert.deepEqual([status, error.name], ["link_error", "InvalidOptions"]);
+    assert.ok(error.message.startsWith(`${option}: half of a surrogate pair`), error.message);
+  }
+});
+
+contract("what is said of an error is well-formed text", async (engine) => {
+  const source = "export default () => { const error = new RangeError('not \\ud83e'); error.name = 'Mine\\udd00'; throw error }";
+  const { error } = await server.run(source, { engine });
+  assert.deepEqual([error.name, error.message], ["Mine\ufffd", "not \ufffd"]);
+  assert.ok(error.stack.isWellFormed());
+});
+
 contract("nothing is left for the next call", async (engine) => {
   const pollute = `Object.prototype.left = Array.prototype.left = 1; globalThis.left = 2; Math.left = 3; Array.prototype.push = null;
     JSON.stringify = null; Promise.prototype.then = null; export let count = 0; export default () => ++count`;

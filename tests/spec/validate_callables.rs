@@ -225,3 +225,75 @@ fn cycles_are_found_wherever_they_are_entered() {
         ]
     );
 }
+
+/// What is said of options of `execute_code`, the warnings about natives aside.
+fn of_options(options: Value) -> Vec<String> {
+    let tool = json!({ "description": "d", "run": { "native": "execute_code" } });
+    let entry = json!({ "name": "execute_code", "options": options });
+    complaints(&[("/tools/execute_code", tool), ("/prompts/helper/tools", json!(["clock", entry]))])
+        .into_iter()
+        .filter(|line| !line.starts_with("tools/execute_code: warning in run.native"))
+        .collect()
+}
+
+#[test]
+fn wrong_options_of_execute_code_are_named_with_what_is_allowed() {
+    let at = |option: &str, why: &str| format!("prompts/helper: error in tools[1].options.{option}: {why}");
+    for (options, option, why) in [
+        (
+            json!({ "maxCodeSise": 5 }),
+            "maxCodeSise",
+            "there is no such option; did you mean \"maxCodeSize\"?",
+        ),
+        (
+            json!({ "memory": 5 }),
+            "memory",
+            "there is no such option; there are maxCodeSize, maxOutputSize, codeTimeoutMs, maxToolCalls, \
+             allowedHosts, workingDirectory",
+        ),
+        (json!({ "maxCodeSize": 0 }), "maxCodeSize", "must be a whole number, 1 or more, not 0"),
+        (
+            json!({ "maxOutputSize": "1 MB" }),
+            "maxOutputSize",
+            "must be a whole number, 0 or more, not \"1 MB\"",
+        ),
+        (json!({ "codeTimeoutMs": 0 }), "codeTimeoutMs", "must be a whole number from 1 to 600000, not 0"),
+        (
+            json!({ "codeTimeoutMs": 600_001 }),
+            "codeTimeoutMs",
+            "must be a whole number from 1 to 600000, not 600001",
+        ),
+        (json!({ "maxToolCalls": 1.5 }), "maxToolCalls", "must be a whole number, 0 or more, not 1.5"),
+        (json!({ "allowedHosts": "a.example" }), "allowedHosts", "must be a list of hosts"),
+        (json!({ "allowedHosts": ["a.example", 7] }), "allowedHosts[1]", "must be a text"),
+        (
+            json!({ "allowedHosts": ["https://a.example"] }),
+            "allowedHosts[0]",
+            "“https://a.example” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`",
+        ),
+        (
+            json!({ "workingDirectory": "work" }),
+            "workingDirectory",
+            "must be an absolute path without `.` and `..`, such as `/sandbox`",
+        ),
+        (
+            json!({ "workingDirectory": "/work/../x" }),
+            "workingDirectory",
+            "must be an absolute path without `.` and `..`, such as `/sandbox`",
+        ),
+    ] {
+        assert_eq!(of_options(options), [at(option, why)]);
+    }
+    assert_eq!(of_options(json!({ "maxToolCalls": -1, "workingDirectory": 1 })).len(), 2, "all at once");
+}
+
+#[test]
+fn right_options_of_execute_code_and_any_of_other_tools_are_taken() {
+    let all = json!({ "maxCodeSize": 1, "maxOutputSize": 0, "codeTimeoutMs": 600_000, "maxToolCalls": 0,
+        "allowedHosts": ["localhost:8080", "*.example.com"], "workingDirectory": "/work//code/" });
+    for fine in [json!({}), all] {
+        assert_eq!(of_options(fine), [""; 0]);
+    }
+    let other = json!([{ "name": "clock", "options": { "maxCodeSise": 5 } }]);
+    assert_eq!(complaints(&[("/prompts/helper/tools", other)]), [""; 0]);
+}

@@ -121,6 +121,31 @@ bobbin.definitions.push(() => {
 });
 codeTool("schedules", "export default async (state) => { await state.scheduleEffect('later', { word: 'soon' }, 1); };");
 
+codeTool(
+  "pages",
+  `import type { ToolHandler, MessagesOptions } from "bobbin";
+  const tool: ToolHandler = async (state) => {
+    for (const content of ["one", "two", "three"]) await state.injectMessage({ role: "system", content, silent: true });
+    const page = async (options: MessagesOptions) =>
+      (await state.getMessages({ includeSilent: true, limit: 2, ...options })).messages.map(({ content }) => content);
+    return { newest: await page({}), desc: await page({ order: "desc" }), before: await page({ order: "desc", offset: 1 }), asc: await page({ order: "asc" }) };
+  };
+  export default tool;`,
+);
+
+// Code that cuts a text may cut a character in half.
+codeTool(
+  "halves",
+  `export default async (state, { how }) => {
+    const half = "\u{1f9f5}".slice(0, 1);
+    if (how === "throw") throw new RangeError("cut " + half);
+    await state.setValue("half", { [half]: half });
+    const ran = await state.runCode("export default '" + half + "|\u{1f9f5}'");
+    const wrong = await state.runCode("\\n" + half);
+    return { text: "cut " + half, kept: await state.getValue("half"), ran: ran.result, wrong: [wrong.status, wrong.error.name, wrong.error.line] };
+  };`,
+);
+
 file("lib/words.ts", "import { shout } from 'shouting';\nexport const word = (text: string): string => shout(new URL(`http://x/${text}`).pathname);");
 file("node_modules/shouting/package.json", '{ "name": "shouting", "main": "x.js" }');
 file("node_modules/shouting/x.js", "exports.shout = (text) => text.toUpperCase() + '!';");
@@ -301,6 +326,22 @@ test("the thread is there with all its members", async () => {
   socket.close();
   const silent = (await thread.messages({ includeSilent: true })).find(({ metadata }) => metadata.from === "code");
   assert.equal(silent.content, "by the by");
+});
+
+test("a page of messages is in the order of time, from whichever end", async () => {
+  const { newest, desc, before, asc } = JSON.parse(await told("pages"));
+  assert.deepEqual([newest, desc, before], [["two", "three"], ["two", "three"], ["one", "two"]]);
+  assert.equal(asc[0], '["pages",{}]');
+});
+
+test("texts with half of a character are texts with U+FFFD on this side", async () => {
+  assert.deepEqual(JSON.parse(await told("halves")), {
+    text: "cut \ufffd",
+    kept: { "\ufffd": "\ufffd" },
+    ran: "\ufffd|\u{1f9f5}",
+    wrong: ["link_error", "SyntaxError", 2],
+  });
+  assert.match(await told("halves", { how: "throw" }), /RangeError: cut \ufffd \(tools\/halves\.ts:3\)/);
 });
 
 test("an effect runs later, outside of any run", async () => {

@@ -23,7 +23,9 @@ pub(crate) fn read<'s>(name: &str, source: &'s str, language: Language) -> Resul
     };
     let parsed = Parser::new(&allocator, source, kind.with_module(true)).parse();
     if let Some(diagnostic) = parsed.diagnostics.errors().next() {
-        return Err(jsx(source, kind).unwrap_or_else(|| syntax(diagnostic)));
+        return Err(jsx(source, kind)
+            .or_else(|| replaced(source, kind))
+            .unwrap_or_else(|| syntax(diagnostic)));
     }
     let scoping = SemanticBuilder::new().build(&parsed.program).semantic.into_scoping();
     erase(name, text, language, &parsed.program, &scoping)
@@ -64,6 +66,19 @@ fn erase<'s>(
 fn syntax(diagnostic: &OxcDiagnostic) -> Mistake {
     let at = diagnostic.labels.first().map_or(0, |label| label.offset());
     Mistake::new(ErrorKind::SyntaxError, diagnostic.message.to_string(), Span::empty(at))
+}
+
+/// The mistake of a text with U+FFFD outside of its texts and comments: the parser takes that for the sign of a binary file
+/// and names no place. Another character of the same length that is none of the language has one.
+fn replaced(source: &str, kind: SourceType) -> Option<Mistake> {
+    if !source.contains('\u{fffd}') {
+        return None;
+    }
+    let other = source.replace('\u{fffd}', "\u{fffe}");
+    let allocator = Allocator::default();
+    let mut mistake = syntax(Parser::new(&allocator, &other, kind).parse().diagnostics.errors().next()?);
+    mistake.message = mistake.message.replace('\u{fffe}', "\u{fffd}");
+    Some(mistake)
 }
 
 /// The mistake of a text that would be right if JSX were allowed.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{DEPTH, Problem, validate};
+use super::{DEPTH, Problem, required, validate};
 
 const KEYWORDS: [&str; 17] = [
     "type",
@@ -137,9 +137,7 @@ impl Check {
     /// A required property that is not described is a slip of the pen: no model could know what to send.
     fn required_are_known(&mut self, schema: &Map<String, Value>, at: &str) {
         let properties = schema.get("properties").and_then(Value::as_object);
-        for name in
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-        {
+        for name in required(schema) {
             if !properties.is_some_and(|properties| properties.contains_key(name)) {
                 self.report(at, "required", format!("names `{name}`, which is not among the properties"));
             }

@@ -141,10 +141,8 @@ impl Validation {
         at: &Path<'_>,
         depth: usize,
     ) {
-        if let Some(Value::Array(required)) = schema.get("required") {
-            for name in required.iter().filter_map(Value::as_str).filter(|name| !object.contains_key(*name)) {
-                self.report(&Path::Property(at, name), "required but missing");
-            }
+        for name in required(schema).filter(|name| !object.contains_key(*name)) {
+            self.report(&Path::Property(at, name), "required but missing");
         }
         let known = schema.get("properties").and_then(Value::as_object);
         for (name, value) in object {
@@ -275,6 +273,11 @@ fn types(schema: &Map<String, Value>) -> Option<impl Iterator<Item = &str>> {
         name => std::slice::from_ref(name),
     };
     Some(names.iter().filter_map(Value::as_str))
+}
+
+/// The names in `required`.
+pub(crate) fn required(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Whether `type` names this type, alone or among others.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{has_type, validate};
+use super::{has_type, required, validate};
 
 /// Keywords that a provider's strict mode refuses or that have no meaning to it.
 const NOT_IN_STRICT_MODE: [&str; 8] =
@@ -72,13 +72,7 @@ fn close_object(schema: &mut Map<String, Value>, root: bool) -> bool {
             schema.insert("additionalProperties".into(), Value::Bool(false));
         }
     }
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let required: Vec<&str> = required(schema).collect();
     strict && names.iter().all(|name| required.contains(&name.as_str()))
 }
 

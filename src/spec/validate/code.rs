@@ -15,14 +15,19 @@ impl Check<'_> {
             self.error(at, "run.code.memoryLimitBytes", "must be a positive number");
         }
         for (index, host) in code.allowed_hosts.iter().enumerate() {
-            if !is_host(host) {
-                let message = format!(
-                    "“{host}” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`"
-                );
-                self.error(at, format!("run.code.allowedHosts[{index}]"), message);
+            if let Some(wrong) = wrong_host(host) {
+                self.error(at, format!("run.code.allowedHosts[{index}]"), wrong);
             }
         }
     }
+}
+
+/// What is wrong with a host that code may reach.
+pub(crate) fn wrong_host(host: &str) -> Option<String> {
+    let message = || {
+        format!("“{host}” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`")
+    };
+    (!is_host(host)).then(message)
 }
 
 /// A name or an address, with or without a port, or everything below a name.

@@ -6,6 +6,7 @@ use super::names::hint;
 use super::{Check, Kind, Place};
 use crate::spec::callable::Callable;
 use crate::spec::prompt::ToolEntry;
+use crate::tools::execute::{self, Settings, WrongOption};
 
 impl Check<'_> {
     /// What a name in `tools` stands for must be clear, callable, and take what its entry says.
@@ -28,6 +29,7 @@ impl Check<'_> {
                     self.listed_agent(at, field, name);
                 }
                 self.settings(at, field, entry, *kind);
+                self.code_options(at, field, entry);
                 self.subagent(at, field, entry, *kind);
             }
             several => {
@@ -95,6 +97,17 @@ impl Check<'_> {
         }
         for (key, property) in init {
             self.init_argument(at, &format!("{field}.{key}"), name, property);
+        }
+    }
+
+    /// Limits of `execute_code`. What other tools take as `options` is theirs alone to know.
+    fn code_options(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+        let tool = self.catalog.tools.get(&entry.name);
+        if !tool.is_some_and(|tool| execute::runs(&tool.run)) {
+            return;
+        }
+        for WrongOption { name, why } in Settings::of(&entry.options).err().into_iter().flatten() {
+            self.error(at, format!("{field}.options.{name}"), why);
         }
     }
 

@@ -22,6 +22,8 @@ use super::catalog::{Catalog, RESERVED_PREFIX};
 use super::template;
 use super::variable::{Variable, VariableKind};
 
+pub(crate) use code::wrong_host;
+pub(crate) use names::hint;
 pub use names::nearest;
 
 /// How bad a complaint is.

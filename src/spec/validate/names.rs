@@ -3,7 +3,7 @@
 use crate::spec::subagent::{CREATE, MESSAGE};
 
 /// What to add to "no such name": what was probably meant, or what there is.
-pub(super) fn hint(name: &str, known: &[&str]) -> String {
+pub(crate) fn hint(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("; did you mean \"{near}\"?"),
         None if known.is_empty() => "; there are none".to_owned(),

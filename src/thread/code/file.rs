@@ -116,16 +116,7 @@ impl<H: Host> Thread<H> {
     /// What the code wrote to its console is for the operator.
     fn log_lines(&self, file: &str, result: &CodeResult) {
         for log in &result.logs {
-            let words: Vec<String> = log
-                .args
-                .iter()
-                .map(|word| match word.to_json() {
-                    Some(Json::String(text)) => text,
-                    Some(json) => json.to_string(),
-                    None => "undefined".to_owned(),
-                })
-                .collect();
-            self.log(&format!("{file} {}: {}", log.level, self.redact(words.join(" "))));
+            self.log(&format!("{file} {}: {}", log.level, self.redact(log.text())));
         }
     }
 }

@@ -32,12 +32,6 @@ pub(super) fn arguments_of<'a>(
     catalog.prompts.get(&side.prompt)?.required_schema.as_ref()
 }
 
-/// The names that a schema requires.
-pub(super) fn required(schema: &Value) -> Vec<&str> {
-    let names = schema.get("required").and_then(Value::as_array);
-    names.into_iter().flatten().filter_map(Value::as_str).collect()
-}
-
 /// A call of `subagent_create`. `entries`: what the prompt lists and is there today.
 pub(super) fn create<'a>(
     catalog: &'a Catalog,
@@ -152,7 +146,8 @@ fn refused(text: impl Into<String>) -> ToolResult {
 
 /// Arguments that do not fit an agent.
 fn unfit(agent: &str, schema: &Value, problems: &[schema::Problem]) -> ToolResult {
-    let data = json!({ "agent": agent, "required": required(schema) });
+    let required: Vec<&str> = schema.as_object().into_iter().flat_map(schema::required).collect();
+    let data = json!({ "agent": agent, "required": required });
     let told = format!("`arguments` do not fit \"{agent}\": {}", schema::lines(problems));
     ToolResult {
         error_code: Some(ARGUMENTS.to_owned()),

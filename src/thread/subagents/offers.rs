@@ -4,13 +4,14 @@
 
 use serde_json::{Value, json};
 
-use super::asked::{agent, arguments_of, required};
+use super::asked::{agent, arguments_of};
 use super::registry::{Child, ChildState};
 use super::spawn::listed;
 use crate::error::Result;
 use crate::models::ToolOffer;
+use crate::spec::schema::required;
 use crate::spec::subagent::{CREATE, MESSAGE};
-use crate::spec::{Callable, Catalog, ParentCommunication, Run, ToolEntry, schema};
+use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, schema};
 use crate::thread::Thread;
 use crate::thread::host::Host;
 use crate::thread::step::Definitions;
@@ -98,7 +99,7 @@ pub(in crate::thread) fn offers(catalog: &Catalog, entries: &[ToolEntry], family
 fn declare(catalog: &Catalog, offers: &mut [ToolOffer]) {
     let runs_code = |offer: &&mut ToolOffer| {
         let tool = catalog.tools.get(&offer.name);
-        tool.is_some_and(|tool| matches!(&tool.run, Run::Native(native) if native == execute::NAME))
+        tool.is_some_and(|tool| execute::runs(&tool.run))
     };
     let Some(own) = offers.iter_mut().find(runs_code).map(|offer| offer.name.clone()) else { return };
     let others = offers.iter().filter(|offer| offer.name != own);
@@ -141,7 +142,8 @@ fn create(catalog: &Catalog, entries: &[&ToolEntry]) -> Option<ToolOffer> {
         let description = agent.tool_description.as_deref().unwrap_or_default();
         let about = [how(entry), &cap(entry), &spelled(arguments)].join("");
         lines.push_str(&format!("\n- {}: {description} [{about}]", entry.name));
-        always &= arguments.is_some_and(|schema| !required(schema).is_empty());
+        let fields = arguments.and_then(Value::as_object);
+        always &= fields.is_some_and(|schema| required(schema).next().is_some());
         if let Some(schema) = arguments {
             let (mut schema, _) = schema::strict(schema);
             if let Some(fields) = schema.as_object_mut() {
@@ -231,9 +233,10 @@ fn cap(entry: &ToolEntry) -> String {
 
 /// The arguments of a schema in a line.
 fn spelled(schema: Option<&Value>) -> String {
+    let schema = schema.and_then(Value::as_object);
     let known = schema.and_then(|schema| schema.get("properties")?.as_object());
     let Some(known) = known.filter(|known| !known.is_empty()) else { return "; no arguments".to_owned() };
-    let required = schema.map(required).unwrap_or_default();
+    let required: Vec<&str> = schema.into_iter().flat_map(required).collect();
     let one = |name: &String| match required.contains(&name.as_str()) {
         true => name.clone(),
         false => format!("{name} (optional)"),

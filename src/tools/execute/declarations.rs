@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::spec::schema::required;
+
 /// Something that code can call.
 pub(crate) struct Declared<'a> {
     /// Its name.
@@ -90,13 +92,7 @@ fn object(schema: &Value, depth: usize) -> String {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return "Record<string, unknown>".to_owned();
     };
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let required: Vec<&str> = schema.as_object().into_iter().flat_map(required).collect();
     let members: Vec<String> = properties
         .iter()
         .map(|(name, schema)| {

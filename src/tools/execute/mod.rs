@@ -3,6 +3,7 @@
 
 mod declarations;
 mod files;
+mod over;
 mod settings;
 
 use std::cell::{Cell, RefCell};
@@ -10,17 +11,24 @@ use std::rc::{Rc, Weak};
 
 use futures_util::future::{Either, select};
 use futures_util::lock::Mutex;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 pub(crate) use declarations::{Declared, declarations};
-use settings::Settings;
+use over::Over;
+pub(crate) use settings::{Settings, WrongOption};
 
-use crate::code::{CodeResult, Execution, Function, Options, Status, Thrown, Value};
+use crate::code::{CodeResult, Execution, Function, Log, Options, Status, Thrown, Value};
+use crate::spec::Run;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::thread::{NativeCall, ThreadState};
 
 /// The tool's name.
 pub(crate) const NAME: &str = "execute_code";
+
+/// Whether this is what runs.
+pub(crate) fn runs(run: &Run) -> bool {
+    matches!(run, Run::Native(native) if native == NAME)
+}
 
 /// What a model reads about it, before the declarations.
 pub(crate) const DESCRIPTION: &str = "Runs TypeScript that you write, in a sandbox, and gives back what it returns and prints. \
@@ -40,14 +48,13 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
     };
     let settings = match Settings::of(&call.options) {
         Ok(settings) => settings,
-        Err(error) => return ToolResult::error(format!("execute_code is not set up: {error}")),
+        Err(wrong) => {
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            return ToolResult::error(format!("execute_code is not set up: {}", wrong.join("; ")));
+        }
     };
-    if code.len() > settings.max_code_size {
-        return ToolResult::error(format!(
-            "The code has {} bytes; the limit is {} (maxCodeSize). Write less, or split the work.",
-            code.len(),
-            settings.max_code_size
-        ));
+    if code.len() as u64 > settings.max_code_size {
+        return ToolResult::error(Over::CodeSize(code.len()).text(&settings));
     }
     let offered = match call.state.offered() {
         Ok(names) => names,
@@ -72,10 +79,7 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
     let result = match select(execution.result(), (call.sleep)(limit_ms as i64 * 1_000)).await {
         Either::Left((result, _)) => result,
         Either::Right(((), result)) => {
-            execution.terminate(&format!(
-                "The code ran for more than {} s (codeTimeoutMs).",
-                limit_ms as f64 / 1000.0
-            ));
+            running.end(Over::Time);
             result.await
         }
     };
@@ -89,7 +93,7 @@ struct Running {
     calls: RefCell<Vec<Json>>,
     in_order: Mutex<()>,
     /// The limit that ended it.
-    over: Cell<Option<&'static str>>,
+    over: Cell<Option<Over>>,
     /// Weak: the sandbox holds these functions, and the code must end with the call that waits for it.
     execution: RefCell<Weak<Execution>>,
 }
@@ -107,16 +111,20 @@ impl Running {
         Value::Object(offered.iter().filter(|name| *name != NAME).map(function).collect())
     }
 
+    /// Ends the code, and says why.
+    fn end(&self, over: Over) -> String {
+        let text = over.text(&self.settings);
+        self.over.set(Some(over));
+        if let Some(execution) = self.execution.borrow().upgrade() {
+            execution.terminate(&text);
+        }
+        text
+    }
+
     /// One call of a tool: through a receipt, one after another.
     async fn call(&self, name: &str, args: Vec<Value>) -> Result<Value, Thrown> {
-        if self.calls.borrow().len() >= self.settings.max_tool_calls {
-            let text =
-                format!("The code called more than {} tools (maxToolCalls).", self.settings.max_tool_calls);
-            self.over.set(Some("maxToolCalls"));
-            if let Some(execution) = self.execution.borrow().upgrade() {
-                execution.terminate(&text);
-            }
-            return Err(Thrown::new(text));
+        if self.calls.borrow().len() as u64 >= self.settings.max_tool_calls {
+            return Err(Thrown::new(self.end(Over::ToolCalls)));
         }
         let place = self.calls.borrow().len();
         self.calls.borrow_mut().push(json!({ "name": name, "status": "running" }));
@@ -137,51 +145,46 @@ impl Running {
 
     /// What the model reads.
     fn told(&self, ended: &CodeResult) -> ToolResult {
-        let mut told = json!({ "status": ended.status.as_str() });
-        let Some(fields) = told.as_object_mut() else { return ToolResult::error("no result") };
+        let mut told = Map::new();
+        told.insert("status".to_owned(), ended.status.as_str().into());
         if let Some(error) = &ended.error {
             let mut error = error.clone();
             error.stack = None;
             if error.line == Some(1) {
                 error.column = error.column.map(|column| column.saturating_sub(BEFORE.len() as u32).max(1));
             }
-            fields.insert("error".to_owned(), json!(error));
+            told.insert("error".to_owned(), json!(error));
         }
-        let mut room = self.settings.max_output_size;
+        let mut room = usize::try_from(self.settings.max_output_size).unwrap_or(usize::MAX);
         if ended.status == Status::Success
             && let Some(result) = ended.result.to_json()
         {
-            fields.insert("result".to_owned(), cut(result, &mut room));
+            told.insert("result".to_owned(), cut(result, &mut room));
         }
         let output = printed(ended);
         if !output.is_empty() {
-            fields.insert("output".to_owned(), cut(Json::String(output), &mut room));
+            told.insert("output".to_owned(), cut(Json::String(output), &mut room));
         }
         let calls = self.calls.borrow();
         if !calls.is_empty() {
-            fields.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
+            told.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
         }
-        let text = told.to_string();
+        let text = Json::Object(told).to_string();
         match ended.status {
             Status::Success => ToolResult::success(text),
-            _ => ToolResult { error_code: self.over.get().map(str::to_owned), ..ToolResult::error(text) },
+            _ => {
+                let error_code = self.over.get().map(|over| over.option().to_owned());
+                ToolResult { error_code, ..ToolResult::error(text) }
+            }
         }
     }
 }
 
 /// Lines of the console.
 fn printed(ended: &CodeResult) -> String {
-    let word = |word: &Value| match word.to_json() {
-        Some(Json::String(text)) => text,
-        Some(json) => json.to_string(),
-        None => "undefined".to_owned(),
-    };
-    let line = |log: &crate::code::Log| {
-        let words: Vec<String> = log.args.iter().map(word).collect();
-        match log.level.as_str() {
-            "log" | "info" | "debug" => words.join(" "),
-            level => format!("[{level}] {}", words.join(" ")),
-        }
+    let line = |log: &Log| match log.level.as_str() {
+        "log" | "info" | "debug" => log.text(),
+        level => format!("[{level}] {}", log.text()),
     };
     let mut lines: Vec<String> = ended.logs.iter().map(line).collect();
     if ended.logs_cut {

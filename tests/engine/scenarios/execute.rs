@@ -145,8 +145,8 @@ fn code_that_takes_too_long_is_ended() {
 fn too_much_code_and_wrong_settings_are_said() {
     for (options, said) in [
         (json!({ "maxCodeSize": 5 }), "The code has 12 bytes; the limit is 5"),
-        (json!({ "maxCodeSise": 5 }), "execute_code is not set up: unknown field `maxCodeSise`"),
-        (json!({ "codeTimeoutMs": 0 }), "codeTimeoutMs must be positive"),
+        (json!({ "maxCodeSise": 5 }), "execute_code is not set up: maxCodeSise: there is no such option"),
+        (json!({ "codeTimeoutMs": 0 }), "codeTimeoutMs: must be a whole number from 1 to 600000"),
     ] {
         coder("refused", options, |_| async { gives(json!("it ran")) })
             .check(move |sim, history| {

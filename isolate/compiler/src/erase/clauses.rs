@@ -93,16 +93,7 @@ impl Eraser<'_> {
             {
                 self.clauses.named.push((clause, parts.len(), symbol));
             }
-            let exported = specifier.exported.name().to_string();
-            let export = if keep == Keep::No { Export::Type } else { Export::Local };
-            self.export(&exported, export, specifier.span);
-            parts.push(Part {
-                span: specifier.span,
-                stands: Stands::InBraces,
-                wanted: Wanted::Name(specifier.local.name().to_string()),
-                own: exported,
-                keep,
-            });
+            parts.push(self.export_part(specifier, keep, Export::Local));
         }
         let fate = if parts.is_empty() { Fate::Stays } else { self.fate() };
         self.clauses.list.push(Clause { form: Form::Export, span: it.span, request: None, parts, fate });
@@ -122,21 +113,20 @@ impl Eraser<'_> {
                 (false, true) => Keep::IfValue,
                 (false, false) => Keep::Yes,
             };
-            let exported = specifier.exported.name().to_string();
-            let export =
-                if keep == Keep::No { Export::Type } else { Export::Of { clause, part: parts.len() } };
-            self.export(&exported, export, specifier.span);
-            parts.push(Part {
-                span: specifier.span,
-                stands: Stands::InBraces,
-                wanted: Wanted::Name(specifier.local.name().to_string()),
-                own: exported,
-                keep,
-            });
+            parts.push(self.export_part(specifier, keep, Export::Of { clause, part: parts.len() }));
         }
         let fate = self.fate();
         let request = Some(request(&it.source));
         self.clauses.list.push(Clause { form: Form::ExportFrom, span: it.span, request, parts, fate });
+    }
+
+    /// A name in the braces of an export; `export` is what it stands for if it is a value.
+    fn export_part(&mut self, it: &ExportSpecifier<'_>, keep: Keep, export: Export) -> Part {
+        let own = it.exported.name().to_string();
+        let export = if keep == Keep::No { Export::Type } else { export };
+        self.export(&own, export, it.span);
+        let wanted = Wanted::Name(it.local.name().to_string());
+        Part { span: it.span, stands: Stands::InBraces, wanted, own, keep }
     }
 
     pub(super) fn export_all<'a>(&mut self, it: &ExportAllDeclaration<'a>) {

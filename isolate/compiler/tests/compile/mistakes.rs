@@ -16,6 +16,9 @@ fn mistakes_of_syntax_have_a_place() {
         ("interface { a }", (1, 10)),
         ("await = 1", (1, 7)),
         ("return 1", (1, 1)),
+        ("'\u{fffd}'; /* \u{fffd} */\nlet é = \u{fffd}", (2, 9)),
+        ("let \u{fffd} = '\u{fffd}'", (1, 5)),
+        ("'\u{fffd}'; let = = 1; \u{fffd}", (1, 12)),
     ] {
         let found = mistake(&call(source));
         assert_eq!((found.0.as_str(), found.2), ("SyntaxError", Some(place)), "{source}: {}", found.1);

@@ -1,0 +1,43 @@
+//! Limits that code of a model's can be over, and what is said of it then.
+
+use super::settings::Settings;
+
+/// The limit that refused the code or ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// The code has so many bytes.
+    CodeSize(usize),
+    /// It called one tool too many.
+    ToolCalls,
+    /// It ran for too long.
+    Time,
+}
+
+impl Over {
+    /// The option that sets it; also the code of the error.
+    pub(super) const fn option(self) -> &'static str {
+        match self {
+            Over::CodeSize(_) => "maxCodeSize",
+            Over::ToolCalls => "maxToolCalls",
+            Over::Time => "codeTimeoutMs",
+        }
+    }
+
+    /// For the model.
+    pub(super) fn text(self, settings: &Settings) -> String {
+        let option = self.option();
+        match self {
+            Over::CodeSize(bytes) => format!(
+                "The code has {bytes} bytes; the limit is {} ({option}). Write less, or split the work.",
+                settings.max_code_size
+            ),
+            Over::ToolCalls => {
+                format!("The code called more than {} tools ({option}).", settings.max_tool_calls)
+            }
+            Over::Time => {
+                let seconds = settings.code_timeout_ms as f64 / 1000.0;
+                format!("The code ran for more than {seconds} s ({option}).")
+            }
+        }
+    }
+}
