@@ -90,6 +90,9 @@ pub(crate) fn write(
         code.push('\n');
         code.push_str(&last);
     }
+    if let Some(keys) = keys {
+        keyed::check(&module.name, &code, keys)?;
+    }
     Ok(Compiled { name: module.name, code, resolved })
 }
 

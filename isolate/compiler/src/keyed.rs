@@ -3,6 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{
+    ExportAllDeclaration, ExportFromDeclaration, ImportDeclaration, ImportExpression, ImportMeta,
+    StringLiteral,
+};
+use oxc_ast_visit::Visit;
+use oxc_parser::Parser;
+use oxc_span::SourceType;
+
+use crate::error::{CompileError, ErrorKind};
 use crate::link::{Linked, stays};
 use crate::record::{Clause, Form, Keep, Part, Stands, Wanted};
 use crate::resolve::Target;
@@ -67,6 +77,57 @@ pub(crate) fn unlink(linked: &mut Linked<'_>, keys: &Keys, taken: impl Fn(&str) 
     lines.into_values().collect::<Vec<_>>().join(" ")
 }
 
+/// Refuses a text that still has a link of its own: the engine would follow it wherever it leads, out of the sandbox
+/// too. What the eraser passes over must not open that door, so this looks at all of the text once more.
+pub(crate) fn check(name: &str, code: &str, keys: &Keys) -> Result<(), CompileError> {
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, code, SourceType::mjs()).parse();
+    let mut links = Links { keys, foreign: parsed.diagnostics.has_errors() };
+    links.visit_program(&parsed.program);
+    if !links.foreign {
+        return Ok(());
+    }
+    let message = "an import in this module cannot be linked for the engine v8".to_owned();
+    Err(CompileError { filename: Some(name.to_owned()), ..CompileError::new(ErrorKind::LinkError, message) })
+}
+
+/// Looks for links that lead elsewhere than to a key.
+struct Links<'k> {
+    keys: &'k Keys,
+    foreign: bool,
+}
+
+impl Links<'_> {
+    fn source(&mut self, source: &StringLiteral<'_>) {
+        let source = source.value.as_str();
+        let ours =
+            source == GLOBALS || source == IMPORTS || self.keys.by_name.values().any(|key| key == source);
+        self.foreign |= !ours;
+    }
+}
+
+impl<'a> Visit<'a> for Links<'_> {
+    fn visit_import_declaration(&mut self, it: &ImportDeclaration<'a>) {
+        self.source(&it.source);
+    }
+
+    fn visit_export_from_declaration(&mut self, it: &ExportFromDeclaration<'a>) {
+        self.source(&it.source);
+    }
+
+    fn visit_export_all_declaration(&mut self, it: &ExportAllDeclaration<'a>) {
+        self.source(&it.source);
+    }
+
+    fn visit_import_expression(&mut self, _: &ImportExpression<'a>) {
+        self.foreign = true;
+    }
+
+    fn visit_import_meta(&mut self, _: &ImportMeta) {
+        self.foreign = true;
+    }
+}
+
 /// An import or export statement, with nothing of it that is a type.
 fn statement(clause: &Clause, source: &str) -> String {
     let keyword = if clause.form == Form::Import { "import" } else { "export" };
@@ -93,4 +154,31 @@ fn statement(clause: &Clause, source: &str) -> String {
 fn unused(source: Source<'_>, taken: impl Fn(&str) -> bool) -> String {
     let names = (0_u32..).map(|number| format!("$im{number:03}"));
     names.into_iter().find(|name| !source.0.contains(name.as_str()) && !taken(name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_with_a_link_of_its_own_is_refused() {
+        let keys = Keys::new(["main"].into_iter(), [String::from("host")].iter());
+        for code in [
+            "import 'm0'; import { a } from 'h0'; export * from 'globals'",
+            "export { a } from 'imports'",
+            "f('import(1)')",
+        ] {
+            assert_eq!(check("main", code, &keys), Ok(()), "{code}");
+        }
+        for code in [
+            "import 'cloudflare:workers'",
+            "export * from 'node:process'",
+            "export { a } from './m0'",
+            "() => import('m0')",
+            "`${[class { static { import.meta } }]}`",
+            "this is no code",
+        ] {
+            assert!(check("main", code, &keys).is_err(), "{code}");
+        }
+    }
 }

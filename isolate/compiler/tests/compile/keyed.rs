@@ -92,6 +92,56 @@ fn the_word_import_in_an_expression_becomes_a_name_of_its_length() {
     assert_eq!(code(&answer).rsplit_once('\n').unwrap().1, last);
 }
 
+/// Places where an expression stands; `@` is the expression. Whatever the eraser does there, no `import` stays.
+const PLACES: &[&str] = &[
+    "@",
+    "f(@)",
+    "new A(@)",
+    "f`${@}`",
+    "`${@}`",
+    "a?.b?.[@]",
+    "({ [@]: 1, get [@]() { return @ }, ...@, async *m(a = @) { yield @ } })",
+    "[...@, , @]",
+    "async () => await @",
+    "(a: any = @, { b = @, [@]: c } = @, [d = @] = @) => { return @ }",
+    "function f(this: any, a?: any, b = @) { if (@) throw @; for (const x of @) for (x in @) for (;@;@) while (@) do f(@); while (@); switch (@) { case @: @ } }",
+    "class extends (@) { [@] = @; static { (@); } static x: any = @; #p? = @!; constructor(public a = @, readonly b: any = @) { super(@) } m() {} }",
+    "@ as any",
+    "@!",
+    "<any>@",
+    "@ satisfies any",
+    "(@ as any).x!.y<any>",
+    "f<typeof import('t')>(@)",
+    "delete @.x",
+    "void @, typeof @",
+    "@ ? @ : @",
+    "a = @, b ??= @, [c = @] = @, { d: e = @ } = @",
+    "tag<any>`${@}`",
+    "(<T,>(a: T = @) => a)(@)",
+];
+
+#[test]
+fn no_word_import_stays_wherever_it_stood() {
+    for place in PLACES {
+        for import in ["import(x)", "import.meta"] {
+            let expression = place.replace('@', import);
+            for statement in [
+                "export default (@);",
+                "let v: any = (@);",
+                "namespace N { export const v: any = (@); }",
+                "enum E { a = ((@) as any) }",
+            ] {
+                let source = statement.replace('@', &expression);
+                let answer = compile(&Request { export: String::new(), ..keyed(&source) })
+                    .unwrap_or_else(|error| panic!("{source}\n{error:?}"));
+                let rest = code(&answer).rsplit_once('\n').map_or(code(&answer), |(kept, _)| kept);
+                let found = rest.replace("typeof import", "");
+                assert!(!found.contains("import(") && !found.contains("import.meta"), "{source}\n{rest}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_name_is_quoted_whatever_is_in_it() {
     let source = r#"export { x as "\"; globalThis.y = 1; \"" } from "./lib.ts"; export default 1"#;
