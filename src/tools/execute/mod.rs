@@ -54,7 +54,8 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
         }
     };
     if code.len() as u64 > settings.max_code_size {
-        return ToolResult::error(Over::CodeSize(code.len()).text(&settings));
+        let over = Over::CodeSize(code.len());
+        return over.result(over.text(&settings));
     }
     let offered = match call.state.offered() {
         Ok(names) => names,
@@ -172,10 +173,10 @@ impl Running {
         let text = Json::Object(told).to_string();
         match ended.status {
             Status::Success => ToolResult::success(text),
-            _ => {
-                let error_code = self.over.get().map(|over| over.option().to_owned());
-                ToolResult { error_code, ..ToolResult::error(text) }
-            }
+            _ => match self.over.get() {
+                Some(over) => over.result(text),
+                None => ToolResult::error(text),
+            },
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Limits that code of a model's can be over, and what is said of it then.
 
 use super::settings::Settings;
+use crate::spec::message::ToolResult;
 
 /// The limit that refused the code or ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,13 +15,18 @@ pub(super) enum Over {
 }
 
 impl Over {
-    /// The option that sets it; also the code of the error.
-    pub(super) const fn option(self) -> &'static str {
+    /// The option that sets it.
+    const fn option(self) -> &'static str {
         match self {
             Over::CodeSize(_) => "maxCodeSize",
             Over::ToolCalls => "maxToolCalls",
             Over::Time => "codeTimeoutMs",
         }
+    }
+
+    /// The error, with the option as its code.
+    pub(super) fn result(self, text: String) -> ToolResult {
+        ToolResult { error_code: Some(self.option().to_owned()), ..ToolResult::error(text) }
     }
 
     /// For the model.

@@ -61,6 +61,13 @@ fn told(history: &History) -> Value {
     serde_json::from_str(history.texts("tool")[0]).unwrap_or_else(|_| json!(history.texts("tool")[0]))
 }
 
+/// The code of the tool's error, for clients.
+fn code(sim: &Sim) -> String {
+    let metadata: Vec<String> = sim.world.database.ask("SELECT metadata FROM messages WHERE role = 'tool'");
+    let metadata: Value = serde_json::from_str(&metadata[0]).unwrap();
+    metadata["error_code"].as_str().unwrap_or_default().to_owned()
+}
+
 fn found(sim: &Sim) -> usize {
     sim.world.outside.executions.borrow().iter().filter(|execution| execution.name == "find").count()
 }
@@ -126,6 +133,7 @@ fn too_many_calls_end_the_code() {
             told["error"]["message"].as_str().unwrap().contains("more than 2 tools (maxToolCalls)"),
             "{told}"
         );
+        assert_eq!(code(sim), "maxToolCalls");
     })
     .calm();
 }
@@ -133,10 +141,11 @@ fn too_many_calls_end_the_code() {
 #[test]
 fn code_that_takes_too_long_is_ended() {
     coder("too long", json!({ "codeTimeoutMs": 5_000 }), |_| std::future::pending())
-        .check(|_, history| {
+        .check(|sim, history| {
             let told = told(history);
             assert_eq!(told["status"], "terminated");
             assert!(told["error"]["message"].as_str().unwrap().contains("5 s (codeTimeoutMs)"), "{told}");
+            assert_eq!(code(sim), "codeTimeoutMs");
         })
         .calm();
 }
