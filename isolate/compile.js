@@ -3,6 +3,7 @@
 // A source may be nested so deeply or be so large that compiling takes long: so this instance has a meter too, and is
 // suspended and killed like an engine. One that trapped or was killed is dropped.
 
+import { Answers } from "./answers.js";
 import module from "./compiler.wasm";
 
 /** Units of fuel between two looks at the clock. */
@@ -41,7 +42,7 @@ class Compiler {
   }
 
   /**
-   * @param {object} request
+   * @param {string} request             as JSON
    * @param {() => boolean} unwanted
    * @param {Promise<unknown>} over      resolves when it is not wanted any more
    * @returns {Promise<any>} rejects when the instance was lost
@@ -63,7 +64,7 @@ class Compiler {
 
   /** @param {object} request */
   resolve(request) {
-    const { at, length } = this.#write(request);
+    const { at, length } = this.#write(JSON.stringify(request));
     return this.#read(this.#wasm.resolve(at, length), at, length);
   }
 
@@ -89,9 +90,9 @@ class Compiler {
     return this.#unwanted?.() ? 1 : 0;
   };
 
-  /** @param {object} request */
+  /** @param {string} request */
   #write(request) {
-    const bytes = encoder.encode(JSON.stringify(request));
+    const bytes = encoder.encode(request);
     const at = this.#wasm.alloc(bytes.length);
     if (at === 0) throw new Error("the compiler has no memory left");
     new Uint8Array(this.#wasm.memory.buffer, at, bytes.length).set(bytes);
@@ -109,6 +110,8 @@ class Compiler {
     return JSON.parse(text);
   }
 }
+
+const answers = new Answers();
 
 /** One that nobody uses. @type {Compiler | undefined} */
 let idle;
@@ -138,19 +141,11 @@ export async function compile(request, unwanted, over) {
   // In a source it becomes what it would be in a file.
   const source = request.source.toWellFormed();
   const modules = request.modules.map(([specifier, text]) => [specifier, text.toWellFormed()]);
-  const compiler = take();
-  let answer;
-  try {
-    const main = { filename, source, language };
-    // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
-    const links = engine === "v8" ? "keyed" : "written";
-    answer = await compiler.compile({ main, modules, imports: Object.fromEntries(imports), globals, fn: "", links }, unwanted, over);
-  } catch (error) {
-    if (unwanted()) return { error: { name: "Terminated", message: "" } };
-    // What the compiler does not refuse by itself it did not survive: the depth of its own stack.
-    return { error: { ...TOO_DEEP, filename } };
-  }
-  giveBack(compiler);
+  const main = { filename, source, language };
+  // The export is looked for when the modules were evaluated, and not before (§13.5 of the specification).
+  const links = engine === "v8" ? "keyed" : "written";
+  const asked = JSON.stringify({ main, modules, imports: Object.fromEntries(imports), globals, fn: "", links });
+  const answer = await answers.of(asked, () => answerTo(asked, filename, unwanted, over));
   if ("error" in answer) return answer;
 
   /** @type {Map<string, Map<string, string>>} */
@@ -169,6 +164,20 @@ export async function compile(request, unwanted, over) {
   };
   const keys = new Map(answer.keys);
   return { program: { engine, main: filename, fn, modules: answer.modules, keys, globals, imports, resolve } };
+}
+
+/** What the compiler answers. @param {string} asked @param {string} filename @param {() => boolean} unwanted @param {Promise<unknown>} over @returns {Promise<any>} */
+async function answerTo(asked, filename, unwanted, over) {
+  const compiler = take();
+  try {
+    const answer = await compiler.compile(asked, unwanted, over);
+    giveBack(compiler);
+    return answer;
+  } catch {
+    if (unwanted()) return { error: { name: "Terminated", message: "" } };
+    // What the compiler does not refuse by itself it did not survive: the depth of its own stack.
+    return { error: { ...TOO_DEEP, filename } };
+  }
 }
 
 /** The option with a name that is no text to the compiler. @param {Request} request */

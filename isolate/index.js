@@ -1,5 +1,6 @@
 // The isolate Worker: runs code that nobody has read, for the objects of threads, which reach it through a service
-// binding. It has no bindings of its own that such code could want, and nothing of one run is kept for another.
+// binding. It has no bindings of its own that such code could want, and nothing of one run is kept for
+// another, except what the compiler made of the same text.
 
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { Admission } from "./admission.js";

@@ -2,6 +2,7 @@
 
 import { compile } from "../../isolate/compile.js";
 
+let compiled = 0;
 const never = new Promise(() => {});
 
 export default {
@@ -9,7 +10,9 @@ export default {
   async fetch(request) {
     const { times, wanted } = await request.json();
     for (let k = 0; k < times; k++) {
-      const answer = await compile(wanted, () => false, never);
+      // Never the same twice: what was compiled is kept.
+      const source = `${wanted.source}// ${compiled++}`;
+      const answer = await compile({ ...wanted, source }, () => false, never);
       if ("error" in answer) return Response.json(answer.error, { status: 400 });
     }
     return new Response("compiled");
