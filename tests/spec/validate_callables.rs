@@ -272,12 +272,12 @@ fn wrong_options_of_execute_code_are_named_with_what_is_allowed() {
             "“https://a.example” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`",
         ),
         (
-            json!({ "workingDirectory": "work" }),
+            json!({ "workingDirectory": "notes" }),
             "workingDirectory",
             "must be an absolute path without `.` and `..`, such as `/sandbox`",
         ),
         (
-            json!({ "workingDirectory": "/work/../x" }),
+            json!({ "workingDirectory": "/notes/../x" }),
             "workingDirectory",
             "must be an absolute path without `.` and `..`, such as `/sandbox`",
         ),
@@ -290,7 +290,7 @@ fn wrong_options_of_execute_code_are_named_with_what_is_allowed() {
 #[test]
 fn right_options_of_execute_code_and_any_of_other_tools_are_taken() {
     let all = json!({ "maxCodeSize": 1, "maxOutputSize": 0, "codeTimeoutMs": 600_000, "maxToolCalls": 0,
-        "allowedHosts": ["localhost:8080", "*.example.com"], "workingDirectory": "/work//code/" });
+        "allowedHosts": ["localhost:8080", "*.example.com"], "workingDirectory": "/notes//code/" });
     for fine in [json!({}), all] {
         assert_eq!(of_options(fine), [""; 0]);
     }
