@@ -211,7 +211,7 @@ declare module "bobbin" {
   interface MessagesOptions {
     limit?: number;
     offset?: number;
-    /** From which end: the newest unless it is `asc`. A page itself is in the order of time. */
+    /** The newest first, unless it is `asc`. */
     order?: "asc" | "desc";
     includeSilent?: boolean;
     maxDepth?: number;

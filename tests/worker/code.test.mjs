@@ -328,9 +328,9 @@ test("the thread is there with all its members", async () => {
   assert.equal(silent.content, "by the by");
 });
 
-test("a page of messages is in the order of time, from whichever end", async () => {
+test("a page of messages is the newest first, unless it is asked for from the oldest", async () => {
   const { newest, desc, before, asc } = JSON.parse(await told("pages"));
-  assert.deepEqual([newest, desc, before], [["two", "three"], ["two", "three"], ["one", "two"]]);
+  assert.deepEqual([newest, desc, before], [["three", "two"], ["three", "two"], ["two", "one"]]);
   assert.equal(asc[0], '["pages",{}]');
 });
 

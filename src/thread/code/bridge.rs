@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use super::args::Args;
+use crate::api::Query;
 use crate::code::{BinaryKind, Function, Thrown, Value};
 use crate::error::{Error, Result};
 use crate::spec::VariableKind;
@@ -47,7 +48,10 @@ fn declared(env: &Map<String, Json>, name: &str) -> std::result::Result<Value, T
 
 async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> std::result::Result<Value, Thrown> {
     Ok(match method {
-        "getMessages" => state.get_messages(&args.query()?)?.into(),
+        "getMessages" => {
+            let query = args.query()?;
+            in_order(state.get_messages(&query)?, &query).into()
+        }
         "getMessage" => nullable(state.get_message(&args.text("id")?)?),
         "injectMessage" => {
             let id = state.inject_message(message(args.object("input")?)?).await?;
@@ -278,13 +282,26 @@ async fn remote(thread: RemoteThread) -> std::result::Result<Value, Thrown> {
     Ok(Value::Object(vec![("facts".to_owned(), facts.into()), ("call".to_owned(), call.into())]))
 }
 
+/// A page in the order that was asked for: over HTTP it is always that of time (spec §14.3).
+fn in_order(mut page: Json, query: &Query) -> Json {
+    if query.get("order") != Some("asc")
+        && let Some(messages) = page.get_mut("messages").and_then(Json::as_array_mut)
+    {
+        messages.reverse();
+    }
+    page
+}
+
 async fn remote_method(
     thread: &RemoteThread,
     method: &str,
     mut args: Args,
 ) -> std::result::Result<Value, Thrown> {
     Ok(match method {
-        "getMessages" => thread.get_messages(&args.query()?).await?.into(),
+        "getMessages" => {
+            let query = args.query()?;
+            in_order(thread.get_messages(&query).await?, &query).into()
+        }
         "queueMessage" => {
             thread.queue_message(message(args.object("input")?)?).await?;
             Value::Undefined

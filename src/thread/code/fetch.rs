@@ -102,7 +102,7 @@ fn permitted(url: &str, allowed: &[String]) -> Result<(), Thrown> {
         return Ok(());
     }
     refused(format!(
-        "fetch: {host} is not allowed. The hosts that this code may reach are in its definition, run.code.allowedHosts."
+        "fetch: {host} is not allowed. The hosts that this code may reach are the `allowedHosts` of its definition, or of the prompt that lists execute_code."
     ))
 }
 
