@@ -113,8 +113,8 @@ test("the session of the README works as pasted", async () => {
   );
 });
 
-test("what the README says of values, files, effects and endpoints works as pasted", async () => {
-  const [keep = "", later = "", own = ""] = blocks("README.md", "## More than messages", "sh");
+test("what the README says of values, files, effects, endpoints and code works as pasted", async () => {
+  const [keep = "", later = "", own = "", code = ""] = blocks("README.md", "## More than messages", "sh");
   const aside = new Terminal();
   await aside.paste((session[0] ?? "").replace("http://127.0.0.1:8787", server.base));
   const kept = await aside.paste(keep);
@@ -125,6 +125,7 @@ test("what the README says of values, files, effects and endpoints works as past
     return summary.messages === 2 ? summary : undefined;
   });
   assert.deepEqual([summary.keys, summary.last_message.role], [["colour"], "assistant"]);
+  assert.ok((await aside.paste(code)).endsWith('{"list":[{"text":"thread a needle","done":false}],"open":1}'));
 });
 
 test("what the documents say of subagents works as pasted", async () => {
