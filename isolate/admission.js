@@ -38,12 +38,19 @@ export class Admission {
   #places = new Set();
   /** Those that wait, in the order of their arrival. @type {Set<Waiting>} */
   #queue = new Set();
+  #running;
 
-  /** @param {{ budget?: number, reserve?: number, leaseMs?: number }} [sizes] */
-  constructor({ budget = BUDGET, reserve = RESERVE, leaseMs = LEASE_MS } = {}) {
+  /**
+   * `running`: ids of runs that have a place. Admissions that share it know each other's: the ancestors of a run may have
+   * their place in another one.
+   *
+   * @param {{ budget?: number, reserve?: number, leaseMs?: number, running?: Set<string> }} [settings]
+   */
+  constructor({ budget = BUDGET, reserve = RESERVE, leaseMs = LEASE_MS, running = new Set() } = {}) {
     this.#budget = budget;
     this.#reserve = reserve;
     this.#lease = leaseMs;
+    this.#running = running;
   }
 
   /** How many run, and how many wait. */
@@ -61,7 +68,7 @@ export class Admission {
    * @returns {Promise<Place | undefined>}
    */
   async enter(id, bytes, ancestors, gone) {
-    const inside = [...this.#places].some((place) => ancestors.includes(place.id));
+    const inside = ancestors.some((ancestor) => this.#running.has(ancestor));
     if (inside) {
       if (this.#queue.size === 0 && this.#fits(bytes, "budget")) return this.#take(id, bytes, "budget");
       return this.#fits(bytes, "reserve") ? this.#take(id, bytes, "reserve") : undefined;
@@ -72,7 +79,7 @@ export class Admission {
 
   /** @param {Place} place */
   leave(place) {
-    if (this.#places.delete(place)) this.#next();
+    if (this.#free(place)) this.#next();
   }
 
   /** Renews a lease for as long as the request of this code lives; the answer ends that. @param {Place} place @returns {() => void} */
@@ -115,7 +122,7 @@ export class Admission {
     const now = Date.now();
     for (const place of this.#places) {
       if (now - place.renewed < this.#lease) place.suspected = false;
-      else if (place.suspected) this.#places.delete(place);
+      else if (place.suspected) this.#free(place);
       else place.suspected = true;
     }
     this.#next();
@@ -140,6 +147,13 @@ export class Admission {
   #take(id, bytes, from) {
     const place = { id, bytes, from, renewed: Date.now(), suspected: false };
     this.#places.add(place);
+    this.#running.add(id);
     return place;
+  }
+
+  /** Whether it was taken. @param {Place} place */
+  #free(place) {
+    this.#running.delete(place.id);
+    return this.#places.delete(place);
   }
 }

@@ -23,9 +23,10 @@ import { MEMORY_CEILING, MEMORY_FLOOR } from "./wire.js";
 /** Workers of the engine `v8` that one isolate has at once, and more for runs that are started from inside of runs. */
 const WORKERS = { budget: 32, reserve: 16 };
 
-/** The runs of this isolate: those whose heaps share its memory, and those that have a Worker of their own. */
-const heaps = new Admission();
-const workers = new Admission(WORKERS);
+/** The runs of this isolate: those whose heaps share its memory, and those that have a Worker of their own. @type {Set<string>} */
+const running = new Set();
+const heaps = new Admission({ running });
+const workers = new Admission({ ...WORKERS, running });
 
 /** @extends {WorkerEntrypoint<Env>} */
 export class Isolate extends WorkerEntrypoint {

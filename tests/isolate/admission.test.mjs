@@ -45,6 +45,20 @@ test("those that wait come in the order of their arrival, also when a smaller on
   assert.deepEqual(order, ["a", "large", "small"]);
 });
 
+test("a run whose ancestor has its place in another admission does not wait for it", async () => {
+  const running = new Set();
+  const [heaps, workers] = [room({ running }), room({ budget: 1, reserve: 1, running })];
+  const outer = await heaps.enter("outer", 80);
+  await workers.enter("holding", 1);
+  assert.equal((await workers.enter("inner", 1, ["outer"]))?.from, "reserve");
+  assert.equal(await workers.enter("no more", 1, ["outer"]), undefined);
+  assert.ok(outer);
+  heaps.admission.leave(outer);
+  void workers.enter("orphan", 1, ["outer"]);
+  await sleep(5);
+  assert.deepEqual(workers.admission.counts, { running: 2, waiting: 1 });
+});
+
 test("one that is not wanted any more leaves the queue and lets the others pass", async () => {
   const { admission, order, enter } = room();
   await enter("a", 60);

@@ -81,6 +81,8 @@ describe("v8", options, () => {
     late.terminate("not wanted any more");
     assert.equal((await late.result).status, "terminated");
     assert.equal(await server.value("export default 'inner'", { engine, ancestors: ["run 3"] }), "inner");
+    const inner = () => server.value("export default 'inner'", { engine, ancestors: ["of quickjs"] });
+    assert.equal(await server.value("export default await inner()", { engine: "quickjs", id: "of quickjs", globals: { inner } }), "inner");
     assert.equal(entered, 32);
     open(0);
     for (const running of runs) assert.equal((await running.result).value, 1);
