@@ -54,10 +54,12 @@ test("the modules of a package link", () => {
     const modules = sources(folder)
       .filter((file) => !/\/(tests?|benchmarks)\//.test(file))
       .map((file) => /** @type {[string, string]} */ ([`./${relative(root, file)}`, readFileSync(file, "utf8")]));
-    const { error, modules: compiled } = compile(`export * from ${JSON.stringify(main)};`, { modules, imports });
-    assert.equal(error, undefined, `${folder}: ${JSON.stringify(error)}`);
-    assert.equal(compiled?.length, modules.length + 1);
-    for (const { code } of compiled ?? []) shape(code);
+    for (const links of /** @type {const} */ (["written", "keyed"])) {
+      const { error, modules: compiled } = compile(`export * from ${JSON.stringify(main)};`, { modules, imports, links });
+      assert.equal(error, undefined, `${folder}: ${JSON.stringify(error)}`);
+      assert.equal(compiled?.length, modules.length + 1);
+      for (const { code } of compiled ?? []) shape(code);
+    }
   }
 });
 

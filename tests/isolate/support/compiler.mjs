@@ -14,6 +14,7 @@ import { TARGET } from "../../../scripts/rust.mjs";
  * @property {"typescript" | "javascript"} [language]
  * @property {Module[]} [modules]
  * @property {Record<string, string[]>} [imports]
+ * @property {"written" | "keyed"} [links]
  */
 
 // Node's types do not have it.
@@ -25,9 +26,9 @@ const wasm = new WebAssembly.Instance(module).exports;
 const EXPORT = "\nexport function __main() {}\n";
 
 /** Compiles a main module. @param {string} source @param {Options} [options] @returns {Answer} */
-export function compile(source, { language = "typescript", modules = [], imports = {} } = {}) {
+export function compile(source, { language = "typescript", modules = [], imports = {}, links = "written" } = {}) {
   const main = { filename: "<runCode>", source: source + EXPORT, language };
-  const request = new TextEncoder().encode(JSON.stringify({ main, modules, imports, globals: [], fn: "__main" }));
+  const request = new TextEncoder().encode(JSON.stringify({ main, modules, imports, globals: [], fn: "__main", links }));
   const at = wasm.alloc(request.length);
   new Uint8Array(wasm.memory.buffer, at, request.length).set(request);
   const packed = BigInt.asUintN(64, wasm.compile(at, request.length));
