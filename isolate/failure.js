@@ -48,7 +48,9 @@ export function failure({ name, message, stack, maker = "" }, program) {
  * @param {Program} program
  */
 function frameOf(line, { engine, modules, keys }) {
-  const [, called = "", at = "", column = ""] = /^\s*at (?:async )?(?:new )?(.*):(\d+):(\d+)\)?$/.exec(line) ?? [];
+  const [, written = "", at = "", column = ""] = /^\s*at (.*):(\d+):(\d+)\)?$/.exec(line) ?? [];
+  // V8 says how a function was called. A file of QuickJS's may have such a name.
+  const called = engine === "v8" ? written.replace(/^(?:async )?(?:new )?/, "") : written;
   const known = (/** @type {string} */ name) => (engine === "v8" ? (keys.get(name) ?? name) : name);
   // A name of a function may look like anything, so the file is found from the end.
   const module = modules.find(({ name }) => called === known(name) || called.endsWith(`(${known(name)}`));

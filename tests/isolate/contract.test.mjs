@@ -195,6 +195,13 @@ contract("a stack names the caller's modules and nothing else", async (engine) =
   assert.match(error.stack, /outer \(main\.ts:2:/);
 });
 
+contract("a file may be called like a part of a stack", async (engine) => {
+  for (const filename of ["new file.ts", "async file.ts", "a (b.ts"]) {
+    const { error } = await server.run("export default () => {\n  throw new Error('x') }", { engine, filename });
+    assert.deepEqual([error.filename, error.line], [filename, 2]);
+  }
+});
+
 contract("anything may be thrown", async (engine) => {
   for (const [thrown, message] of [
     ["'text'", "text"],
