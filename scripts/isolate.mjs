@@ -48,17 +48,25 @@ async function buildDist(tools) {
   // New files, not new contents: running servers hold links to the old ones.
   rmSync(DIST, { recursive: true, force: true });
   mkdirSync(DIST, { recursive: true });
-  const small = `${COMPILER}.small`;
-  await step("isolate: compiler (wasm-opt)", () =>
-    run(tools.node, [inCheckout("node_modules/binaryen/bin/wasm-opt"), COMPILER, "-Os", ...WASM_FEATURES, "-o", small]),
-  );
-  await run(BUILD_TOOL, ["fuel", small, join(DIST, "compiler.wasm")]);
+  await run(BUILD_TOOL, ["fuel", await smallCompiler(tools), join(DIST, "compiler.wasm")]);
   await run(BUILD_TOOL, ["fuel", "--quickjs", QUICKJS, join(DIST, "quickjs.wasm")]);
   await bundle();
   for (const name of ["compiler.wasm", "quickjs.wasm"]) {
     const wasm = readFileSync(join(DIST, name));
     console.log(`  ${name}: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
   }
+}
+
+/** The compiler after wasm-opt, which runs only when cargo has made another one. @param {import("./setup.mjs").Tools} tools */
+async function smallCompiler(tools) {
+  const small = `${COMPILER}.small`;
+  const stamp = hash(readFileSync(COMPILER, "base64"), contentHash(["package-lock.json", "scripts/build.mjs"]));
+  if (readIfThere(`${small}.stamp`) === stamp && existsSync(small)) return small;
+  await step("isolate: compiler (wasm-opt)", () =>
+    run(tools.node, [inCheckout("node_modules/binaryen/bin/wasm-opt"), COMPILER, "-Os", ...WASM_FEATURES, "-o", small]),
+  );
+  writeFileSync(`${small}.stamp`, stamp);
+  return small;
 }
 
 /** @param {number} bytes */
