@@ -156,8 +156,14 @@ pub const ATTACHMENTS: usize = 20;
 pub const ATTACHMENT_BYTES: usize = 8 << 20;
 /// Description of an attachment.
 pub const ATTACHMENT_TEXT_BYTES: usize = 4 << 10;
+/// Name of an attachment, bytes of UTF-8.
+pub const ATTACHMENT_NAME_BYTES: usize = 255;
+/// Type of a file (`text/plain`), bytes.
+pub const FILE_TYPE_BYTES: usize = 255;
 /// An image that a model is shown.
 pub const IMAGE_BYTES: usize = 5 << 20;
+/// Pixels of a side of an image that a model is shown; providers refuse larger ones.
+pub const IMAGE_PIXELS: u32 = 8_000;
 /// Images of one request to a model together; earlier ones are told of in words.
 pub const IMAGES_BYTES: usize = 8 << 20;
 /// Images of one request to a model.
@@ -181,8 +187,10 @@ pub const FILE_CHUNK_BYTES: usize = 1_000_000;
 pub const FILE_WHOLE_BYTES: usize = 32 << 20;
 /// Thumbnail of a file.
 pub const THUMBNAIL_BYTES: usize = 256 << 10;
-/// Uploads and writes of a thread that are under way.
+/// Uploads of a thread that are under way.
 pub const UPLOADS: usize = 100;
+/// Files of more than one chunk that are being written in a thread at the same time.
+pub const WRITES: usize = 100;
 /// How long an upload may take.
 pub const UPLOAD_US: i64 = DAY_US;
 /// Chunks of replaced files that one write deletes.
@@ -197,6 +205,14 @@ pub const FILE_PATTERN_BYTES: usize = 1_000;
 pub const GREP_FILE_BYTES: u64 = 1 << 20;
 /// Text that one search reads.
 pub const GREP_SCAN_BYTES: u64 = 64 << 20;
+/// Steps of one search by path: characters of paths times words of 64 places that the pattern has.
+pub const FIND_STEPS: u64 = 64_000_000;
+/// Steps after which a search by path lets others go on.
+pub const FIND_SLICE_STEPS: u64 = 4_000_000;
+/// Paths after which it does so.
+pub const FIND_SLICE_PATHS: usize = 1_000;
+/// How long it then waits.
+pub const FIND_PAUSE_US: i64 = 1_000;
 /// Files of an answer to a search.
 pub const FOUND_FILES: usize = 100;
 /// Lines of one file in an answer to a search.

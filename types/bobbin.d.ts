@@ -233,6 +233,8 @@ declare module "bobbin" {
     width?: number;
     height?: number;
     description?: string;
+    /** Why models are not shown what is said to be an image. */
+    notShown?: "no_image" | "cut_off" | "too_many_pixels" | "too_many_bytes";
   }
 
   /** A file of the thread's, or a new one with base64 in `data`. */

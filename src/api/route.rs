@@ -108,6 +108,8 @@ pub enum ThreadRoute {
     MoveFile(String),
     /// `DELETE /fs/{path}`.
     DeleteFile(String),
+    /// `GET /uploads`: those that are under way.
+    ListUploads,
     /// `POST /uploads`: begins an upload in chunks.
     StartUpload,
     /// `GET /uploads/:id`.
@@ -270,7 +272,9 @@ impl ThreadRoute {
                     _ => Err(not_allowed(method, "GET, HEAD, POST, PUT, PATCH, DELETE")),
                 };
             }
-            ["uploads"] => (&[("POST", ThreadRoute::StartUpload)], "POST"),
+            ["uploads"] => {
+                (&[("GET", ThreadRoute::ListUploads), ("POST", ThreadRoute::StartUpload)], "GET, POST")
+            }
             ["uploads", id] => {
                 let id = (*id).to_owned();
                 return match method {
@@ -326,6 +330,7 @@ impl ThreadRoute {
                 | ThreadRoute::PostFile(_)
                 | ThreadRoute::MoveFile(_)
                 | ThreadRoute::DeleteFile(_)
+                | ThreadRoute::ListUploads
                 | ThreadRoute::StartUpload
                 | ThreadRoute::GetUpload(_)
                 | ThreadRoute::PutChunk { .. }
@@ -353,6 +358,7 @@ impl ThreadRoute {
                 | ThreadRoute::ListFiles
                 | ThreadRoute::GetFile(_)
                 | ThreadRoute::HeadFile(_)
+                | ThreadRoute::ListUploads
                 | ThreadRoute::GetUpload(_)
                 | ThreadRoute::GetVariables(_)
                 | ThreadRoute::Endpoint { method: Method::Get | Method::Head, .. }
@@ -424,7 +430,7 @@ mod tests {
             | ThreadRoute::PostFile(_)
             | ThreadRoute::MoveFile(_)
             | ThreadRoute::DeleteFile(_) => "/fs/f",
-            ThreadRoute::StartUpload => "/uploads",
+            ThreadRoute::ListUploads | ThreadRoute::StartUpload => "/uploads",
             ThreadRoute::GetUpload(_) | ThreadRoute::DeleteUpload(_) => "/uploads/u",
             ThreadRoute::PutChunk { .. } => "/uploads/u/0",
             ThreadRoute::CompleteUpload(_) => "/uploads/u/complete",

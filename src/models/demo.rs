@@ -201,6 +201,7 @@ mod tests {
             name: name.into(),
             content: content.into(),
             status: ToolStatus::Success,
+            images: vec![],
         }
     }
 

@@ -86,10 +86,12 @@ pub enum ChatMessage {
         content: String,
         /// Whether the tool worked.
         status: ToolStatus,
+        /// Images among the files that the tool gave.
+        images: Vec<Part>,
     },
 }
 
-/// A part of a user message.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     /// Plain text.

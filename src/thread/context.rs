@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Thread;
+use super::attachments::{Pictured, Room};
 use super::hooks::Blocked;
 use super::host::{Host, Param, Sql};
 use super::replay::Author;
@@ -10,7 +11,7 @@ use super::rows::{self, Shared, columns};
 use super::state::State;
 use super::step::{Definitions, Step};
 use super::subagents::{self, Family};
-use super::window::{Entry, Form, SHORT_BYTES, View, Window, with_notes};
+use super::window::{Entry, Form, SHORT_BYTES, View, Window};
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Kept, Part, Reasoning, ToolOffer};
@@ -93,11 +94,11 @@ impl<H: Host> Thread<H> {
             let entries = filtered.as_deref().unwrap_or(entries);
             let below = step.block;
             let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
-            let shown = shown(entries, below, recent);
+            let pictured = pictured_from(entries, below, recent);
             let author = Author::new(model, prompt);
             let history =
-                History { entries, turn_from: run_turn, below, short_below, shown, own, prompt, author };
-            history.messages(system, sql)
+                History { entries, turn_from: run_turn, below, short_below, pictured, own, prompt, author };
+            history.messages(system, &mut Room::default(), sql)
         })?;
         match self.prefiltered(definitions, step, messages).await? {
             Ok(messages) => self.request_of(definitions, model, messages).map(Ok),
@@ -111,6 +112,7 @@ impl<H: Host> Thread<H> {
         definitions: &Definitions<'_>,
         model: &Model,
         system: Kept<ChatMessage>,
+        room: &mut Room,
     ) -> Result<Vec<Kept<ChatMessage>>> {
         let (prompt, own) = (definitions.prompt, definitions.active.role());
         self.read(|state, sql| {
@@ -124,10 +126,10 @@ impl<H: Host> Thread<H> {
             let short_below = window.shorten(0, turn_from, below, budget);
             let entries = window.since(cut);
             let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
-            let shown = shown(entries, below, recent);
+            let pictured = pictured_from(entries, below, recent);
             let author = Author::new(model, prompt);
-            let history = History { entries, turn_from, below, short_below, shown, own, prompt, author };
-            history.messages(system, sql)
+            let history = History { entries, turn_from, below, short_below, pictured, own, prompt, author };
+            history.messages(system, room, sql)
         })
     }
 
@@ -208,8 +210,8 @@ struct History<'a> {
     turn_from: i64,
     below: i64,
     short_below: i64,
-    /// Images from this seq on are shown.
-    shown: i64,
+    /// Images from this seq on may be shown.
+    pictured: i64,
     /// The role of the side that is asked.
     own: Role,
     prompt: &'a Prompt,
@@ -217,30 +219,28 @@ struct History<'a> {
     author: Author,
 }
 
-/// From which message on images are shown: in the `recent` newest messages, as many as a request may carry. A step's
-/// calls and results are no messages here, so that a long turn does not lose sight of what it is about.
-fn shown(entries: &[Entry], below: i64, recent: u32) -> i64 {
-    let (mut from, mut bytes, mut count) = (i64::MAX, 0, 0);
+/// From which message on images may be shown: the `recent` newest messages, with the results of tools among them. A
+/// step's calls and results are no messages here, so that a long turn does not lose sight of what it is about.
+fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
     let newest = entries.iter().rev().skip_while(|entry| entry.row.seq >= below);
     let said = newest.filter(|entry| entry.row.role != Role::Tool && entry.row.calls.is_empty());
-    for entry in said.take(recent as usize) {
-        for image in entry.row.attachments.iter().filter(|attachment| attachment.is_image()) {
-            bytes += image.size();
-            count += 1;
-        }
-        if bytes > limits::IMAGES_BYTES || count > limits::IMAGES {
-            break;
-        }
-        from = entry.row.seq;
+    match recent.checked_sub(1) {
+        None => i64::MAX,
+        Some(last) => said.map(|entry| entry.row.seq).nth(last as usize).unwrap_or(0),
     }
-    from
 }
 
 impl History<'_> {
     /// The messages of the request. Calls and results always pair, whatever was stored, edited or deleted, and the
     /// last message is never an assistant's.
-    fn messages<S: Sql>(&self, system: Kept<ChatMessage>, sql: &S) -> Result<Vec<Kept<ChatMessage>>> {
+    fn messages<S: Sql>(
+        &self,
+        system: Kept<ChatMessage>,
+        room: &mut Room,
+        sql: &S,
+    ) -> Result<Vec<Kept<ChatMessage>>> {
         let mut out = Vec::with_capacity(self.entries.len() + 2);
+        let mut pictured = Pictured::default();
         out.push(system);
         let mut empty_last = false;
         for entry in self.entries.iter().take_while(|entry| entry.row.seq < self.below) {
@@ -249,10 +249,16 @@ impl History<'_> {
                 Role::System => out.push(entry.message(Form::Whole, View::Other)),
                 // Results are placed after the calls that they answer; those that answer none are left out.
                 Role::Tool => {}
-                role if role == self.own => self.reply(entry, &mut out),
-                Role::User | Role::Assistant => self.heard(entry, sql, &mut out)?,
+                role if role == self.own => self.reply(entry, &mut out, &mut pictured),
+                // What somebody else said: the person, or the other side, whose calls are its own affair.
+                Role::User | Role::Assistant if entry.row.says_nothing() => {}
+                Role::User | Role::Assistant => {
+                    self.note(&mut pictured, &out, &entry.row);
+                    out.push(entry.message(Form::Whole, View::Other));
+                }
             }
         }
+        pictured.show(&mut out, room, sql)?;
         let says = |text: &str| ChatMessage::User(vec![Part::Text(text.into())]).into();
         let asked = out.iter().any(|message| matches!(&**message, ChatMessage::User(_)));
         if !asked && out.len() > 1 {
@@ -268,21 +274,15 @@ impl History<'_> {
         Ok(out)
     }
 
-    /// What somebody else said: the person, or the other side, whose calls are its own affair.
-    fn heard<S: Sql>(&self, entry: &Entry, sql: &S, out: &mut Vec<Kept<ChatMessage>>) -> Result<()> {
-        let row = &entry.row;
-        if row.says_nothing() {
-            return Ok(());
+    /// Notes the message that is next, if it may show images.
+    fn note(&self, pictured: &mut Pictured, out: &[Kept<ChatMessage>], row: &Shared) {
+        if row.seq >= self.pictured {
+            pictured.note(out, row);
         }
-        out.push(match row.seq >= self.shown && row.has_images() {
-            true => with_images(row, sql)?,
-            false => entry.message(Form::Whole, View::Other),
-        });
-        Ok(())
     }
 
     /// A reply and the results of its calls.
-    fn reply(&self, entry: &Entry, out: &mut Vec<Kept<ChatMessage>>) {
+    fn reply(&self, entry: &Entry, out: &mut Vec<Kept<ChatMessage>>, pictured: &mut Pictured) {
         let row = &entry.row;
         let calls = match row.seq >= self.turn_from || self.prompt.include_past_tools {
             true => &row.calls[..],
@@ -299,11 +299,12 @@ impl History<'_> {
         };
         out.push(entry.message(form, View::Own));
         for call in calls.iter().filter(|call| !call.is_dropped()) {
-            out.push(self.result(row.seq, &call.id).unwrap_or_else(|| {
-                let (call_id, name) = (call.id.clone(), call.name.clone());
-                let (content, status) = (NOT_RUN.to_owned(), ToolStatus::Error);
-                ChatMessage::Tool { call_id, name, content, status }.into()
-            }));
+            let Some((row, result)) = self.result(row.seq, &call.id) else {
+                out.push(not_run(call).into());
+                continue;
+            };
+            self.note(pictured, out, row);
+            out.push(result);
         }
     }
 
@@ -320,7 +321,7 @@ impl History<'_> {
     }
 
     /// The stored result of a call of the reply at `seq`: it is in the reply's block.
-    fn result(&self, seq: i64, call_id: &str) -> Option<Kept<ChatMessage>> {
+    fn result(&self, seq: i64, call_id: &str) -> Option<(&Shared, Kept<ChatMessage>)> {
         let start = self.entries.partition_point(|entry| entry.row.seq <= seq);
         let block = self.entries.get(start..).unwrap_or_default();
         let answers = |entry: &&Entry| {
@@ -333,19 +334,19 @@ impl History<'_> {
         let entry = entry.or_else(moved)?;
         let text = entry.row.content.as_deref()?;
         let long = entry.row.seq < self.short_below && text.len() > SHORT_BYTES;
-        Some(entry.message(if long { Form::Shortened } else { Form::Whole }, View::Own))
+        Some((&entry.row, entry.message(if long { Form::Shortened } else { Form::Whole }, View::Own)))
     }
 }
 
-/// A message with its images. Made anew for each request: images are large, and not kept in memory between two.
-pub(super) fn with_images<S: Sql>(row: &Shared, sql: &S) -> Result<Kept<ChatMessage>> {
-    let text = with_notes(row.content.clone().unwrap_or_default(), row);
-    let mut parts = vec![Part::Text(text)];
-    for attachment in row.attachments.iter().filter(|attachment| attachment.is_image()) {
-        // One that was removed since is left to its note.
-        parts.extend(attachment.image(sql)?);
+/// What stands for the result of a call that has none.
+pub(super) fn not_run(call: &ToolCall) -> ChatMessage {
+    ChatMessage::Tool {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        content: NOT_RUN.to_owned(),
+        status: ToolStatus::Error,
+        images: Vec::new(),
     }
-    Ok(ChatMessage::User(parts).into())
 }
 
 /// The newest rows of the current turn, oldest first: enough to see the same error repeat.

@@ -26,6 +26,7 @@
 mod accept;
 mod alarm;
 mod attachments;
+mod base64_text;
 mod body;
 mod close;
 mod code;
@@ -198,6 +199,7 @@ impl<H: Host> Thread<H> {
             | ThreadRoute::PostFile(_)
             | ThreadRoute::MoveFile(_)
             | ThreadRoute::DeleteFile(_)
+            | ThreadRoute::ListUploads
             | ThreadRoute::StartUpload
             | ThreadRoute::GetUpload(_)
             | ThreadRoute::PutChunk { .. }

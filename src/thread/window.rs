@@ -124,8 +124,12 @@ fn message(row: &Row, form: Form, view: View) -> ChatMessage {
         (Role::Tool, _) => ChatMessage::Tool {
             call_id: row.tool_call_id.clone().unwrap_or_default(),
             name: row.name.clone().unwrap_or_default(),
-            content: if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
+            content: with_notes(
+                if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
+                row,
+            ),
             status: row.status.unwrap_or(ToolStatus::Success),
+            images: Vec::new(),
         },
     }
 }
@@ -267,7 +271,7 @@ impl Window {
     /// Below which seq the results of a turn that is too long by itself must be shortened.
     pub(super) fn shorten(&self, run_short_below: i64, turn_from: i64, below: i64, budget: usize) -> i64 {
         let size = |row: &Row, short_below: i64| match row.role {
-            Role::Tool if row.seq < short_below => row.bytes().min(SHORT_BYTES),
+            Role::Tool if row.seq < short_below => row.bytes() - saved(row),
             _ => row.bytes(),
         };
         let turn = self.between(turn_from, below);
@@ -281,11 +285,16 @@ impl Window {
             if bytes <= share(budget) || row.seq > newest_reply {
                 break;
             }
-            bytes -= row.bytes() - row.bytes().min(SHORT_BYTES);
+            bytes -= saved(row);
             short_below = row.seq + 1;
         }
         short_below
     }
+}
+
+/// What shortening a tool result saves; its files are told of all the same.
+fn saved(row: &Row) -> usize {
+    row.content.as_ref().map_or(0, |text| text.len().saturating_sub(SHORT_BYTES))
 }
 
 /// What remains after a jump.

@@ -222,7 +222,13 @@ fn assistant(content: &str, tool_calls: Vec<ToolCall>, payload: &[(usize, usize,
 }
 
 fn result(id: &str, content: &str, status: ToolStatus) -> ChatMessage {
-    ChatMessage::Tool { call_id: id.into(), name: "f".into(), content: content.into(), status }
+    ChatMessage::Tool {
+        call_id: id.into(),
+        name: "f".into(),
+        content: content.into(),
+        status,
+        images: vec![],
+    }
 }
 
 fn chat(messages: Vec<ChatMessage>) -> ChatRequest {

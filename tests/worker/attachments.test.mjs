@@ -14,10 +14,13 @@ const eye = bobbin.agent("eye", () => say("I see."), sees);
 const ear = bobbin.agent("ear", () => say("I hear."));
 const back = bobbin.agent("back", inTurn(hang(), say("I see again.")), sees);
 
+const head = [0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 3, 0, 2, 0, 0, 0, 0];
+const frame = [0x2c, 0, 0, 0, 0, 3, 0, 2, 0, 0, 2, 1, 0x4c, 0, 0x3b];
+
 /** A picture of 3 by 2 pixels, padded. @param {number} [bytes] */
-function gif(bytes = 14) {
+function gif(bytes = 28) {
   const picture = Buffer.alloc(bytes);
-  picture.set([0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 3, 0, 2, 0, 0, 0, 0, 0x3b]);
+  picture.set([...head, ...frame]);
   return picture;
 }
 
@@ -37,11 +40,11 @@ test("an image is stored, shown to a model that sees, and served", async () => {
   const [attachment] = message.attachments;
   assert.deepEqual(
     [attachment.name, attachment.mimeType, attachment.size, attachment.width, attachment.height, attachment.description],
-    ["dot.gif", "image/gif", 14, 3, 2, "a dot"],
+    ["dot.gif", "image/gif", 28, 3, 2, "a dot"],
   );
   assert.match(attachment.path, /^\/attachments\/\d+-[0-9a-f]{8}\.gif$/);
   const { content } = sent(eye.model);
-  assert.match(content[0].text, /^look\n\[attached: dot\.gif \(image\/gif, 14 bytes, 3×2\) at \/attachments\/.*: a dot\]$/);
+  assert.match(content[0].text, /^look\n\[attached: dot\.gif \(image\/gif, 28 bytes, 3×2\) at \/attachments\/.*: a dot\]$/);
   assert.equal(content[1].image_url.url, `data:image/gif;base64,${gif().toString("base64")}`);
   assert.equal(await stat(thread, attachment.path), 200);
   assert.equal((await thread.send("DELETE", `/messages/${message.id}`)).status, 200);
@@ -72,7 +75,7 @@ test("a file of the thread is attached by its path", async () => {
 test("eight megabytes come with a message, one byte more does not, and nothing of it stays", async () => {
   const thread = await bobbin.client.thread(ear.name);
   const most = 8 * 1024 * 1024;
-  const refused = await thread.post("x", { attachments: [inline(gif(most)), inline(gif(20))] });
+  const refused = await thread.post("x", { attachments: [inline(gif(most)), inline(gif(30))] });
   assert.deepEqual([refused.status, refused.json.error.field], [413, "attachments[1].data"]);
   const stats = async () => (await thread.send("GET", "/fs?stats=1")).json;
   assert.equal((await stats()).fileCount, 0);

@@ -116,23 +116,20 @@ fn blocks(message: &ChatMessage, replay: Replay) -> String {
         ChatMessage::System(text) => text_block(&format!("<system>\n{text}\n</system>"), &mut out),
         ChatMessage::User(parts) => parts.iter().for_each(|part| match part {
             Part::Text(text) => text_block(text, &mut out),
-            Part::Image { media_type, data } => {
-                comma(&mut out);
-                out.push_str(r#"{"type":"image","source":{"type":"base64","media_type":"#);
-                out.push_str(&quoted(media_type));
-                out.push_str(r#","data":"#);
-                out.push_str(&quoted(data));
-                out.push_str("}}");
-            }
+            Part::Image { media_type, data } => image_block(media_type, data, &mut out),
         }),
         ChatMessage::Assistant { content, tool_calls, payload } => {
             let payload = if replay == Replay::Yes { &payload[..] } else { &[] };
             reply(content, tool_calls, payload, &mut out);
         }
-        ChatMessage::Tool { call_id, content, status, .. } => {
+        ChatMessage::Tool { call_id, content, status, images, .. } => {
             out.push_str(r#"{"type":"tool_result","tool_use_id":"#);
             out.push_str(&quoted(&permitted(call_id)));
-            if !content.trim().is_empty() {
+            if !images.is_empty() {
+                out.push_str(r#","content":["#);
+                out.push_str(&parts(content, images));
+                out.push(']');
+            } else if !content.trim().is_empty() {
                 out.push_str(r#","content":"#);
                 out.push_str(&quoted(content));
             }
@@ -143,6 +140,28 @@ fn blocks(message: &ChatMessage, replay: Replay) -> String {
         }
     }
     out
+}
+
+/// The text and the images of a result.
+fn parts(text: &str, images: &[Part]) -> String {
+    let mut out = String::new();
+    text_block(text, &mut out);
+    for part in images {
+        match part {
+            Part::Text(text) => text_block(text, &mut out),
+            Part::Image { media_type, data } => image_block(media_type, data, &mut out),
+        }
+    }
+    out
+}
+
+fn image_block(media_type: &str, data: &str, out: &mut String) {
+    comma(out);
+    out.push_str(r#"{"type":"image","source":{"type":"base64","media_type":"#);
+    out.push_str(&quoted(media_type));
+    out.push_str(r#","data":"#);
+    out.push_str(&quoted(data));
+    out.push_str("}}");
 }
 
 /// A reply: what its provider wants back, each piece where it stood, and between them text and calls.

@@ -16,7 +16,54 @@ pub(super) struct Messages<'a>(pub(super) &'a [Kept<ChatMessage>]);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Written))
+        let mut list = serializer.serialize_seq(None)?;
+        let mut results = Vec::new();
+        for message in self.0 {
+            match &**message {
+                ChatMessage::Tool { images, .. } if images.is_empty() => {}
+                ChatMessage::Tool { .. } => results.push(&**message),
+                _ => show(&mut results, &mut list)?,
+            }
+            list.serialize_element(&Written(message))?;
+        }
+        show(&mut results, &mut list)?;
+        list.end()
+    }
+}
+
+/// Results hold no images here: they follow in a user's message once all calls have their results, which many servers
+/// want directly behind the calls.
+fn show<L: SerializeSeq>(results: &mut Vec<&ChatMessage>, list: &mut L) -> Result<(), L::Error> {
+    if results.is_empty() {
+        return Ok(());
+    }
+    list.serialize_element(&Shown(&std::mem::take(results)))
+}
+
+/// A user's message with the images of results.
+struct Shown<'a>(&'a [&'a ChatMessage]);
+
+impl Serialize for Shown<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// What stands before the images of a result, and they.
+        struct Content<'a>(&'a [&'a ChatMessage]);
+        impl Serialize for Content<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut list = serializer.serialize_seq(None)?;
+                for message in self.0 {
+                    if let ChatMessage::Tool { call_id, name, images, .. } = message {
+                        let text = format!("[images of the result of {name}, call {call_id}]");
+                        list.serialize_element(&Labelled("text", &text))?;
+                        images.iter().try_for_each(|part| write_part(part, &mut list))?;
+                    }
+                }
+                list.end()
+            }
+        }
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("role", "user")?;
+        map.serialize_entry("content", &Content(self.0))?;
+        map.end()
     }
 }
 
@@ -79,15 +126,17 @@ impl Serialize for Parts<'_> {
             };
         }
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for part in self.0 {
-            match part {
-                Part::Text(text) => list.serialize_element(&Labelled("text", text))?,
-                Part::Image { media_type, data } => {
-                    list.serialize_element(&Labelled("image_url", &Image { media_type, data }))?;
-                }
-            }
-        }
+        self.0.iter().try_for_each(|part| write_part(part, &mut list))?;
         list.end()
+    }
+}
+
+fn write_part<L: SerializeSeq>(part: &Part, list: &mut L) -> Result<(), L::Error> {
+    match part {
+        Part::Text(text) => list.serialize_element(&Labelled("text", text)),
+        Part::Image { media_type, data } => {
+            list.serialize_element(&Labelled("image_url", &Image { media_type, data }))
+        }
     }
 }
 
@@ -192,6 +241,7 @@ mod tests {
                 name: "lookup".into(),
                 content: "A spool.".into(),
                 status: ToolStatus::Success,
+                images: vec![],
             },
             reply("Both.", vec![call("c2", "")]),
             reply("", vec![]),
@@ -213,6 +263,36 @@ mod tests {
                 { "role": "assistant", "content": "" },
             ])
         );
+    }
+
+    #[test]
+    fn images_of_results_follow_all_results_of_a_step() {
+        let result = |id: &str, images: Vec<Part>| ChatMessage::Tool {
+            call_id: id.into(),
+            name: "draw".into(),
+            content: "Done.".into(),
+            status: ToolStatus::Success,
+            images,
+        };
+        let image = || vec![Part::Image { media_type: "image/png".into(), data: "AA==".into() }];
+        let said = |text: &str| ChatMessage::User(vec![Part::Text(text.into())]);
+        let messages = [
+            result("a", image()),
+            result("b", vec![]),
+            result("c", image()),
+            said("And?"),
+            result("d", image()),
+        ]
+        .map(Kept::from);
+        let written = serde_json::to_value(Messages(&messages)).unwrap();
+        let roles: Vec<&str> =
+            written.as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["tool", "tool", "tool", "user", "user", "tool", "user"]);
+        let url = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,AA==" } });
+        let text = |id: &str| json!({ "type": "text", "text": format!("[images of the result of draw, call {id}]") });
+        assert_eq!(written[3]["content"], json!([text("a"), url, text("c"), url]));
+        assert_eq!(written[6]["content"], json!([text("d"), url]));
+        assert_eq!(written[0], json!({ "role": "tool", "tool_call_id": "a", "content": "Done." }));
     }
 
     #[test]

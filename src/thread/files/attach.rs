@@ -39,6 +39,13 @@ pub(in crate::thread) fn stat<S: Sql>(sql: &S, field: &str, path: &str) -> Resul
     }
 }
 
+/// The bytes that a file has; `None` when there is none, or only the bucket has its content.
+pub(in crate::thread) fn size<S: Sql>(sql: &S, path: &str) -> Result<Option<u64>> {
+    let found = table::find(sql, &FilePath::parse("path", path)?)?;
+    let is_here = |row: &table::Row| row.kind == Kind::File && !row.storage.is_away();
+    Ok(found.filter(is_here).map(|row| row.size.unsigned_abs()))
+}
+
 /// The bytes of a file of at most `limit` bytes; `None` when there is none, or a longer one.
 pub(in crate::thread) fn content<S: Sql>(sql: &S, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
     let found = table::find(sql, &FilePath::parse("path", path)?)?;

@@ -23,7 +23,7 @@ mod tree;
 mod uploads;
 mod write;
 
-pub(super) use attach::{beginning, content, put, remove_if, stat};
+pub(super) use attach::{beginning, content, put, remove_if, size, stat};
 pub(super) use received::{Foreign, Received};
 pub use record::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
 pub(super) use serve::options;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::conditions::Conditions;
 use super::path::FilePath;
 use super::record::{FileOptions, FileRecord};
+use super::search;
 use super::table::{self, Kind, Row, Storage};
 use super::write::{Content, Draft, Intake, Writing, check_room, check_size, install};
 use crate::error::{Code, Error, Result};
@@ -76,6 +77,15 @@ impl<H: Host> Thread<H> {
 }
 
 impl<H: Host> Received<H> {
+    /// Its content, of at most `limit` bytes; `None` when it is longer, or only the bucket has it.
+    pub(in crate::thread) fn content(&self, sql: &H::Sql, limit: usize) -> Result<Option<Vec<u8>>> {
+        if self.file.size > limit as u64 {
+            return Ok(None);
+        }
+        let chunks = i64::try_from(table::chunks_of(self.file.size)).unwrap_or(i64::MAX);
+        search::content(sql, &Row { chunks, ..self.writing.row(sql)? }).map(Some)
+    }
+
     /// The first row of its content.
     pub(in crate::thread) fn beginning(&self, sql: &H::Sql) -> Result<Option<bytes::Bytes>> {
         table::chunk(sql, self.writing.row(sql)?.id, 0)

@@ -4,17 +4,19 @@
 //! reading; it is made with the first text, so that a thread without texts pays nothing. Whatever the index says, a
 //! result is a line that was read, so that it is never out of date.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 use serde::Serialize;
 
 use super::glob::Glob;
+use super::path::FilePath;
 use super::record::{FileRecord, GrepMatch, GrepResult};
-use super::table::{self, Row, Search, columns};
+use super::table::{self, Row, Search};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::thread::Thread;
-use crate::thread::host::{Host, Param, Sql};
+use crate::thread::host::{Cell, Host, Param, Sql};
 
 /// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
 const GROUPS: usize = 32;
@@ -40,34 +42,109 @@ impl<H: Host> Thread<H> {
                 return Ok(found);
             }
             let mut scanned = 0;
-            for row in candidates(sql, &wanted)? {
-                scanned += row.size.unsigned_abs();
+            for (path, id, size) in candidates(sql, &wanted)? {
+                scanned += size;
                 if found.results.len() >= limits::FOUND_FILES || scanned > limits::GREP_SCAN_BYTES {
                     found.truncated = true;
                     break;
                 }
-                let content = content(sql, &row)?;
-                let matches = lines_with(&String::from_utf8_lossy(&content), &wanted);
+                let Some(row) = table::by_id(sql, id)? else { continue };
+                let matches = lines_with(&String::from_utf8_lossy(&content(sql, &row)?), &wanted);
                 if !matches.is_empty() {
-                    found.results.push(GrepResult { path: row.path(), matches });
+                    found.results.push(GrepResult { path, matches });
                 }
             }
             Ok(found)
         })
     }
 
-    /// Files and directories whose path matches, by path; and whether there are more.
-    pub(super) fn find(&self, pattern: &str) -> Result<(Vec<FileRecord>, bool)> {
+    /// Files and directories whose path matches, by path; and whether there may be more. Lets others go on now and then.
+    pub(super) async fn find(&self, pattern: &str) -> Result<(Vec<FileRecord>, bool)> {
+        let mut finding = Finding::new(pattern)?;
+        while self.read(|_, sql| finding.slice(sql))? == Slice::More {
+            self.host.sleep_until(self.host.now_us() + limits::FIND_PAUSE_US).await;
+        }
+        self.read(|_, sql| finding.found(sql))
+    }
+
+    /// The same in one go, for code that cannot wait.
+    pub(super) fn find_now(&self, pattern: &str) -> Result<(Vec<FileRecord>, bool)> {
+        let mut finding = Finding::new(pattern)?;
+        self.read(|_, sql| {
+            while finding.slice(sql)? == Slice::More {}
+            finding.found(sql)
+        })
+    }
+}
+
+/// A search by path that is under way.
+struct Finding {
+    glob: Glob,
+    /// Paths that match, with their ids: the first ones, and one more if there are more.
+    paths: BTreeMap<String, i64>,
+    /// The last id that was looked at.
+    after: i64,
+    /// Steps that are left.
+    left: u64,
+    truncated: bool,
+}
+
+/// How a part of a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slice {
+    /// There is more to look at.
+    More,
+    /// That was all, or as much as one search does.
+    Last,
+}
+
+impl Finding {
+    fn new(pattern: &str) -> Result<Finding> {
         check_pattern("find", pattern)?;
         let glob = Glob::new(pattern);
-        let mut rows = self.read(|_, sql| {
-            table::read(sql, concat!("SELECT ", columns!(), " FROM files WHERE parent IS NOT NULL"), &[])
+        Ok(Finding { glob, paths: BTreeMap::new(), after: 0, left: limits::FIND_STEPS, truncated: false })
+    }
+
+    /// Looks at the next paths. Only they are read: what else a row has may be large.
+    fn slice<S: Sql>(&mut self, sql: &S) -> Result<Slice> {
+        let (mut steps, mut seen) = (0, 0);
+        let statement = "SELECT id, parent, name FROM files WHERE id > ? AND +parent IS NOT NULL ORDER BY id";
+        sql.each(statement, &[Param::Int(self.after)], &mut |cells| {
+            let [id, parent, name] = cells else {
+                return Err(Error::internal("a row of files has the wrong number of columns"));
+            };
+            if steps >= limits::FIND_SLICE_STEPS.min(self.left) || seen >= limits::FIND_SLICE_PATHS {
+                seen = usize::MAX;
+                return Ok(ControlFlow::Break(()));
+            }
+            seen += 1;
+            self.after = id.int().unwrap_or_default();
+            let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
+            if self.glob.matches(path.as_str(), &mut steps) {
+                self.paths.insert(path.to_string(), self.after);
+                if self.paths.len() > limits::FOUND_FILES + 1 {
+                    self.paths.pop_last();
+                }
+            }
+            Ok(ControlFlow::Continue(()))
         })?;
-        rows.retain(|row| glob.matches(&row.path()));
-        rows.sort_by_cached_key(Row::path);
-        let more = rows.len() > limits::FOUND_FILES;
-        rows.truncate(limits::FOUND_FILES);
-        Ok((rows.iter().map(Row::record).collect::<Result<_>>()?, more))
+        self.left = self.left.saturating_sub(steps);
+        let more = seen == usize::MAX;
+        self.truncated = more && self.left == 0;
+        Ok(if more && self.left > 0 { Slice::More } else { Slice::Last })
+    }
+
+    /// What was found, as it is now.
+    fn found<S: Sql>(&self, sql: &S) -> Result<(Vec<FileRecord>, bool)> {
+        let mut found = Vec::new();
+        for (path, id) in self.paths.iter().take(limits::FOUND_FILES) {
+            if let Some(row) =
+                table::by_id(sql, *id)?.filter(|row| row.parent.is_some() && row.path() == *path)
+            {
+                found.push(row.record()?);
+            }
+        }
+        Ok((found, self.truncated || self.paths.len() > limits::FOUND_FILES))
     }
 }
 
@@ -84,22 +161,32 @@ fn check_pattern(field: &str, pattern: &str) -> Result<()> {
     Ok(())
 }
 
-/// Text files that may have a text, by path.
-fn candidates<S: Sql>(sql: &S, wanted: &str) -> Result<Vec<Row>> {
-    let question = question(wanted);
-    let mut rows = match question.filter(|_| is_there(sql)) {
-        None => table::read(sql, concat!("SELECT ", columns!(), " FROM files WHERE search > 0"), &[])?,
-        Some(question) => {
-            let statement = concat!(
-                "SELECT ",
-                columns!(),
-                " FROM files WHERE search = 1 OR id IN (SELECT rowid FROM file_texts WHERE file_texts MATCH ?)"
-            );
-            table::read(sql, statement, &[Param::Text(&question)])?
-        }
+/// Text files that may have a text, by path: the path, the id, and the bytes of each.
+fn candidates<S: Sql>(sql: &S, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
+    let question = question(wanted).filter(|_| is_there(sql));
+    let mut found = Vec::new();
+    let mut note = |cells: &[Cell]| {
+        let [id, parent, name, size] = cells else {
+            return Err(Error::internal("a row of files has the wrong number of columns"));
+        };
+        let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
+        let size = size.int().unwrap_or_default().unsigned_abs();
+        found.push((path.to_string(), id.int().unwrap_or_default(), size));
+        Ok(ControlFlow::Continue(()))
     };
-    rows.sort_by_cached_key(Row::path);
-    Ok(rows)
+    match question {
+        None => {
+            sql.each("SELECT id, parent, name, size FROM files WHERE search > 0", &[], &mut note)?;
+        }
+        Some(question) => sql.each(
+            "SELECT id, parent, name, size FROM files
+             WHERE search = 1 OR id IN (SELECT rowid FROM file_texts WHERE file_texts MATCH ?)",
+            &[Param::Text(&question)],
+            &mut note,
+        )?,
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// What the index is asked: for files with every group of the pattern. `None` for one that is too short.

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -19,6 +17,7 @@ use crate::error::{Code, Error, Result};
 use crate::http;
 use crate::limits;
 use crate::thread::Thread;
+use crate::thread::base64_text;
 use crate::thread::body::Body;
 use crate::thread::host::Host;
 
@@ -42,7 +41,7 @@ impl<H: Host> Thread<H> {
         let query = &request.query;
         let at = |path: &str| FilePath::parse("path", path);
         match &request.route {
-            ThreadRoute::ListFiles => self.list_files(query),
+            ThreadRoute::ListFiles => self.list_files(query).await,
             ThreadRoute::GetFile(path) => {
                 let found = self.get_file(&at(path)?, request)?;
                 match found.part {
@@ -70,7 +69,7 @@ impl<H: Host> Thread<H> {
             ThreadRoute::MoveFile(path) => {
                 let mut body = Body::parse(&text_of(body).await?)?;
                 let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
-                let record = self.rename(&at(path)?, &at(&to)?)?;
+                let record = self.rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
                 Ok(answer(200, &json!({ "file": record })))
             }
             ThreadRoute::DeleteFile(path) => {
@@ -84,6 +83,7 @@ impl<H: Host> Thread<H> {
                 let body = Body::parse(&text_of(body).await?)?;
                 Ok(answer(201, &self.start_upload(body)?))
             }
+            ThreadRoute::ListUploads => Ok(answer(200, &self.list_uploads(query)?)),
             ThreadRoute::GetUpload(id) => Ok(answer(200, &self.get_upload(id)?)),
             ThreadRoute::PutChunk { upload, index } => {
                 Ok(answer(200, &self.put_upload_chunk(upload, index, body).await?))
@@ -98,7 +98,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// `GET …/fs`: numbers, a search, or the root.
-    fn list_files(&self, query: &Query) -> Result<Served> {
+    async fn list_files(&self, query: &Query) -> Result<Served> {
         if query.flag("stats")? {
             return Ok(answer(200, &serde_json::to_value(self.stats()?).map_err(Error::internal)?));
         }
@@ -108,7 +108,7 @@ impl<H: Host> Thread<H> {
             return Ok(answer(200, &body));
         }
         if let Some(pattern) = query.get("find") {
-            let (files, truncated) = self.find(pattern)?;
+            let (files, truncated) = self.find(pattern).await?;
             return Ok(answer(200, &json!({ "files": files, "pattern": pattern, "truncated": truncated })));
         }
         Ok(answer(200, &self.list(&FilePath::parse("path", "")?, query)?))
@@ -163,9 +163,8 @@ impl<H: Host> Thread<H> {
     fn post_file(self: &Rc<Self>, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
         let mut body = Body::parse(body)?;
         if body.flag("directory")? {
-            let known = self.stat(&path)?.is_some();
-            let record = self.mkdir(&path)?;
-            return Ok(answer(if known { 200 } else { 201 }, &json!({ "file": record })));
+            let (record, created) = self.mkdir(&path, &Conditions::of(request))?;
+            return Ok(answer(if created { 201 } else { 200 }, &json!({ "file": record })));
         }
         let text = body.string("content")?;
         let (content, usual) = match (text, base64(&mut body, "data")?) {
@@ -219,7 +218,12 @@ fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
     if Conditions::of(request).not_modified(&etag)? {
         return Ok(served(304).into());
     }
-    let (status, range) = match Wanted::of(request, &etag, size) {
+    let wanted = match request.route {
+        // A range is for GET alone (RFC 9110, 14.2).
+        ThreadRoute::HeadFile(_) => Wanted::Whole,
+        _ => Wanted::of(request, &etag, size),
+    };
+    let (status, range) = match wanted {
         Wanted::Whole => (200, 0..size),
         Wanted::Part(range) => (206, range),
         Wanted::Nothing => {
@@ -262,10 +266,9 @@ pub(in crate::thread) fn options(body: &mut Body) -> Result<FileOptions> {
 
 fn base64(body: &mut Body, name: &str) -> Result<Option<Bytes>> {
     let Some(text) = body.string(name)? else { return Ok(None) };
-    let bytes = STANDARD.decode(text);
-    bytes
+    base64_text::decode(&text)
         .map(|bytes| Some(Bytes::from(bytes)))
-        .map_err(|error| Error::field(name, format!("`{name}` is not base64: {error}.")))
+        .map_err(|error| Error::field(name, format!("`{name}` {error}.")))
 }
 
 /// The body as text.

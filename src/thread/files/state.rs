@@ -154,7 +154,7 @@ impl<H: Host> FileDoor for Open<H> {
     }
 
     fn mkdir_file(&self, path: &str) -> Result<FileRecord> {
-        self.thread.mkdir(&at(path)?)
+        self.thread.mkdir(&at(path)?, &Conditions::default()).map(|(record, _)| record)
     }
 
     fn rmdir_file(&self, path: &str) -> Result<()> {
@@ -166,7 +166,7 @@ impl<H: Host> FileDoor for Open<H> {
     }
 
     fn move_file(&self, from: &str, to: &str) -> Result<FileRecord> {
-        self.thread.rename(&at(from)?, &at(to)?)
+        self.thread.rename(&at(from)?, &at(to)?, &Conditions::default())
     }
 
     fn get_file_stats(&self) -> Result<FileStats> {
@@ -178,7 +178,7 @@ impl<H: Host> FileDoor for Open<H> {
     }
 
     fn find_files(&self, pattern: &str) -> Result<Vec<String>> {
-        let (files, _) = self.thread.find(pattern)?;
+        let (files, _) = self.thread.find_now(pattern)?;
         Ok(files.into_iter().map(|file| file.path).collect())
     }
 

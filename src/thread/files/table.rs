@@ -264,14 +264,33 @@ pub(super) fn by_id<S: Sql>(sql: &S, id: i64) -> Result<Option<Row>> {
     Ok(rows.into_iter().next())
 }
 
-/// Rows without a place in the tree that the bucket has nothing of, a bounded number of them.
-pub(super) fn placeless<S: Sql>(sql: &S) -> Result<Vec<Row>> {
+/// What may be deleted: contents that nobody has a place for any more, bodies that were being written, and uploads begun
+/// by `expired` at the latest; a bounded number of them, without those that the bucket has something of.
+pub(super) fn placeless<S: Sql>(sql: &S, expired: i64) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
-        " FROM files WHERE parent IS NULL AND id NOT IN (SELECT id FROM objects) LIMIT 200"
+        " FROM files WHERE parent IS NULL AND (kind != 2 OR created_us <= ?)
+          AND id NOT IN (SELECT id FROM objects) LIMIT 200"
     );
-    read(sql, statement, &[])
+    read(sql, statement, &[Param::Int(expired)])
+}
+
+/// Uploads under way that were begun after `since`, and have an id beyond `after`.
+pub(super) fn uploads<S: Sql>(sql: &S, since: i64, after: i64, limit: i64) -> Result<Vec<Row>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM files WHERE parent IS NULL AND kind = 2 AND created_us > ? AND id > ? ORDER BY id LIMIT ?"
+    );
+    read(sql, statement, &[Param::Int(since), Param::Int(after), Param::Int(limit)])
+}
+
+/// How many of them there are.
+pub(super) fn count_uploads<S: Sql>(sql: &S, since: i64) -> Result<usize> {
+    let statement = "SELECT count(*) FROM files WHERE parent IS NULL AND kind = 2 AND created_us > ?";
+    let count = rows::integer(sql, statement, &[Param::Int(since)])?;
+    Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
 }
 
 /// Rows that are on their way to the bucket or out of it, a bounded number of them.

@@ -48,23 +48,29 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// Makes a directory and those above it. One that is there already is left as it is.
-    pub(super) fn mkdir(&self, path: &FilePath) -> Result<FileRecord> {
+    /// Makes a directory and those above it; one that is there already is left as it is. Whether there was none before.
+    pub(super) fn mkdir(&self, path: &FilePath, conditions: &Conditions) -> Result<(FileRecord, bool)> {
         let now = self.host.now_us();
-        if !path.is_root() {
-            self.transition(|state, sql| {
-                state.must_live()?;
-                match table::find(sql, path)? {
-                    Some(row) if row.kind == Kind::Directory => Ok(()),
-                    Some(_) => Err(is_file(path)),
-                    None => {
-                        make_parents(state, sql, path, now)?;
-                        insert_directory(state, sql, path, now)
-                    }
+        let created = self.transition(|state, sql| {
+            state.must_live()?;
+            if path.is_root() {
+                return Ok(false);
+            }
+            let row = table::find(sql, path)?;
+            conditions.check(row.as_ref().map(Row::etag).as_deref())?;
+            match row {
+                Some(row) if row.kind == Kind::Directory => Ok(false),
+                Some(_) => Err(is_file(path)),
+                None => {
+                    make_parents(state, sql, path, now)?;
+                    insert_directory(state, sql, path, now)?;
+                    Ok(true)
                 }
-            })?;
-        }
-        self.stat(path)?.ok_or_else(|| Error::internal(format!("{path} went away as it was made")))
+            }
+        })?;
+        let record = self.stat(path)?;
+        let record = record.ok_or_else(|| Error::internal(format!("{path} went away as it was made")))?;
+        Ok((record, created))
     }
 
     /// Takes a file or an empty directory away. Whether there was one.
@@ -102,7 +108,12 @@ impl<H: Host> Thread<H> {
     /// # Errors
     /// `not_found`; `conflict` when something is at the new path, or a file is above it; `invalid_field` for the root
     /// and for a directory that would come into itself.
-    pub(super) fn rename(self: &Rc<Self>, from: &FilePath, to: &FilePath) -> Result<FileRecord> {
+    pub(super) fn rename(
+        self: &Rc<Self>,
+        from: &FilePath,
+        to: &FilePath,
+        conditions: &Conditions,
+    ) -> Result<FileRecord> {
         let (Some(_), Some((parent, name))) = (from.split(), to.split()) else {
             return Err(Error::field("path", "The root cannot be moved or replaced."));
         };
@@ -113,6 +124,7 @@ impl<H: Host> Thread<H> {
         let record = self.transition(|state, sql| {
             state.must_live()?;
             let row = table::find(sql, from)?.ok_or_else(|| no_file(from))?;
+            conditions.check(Some(&row.etag()))?;
             if from == to {
                 return row.record();
             }

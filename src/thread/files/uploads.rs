@@ -5,18 +5,20 @@
 use std::rc::Rc;
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::conditions::Conditions;
 use super::path::FilePath;
 use super::record::FileOptions;
 use super::table::{self, Kind, Row};
 use super::write::{Draft, check_draft, check_open, check_room, check_size, expired};
+use crate::api::Query;
 use crate::error::{Code, Error, Result};
 use crate::http;
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::body::Body;
-use crate::thread::host::{Host, Sql};
+use crate::thread::host::Host;
 
 /// Chunks that an answer names as missing.
 const NAMED: usize = 20;
@@ -32,12 +34,19 @@ impl<H: Host> Thread<H> {
         check_size(size)?;
         let mime = body.string("mimeType")?.unwrap_or_else(|| super::serve::BYTES.to_owned());
         let options = super::serve::options(&mut body)?;
+        if let Some(name) = body.rest().next() {
+            return Err(Error::field(name, format!("`{name}` is no field of an upload.")).hint(
+                "It takes `path`, `size`, `mimeType`, `metadata`, `width`, `height` and `thumbnail`.",
+            ));
+        }
         let draft = Draft::new(FilePath::parse("path", &path)?, &mime, options, Conditions::default())?;
+        // What has expired makes room first.
+        self.prune_files();
         let now = self.host.now_us();
         let row = self.transition(|state, sql| {
             check_draft(state, sql, &draft)?;
             check_room(sql, size)?;
-            check_open(sql)?;
+            check_open(sql, now)?;
             let row = draft.row(Kind::Upload, size, now);
             let row = Row { id: row.insert(sql)?, ..row };
             if let Some(thumbnail) = &draft.options.thumbnail {
@@ -45,18 +54,70 @@ impl<H: Host> Thread<H> {
             }
             Ok(row)
         })?;
-        self.prune_files();
-        Ok(told(&row, &[]))
+        let id = self.upload_id(row.id)?;
+        Ok(told(&id, &row, &[]))
+    }
+
+    /// `GET …/uploads`: those that are under way, oldest first.
+    pub(super) fn list_uploads(&self, query: &Query) -> Result<Value> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let after = query.get("cursor").filter(|cursor| !cursor.is_empty());
+        let bad = |cursor: &str| Error {
+            field: Some("cursor".into()),
+            ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+        };
+        let after = after.map(|cursor| self.upload_number(cursor)?.ok_or_else(|| bad(cursor))).transpose()?;
+        let since = self.host.now_us() - limits::UPLOAD_US;
+        let mut rows =
+            self.read(|_, sql| table::uploads(sql, since, after.unwrap_or(0), i64::from(limit) + 1))?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let uploads = rows.iter().map(|row| Ok(facts(&self.upload_id(row.id)?, row)));
+        let uploads = uploads.collect::<Result<Vec<Value>>>()?;
+        let last = rows.last().filter(|_| more).map(|row| self.upload_id(row.id)).transpose()?;
+        Ok(json!({ "uploads": uploads, "cursor": last }))
+    }
+
+    /// The id of an upload: its number, and letters that only an id has that was given out. The number of any other file
+    /// is no upload's.
+    fn upload_id(&self, number: i64) -> Result<String> {
+        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let hash = Sha256::digest(format!("upload {thread} {number}"));
+        let letters: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        Ok(format!("u_{number}_{letters}"))
+    }
+
+    /// The number in an id that was given out.
+    fn upload_number(&self, id: &str) -> Result<Option<i64>> {
+        let number = id.strip_prefix("u_").and_then(|rest| rest.split('_').next()?.parse().ok());
+        // The platform carries 53 bits.
+        let number = number.filter(|number: &i64| (1..1 << 32).contains(number));
+        let Some(number) = number else { return Ok(None) };
+        Ok((self.upload_id(number)? == id).then_some(number))
+    }
+
+    /// The row of an upload, or of the file that it became.
+    fn upload(&self, sql: &H::Sql, id: &str, number: Option<i64>, now: i64) -> Result<Row> {
+        let row = number.map(|number| table::by_id(sql, number)).transpose()?.flatten();
+        let row = row.filter(|row| match row.kind {
+            Kind::Upload => !expired(row, now),
+            Kind::File => true,
+            Kind::Directory | Kind::Write | Kind::Gone => false,
+        });
+        row.ok_or_else(|| {
+            Error::new(Code::NotFound, format!("There is no upload {id}."))
+                .hint("An upload ends after 24 hours, and when its file is replaced or removed.")
+        })
     }
 
     /// `GET …/uploads/:id`: what is there of it.
     pub(super) fn get_upload(&self, id: &str) -> Result<Value> {
-        let now = self.host.now_us();
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         self.read(|_, sql| {
-            let row = upload(sql, id, now)?;
+            let row = self.upload(sql, id, number, now)?;
             match row.kind {
                 Kind::File => Ok(json!({ "uploadId": id, "file": row.record()? })),
-                _ => Ok(told(&row, &table::stored_chunks(sql, row.id)?)),
+                _ => Ok(told(id, &row, &table::stored_chunks(sql, row.id)?)),
             }
         })
     }
@@ -68,10 +129,10 @@ impl<H: Host> Thread<H> {
         index: &str,
         mut body: impl http::Body,
     ) -> Result<Value> {
-        let now = self.host.now_us();
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let row = self.read(|state, sql| {
             state.must_live()?;
-            unfinished(upload(sql, id, now)?)
+            unfinished(self.upload(sql, id, number, now)?)
         })?;
         let place =
             index.parse::<i64>().ok().filter(|index| (0..row.chunks).contains(index)).ok_or_else(|| {
@@ -100,7 +161,7 @@ impl<H: Host> Thread<H> {
         }
         self.transition(|state, sql| {
             state.must_live()?;
-            let row = unfinished(upload(sql, id, now)?)?;
+            let row = unfinished(self.upload(sql, id, number, now)?)?;
             check_room(sql, data.len() as u64)?;
             table::put_chunk(sql, row.id, place, &data)
         })?;
@@ -109,9 +170,9 @@ impl<H: Host> Thread<H> {
 
     /// `POST …/uploads/:id/complete`: the content takes its place. A second time nothing changes.
     pub(super) fn complete_upload(self: &Rc<Self>, id: &str) -> Result<Value> {
-        let now = self.host.now_us();
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let (row, received) = self.read(|_, sql| {
-            let row = upload(sql, id, now)?;
+            let row = self.upload(sql, id, number, now)?;
             let received = table::stored_chunks(sql, row.id)?;
             Ok((row, received))
         })?;
@@ -131,18 +192,19 @@ impl<H: Host> Thread<H> {
         }
         let path = FilePath::parse("path", &row.name)?;
         let draft = Draft::new(path, &row.mime, FileOptions::default(), Conditions::default())?;
-        let written =
-            self.install_stored(&draft, row.size.unsigned_abs(), |sql| unfinished(upload(sql, id, now)?))?;
+        let written = self.install_stored(&draft, row.size.unsigned_abs(), |sql| {
+            unfinished(self.upload(sql, id, number, now)?)
+        })?;
         self.prune_files();
         Ok(json!({ "file": written.record }))
     }
 
     /// `DELETE …/uploads/:id`.
     pub(super) fn delete_upload(self: &Rc<Self>, id: &str) -> Result<()> {
-        let now = self.host.now_us();
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         self.transition(|state, sql| {
             state.must_live()?;
-            let row = unfinished(upload(sql, id, now)?)?;
+            let row = unfinished(self.upload(sql, id, number, now)?)?;
             // From here on nobody finds it, and what it has is deleted bit by bit.
             Row { kind: Kind::Gone, ..row }.update(sql)
         })?;
@@ -152,28 +214,20 @@ impl<H: Host> Thread<H> {
 }
 
 /// What a client is told of an upload.
-fn told(row: &Row, received: &[i64]) -> Value {
-    json!({
-        "uploadId": format!("u_{}", row.id), "path": row.name, "size": row.size, "mimeType": row.mime,
-        "chunkSize": limits::FILE_CHUNK_BYTES, "chunks": row.chunks, "received": received,
-        "expiresAt": row.created_us.saturating_add(limits::UPLOAD_US),
-    })
+fn told(id: &str, row: &Row, received: &[i64]) -> Value {
+    let mut told = facts(id, row);
+    if let Some(fields) = told.as_object_mut() {
+        fields.insert("received".into(), json!(received));
+    }
+    told
 }
 
-/// The row of an upload, or of the file that it became.
-fn upload<S: Sql>(sql: &S, id: &str, now: i64) -> Result<Row> {
-    let number = id.strip_prefix("u_").and_then(|number| number.parse().ok());
-    // The platform carries 53 bits.
-    let number = number.filter(|number: &i64| (1..1 << 32).contains(number));
-    let row = number.map(|number| table::by_id(sql, number)).transpose()?.flatten();
-    let row = row.filter(|row| match row.kind {
-        Kind::Upload => !expired(row, now),
-        Kind::File => true,
-        Kind::Directory | Kind::Write | Kind::Gone => false,
-    });
-    row.ok_or_else(|| {
-        Error::new(Code::NotFound, format!("There is no upload {id}."))
-            .hint("An upload ends after 24 hours, and when its file is replaced or removed.")
+/// What never changes of it.
+fn facts(id: &str, row: &Row) -> Value {
+    json!({
+        "uploadId": id, "path": row.name, "size": row.size, "mimeType": row.mime,
+        "chunkSize": limits::FILE_CHUNK_BYTES, "chunks": row.chunks,
+        "expiresAt": row.created_us.saturating_add(limits::UPLOAD_US),
     })
 }
 

@@ -57,7 +57,8 @@ impl Draft {
             return Err(Error::field("path", "`path` is the root; give a file's path."));
         }
         let mime = mime.trim();
-        let plain = mime.len() <= 255 && mime.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let plain =
+            mime.len() <= limits::FILE_TYPE_BYTES && mime.bytes().all(|byte| matches!(byte, b' '..=b'~'));
         if !plain || mime.split_once('/').is_none_or(|(kind, rest)| kind.is_empty() || rest.is_empty()) {
             return Err(Error::field("mimeType", "The type of a file is like `text/plain`; this is none."));
         }
@@ -208,9 +209,16 @@ impl<H: Host> Thread<H> {
 
     fn begin_write(self: &Rc<Self>, draft: &Draft) -> Result<Writing<H>> {
         let now = self.host.now_us();
+        let open = self.live.writing.borrow().len();
+        if open >= limits::WRITES {
+            return Err(Error::new(
+                Code::Conflict,
+                format!("{open} large files of this thread are being written; that is the limit."),
+            )
+            .hint("Try again once one is done."));
+        }
         let id = self.transition(|state, sql| {
             state.must_live()?;
-            check_open(sql)?;
             draft.row(Kind::Write, 0, now).insert(sql)
         })?;
         self.live.writing.borrow_mut().insert(id);
@@ -266,13 +274,9 @@ impl<H: Host> Thread<H> {
     }
 
     fn prune(&self) -> Result<()> {
-        let now = self.host.now_us();
-        let mut left = self.read(|_, sql| table::placeless(sql))?;
-        left.retain(|row| match row.kind {
-            Kind::Upload => expired(row, now),
-            Kind::Write => !self.live.writing.borrow().contains(&row.id),
-            Kind::Directory | Kind::File | Kind::Gone => true,
-        });
+        let expired = self.host.now_us() - limits::UPLOAD_US;
+        let mut left = self.read(|_, sql| table::placeless(sql, expired))?;
+        left.retain(|row| row.kind != Kind::Write || !self.live.writing.borrow().contains(&row.id));
         if left.is_empty() {
             return Ok(());
         }
@@ -294,9 +298,9 @@ pub(super) fn expired(row: &Row, now: i64) -> bool {
     row.created_us.saturating_add(limits::UPLOAD_US) <= now
 }
 
-/// Refuses one more write or upload beside those that are under way.
-pub(super) fn check_open<S: Sql>(sql: &S) -> Result<()> {
-    let open = table::placeless(sql)?.iter().filter(|row| row.kind != Kind::Gone).count();
+/// Refuses one more upload beside those that are under way.
+pub(super) fn check_open<S: Sql>(sql: &S, now: i64) -> Result<()> {
+    let open = table::count_uploads(sql, now - limits::UPLOAD_US)?;
     if open < limits::UPLOADS {
         return Ok(());
     }
@@ -304,7 +308,7 @@ pub(super) fn check_open<S: Sql>(sql: &S) -> Result<()> {
         Code::Conflict,
         format!("{open} uploads of this thread are under way; that is the limit."),
     )
-    .hint("Complete or delete one first."))
+    .hint("Complete or delete one first: GET …/uploads lists them."))
 }
 
 /// Puts content in its place. Runs inside a transition.

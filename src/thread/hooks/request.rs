@@ -11,7 +11,7 @@ use crate::models::{ChatMessage, Kept, Part};
 use crate::spec::hook::HookName;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::thread::Thread;
-use crate::thread::context::{CONTINUE, NOT_RUN};
+use crate::thread::context::{CONTINUE, not_run};
 use crate::thread::host::Host;
 use crate::thread::rows::{Row, Shared};
 use crate::thread::step::{Definitions, Step};
@@ -197,12 +197,16 @@ impl Sent {
             }
             Some(Role::Tool) => {
                 let call_id = text("tool_call_id").unwrap_or_default().to_owned();
-                let status = self.messages.iter().find_map(|message| match &**message {
-                    ChatMessage::Tool { call_id: known, status, .. } if *known == call_id => Some(*status),
+                // Its images stay with it: hooks see the text of results only.
+                let known = self.messages.iter().find_map(|message| match &**message {
+                    ChatMessage::Tool { call_id: known, status, images, .. } if *known == call_id => {
+                        Some((*status, images.clone()))
+                    }
                     _ => None,
                 });
+                let (status, images) = known.unwrap_or((ToolStatus::Success, Vec::new()));
                 let name = text("name").unwrap_or_default().to_owned();
-                ChatMessage::Tool { call_id, name, content, status: status.unwrap_or(ToolStatus::Success) }
+                ChatMessage::Tool { call_id, name, content, status, images }
             }
             None => return Err("it gave a message without a `role`".to_owned()),
         })
@@ -293,11 +297,7 @@ fn repaired(messages: &[Kept<ChatMessage>]) -> Vec<Kept<ChatMessage>> {
             let answers = |result: &&Kept<ChatMessage>| matches!(&***result, ChatMessage::Tool { call_id, .. } if *call_id == call.id);
             out.push(match results.iter().position(answers) {
                 Some(place) => results.remove(place).clone(),
-                None => {
-                    let (call_id, name) = (call.id.clone(), call.name.clone());
-                    let (content, status) = (NOT_RUN.to_owned(), ToolStatus::Error);
-                    ChatMessage::Tool { call_id, name, content, status }.into()
-                }
+                None => not_run(call).into(),
             });
         }
     }

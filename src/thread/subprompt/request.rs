@@ -8,7 +8,8 @@ use crate::models::{ChatMessage, ChatRequest, Kept, Part};
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
 use crate::thread::Thread;
-use crate::thread::context::{CONTINUE, with_images};
+use crate::thread::attachments::{Pictured, Room};
+use crate::thread::context::CONTINUE;
 use crate::thread::host::Host;
 use crate::thread::opening::Opening;
 use crate::thread::rows::{Row, Shared};
@@ -28,31 +29,50 @@ impl<H: Host> Thread<H> {
         let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
         let system = Kept::from(ChatMessage::System(self.redact(text)));
         let too_long = self.live.halved.get() == Some(step.block);
-        let mut messages = match (prompt.include_chat || prompt.include_past_tools) && !too_long {
-            true => self.history_for(definitions, model, system)?,
-            false => vec![system],
-        };
         let opening = Opening::of(entry, args);
         let asked = opening.message.clone().or_else(|| spelled_out(args));
-        if asked.is_some() || !opening.attachments.is_empty() {
-            let sees = model.capabilities.supports_images;
-            messages.push(self.first_message(&opening, asked.unwrap_or_default(), sees)?);
+        // Its own images come before those of the history.
+        let mut room = Room::default();
+        let asks = asked.is_some() || !opening.attachments.is_empty();
+        let first = match asks {
+            true => {
+                let sees = model.capabilities.supports_images;
+                Some(self.first_message(&opening, asked.unwrap_or_default(), sees, &mut room)?)
+            }
+            false => None,
+        };
+        let mut messages = match (prompt.include_chat || prompt.include_past_tools) && !too_long {
+            true => self.history_for(definitions, model, system, &mut room)?,
+            false => vec![system],
+        };
+        if let Some(first) = first {
+            messages.push(first);
         } else if !messages.iter().any(|message| matches!(&**message, ChatMessage::User(_))) {
             messages.push(ChatMessage::User(vec![Part::Text(CONTINUE.into())]).into());
         }
         self.request_of(definitions, model, messages)
     }
 
-    fn first_message(&self, opening: &Opening, text: String, sees: bool) -> Result<Kept<ChatMessage>> {
+    fn first_message(
+        &self,
+        opening: &Opening,
+        text: String,
+        sees: bool,
+        room: &mut Room,
+    ) -> Result<Kept<ChatMessage>> {
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
             let attachments = opening.files(state, sql, || self.host.random(), now)?;
             let row = Shared::new(Row { attachments, ..Row::new(0, Role::User, text, now) });
-            if sees && row.has_images() {
-                return with_images(&row, sql);
-            }
             let text = with_notes(row.content.clone().unwrap_or_default(), &row);
-            Ok(ChatMessage::User(vec![Part::Text(text)]).into())
+            let mut message = [ChatMessage::User(vec![Part::Text(text)]).into()];
+            if sees {
+                let mut pictured = Pictured::default();
+                pictured.note(&[], &row);
+                pictured.show(&mut message, room, sql)?;
+            }
+            let [message] = message;
+            Ok(message)
         })
     }
 }

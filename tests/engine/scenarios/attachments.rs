@@ -18,27 +18,28 @@ pub fn all() -> Vec<Scenario> {
 }
 
 /// Three pixels wide, two high.
-const GIF: &[u8] = b"GIF89a\x03\x00\x02\x00\x00\x00\x00;";
+pub const GIF: &[u8] =
+    b"GIF89a\x03\x00\x02\x00\x00\x00\x00\x2c\x00\x00\x00\x00\x03\x00\x02\x00\x00\x02\x01\x4c\x00;";
 
-fn gif() -> Value {
+pub fn gif() -> Value {
     json!({ "name": "Dot.GIF", "mimeType": "image/gif", "data": STANDARD.encode(GIF), "description": "a dot" })
 }
 
-fn with_files(name: &'static str) -> Scenario {
+pub fn with_files(name: &'static str) -> Scenario {
     Scenario::new(name, &with_work()).says(clerk).setup(work)
 }
 
-fn seeing(name: &'static str) -> Scenario {
+pub fn seeing(name: &'static str) -> Scenario {
     with_files(name)
         .define(|catalog| catalog["models"]["m"]["capabilities"] = json!({ "supportsImages": true }))
 }
 
-async fn post(sim: &Sim, content: &str, attachments: Value) -> Seen {
+pub async fn post(sim: &Sim, content: &str, attachments: Value) -> Seen {
     sim.post(json!({ "role": "user", "content": content, "attachments": attachments })).await
 }
 
 /// The content of the last request's last user message.
-fn sent(sim: &Sim) -> Value {
+pub fn sent(sim: &Sim) -> Value {
     let requests = sim.world.outside.requests.borrow();
     let messages = requests.last().unwrap().messages();
     messages.iter().rev().find(|message| message["role"] == "user").unwrap()["content"].clone()
@@ -77,7 +78,7 @@ fn kept() -> Scenario {
             let text = content[0]["text"].as_str().unwrap();
             assert_eq!(
                 text,
-                format!("look\n[attached: Dot.GIF (image/gif, 14 bytes, 3×2) at {path}: a dot]")
+                format!("look\n[attached: Dot.GIF (image/gif, 28 bytes, 3×2) at {path}: a dot]")
             );
             // Its file goes with it, and nothing else does.
             let gone = sim.insist(ThreadRoute::DeleteMessage(message.id), &[], None, String::new()).await;
@@ -106,7 +107,7 @@ fn a_model_that_does_not_see_is_told_what_there_is() {
             let content = sent(&sim);
             let lines: Vec<&str> = content.as_str().unwrap().lines().collect();
             assert_eq!(lines.len(), 2, "{lines:?}");
-            assert!(lines[0].starts_with("[attached: Dot.GIF (image/gif, 14 bytes, 3×2) at /attachments/"));
+            assert!(lines[0].starts_with("[attached: Dot.GIF (image/gif, 28 bytes, 3×2) at /attachments/"));
             assert!(lines[1].starts_with("[attached: a.txt (text/plain, 2 bytes) at /attachments/"));
         })
         .calm();
@@ -247,7 +248,32 @@ fn what_cannot_be_attached_is_named() {
                 ),
                 (json!([{ "data": "", "mimeType": "a/b" }]), "attachments[0].name", "required"),
                 (json!([{ "data": "", "name": "x" }]), "attachments[0].mimeType", "required"),
-                (json!([{ "data": "", "name": "x", "mimeType": "text" }]), "mimeType", "like `text/plain`"),
+                (
+                    json!([gif(), { "data": "", "name": "x", "mimeType": "text" }]),
+                    "attachments[1].mimeType",
+                    "like `text/plain`",
+                ),
+                (
+                    json!([{ "data": "", "name": "n".repeat(256), "mimeType": "a/b" }]),
+                    "attachments[0].name",
+                    "the limit is 255",
+                ),
+                (
+                    json!([{ "data": "", "name": "x", "mimeType": format!("a/{}", "b".repeat(3_000)) }]),
+                    "attachments[0].mimeType",
+                    "text/plain",
+                ),
+                (
+                    json!([{ "path": "/none", "description": "d".repeat(4_097) }]),
+                    "attachments[0].description",
+                    "the limit is 4096",
+                ),
+                (json!([{ "data": "", "path": "/none" }]), "attachments[0].path", "not both"),
+                (
+                    json!([{ "data": "", "name": "x", "mimeType": "a/b", "descripton": "d" }]),
+                    "attachments[0].descripton",
+                    "no field",
+                ),
                 (
                     json!([{ "data": "", "name": "x", "mimeType": "a/b", "width": -1 }]),
                     "attachments[0].width",

@@ -17,7 +17,8 @@ use crate::sweep::Scenario;
 
 const CHUNK: usize = limits::FILE_CHUNK_BYTES;
 /// Three pixels wide, two high.
-const GIF: &[u8] = b"GIF89a\x03\x00\x02\x00\x00\x00\x00;";
+const GIF: &[u8] =
+    b"GIF89a\x03\x00\x02\x00\x00\x00\x00\x2c\x00\x00\x00\x00\x03\x00\x02\x00\x00\x02\x01\x4c\x00;";
 
 pub fn all() -> Vec<Scenario> {
     vec![files_down(), files_up(), deleted(), child_deleted()]
