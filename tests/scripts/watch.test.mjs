@@ -28,6 +28,14 @@ test("every change is noticed, in folders of later too, but for those of package
   try {
     await noticed("a new file", () => write("tools/a.ts"));
     await noticed("a change", () => write("tools/a.ts"));
+    // As `sed -i`, `git checkout` and most editors write: another file takes the name.
+    for (let round = 1; round <= 3; round++) {
+      await noticed(`a file is replaced, ${round}`, () => {
+        write("tools/.a.ts.tmp");
+        renameSync(join(folder, "tools/.a.ts.tmp"), join(folder, "tools/a.ts"));
+      });
+      await noticed(`the new one is changed, ${round}`, () => write("tools/a.ts"));
+    }
     await noticed("settings", () => write("bobbin.json"));
     await noticed("a new folder", () => mkdirSync(join(folder, "lib/deep"), { recursive: true }));
     await noticed("a file in it", () => write("lib/b.ts"));
