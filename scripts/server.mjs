@@ -12,6 +12,7 @@ import { compileCatalog } from "./build.mjs";
 import { cache, inCheckout, readIfThere } from "./files.mjs";
 import { localKeys } from "./local-key.mjs";
 import { Complaint, signalGroup } from "./run.mjs";
+import { takeStateFolder } from "./state-folder.mjs";
 
 const HOST = "127.0.0.1";
 
@@ -49,6 +50,7 @@ export async function startServer(options) {
   const port = await claimPort(options.port);
   const home = inCheckout(`.bobbin/run/${port}`);
   const dist = join(home, "dist");
+  const folder = await takeStateFolder(options.persist, `http://${HOST}:${port}`);
   prepare(home, options);
   const reloadCatalog = async () => {
     // Renamed into place: the server watches this file and must never see half of it.
@@ -97,6 +99,8 @@ export async function startServer(options) {
       },
     },
   );
+
+  if (child.pid !== undefined) folder.add(child.pid);
 
   let stopping = false;
   const exited = new Promise((resolve) => child.once("exit", resolve));

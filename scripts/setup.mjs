@@ -7,7 +7,7 @@ import { wasmCompiler } from "./rust.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
 /** The oldest compiler the workspace builds with (`rust-version` in Cargo.toml). */
-const OLDEST_RUST = [1, 90];
+const OLDEST_RUST = [1, 95];
 /** wrangler's own requirement. */
 const WRANGLER_NODE = [22, 12];
 
