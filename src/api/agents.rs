@@ -56,6 +56,17 @@ pub fn detail(catalog: &Catalog, name: &str) -> Result<Value> {
             }
         }
     }
+    let package = [
+        ("packageName", &agent.package_name),
+        ("version", &agent.version),
+        ("author", &agent.author),
+        ("license", &agent.license),
+    ];
+    for (field, value) in package {
+        if value.is_some() {
+            set(&mut detail, field, json!(value));
+        }
+    }
     set(&mut detail, "maxSessionTurns", json!(agent.max_session_turns));
     set(&mut detail, "variables", json!(variables));
     Ok(detail)
@@ -86,7 +97,7 @@ mod tests {
                 "variables": [{ "name": "CITY", "type": "text", "required": false, "description": "c" }] } },
             "tools": { "t": { "description": "d", "run": { "native": "n" },
                 "variables": [{ "name": "KEY", "type": "secret", "required": true, "description": "k" }] } },
-            "agents": { "helper": { "sideA": { "prompt": "p" }, "env": { "CITY": "VALUE" } } }
+            "agents": { "helper": { "sideA": { "prompt": "p" }, "env": { "CITY": "VALUE" }, "packageName": "help", "license": "MIT" } }
         }"#,
         )
         .unwrap()
@@ -99,6 +110,10 @@ mod tests {
         assert_eq!(detail["type"], "ai_human");
         assert_eq!(detail["sideA"]["tools"], json!(["t"]));
         assert_eq!(detail["sideA"]["model"], "m");
+        assert_eq!(
+            (&detail["packageName"], &detail["license"], detail.get("author")),
+            (&json!("help"), &json!("MIT"), None)
+        );
         assert_eq!(detail["variables"][0]["name"], "CITY");
         assert_eq!(detail["variables"][1]["name"], "KEY");
         let text = detail.to_string();

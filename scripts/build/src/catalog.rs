@@ -8,6 +8,7 @@ mod folder;
 mod settings;
 mod shape;
 mod text;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -61,6 +62,15 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
     };
     for file in &folder.files {
         reading.file(file);
+    }
+    if !folder.files.iter().any(|file| file.kind == Kind::Agent) {
+        reading.complaints.push(Complaint {
+            file: Kind::Agent.folder().to_owned(),
+            field: String::new(),
+            message: "there is no agent, so no thread can be created: `agents/NAME.json` makes one"
+                .to_owned(),
+            severity: Severity::Warning,
+        });
     }
     let Reading { mut catalog, sources, partial, mut complaints, .. } = reading;
     code::gather(agents, bundles, &mut catalog)?;

@@ -43,6 +43,15 @@ impl Check<'_> {
         if empty {
             self.warning(at, "prompt", "empty: the model is told nothing");
         }
+        if let PromptText::Text(text) = &prompt.prompt
+            && text.contains("{{env ")
+        {
+            let part = r#"{ "type": "env", "property": "NAME" }"#;
+            let message = format!(
+                "`{{{{env …}}}}` is sent to the model as it stands here: a value is `{{{{env NAME}}}}` in the text of a .md file, and {part} in a list of parts"
+            );
+            self.warning(at, "prompt", message);
+        }
         for (index, part) in prompt.parts().iter().enumerate() {
             if let PromptPart::Include { prompt } = part {
                 self.reference(at, &format!("prompt[{index}].prompt"), Kind::Prompt, prompt);

@@ -3,13 +3,12 @@
 //! serde stops at the first mistake. So what is wrong is taken out and the rest is read again, until nothing is wrong
 //! or nothing more can be taken out.
 
-use bobbin::spec::validate::nearest;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-const MISSING: &str = "required but missing";
+use super::words::{MISSING, friendly, meant, quoted};
 
 /// Something wrong in one field.
 #[derive(Debug, PartialEq, Eq)]
@@ -163,95 +162,4 @@ impl Removed {
         }
         words(&path)
     }
-}
-
-fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
-    message.strip_prefix(before)?.split('`').next()
-}
-
-/// The names in backquotes after "expected".
-fn expected(message: &str) -> Vec<&str> {
-    let list = message.split_once("expected ").map(|(_, list)| list).unwrap_or_default();
-    list.split('`').skip(1).step_by(2).collect()
-}
-
-/// The field that was probably meant by one that is not known.
-fn meant(message: &str) -> Option<&str> {
-    let name = quoted(message, "unknown field `")?;
-    if known_elsewhere(name).is_some() { None } else { nearest(name, &expected(message)) }
-}
-
-/// serde's message in words for the author of a file.
-fn friendly(message: &str, field: &str) -> String {
-    let known = expected(message);
-    if quoted(message, "missing field `").is_some() {
-        return MISSING.to_owned();
-    }
-    if let Some(name) = quoted(message, "unknown field `") {
-        let hint = match (known_elsewhere(name), meant(message)) {
-            (Some(hint), _) => hint.to_owned(),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) => format!("there are {}", known.join(", ")),
-        };
-        return format!("unknown field; {hint}");
-    }
-    if let Some(name) = quoted(message, "unknown variant `") {
-        let hint = match (variant_elsewhere(field, name), nearest(name, &known)) {
-            (Some(hint), _) => format!("{hint}; there are {}", known.join(", ")),
-            (None, Some(near)) => format!("did you mean \"{near}\"?"),
-            (None, None) => format!("there are {}", known.join(", ")),
-        };
-        return format!("\"{name}\" is not known here; {hint}");
-    }
-    match message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected ")) {
-        Some((got, expected)) => format!("expected {expected}, got {got}"),
-        None => message.to_owned(),
-    }
-}
-
-/// Fields that people will try: those of the specification that come later, and those of other runtimes.
-fn known_elsewhere(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "temperature" | "topP" | "top_p" | "topK" | "maxTokens" | "max_tokens" | "stop" | "seed" => {
-            "settings of the provider's request go into `providerOptions`"
-        }
-        "apiKey" | "api_key" | "key" => {
-            "keys are never in files: name the variable that holds it in `apiKeyEnv`"
-        }
-        "baseURL" | "base_url" | "url" | "endpoint" => "the provider's address is `baseUrl`",
-        "parameters" | "inputSchema" | "input_schema" | "schema" => {
-            "the JSON Schema of a tool's arguments is `args`"
-        }
-        "system" | "systemPrompt" | "system_prompt" | "instructions" => "the system prompt is `prompt`",
-        "execute" | "handler" => "what runs is named in `run`",
-        "tenvs" => "use `variables` and `env`",
-        "endSessionTool" => "use `sessionStop`",
-        "failSessionTool" => "use `sessionFail`",
-        "statusTool" => "use `sessionStatus`",
-        "includedProviders" | "providerTools" | "uses" | "executionMode" | "executionProvider"
-        | "progressArgument" | "packageName" | "version" | "author" | "license" => {
-            "it arrives with a later version"
-        }
-        "includeTextResponse"
-        | "includeToolCalls"
-        | "includeErrors"
-        | "initUserMessageProperty"
-        | "initAttachmentsProperty" => "prompts as tools arrive with a later version",
-        "blocking" | "resumable" | "immediate" | "optional" | "receives_messages" | "maxInstances"
-        | "scopedEnv" => "subagents arrive with a later version",
-        _ => return None,
-    })
-}
-
-/// Values that people will try, in a field.
-fn variant_elsewhere(field: &str, name: &str) -> Option<&'static str> {
-    Some(match (field, name) {
-        ("provider", "test") => "the built-in model is `demo`",
-        ("provider", "workers-ai" | "google") => "it arrives with a later version",
-        (
-            "provider",
-            "openrouter" | "groq" | "ollama" | "deepseek" | "mistral" | "azure" | "llama.cpp" | "vllm",
-        ) => "its API is that of `openai`, at a `baseUrl`",
-        _ => return None,
-    })
 }

@@ -139,7 +139,7 @@ fn everything_that_is_wrong_with_endpoints_is_reported() {
             "api/s/[a b].json: error: `[a b]` is no parameter: its name has letters, digits, _ and -, and begins with a letter or _",
             "api/s/[a]/[a].json: error: the parameter `[a]` is there twice; give each a name of its own",
             "api/t/notes.txt: warning: not read: endpoints are .json, .ts or .js files",
-            "api/u/broken.json:1:1: error: EOF while parsing an object",
+            "api/u/broken.json:1:1: error: the file ends in the middle: a bracket, brace or quote is not closed",
             "api/v.json: error in method: unknown field; there are description, run, timeoutMs, variables",
             "api/v.json: error in timeoutMs: must be from 1 to 600000 (ten minutes)",
             "api/w.pust.json: error in name: unknown field; there are description, run, timeoutMs, variables",
@@ -190,7 +190,7 @@ fn hooks_are_read_and_checked() {
 #[test]
 fn front_matter_is_yaml_1_2_and_windows_line_ends_do_not_matter() {
     let text = "\u{feff}---\r\n# a comment\r\ntoolDescription: >-\r\n  two\r\n  lines\r\nmodel: fast\r\nenv: { SAY: no, ON: \"1\" }\r\ntools: []\r\n---\r\nA\r\n---\r\nB\r\n";
-    let compiled = compiled(&[MODEL, ("prompts/p.md", text)]);
+    let compiled = compiled(&[MODEL, PROMPT, AGENT, ("prompts/p.md", text)]);
     assert_eq!(compiled.complaints, []);
     let prompt = &compiled.catalog.prompts["p"];
     assert_eq!(prompt.tool_description, "two lines");
@@ -199,10 +199,67 @@ fn front_matter_is_yaml_1_2_and_windows_line_ends_do_not_matter() {
 }
 
 #[test]
+fn a_variable_stands_in_the_text_of_a_markdown_prompt() {
+    let prompt = |body: &str| {
+        let variables = "variables: [{ name: CITY, type: text, required: false, description: c }]";
+        format!("---\ntoolDescription: d\nmodel: fast\n{variables}\n---\n{body}")
+    };
+    let parts = |body: &str| {
+        let compiled = compiled(&[MODEL, PROMPT, AGENT, ("prompts/a.md", &prompt(body))]);
+        assert_eq!(compiled.complaints, [], "{body}");
+        serde_json::to_value(&compiled.catalog.prompts["a"].prompt).unwrap()
+    };
+    let text = |content: &str| serde_json::json!({ "type": "text", "content": content });
+    let city = serde_json::json!({ "type": "env", "property": "CITY" });
+    assert_eq!(parts("In {{env CITY}}."), serde_json::json!([text("In "), city, text(".")]));
+    assert_eq!(parts("{{ env CITY }}{{env CITY}}"), serde_json::json!([city, city]));
+    assert_eq!(parts("{{name}}, {{env CITY}}"), serde_json::json!([text("{{name}}, "), city]));
+    assert_eq!(parts("{{name}} { {env CITY}}"), "{{name}} { {env CITY}}");
+    for literal in ["{{env }}", "{{env a b}}", "{{env CITY"] {
+        let told = told_of("prompts/a.md", &prompt(literal));
+        assert!(told.len() == 1 && told[0].contains("is sent to the model as it stands"), "{told:?}");
+    }
+
+    let undeclared = told_of("prompts/a.md", &prompt("{{env COUNTRY}}"));
+    assert!(undeclared.len() == 1 && undeclared[0].contains("\"COUNTRY\""), "{undeclared:?}");
+    // The text of a JSON file is the specification's: it is sent as it stands.
+    let json = r#"{ "toolDescription": "d", "prompt": "In {{env CITY}}", "model": "fast" }"#;
+    let told = told_of("prompts/a.json", json);
+    assert!(told.len() == 1 && told[0].contains("is sent to the model as it stands here"), "{told:?}");
+}
+
+#[test]
+fn a_folder_without_an_agent_is_told_of() {
+    let told = told(&[MODEL, PROMPT]);
+    assert!(told.len() == 1 && told[0].starts_with("agents: warning: there is no agent"), "{told:?}");
+}
+
+#[test]
 fn text_that_is_no_json_or_yaml_is_reported_with_line_and_column() {
     let cases = [
         ("models/a.json", "{\n  \"provider\": \"demo\",\n}", "models/a.json:3:1: error: trailing comma"),
-        ("models/a.json", "", "models/a.json:1:1: error: EOF while parsing a value"),
+        ("models/a.json", "", "models/a.json:1:1: error: the file is empty"),
+        ("models/a.json", " \n ", "models/a.json:2:1: error: the file is empty"),
+        (
+            "models/a.json",
+            "{ \"model\": \"a\"",
+            "models/a.json:1:14: error: the file ends in the middle: a bracket, brace or quote is not closed",
+        ),
+        (
+            "models/a.json",
+            "{\n  // which one\n  \"model\": \"a\" }",
+            "models/a.json:2:3: error: JSON has no comments: take it out, or put it into a README.md beside this file",
+        ),
+        (
+            "models/a.json",
+            "{ 'model': 'a' }",
+            "models/a.json:1:3: error: JSON has double quotes, not single ones",
+        ),
+        (
+            "models/a.json",
+            "{ model: 1 }",
+            "models/a.json:1:3: error: the name of a field must be in double quotes",
+        ),
         ("models/a.json", "[]", "models/a.json: error: must hold an object"),
         (
             "models/a.json",
@@ -245,14 +302,14 @@ fn every_mistake_in_the_shape_of_a_file_is_reported() {
     assert_eq!(
         told_of("prompts/a.json", file),
         [
-            "prompts/a.json: error in toolDescription: expected a string, got integer `5`",
+            "prompts/a.json: error in toolDescription: expected a string, got 5",
             "prompts/a.json: error in modle: unknown field; did you mean `model`?",
             "prompts/a.json: error in prompt[0].content: required but missing",
             "prompts/a.json: error in prompt[2].type: \"txt\" is not known here; did you mean \"text\"?",
-            "prompts/a.json: error in includeChat: expected a boolean, got string \"yes\"",
-            "prompts/a.json: error in tools[1]: expected a name or an object, got integer `7`",
+            "prompts/a.json: error in includeChat: expected true or false, got the text \"yes\"",
+            "prompts/a.json: error in tools[1]: expected a name or an object, got 7",
             "prompts/a.json: error in tools[2].evn: unknown field; did you mean `env`?",
-            "prompts/a.json: error in tools[3]: expected a name or an object, got integer `8`",
+            "prompts/a.json: error in tools[3]: expected a name or an object, got 8",
             "prompts/a.json: error in variables[1].type: required but missing",
             "prompts/a.json: error in variables[2].type: \"number\" is not known here; there are text, secret",
         ]
@@ -324,7 +381,22 @@ fn what_people_will_try_is_answered() {
         (
             "tools/a.json",
             r#"{ "description": "d", "run": { "native": "clock" }, "timeoutMs": -1 }"#,
-            "timeoutMs: invalid value: integer `-1`, expected u64",
+            "timeoutMs: expected a whole number that is not negative, got -1",
+        ),
+        (
+            "tools/a.json",
+            r#"{ "description": "d", "run": { "native": "clock", "code": "a.ts" } }"#,
+            "run: names one implementation: `native`, `http` or `code`, and nothing beside it",
+        ),
+        (
+            "agents/a.json",
+            r#"{ "sideA": { "prompt": "helper", "maxSteps": "20" } }"#,
+            "sideA.maxSteps: expected a whole number that is not negative, got the text \"20\"",
+        ),
+        (
+            "agents/a.json",
+            r#"{ "sideA": { "prompt": "helper" }, "blocking": true }"#,
+            "blocking: unknown field; it goes into the entry of `tools` that names the agent",
         ),
         (
             "agents/a.json",
@@ -347,7 +419,12 @@ fn a_file_that_cannot_be_read_causes_no_complaints_about_others() {
         "prompts/helper.json",
         r#"{ "toolDescription": "d", "prompt": "x", "model": "fast", "includeChat": 1 }"#,
     );
-    assert_eq!(self::told(&[MODEL, prompt]).len(), 1);
+    let agent = ("agents/other.json", r#"{ "sideA": { "prompt": "other" } }"#);
+    let other = (
+        "prompts/other.json",
+        r#"{ "toolDescription": "d", "prompt": "x", "model": "fast", "includeChat": true, "tools": ["helper"] }"#,
+    );
+    assert_eq!(self::told(&[MODEL, prompt, other, agent]).len(), 1);
 }
 
 #[test]

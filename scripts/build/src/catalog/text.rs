@@ -4,7 +4,7 @@ use std::fmt;
 
 use bobbin::spec::validate::{Complaint, Severity};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The value of a file. A Markdown file's body is the field `prompt`. `$schema`, which editors read, is left out.
 /// What is wrong comes with line and column, in the form that editors and terminals can jump to.
@@ -16,7 +16,7 @@ pub(super) fn read(path: &str, text: &str) -> Result<Value, Complaint> {
         };
         Complaint { file, field: String::new(), message: wrong.message, severity: Severity::Error }
     };
-    let value = if path.ends_with(".md") { markdown(text) } else { json(text) };
+    let value = if path.ends_with(".md") { markdown(text) } else { parsed(text) };
     match value.map_err(wrong)? {
         Value::Object(mut object) => {
             object.remove("$schema");
@@ -31,14 +31,33 @@ struct Wrong {
     message: String,
 }
 
-fn json(text: &str) -> Result<Value, Wrong> {
+fn parsed(text: &str) -> Result<Value, Wrong> {
     serde_json::from_str(text).map(|Unique(value)| value).map_err(|error| {
         let place = format!(" at line {} column {}", error.line(), error.column());
         let message = error.to_string();
-        let message = message.strip_suffix(&place).unwrap_or(&message).to_owned();
+        let message = message.strip_suffix(&place).unwrap_or(&message);
+        let message = advice(text, message, error.line(), error.column()).unwrap_or(message).to_owned();
         // Lines are as editors count them; an error at the very end of a line has the column before it.
         Wrong { at: Some((error.line() as u64, error.column().max(1) as u64)), message }
     })
+}
+
+/// What an author most likely did, where serde_json says only what a parser missed.
+fn advice(text: &str, message: &str, line: usize, column: usize) -> Option<&'static str> {
+    if text.trim().is_empty() {
+        return Some("the file is empty");
+    }
+    if message.starts_with("EOF while parsing") {
+        return Some("the file ends in the middle: a bracket, brace or quote is not closed");
+    }
+    let at = text.lines().nth(line.checked_sub(1)?)?.get(column.checked_sub(1)?..)?;
+    match at.chars().next()? {
+        '/' | '#' => Some("JSON has no comments: take it out, or put it into a README.md beside this file"),
+        '\'' => Some("JSON has double quotes, not single ones"),
+        '\u{201c}' | '\u{201d}' => Some("JSON has straight double quotes, not typographic ones"),
+        _ if message == "key must be a string" => Some("the name of a field must be in double quotes"),
+        _ => None,
+    }
 }
 
 fn markdown(text: &str) -> Result<Value, Wrong> {
@@ -58,10 +77,42 @@ fn markdown(text: &str) -> Result<Value, Wrong> {
                 let message = "`prompt` is both in the front matter and below it; keep one".to_owned();
                 return Err(Wrong { at: None, message });
             }
-            (false, _) => drop(fields.insert("prompt".to_owned(), Value::String(body.to_owned()))),
+            (false, _) => drop(fields.insert("prompt".to_owned(), parts(body))),
         }
     }
     Ok(value)
+}
+
+/// The body of a prompt: a text, or a list of texts and variables where `{{env NAME}}` stands in it.
+fn parts(body: &str) -> Value {
+    let text = |content: &str| json!({ "type": "text", "content": content });
+    let mut parts = Vec::new();
+    let (mut rest, mut from) = (body, 0);
+    while let Some(at) = rest.get(from..).and_then(|after| after.find("{{")).map(|at| at + from) {
+        let variable = rest.get(at + 2..).and_then(|after| {
+            let (inside, after) = after.split_once("}}")?;
+            Some((inside.trim().strip_prefix("env ")?.trim(), after))
+        });
+        match variable {
+            Some((property, after)) if is_name(property) => {
+                parts.extend(rest.get(..at).filter(|before| !before.is_empty()).map(text));
+                parts.push(json!({ "type": "env", "property": property }));
+                (rest, from) = (after, 0);
+            }
+            _ => from = at + 2,
+        }
+    }
+    if parts.is_empty() {
+        return Value::String(body.to_owned());
+    }
+    parts.extend(Some(rest).filter(|rest| !rest.is_empty()).map(text));
+    Value::Array(parts)
+}
+
+/// Whether a text can name a variable.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// What is before and after the first line that is `---`.

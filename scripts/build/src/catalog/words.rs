@@ -1,0 +1,135 @@
+//! What is wrong with the shape of a file, in words for its author: serde speaks to those who write Rust.
+
+use bobbin::spec::validate::nearest;
+
+pub(super) const MISSING: &str = "required but missing";
+
+pub(super) fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
+    message.strip_prefix(before)?.split('`').next()
+}
+
+/// The names in backquotes after "expected".
+fn expected(message: &str) -> Vec<&str> {
+    let list = message.split_once("expected ").map(|(_, list)| list).unwrap_or_default();
+    list.split('`').skip(1).step_by(2).collect()
+}
+
+/// The field that was probably meant by one that is not known.
+pub(super) fn meant(message: &str) -> Option<&str> {
+    let name = quoted(message, "unknown field `")?;
+    if known_elsewhere(name).is_some() { None } else { nearest(name, &expected(message)) }
+}
+
+/// serde's message in words for the author of a file.
+pub(super) fn friendly(message: &str, field: &str) -> String {
+    let known = expected(message);
+    if quoted(message, "missing field `").is_some() {
+        return MISSING.to_owned();
+    }
+    if let Some(name) = quoted(message, "unknown field `") {
+        let hint = match (known_elsewhere(name), meant(message)) {
+            (Some(hint), _) => hint.to_owned(),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => format!("there are {}", known.join(", ")),
+        };
+        return format!("unknown field; {hint}");
+    }
+    if let Some(name) = quoted(message, "unknown variant `") {
+        let hint = match (variant_elsewhere(field, name), nearest(name, &known)) {
+            (Some(hint), _) => format!("{hint}; there are {}", known.join(", ")),
+            (None, Some(near)) => format!("did you mean \"{near}\"?"),
+            (None, None) => format!("there are {}", known.join(", ")),
+        };
+        return format!("\"{name}\" is not known here; {hint}");
+    }
+    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    match rest.and_then(|rest| rest.split_once(", expected ")) {
+        Some((_, "map with a single key")) => one_of(field),
+        Some((got, expected)) => format!("expected {}, got {}", wanted(expected), found(got)),
+        None => message.to_owned(),
+    }
+}
+
+/// The rule of a field that names one thing among several.
+fn one_of(field: &str) -> String {
+    match field {
+        "run" => "names one implementation: `native`, `http` or `code`, and nothing beside it".to_owned(),
+        _ => "expected an object with exactly one field".to_owned(),
+    }
+}
+
+/// What serde expected, in the words of JSON.
+fn wanted(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        expected if expected.starts_with("struct ") || expected.starts_with("internally tagged enum ") => {
+            "an object"
+        }
+        expected => expected,
+    }
+}
+
+/// What serde found, in the words of JSON.
+fn found(got: &str) -> String {
+    match got {
+        "map" => "an object".to_owned(),
+        "sequence" => "a list".to_owned(),
+        "null" | "unit value" | "Option value" => "null".to_owned(),
+        got => match got.split_once(' ') {
+            Some(("string", text)) => format!("the text {text}"),
+            Some(("integer" | "boolean", value)) => value.trim_matches('`').to_owned(),
+            Some(("floating", value)) => value.trim_start_matches("point ").trim_matches('`').to_owned(),
+            _ => got.to_owned(),
+        },
+    }
+}
+
+/// Fields that people will try: those of the specification that come later, and those of other runtimes.
+fn known_elsewhere(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "temperature" | "topP" | "top_p" | "topK" | "maxTokens" | "max_tokens" | "stop" | "seed" => {
+            "settings of the provider's request go into `providerOptions`"
+        }
+        "apiKey" | "api_key" | "key" => {
+            "keys are never in files: name the variable that holds it in `apiKeyEnv`"
+        }
+        "baseURL" | "base_url" | "url" | "endpoint" => "the provider's address is `baseUrl`",
+        "parameters" | "inputSchema" | "input_schema" | "schema" => {
+            "the JSON Schema of a tool's arguments is `args`"
+        }
+        "system" | "systemPrompt" | "system_prompt" | "instructions" => "the system prompt is `prompt`",
+        "execute" | "handler" => "what runs is named in `run`",
+        "tenvs" => "use `variables` and `env`",
+        "endSessionTool" => "use `sessionStop`",
+        "failSessionTool" => "use `sessionFail`",
+        "statusTool" => "use `sessionStatus`",
+        "includedProviders" | "providerTools" | "uses" | "executionMode" | "executionProvider"
+        | "progressArgument" => "it arrives with a later version",
+        "includeTextResponse"
+        | "includeToolCalls"
+        | "includeErrors"
+        | "initUserMessageProperty"
+        | "initAttachmentsProperty" => "it goes into the entry of `tools` that names the prompt or agent",
+        "blocking" | "resumable" | "immediate" | "optional" | "receives_messages" | "maxInstances"
+        | "scopedEnv" => "it goes into the entry of `tools` that names the agent",
+        _ => return None,
+    })
+}
+
+/// Values that people will try, in a field.
+fn variant_elsewhere(field: &str, name: &str) -> Option<&'static str> {
+    Some(match (field, name) {
+        ("provider", "test") => "the built-in model is `demo`",
+        ("provider", "workers-ai" | "google") => "it arrives with a later version",
+        (
+            "provider",
+            "openrouter" | "groq" | "ollama" | "deepseek" | "mistral" | "azure" | "llama.cpp" | "vllm",
+        ) => "its API is that of `openai`, at a `baseUrl`",
+        _ => return None,
+    })
+}
