@@ -69,6 +69,11 @@ export const LOGS_BYTES = 1 << 20;
 /** Entries that they may have. */
 export const LOGS_ENTRIES = 1000;
 
+/** UTF-16 units of a text that leave a machine, or enter one, in one piece: what is read in a fraction of a millisecond. */
+export const PIECE_UNITS = 1 << 16;
+/** The same of a buffer, in bytes. */
+export const PIECE_BYTES = 1 << 20;
+
 /** What a machine may be given: see docs/run-code.md. */
 export const MEMORY_FLOOR = 1 << 20;
 export const MEMORY_CEILING = 64 << 20;

@@ -76,7 +76,7 @@ async function bundle() {
   // Not at the head of the file: on a fresh machine set-up installs it first.
   const { build } = await import("esbuild");
   const harness = await build({
-    entryPoints: [inCheckout("isolate/harness/index.js")],
+    entryPoints: [inCheckout("isolate/harness/quickjs.js")],
     bundle: true,
     format: "iife",
     globalName: "harness",

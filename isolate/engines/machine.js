@@ -7,15 +7,8 @@
 // A machine that was killed, that ran out of memory or that broke is never entered again.
 
 import engine from "../quickjs.wasm";
-
-/** Units of fuel between two looks at the clock: a fraction of a millisecond. */
-const SLICE = 20_000;
-/** How long the sandbox may keep the event loop waiting. */
-const TURN_MS = 8;
-/** The same where the platform stops the clock while code runs. */
-const TURN_SLICES = 64;
-/** Units for code of our own, which is not metered. */
-const PLENTY = 0x7fffffff;
+import { PIECE_BYTES, PIECE_UNITS } from "../wire.js";
+import { Meter } from "./meter.js";
 
 /** What QuickJS allows for its own stack; deeper code gets a RangeError. The engine's own functions need the rest. */
 const STACK_BYTES = 300_000;
@@ -24,6 +17,13 @@ const SLACK_BYTES = 8 << 20;
 
 /** Parts of the language that an instance has: not `performance`, `DOMException`, `atob`. */
 const INTRINSICS = 0x3ff;
+
+/** Units that a call out of the sandbox counts for in its turn: about what the network's side of one takes. */
+const CROSSING = 4000;
+/** Rejected promises that nobody waits for, as many as are kept. */
+const UNCAUGHT = 20;
+/** UTF-16 units of a specifier that is looked up. */
+const SPECIFIER_UNITS = 4096;
 
 const MODULE = 1;
 const COMPILE_ONLY = 32;
@@ -60,10 +60,12 @@ export class Refused extends Error {
 
 /**
  * @typedef {object} Hooks
- * @property {(args: import("./machine.js").Arguments) => number} send         the harness says something
+ * @property {(args: import("./machine.js").Arguments) => number | Handle} send   the harness says something
  * @property {(from: string, specifier: string) => string} resolve             throws a Refused
  * @property {(name: string) => string} load                                  the source of a module
  */
+
+/** A value of the machine's. @typedef {{ handle: number }} Handle */
 
 /** The arguments of a call out of the sandbox. */
 export class Arguments {
@@ -90,10 +92,9 @@ export class Arguments {
   number(index) {
     return this.#machine.wasm.qjs_get_float64(this.#pointer(index));
   }
-  /** A list of array buffers. @param {number} index */
-  buffers(index) {
-    if (index >= this.#count) return [];
-    return this.#machine.readBuffers(this.#pointer(index));
+  /** Copies a part of an array buffer to its place in `target`. @param {number} index @param {Uint8Array} target @param {number} from */
+  bytes(index, target, from) {
+    if (index < this.#count) this.#machine.readBytes(this.#pointer(index), target, from);
   }
 }
 
@@ -101,19 +102,14 @@ export class Machine {
   #hooks;
   /** @type {Stop | undefined} */
   #stop;
-  /** Calls of ours inside of calls of the sandbox: nothing can be suspended there. */
-  #depth = 0;
-  #inside = false;
-  #filled = 0;
-  #spent = 0;
-  #slices = 0;
-  #turn = Date.now();
+  /** Whether code of the sandbox runs, and not ours in the middle of it: what runs can be suspended and killed. */
+  #metered = false;
+  #meter;
   #limit = Number.MAX_SAFE_INTEGER;
-  #cap = Number.POSITIVE_INFINITY;
-  /** Ends the present turn of the event loop. */
-  #wake = () => {};
   /** @type {Map<string, (...args: any[]) => Promise<any>>} */
   #entries = new Map();
+  /** Promises that were rejected and that nobody waits for: handles, by what is the same for the same promise. @type {Map<number, number>} */
+  #uncaught = new Map();
 
   /** @param {Hooks} hooks */
   constructor(hooks) {
@@ -121,19 +117,19 @@ export class Machine {
     const instance = new WebAssembly.Instance(engine, this.#imports());
     /** The instance's exports. @type {any} */
     this.wasm = instance.exports;
+    this.#meter = new Meter(this.wasm.fuel);
     this.wasm._initialize();
     if (this.wasm.qjs_init2(INTRINSICS) !== 0) throw new Stopped("broken", "QuickJS did not start");
     this.wasm.qjs_set_max_stack_size(STACK_BYTES);
     this.wasm.qjs_set_module_loader(1);
+    this.wasm.qjs_set_promise_rejection_handler(1);
   }
 
   /** Sets what may be allocated beyond what is, and how much fuel may be burnt. @param {number} bytes @param {number | null} fuel */
   limit(bytes, fuel) {
     this.wasm.qjs_set_memory_limit(this.#allocated() + bytes);
     this.#limit = this.wasm.memory.buffer.byteLength + bytes + SLACK_BYTES;
-    this.#cap = fuel ?? Number.POSITIVE_INFINITY;
-    // What was done so far took as long as it takes; the sandbox has not kept anybody waiting yet.
-    this.#turn = Date.now();
+    this.#meter.begin(fuel);
   }
 
   /**
@@ -142,7 +138,7 @@ export class Machine {
    */
   kill() {
     this.#stop ??= "killed";
-    this.#wake();
+    this.#meter.wake();
   }
 
   /** Bytes that the engine has allocated. */
@@ -165,30 +161,35 @@ export class Machine {
    */
   async enter(name, ...args) {
     this.#alive();
+    // Many short calls keep others waiting like one that is long.
+    if (this.#meter.due) {
+      await this.#meter.turn();
+      this.#alive();
+    }
     let entry = this.#entries.get(name);
     if (!entry) {
       entry = /** @type {any} */ (WebAssembly).promising(this.wasm[name]);
       this.#entries.set(name, /** @type {any} */ (entry));
     }
-    this.#inside = true;
-    this.#fill(SLICE);
+    this.#meter.metered(false);
+    this.#metered = true;
     try {
       return await /** @type {any} */ (entry)(...args);
     } catch (error) {
-      throw this.#stopped(error);
+      throw this.stopped(error);
     } finally {
-      this.#inside = false;
-      this.#spent += this.#filled - this.wasm.fuel.value;
-      this.#fill(PLENTY);
+      this.#metered = false;
+      this.#meter.own();
     }
   }
 
   #alive() {
-    if (this.#stop) throw this.#stopped(undefined);
+    if (this.#stop) throw this.stopped(undefined);
   }
 
-  /** @param {unknown} error */
-  #stopped(error) {
+  /** Why the machine is gone, from what was thrown. @param {unknown} error */
+  stopped(error) {
+    if (error instanceof Stopped) return error;
     if (this.wasm.oom.value !== 0) this.#stop = "memory";
     if (this.#stop === undefined) {
       this.#stop = "broken";
@@ -197,46 +198,31 @@ export class Machine {
     return new Stopped(this.#stop, this.#stop);
   }
 
-  /** @param {number} units */
-  #fill(units) {
-    this.#filled = units;
-    this.wasm.fuel.value = units;
-  }
-
   /** The fuel has run out: 0 to go on, 1 to die, 2 to wait first. */
   #tick = () => {
-    if (this.#depth > 0 || !this.#inside) {
-      this.#fill(PLENTY);
-      return 0;
-    }
-    this.#spent += this.#filled - this.wasm.fuel.value;
-    this.#fill(SLICE);
-    if (this.#spent > this.#cap) this.#stop ??= "fuel";
+    // Our own code never burns so much.
+    if (!this.#metered) return 1;
+    this.#meter.next();
+    if (this.#meter.exhausted) this.#stop ??= "fuel";
     if (this.wasm.memory.buffer.byteLength > this.#limit) this.#stop ??= "memory";
     if (this.#stop) return 1;
-    this.#slices++;
-    return this.#slices >= TURN_SLICES || Date.now() - this.#turn >= TURN_MS ? 2 : 0;
+    return this.#meter.due ? 2 : 0;
   };
 
   /** A turn of the event loop: whoever wants this machine's end is heard. */
   #wait = async () => {
-    await this.turn();
+    await this.#meter.turn();
     return this.#stop ? 1 : 0;
   };
 
   /** Lets the event loop turn, if it did not for a while. */
-  async breathe() {
-    this.#slices++;
-    if (this.#slices >= TURN_SLICES || Date.now() - this.#turn >= TURN_MS) await this.turn();
+  breathe() {
+    return this.#meter.breathe();
   }
 
-  async turn() {
-    await new Promise((resolve) => {
-      this.#wake = () => resolve(undefined);
-      setTimeout(resolve, 0);
-    });
-    this.#turn = Date.now();
-    this.#slices = 0;
+  /** Units of fuel that were burnt. */
+  get spent() {
+    return this.#meter.spent;
   }
 
   // What the instance imports.
@@ -248,7 +234,10 @@ export class Machine {
       fuel: { tick: this.#tick, wait: new /** @type {any} */ (WebAssembly).Suspending(this.#wait) },
       env: {
         host_call: (/** @type {number} */ _name, /** @type {number} */ _length, /** @type {number} */ _this, /** @type {number} */ count, /** @type {number} */ at) =>
-          this.#outside(() => this.wasm.qjs_new_number(this.#hooks.send(new Arguments(this, at, count)))),
+          this.#outside(() => {
+            const answer = this.#hooks.send(new Arguments(this, at, count));
+            return typeof answer === "object" ? answer.handle : this.newNumber(answer);
+          }),
         host_module_normalize: (/** @type {number} */ from, /** @type {number} */ specifier) =>
           this.#outside(() => this.#resolve(from, specifier)),
         host_module_load: (/** @type {number} */ name, /** @type {number} */ length) =>
@@ -259,7 +248,8 @@ export class Machine {
           }),
         // The interpreter's own handler is not set: the meter is everywhere.
         host_interrupt: nothing,
-        host_promise_rejection: nothing,
+        host_promise_rejection: (/** @type {number} */ promise, /** @type {number} */ reason, /** @type {number} */ handled) =>
+          this.#outside(() => this.#rejected(promise, reason, handled !== 0)),
         host_get_timezone_offset: nothing,
       },
       wasi_snapshot_preview1: {
@@ -279,20 +269,51 @@ export class Machine {
     };
   }
 
-  /** Work of ours in the middle of a call of the sandbox. @template T @param {() => T} work */
+  /**
+   * Work of ours in the middle of a call of the sandbox, where nothing can be suspended: so it is short. Afterwards the
+   * sandbox goes on with a slice, or with none when others have waited long enough.
+   *
+   * @template T
+   * @param {() => T} work
+   */
   #outside(work) {
-    this.#depth++;
+    if (!this.#metered) return work();
+    this.#meter.own();
+    this.#metered = false;
     try {
       return work();
     } finally {
-      this.#depth--;
+      this.#metered = true;
+      this.#meter.charge(CROSSING);
+      this.#meter.metered(this.#stop !== undefined);
     }
+  }
+
+  /** @param {number} promise @param {number} reason handles that are ours now @param {boolean} handled */
+  #rejected(promise, reason, handled) {
+    this.free(reason);
+    const id = this.wasm.qjs_get_value_ptr(promise);
+    const kept = this.#uncaught.get(id);
+    if (!handled && kept === undefined && this.#uncaught.size < UNCAUGHT) {
+      this.#uncaught.set(id, promise);
+      return;
+    }
+    this.free(promise);
+    if (!handled || kept === undefined) return;
+    this.#uncaught.delete(id);
+    this.free(kept);
+  }
+
+  /** What they were rejected with. @returns {Handle[]} */
+  uncaught() {
+    return [...this.#uncaught.values()].map((promise) => ({ handle: this.wasm.qjs_promise_result(promise) }));
   }
 
   /** @param {number} from @param {number} specifier */
   #resolve(from, specifier) {
     try {
       const text = this.#readText(specifier);
+      if (text.length > SPECIFIER_UNITS) throw new Refused("LinkError", `Cannot import "${text.slice(0, 100)}…": a specifier has no more than ${SPECIFIER_UNITS} characters`);
       // The engine cuts a specifier at its first NUL, but the string that it is in knows its length.
       const length = this.view.getUint32(specifier + STRING_LENGTH, true) & 0x7fffffff;
       const bytes = this.#end(specifier) - specifier;
@@ -318,10 +339,36 @@ export class Machine {
     return this.wasm.qjs_get_undefined();
   }
 
-  /** @param {string} text */
+  /** A short text. @param {string} text */
   newString(text) {
     const { at, length } = this.writeText(text);
     const handle = this.wasm.qjs_new_string(at, length);
+    this.wasm.wasm_free(at);
+    return handle;
+  }
+
+  /** A text that may be long: others are not kept waiting. @param {string} text */
+  async newText(text) {
+    if (text.length <= PIECE_UNITS) return this.newString(text);
+    const pieces = [];
+    let length = 0;
+    for (let from = 0; from < text.length; ) {
+      const last = text.charCodeAt(from + PIECE_UNITS - 1);
+      // Not in the middle of a pair.
+      const to = from + PIECE_UNITS - (last >= 0xd800 && last < 0xdc00 ? 1 : 0);
+      const bytes = encoder.encode(text.slice(from, to));
+      pieces.push(bytes);
+      length += bytes.length;
+      from = to;
+      await this.#pause();
+    }
+    const at = this.#allocate(length);
+    let to = at;
+    for (const bytes of pieces) {
+      new Uint8Array(this.wasm.memory.buffer).set(bytes, to);
+      to += bytes.length;
+    }
+    const handle = await this.enter("qjs_new_string", at, length);
     this.wasm.wasm_free(at);
     return handle;
   }
@@ -332,12 +379,23 @@ export class Machine {
   }
 
   /** @param {Uint8Array} bytes */
-  newBuffer(bytes) {
+  async newBuffer(bytes) {
     const at = this.#allocate(bytes.length);
-    new Uint8Array(this.wasm.memory.buffer).set(bytes, at);
-    const handle = this.wasm.qjs_new_array_buffer(at, bytes.length);
+    for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
+      if (from > 0) await this.#pause();
+      new Uint8Array(this.wasm.memory.buffer).set(bytes.subarray(from, from + PIECE_BYTES), at + from);
+    }
+    this.#meter.charge(CROSSING);
+    const handle = await this.enter("qjs_new_array_buffer", at, bytes.length);
     this.wasm.wasm_free(at);
     return handle;
+  }
+
+  /** Between two pieces of work of ours. */
+  async #pause() {
+    this.#meter.charge(CROSSING);
+    await this.breathe();
+    this.#alive();
   }
 
   /** @param {number} handle */
@@ -382,27 +440,14 @@ export class Machine {
     return text;
   }
 
-  /** @param {number} list a list of array buffers @returns {Uint8Array[]} copies */
-  readBuffers(list) {
-    const lengthHandle = this.property(list, "length");
-    const length = this.wasm.qjs_get_float64(lengthHandle);
-    this.free(lengthHandle);
-    const buffers = [];
-    for (let index = 0; index < length; index++) {
-      const buffer = this.wasm.qjs_get_prop_uint32(list, index);
-      buffers.push(this.#readBuffer(buffer));
-      this.free(buffer);
-    }
-    return buffers;
-  }
-
-  /** @param {number} buffer */
-  #readBuffer(buffer) {
+  /** A piece of a buffer, to the same place in `target`. @param {number} buffer @param {Uint8Array} target @param {number} from */
+  readBytes(buffer, target, from) {
     const lengthAt = this.#allocate(4);
     const at = this.wasm.qjs_get_array_buffer(buffer, lengthAt);
     const length = at === 0 ? 0 : this.view.getUint32(lengthAt, true);
     this.wasm.wasm_free(lengthAt);
-    return new Uint8Array(this.wasm.memory.buffer, at, length).slice();
+    const to = Math.min(from + PIECE_BYTES, length, target.length);
+    if (from < to) target.set(new Uint8Array(this.wasm.memory.buffer, at + from, to - from), from);
   }
 
   /** Calls a function of ours that runs no code of the caller. @param {number} callee @param {number[]} args handles */
@@ -464,8 +509,8 @@ export class Machine {
     return this.wasm.JS_HasException(this.wasm.qjs_get_context_ptr()) === 0 ? Number(value & 0xffffffffn) : undefined;
   }
 
-  /** All modules that are loaded, by name, found from one of them. @param {number} any @returns {Map<string, number>} */
-  modules(any) {
+  /** All modules that are loaded, by name, found from one of them. @param {number} any @returns {Promise<Map<string, number>>} */
+  async modules(any) {
     const context = this.wasm.qjs_get_context_ptr();
     /** @type {Map<string, number>} */
     const found = new Map();
@@ -480,6 +525,7 @@ export class Machine {
         const text = this.wasm.JS_AtomToCStringLen(context, 0, this.wasm.JS_GetModuleName(context, module));
         found.set(this.#readText(text), module);
         this.wasm.JS_FreeCString(context, text);
+        await this.#pause();
       }
       link = next(link);
     } while (link !== start);
@@ -487,7 +533,8 @@ export class Machine {
   }
 
   /** Gives a module its `import.meta.url`. @param {number} module @param {string} url */
-  setMetaUrl(module, url) {
+  async setMetaUrl(module, url) {
+    await this.#pause();
     const context = this.wasm.qjs_get_context_ptr();
     const meta = this.wasm.JS_GetImportMeta(context, module);
     const key = this.writeText("url");

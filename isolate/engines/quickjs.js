@@ -36,6 +36,12 @@ export class QuickJsSandbox {
   #functions = new Map();
   /** The promise of the main module's evaluation. */
   #evaluation = 0;
+  /** Sources by name. @type {Map<string, string>} */
+  #modules = new Map();
+  /** What was said of a message that comes in pieces. @type {{ texts: string[], buffers: Uint8Array[] }} */
+  #pieces = { texts: [], buffers: [] };
+  /** What the harness asked for. @type {import("./machine.js").Handle[]} */
+  #uncaught = [];
   /** Until all modules are compiled. */
   #linking = true;
 
@@ -48,10 +54,11 @@ export class QuickJsSandbox {
     this.#program = program;
     this.#listener = listener;
     this.#machine = new Machine({
-      send: (args) => (this.#over ? 0 : listener.said(args.text(0), args.text(1), args.number(2), args.text(3), () => args.buffers(4))),
+      send: (args) => this.#heard(args),
       resolve: (from, specifier) => this.#resolve(from, specifier),
       load: (name) => this.#source(name),
     });
+    for (const module of program.modules) this.#modules.set(module.name, module.code);
     harnessCode ??= this.#machine.compileOwn(harness, HARNESS);
     const start = this.#machine.runOwn(harnessCode);
     this.#harness = this.#machine.callOwn(start, this.#machine.newSend());
@@ -63,7 +70,7 @@ export class QuickJsSandbox {
   start(values, reports) {
     this.#do(async () => {
       const machine = this.#machine;
-      await this.#call("install", machine.newNumber(reports ? 1 : 0), ...this.#packed(values));
+      await this.#call("install", machine.newNumber(reports ? 1 : 0), ...(await this.#packed(values)));
       const global = machine.wasm.qjs_get_global();
       machine.setProperty(global, HARNESS, this.#harness);
       machine.evaluateOwn(`const h = globalThis["${HARNESS}"]; delete globalThis["${HARNESS}"]; export default h;`, HARNESS);
@@ -74,12 +81,18 @@ export class QuickJsSandbox {
 
   /** The answer to a call or a report. @param {number} id @param {boolean} ok @param {Packed} value */
   settle(id, ok, value) {
-    this.#do(() => this.#call("settle", this.#machine.newNumber(id), this.#machine.newNumber(ok ? 1 : 0), ...this.#packed(value)));
+    this.#do(async () => {
+      const packed = await this.#packed(value);
+      await this.#call("settle", this.#machine.newNumber(id), this.#machine.newNumber(ok ? 1 : 0), ...packed);
+    });
   }
 
   /** Calls a function that the sandbox gave away. @param {number} call @param {number} id @param {Packed} args */
   invoke(call, id, args) {
-    this.#do(() => this.#call("invoke", this.#machine.newNumber(call), this.#machine.newNumber(id), ...this.#packed(args)));
+    this.#do(async () => {
+      const packed = await this.#packed(args);
+      await this.#call("invoke", this.#machine.newNumber(call), this.#machine.newNumber(id), ...packed);
+    });
   }
 
   /** Ends it, whatever it is doing. Nothing more is said. */
@@ -101,14 +114,14 @@ export class QuickJsSandbox {
       } catch (error) {
         if (this.#over) return;
         this.#over = true;
-        this.#listener.stopped(error instanceof Stopped ? error : new Stopped("broken", String(error)));
+        this.#listener.stopped(this.#machine.stopped(error));
       }
     });
   }
 
   async #settleJobs() {
     const machine = this.#machine;
-    while ((await machine.enter("drain")) < 0) machine.free(machine.caught());
+    await this.#drain();
     if (this.#over || this.#evaluation === 0) return;
     const state = machine.wasm.qjs_promise_state(this.#evaluation);
     if (state === 0) return;
@@ -116,8 +129,15 @@ export class QuickJsSandbox {
     this.#evaluation = 0;
     if (state === 2) {
       await this.#call("fail", machine.wasm.qjs_promise_result(promise));
-      while ((await machine.enter("drain")) < 0) machine.free(machine.caught());
+      await this.#drain();
     }
+  }
+
+  /** Runs all jobs that are due. */
+  async #drain() {
+    const machine = this.#machine;
+    // What a job threw may be large: giving it back can take as long as code.
+    while ((await machine.enter("drain")) < 0) await machine.enter("qjs_free_value", machine.caught());
   }
 
   /** Calls a function of the harness, which may call code of the caller. @param {string} name @param {number[]} args handles */
@@ -133,9 +153,28 @@ export class QuickJsSandbox {
     machine.free(result);
   }
 
-  /** @param {Packed} packed @returns {number[]} handles */
-  #packed({ text, bytes }) {
-    return [this.#machine.newString(text), ...bytes.map((content) => this.#machine.newBuffer(content))];
+  /** @param {Packed} packed @returns {Promise<number[]>} handles */
+  async #packed({ text, bytes }) {
+    const handles = [await this.#machine.newText(text)];
+    for (const content of bytes) handles.push(await this.#machine.newBuffer(content));
+    return handles;
+  }
+
+  /** What the harness says; what is long comes in pieces (harness/quickjs.js). @param {import("./machine.js").Arguments} args */
+  #heard(args) {
+    if (this.#over) return 0;
+    const [kind, text] = [args.text(0), args.text(3)];
+    const { texts, buffers } = this.#pieces;
+    if (kind === "uncaught") return (this.#uncaught = this.#machine.uncaught()).length;
+    if (kind === "reason") return /** @type {import("./machine.js").Handle} */ (this.#uncaught[args.number(2)]);
+    if (kind === "text") texts.push(text);
+    else if (kind === "buffer") buffers.push(new Uint8Array(args.number(2)));
+    else if (kind === "bytes") args.bytes(4, /** @type {Uint8Array} */ (buffers.at(-1)), args.number(2));
+    else {
+      this.#pieces = { texts: [], buffers: [] };
+      return this.#listener.said(kind, args.text(1), args.number(2), texts.join("") + text, () => buffers);
+    }
+    return 1;
   }
 
   // Modules.
@@ -151,18 +190,18 @@ export class QuickJsSandbox {
       this.#listener.unlinked(this.#exception());
       return false;
     }
-    const loaded = machine.modules(compiled);
+    const loaded = await machine.modules(compiled);
     for (const { name, code } of modules) {
       // Those that only a dynamic import can reach. One with a mistake fails when it is imported.
       if (loaded.has(name)) continue;
       const found = await machine.compileModule(code, name);
-      if (found === undefined) machine.free(machine.caught());
+      if (found === undefined) await machine.enter("qjs_free_value", machine.caught());
     }
     this.#linking = false;
-    const all = machine.modules(compiled);
+    const all = await machine.modules(compiled);
     for (const { name } of this.#program.modules) {
       const module = all.get(name);
-      if (module !== undefined) machine.setMetaUrl(module, `sandbox:${name}`);
+      if (module !== undefined) await machine.setMetaUrl(module, `sandbox:${name}`);
       else if (loaded.has(name)) throw new Stopped("broken", `the module ${name} was lost`);
     }
     return true;
@@ -202,9 +241,9 @@ export class QuickJsSandbox {
       const [specifier, names] = imported;
       return exporting(names, (wanted) => `h.imported(${JSON.stringify(specifier)}, ${JSON.stringify(wanted)})`);
     }
-    const module = program.modules.find((candidate) => candidate.name === name);
-    if (!module) throw new Stopped("broken", `there is no module ${name}`);
-    return module.code;
+    const code = this.#modules.get(name);
+    if (code === undefined) throw new Stopped("broken", `there is no module ${name}`);
+    return code;
   }
 
   #exception() {

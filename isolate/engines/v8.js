@@ -78,6 +78,7 @@ export class V8Sandbox {
   said({ kind, a, b, text, buffers }) {
     if (this.#over) return;
     if (kind === "resolve") this.#resolve(Number(a), text);
+    else if (kind === "turn") this.#tell({ kind: "turned", a: 0, b: 0, text: "", bytes: [] });
     else this.#listener.said(kind, String(a), b, text, () => buffers.map((buffer) => new Uint8Array(buffer)));
   }
 

@@ -5,7 +5,8 @@ import * as i from "./intrinsics.js";
 /** What a sandbox has: the intrinsics of ECMAScript, without shared memory. Whatever else an engine brings goes. */
 const INTRINSICS = [
   ...["globalThis", "Infinity", "NaN", "undefined", "eval", "isFinite", "isNaN", "parseFloat", "parseInt"],
-  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "AggregateError", "Array", "ArrayBuffer"],
+  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"],
+  ...["AggregateError", "Array", "ArrayBuffer"],
   ...["AsyncDisposableStack", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean", "DataView", "Date", "DisposableStack"],
   ...["Error", "EvalError", "FinalizationRegistry", "Float16Array", "Float32Array", "Float64Array", "Function", "Int8Array"],
   ...["Int16Array", "Int32Array", "Intl", "Iterator", "JSON", "Map", "Math", "Number", "Object", "Promise", "Proxy"],

@@ -12,8 +12,10 @@ import { frozenDeep, unpack } from "./unpack.js";
 
 /** @typedef {import("./outbox.js").Send} Send */
 
-/** @param {Send} send */
-export function start(send) {
+/** Finds out what promises were rejected with that nobody waits for. @typedef {(then: (reasons: unknown[]) => void) => void} Uncaught */
+
+/** @param {Send} send @param {Uncaught} uncaught */
+export function start(send, uncaught) {
   harden();
   const outbox = new Outbox(send);
 
@@ -47,15 +49,31 @@ export function start(send) {
   /** @type {{ args: unknown[], globals: any, imports: any }} */
   let values = { args: [], globals: {}, imports: {} };
 
+  const log = capture(send, exported);
+  /**
+   * The end: with what nobody has caught. To the program it makes no difference, to its author it does.
+   *
+   * @param {string} status
+   * @param {string} text
+   * @param {ArrayBuffer[]} buffers
+   * @param {unknown} [error]     is told as the outcome
+   */
+  const done = (status, text, buffers, error) =>
+    uncaught((reasons) => {
+      for (let at = 0; at < reasons.length; at++) {
+        if (error === undefined || !i.is(reasons[at], error)) log.error("Uncaught (in promise):", reasons[at]);
+      }
+      send("done", status, 0, text, buffers);
+    });
   /** @param {string} status @param {any} error */
-  const failed = (status, error) => send("done", status, 0, failure(error));
+  const failed = (status, error) => done(status, failure(error), i.list(), error);
 
   return {
     /** Takes the caller's values. @param {boolean} reports @param {string} text @param {ArrayBuffer[]} buffers */
     install(reports, text, ...buffers) {
       values = unpack(text, buffers, imported);
       const { globals, imports } = values;
-      if (!i.hasOwn(globals, "console")) i.put(globals, "console", capture(send, exported));
+      if (!i.hasOwn(globals, "console")) i.put(globals, "console", log);
       if (reports && !i.hasOwn(globals, "report")) {
         const report = (/** @type {unknown} */ value) => outbox.report(pack(value, "report", "strict", exported));
         i.put(globals, "report", i.freeze(i.hidden(report, "report")));
@@ -74,7 +92,7 @@ export function start(send) {
       let packed;
       try {
         if (!i.hasOwn(namespace, name)) {
-          send("done", "link_error", 0, failureText("LinkError", 'export "' + name + '" not found', ""));
+          done("link_error", failureText("LinkError", 'export "' + name + '" not found', ""), i.list());
           return;
         }
         let value = namespace[name];
@@ -89,8 +107,7 @@ export function start(send) {
         return;
       }
       // A result comes after everything that was reported before it.
-      const done = () => send("done", "success", 0, packed.text, packed.buffers);
-      outbox.drained(done);
+      outbox.drained(() => done("success", packed.text, packed.buffers));
     },
 
     /** The evaluation of the modules failed. @param {any} error */
@@ -136,10 +153,10 @@ function placed(value, place) {
 /** What was thrown, as a value for the other side. @param {any} error @param {(value: Function) => number} exported */
 function thrown(error, exported) {
   try {
-    if (i.isError(error)) return { text: "[[1]," + errorNode(error) + "]", buffers: i.list() };
+    if (i.isError(error)) return { text: "[[1]," + errorNode(error, brief) + "]", buffers: i.list() };
     return pack(error, "error", "strict", exported);
   } catch {
-    return { text: '[[1],["e","Error",' + i.stringify(told(error)) + ',""]]', buffers: i.list() };
+    return { text: '[[1],["e","Error",' + brief(told(error)) + ',""]]', buffers: i.list() };
   }
 }
 
@@ -170,9 +187,17 @@ function makerOf(error) {
  * @param {string} [maker]
  */
 function failureText(name, message, stack, maker = "") {
-  const cut = (/** @type {string} */ text, /** @type {number} */ units) => (text.length > units ? i.slice(text, 0, units) + "…" : text);
-  const told = i.stringify(cut(name, 200)) + "," + i.stringify(cut(message, 100_000)) + "," + i.stringify(cut(stack, 100_000));
-  return "[" + told + "," + i.stringify(maker) + "]";
+  return "[" + i.stringify(cut(name, 200)) + "," + brief(message) + "," + brief(stack) + "," + i.stringify(maker) + "]";
+}
+
+/** @param {string} text @param {number} units */
+function cut(text, units) {
+  return text.length > units ? i.slice(text, 0, units) + "…" : text;
+}
+
+/** A text of an error, as JSON. @param {string} text */
+function brief(text) {
+  return i.stringify(cut(text, 100_000));
 }
 
 /** A value that is no error, in words. @param {any} value @returns {string} */

@@ -68,6 +68,7 @@ export function patternFlags(pattern) {
 }
 
 export const slice = uncurry(String.prototype.slice);
+export const unitAt = uncurry(String.prototype.charCodeAt);
 export const symbolText = uncurry(Symbol.prototype.toString);
 const stackGetter = Reflect.getOwnPropertyDescriptor(Error.prototype, "stack")?.get;
 /** Where an error was made, as the engine wrote it: engines have it in different places. @type {(error: any) => any} */
@@ -83,7 +84,22 @@ export const viewBuffer = getterOf(DataView.prototype, "buffer");
 export const viewOffset = getterOf(DataView.prototype, "byteOffset");
 export const viewBytes = getterOf(DataView.prototype, "byteLength");
 export const bufferBytes = getterOf(ArrayBuffer.prototype, "byteLength");
-export const bufferSlice = uncurry(ArrayBuffer.prototype.slice);
+const setBytes = uncurry(/** @type {any} */ (TypedArrayPrototype).set);
+
+/**
+ * A copy of a part of a buffer. `ArrayBuffer.prototype.slice` would ask the buffer what to make of it, and take what it is given.
+ *
+ * @param {ArrayBuffer} buffer
+ * @param {number} from
+ * @param {number} bytes
+ * @returns {ArrayBuffer}
+ */
+export function copyOf(buffer, from, bytes) {
+  const copy = new Buffers(bytes);
+  // One that was detached has none, and nothing looks at it.
+  if (bytes > 0) setBytes(new Bytes(copy), new Bytes(buffer, from, bytes));
+  return copy;
+}
 
 /** An object without a prototype: nothing is inherited where a key is missing. @param {Record<string, any>} entries @returns {Record<string, any>} */
 const table = (entries) => /** @type {any} */ (setPrototypeOf(entries, null), entries);

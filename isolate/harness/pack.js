@@ -2,9 +2,18 @@
 // Flat, and made by a loop, so that no nesting is too deep. What cannot be copied is refused with the path to it.
 
 import * as i from "./intrinsics.js";
+import { Weights } from "./weight.js";
 
-/** What a value may take on its way, in bytes: two for each UTF-16 unit of the text. */
+/** What a value may take on its way, in bytes: two for each UTF-16 unit of the text, and the contents of binary values. */
 export const LARGEST = 24 << 20;
+/** What its texts and its parts may take where it is read, in bytes, each counted as often as it is used. */
+const TEXTS = 8 << 20;
+/** What a part counts besides its text. */
+const PART = 16;
+/** What the contents of a binary value count besides themselves: the object that holds them on their way. */
+const BUFFER = 256;
+/** Levels that the console shows. */
+const LEVELS = 100;
 
 /** How values are copied that cannot be: refused, or, for the console, told in words. @typedef {"strict" | "told"} Manner */
 
@@ -38,6 +47,8 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   const parents = i.list();
   const places = i.list();
   const buffers = i.list();
+  const weights = new Weights();
+  const texts = largest < TEXTS ? largest : TEXTS;
   let count = 0;
   /** Of binary contents. */
   let size = 0;
@@ -52,13 +63,35 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   /** @param {number} bytes beyond binary contents */
   const bound = (bytes) => {
     if (size + bytes > largest) throw serializationError(path + " is too large: more than " + largest + " bytes");
+    if (weights.texts > texts) tooHeavy();
+  };
+  const tooHeavy = () => {
+    throw serializationError(path + " is too large: written out, it has more than " + texts + " bytes of texts and parts");
+  };
+
+  /** A text as JSON, which may be six times as long. @param {string} value */
+  const quoted = (value) => {
+    weights.text(value.length);
+    if (weights.texts > texts) tooHeavy();
+    return i.stringify(value);
+  };
+
+  /** Whether a value is one of those that `parent` was found in, or is too far below them to be shown. @param {number} id @param {number} parent */
+  const hiddenBelow = (id, parent) => {
+    let levels = 0;
+    for (let at = parent; at > 0; at = parents[at]) {
+      if (at === id) return "[Circular]";
+      if (++levels === LEVELS) return "[…]";
+    }
+    return undefined;
   };
 
   /** The slot of a value. @param {any} value @param {number} parent @param {Place} place @returns {string} */
   const slot = (value, parent, place) => {
+    weights.text(PART);
     switch (typeof value) {
       case "string":
-        return i.stringify(value);
+        return quoted(value);
       case "number":
         if (i.isFinite(value) && !i.is(value, -0)) return i.Strings(value);
         return '["n","' + (i.is(value, -0) ? "-0" : i.Strings(value)) + '"]';
@@ -66,8 +99,11 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
         return value ? "true" : "false";
       case "undefined":
         return '["u"]';
-      case "bigint":
-        return '["i","' + i.Strings(value) + '"]';
+      case "bigint": {
+        const digits = i.Strings(value);
+        weights.text(digits.length);
+        return '["i","' + digits + '"]';
+      }
       case "symbol":
         if (manner === "told") return i.stringify(i.symbolText(value));
         throw serializationError(pathOf(parent, placeText(place)) + " is a symbol, which cannot leave the sandbox");
@@ -75,6 +111,11 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     if (value === null) return "null";
     if (manner === "told" && typeof value === "function") return i.stringify("[Function: " + nameOf(value) + "]");
     let id = i.mapGet(ids, value);
+    if (manner === "told") {
+      const shown = hiddenBelow(id, parent);
+      if (shown !== undefined) return i.stringify(shown);
+    }
+    weights.refers(id ?? count + 1, id !== undefined);
     if (id === undefined) {
       id = ++count;
       i.mapSet(ids, value, id);
@@ -87,10 +128,11 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
 
   /** @param {ArrayBuffer} buffer @param {number} from @param {number} bytes @param {string} kind */
   const binary = (buffer, from, bytes, kind) => {
-    bound(bytes);
-    size += bytes;
+    bound(bytes + BUFFER);
+    size += bytes + BUFFER;
+    weights.content(bytes);
     const at = buffers.length;
-    buffers[at] = i.bufferSlice(buffer, from, from + bytes);
+    buffers[at] = i.copyOf(buffer, from, bytes);
     return '["b","' + kind + '",' + at + "]";
   };
 
@@ -110,7 +152,8 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     const keys = i.keys(value);
     for (let at = 0; at < keys.length; at++) {
       const key = /** @type {string} */ (keys[at]);
-      text += (at === 0 ? "" : ",") + i.stringify(key) + "," + slot(read(value, key), id, key);
+      weights.text(PART);
+      text += (at === 0 ? "" : ",") + quoted(key) + "," + slot(read(value, key), id, key);
       bound(2 * text.length);
     }
     return text + "]]";
@@ -157,7 +200,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     if (i.isArray(value)) return array(value, id);
     const prototype = i.getPrototypeOf(value);
     if (prototype === i.ObjectPrototype || prototype === null) return object(value, id);
-    if (i.isError(value)) return errorNode(value);
+    if (i.isError(value)) return errorNode(value, quoted);
     if (has(i.mapSize, value)) return map(value, id);
     if (has(i.setSize, value)) return set(value, id);
     if (has(i.dateTime, value)) {
@@ -169,7 +212,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     if (has(i.bufferBytes, value)) return binary(value, 0, i.bufferBytes(value), "ArrayBuffer");
     if (has(i.viewBytes, value)) return binary(i.viewBuffer(value), i.viewOffset(value), i.viewBytes(value), "DataView");
     if (has(i.patternSource, value)) {
-      return '["x",' + i.stringify(i.patternSource(value)) + "," + i.stringify(i.patternFlags(value)) + "]";
+      return '["x",' + quoted(i.patternSource(value)) + "," + quoted(i.patternFlags(value)) + "]";
     }
     if (manner === "told") return object(value, id);
     throw serializationError(pathOf(id, "") + " is " + described(value) + ", which cannot leave the sandbox");
@@ -188,12 +231,21 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   let text = "[" + slot(root, 0, "");
   bound(2 * text.length);
   for (let id = 1; id <= count; id++) {
+    weights.begin(id);
+    weights.text(2 * PART);
     const added = manner === "told" ? toldNode(found[id], id) : node(found[id], id);
     text += "," + added;
     bound(2 * text.length);
     found[id] = undefined;
   }
-  return { text: text + "]", buffers, size: size + 2 * text.length };
+  const total = weights.total();
+  if (total.texts > texts) tooHeavy();
+  if (total.contents > largest) {
+    throw serializationError(path + " is too large: written out, it has more than " + largest + " bytes of binary contents");
+  }
+  const sent = size + 2 * text.length;
+  const written = total.texts + total.contents;
+  return { text: text + "]", buffers, size: sent > written ? sent : written };
 }
 
 /** Where a value was found in another: an index, a key, or words. @typedef {number | string} Place */
@@ -216,11 +268,11 @@ function has(getter, value) {
   }
 }
 
-/** The node of an error. @param {any} error */
-export function errorNode(error) {
-  const name = i.stringify(textOf(error, "name", "Error"));
-  const message = i.stringify(textOf(error, "message", ""));
-  return '["e",' + name + "," + message + "," + i.stringify(traceOf(error)) + "]";
+/** The node of an error. @param {any} error @param {(text: string) => string} quoted */
+export function errorNode(error, quoted) {
+  const name = quoted(textOf(error, "name", "Error"));
+  const message = quoted(textOf(error, "message", ""));
+  return '["e",' + name + "," + message + "," + quoted(traceOf(error)) + "]";
 }
 
 /** A property that should be text, whatever code of the caller made of it. @param {any} object @param {string} key @param {string} otherwise */

@@ -14,7 +14,7 @@ import * as i from "./intrinsics.js";
 
 /**
  * @typedef {{ kind: string, a: number | string, b: number, text: string, buffers: ArrayBuffer[] }} Said
- * @typedef {{ kind: "settle" | "invoke" | "resolved" | "over", a: number, b: number, text: string, bytes: Uint8Array[] }} Told
+ * @typedef {{ kind: "settle" | "invoke" | "resolved" | "turned" | "over", a: number, b: number, text: string, bytes: Uint8Array[] }} Told
  *
  * @typedef {object} Isolate
  * @property {(messages: Said[]) => Promise<void>} said
@@ -29,6 +29,9 @@ import * as i from "./intrinsics.js";
  * @property {[string, [string, string][]][]} resolved   key of a module, and what its specifiers mean
  */
 
+/** Rejected promises that nobody waits for, as many as are kept. */
+const UNCAUGHT = 20;
+
 /** What a module that waits for its Worker's surroundings is told by the platform, and what its author is told. */
 const UNSETTLED = "Top-level await in module is unsettled.";
 const NO_WAITING = "the engine v8 does not wait at the top level of a module for anything outside of it: wait in a function that you export";
@@ -38,7 +41,14 @@ export class Sandbox extends WorkerEntrypoint {
   async run({ reports, text, bytes, entry, fn, resolved }, isolate) {
     const outbox = new Messages();
     const send = limited((message) => outbox.add(message));
-    const run = start(send);
+    // The platform tells of promises between the turns of its event loop: one turn, there and back, and it has told of all.
+    /** @type {import("./index.js").Uncaught} */
+    const uncaught = (then) => {
+      turned = () => then(reasonsOf(rejected));
+      send("turn", 0, 0, "");
+    };
+    let turned = () => {};
+    const run = start(send, uncaught);
     const links = new Links(resolved, send);
     /** @type {any} */
     let namespace;
@@ -58,12 +68,12 @@ export class Sandbox extends WorkerEntrypoint {
       run.fail(waits ? new i.Errors(NO_WAITING) : error);
     }
     void outbox.sendTo(isolate);
-    await listen(isolate, run, links);
+    await listen(isolate, run, links, () => turned());
   }
 }
 
-/** Does what the isolate tells, until that is to end. @param {Isolate} isolate @param {ReturnType<typeof start>} run @param {Links} links */
-async function listen(isolate, run, links) {
+/** Does what the isolate tells, until that is to end. @param {Isolate} isolate @param {ReturnType<typeof start>} run @param {Links} links @param {() => void} turned */
+async function listen(isolate, run, links, turned) {
   for (;;) {
     const messages = await isolate.heard();
     for (let at = 0; at < messages.length; at++) {
@@ -71,9 +81,24 @@ async function listen(isolate, run, links) {
       if (kind === "settle") handed(run.settle, [a, b === 1, text], bytes);
       else if (kind === "invoke") handed(run.invoke, [a, b, text], bytes);
       else if (kind === "resolved") links.settle(a, text);
+      else if (kind === "turned") turned();
       else return;
     }
   }
+}
+
+/** Promises that were rejected and that nobody waits for, with what. @type {Map<unknown, unknown>} */
+const rejected = new i.Maps();
+addEventListener("unhandledrejection", (event) => {
+  if (i.mapSize(rejected) < UNCAUGHT) i.mapSet(rejected, event.promise, event.reason);
+});
+addEventListener("rejectionhandled", (event) => i.mapDelete(rejected, event.promise));
+
+/** @param {Map<unknown, unknown>} promises */
+function reasonsOf(promises) {
+  const reasons = i.list();
+  i.mapForEach(promises, (/** @type {unknown} */ reason) => (reasons[reasons.length] = reason));
+  return reasons;
 }
 
 /** What is to be sent, in order. */
@@ -197,7 +222,7 @@ function handed(callee, args, bytes) {
   for (let at = 0; at < bytes.length; at++) {
     const content = bytes[at];
     const offset = i.arrayOffset(content);
-    i.put(args, args.length, i.bufferSlice(i.arrayBuffer(content), offset, offset + i.arrayBytes(content)));
+    i.put(args, args.length, i.copyOf(i.arrayBuffer(content), offset, i.arrayBytes(content)));
   }
   i.apply(callee, undefined, args);
 }

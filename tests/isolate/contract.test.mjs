@@ -43,7 +43,8 @@ contract("a declaration of the module goes before a global of the same name", as
 
 const ECMASCRIPT = [
   ...["globalThis", "Infinity", "NaN", "undefined", "eval", "isFinite", "isNaN", "parseFloat", "parseInt"],
-  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "AggregateError", "Array", "ArrayBuffer"],
+  ...["decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "unescape"],
+  ...["AggregateError", "Array", "ArrayBuffer"],
   ...["BigInt", "BigInt64Array", "BigUint64Array", "Boolean", "DataView", "Date", "Error", "EvalError", "FinalizationRegistry"],
   ...["Float16Array", "Float32Array", "Float64Array", "Function", "Int8Array", "Int16Array", "Int32Array", "Iterator", "Map"],
   ...["Number", "Object", "Promise", "Proxy", "RangeError", "ReferenceError", "RegExp", "Set", "String", "Symbol"],
@@ -55,6 +56,59 @@ contract("globalThis has the intrinsics of ECMAScript and nothing else", async (
   const names = await server.value("export default Reflect.ownKeys(globalThis).map(String)", { engine, globals: { mine: 1 }, report: true });
   const foreign = names.filter((/** @type {string} */ name) => !ECMASCRIPT.includes(name) && name !== "Symbol(Symbol.toStringTag)");
   assert.deepEqual(foreign, []);
+});
+
+contract("what Annex B of ECMAScript adds is there", async (engine) => {
+  const source = `export default [escape("ü %u1"), unescape("%FC%u0107"), "abc".substr(1, 1), "a".anchor("b"), "a".big(), new Date(0).getYear(), new Date(0).toGMTString(),
+    typeof ({}).__defineGetter__, typeof ({}).__lookupSetter__, ({}).__proto__ === Object.prototype, typeof /a/.compile, " a".trimLeft()]`;
+  const expected = ["%FC%20%25u1", "üć", "b", '<a name="b">a</a>', "<big>a</big>", 70, "Thu, 01 Jan 1970 00:00:00 GMT", "function", "function", true, "function", "a"];
+  assert.deepEqual(await server.value(source, { engine }), expected);
+});
+
+contract("a promise that is rejected and that nobody waits for is told in the logs", async (engine) => {
+  const logsOf = async (/** @type {string} */ source) => {
+    const { status, logs, error } = await server.run(source, { engine, globals: { fails: () => assert.fail("as it should") } });
+    assert.equal(status, "success", JSON.stringify(error));
+    return logs.map(({ level, args: [text, reason] }) => [level, text, reason?.message ?? reason]);
+  };
+  const told = [["error", "Uncaught (in promise):", "lost"]];
+  assert.deepEqual(await logsOf("export default () => { (async () => { throw new TypeError('lost') })(); return 1 }"), told);
+  assert.deepEqual(await logsOf("export default async () => { Promise.reject('lost'); await null; return 1 }"), told);
+  assert.deepEqual(await logsOf("export default async () => { new Promise((_, no) => no('lost')).then(() => 1); return 1 }"), told);
+  for (const caught of [
+    "export default async () => { const p = Promise.reject(1); await null; p.catch(() => {}); return 1 }",
+    "export default async () => { await Promise.allSettled([fails(), Promise.reject(2)]); return 1 }",
+    "export default async () => { try { await (async () => { throw 1 })() } catch {} return 1 }",
+  ]) {
+    assert.deepEqual(await logsOf(caught), [], caught);
+  }
+  // Its own error is the outcome, and not told twice; of a flood not all is told.
+  const failed = await server.run("export default async () => { throw new Error('mine') }", { engine });
+  assert.deepEqual([failed.status, failed.error.message, failed.logs], ["error", "mine", []]);
+  const flood = await logsOf("export default () => { for (let k = 0; k < 5000; k++) Promise.reject(k); return 1 }");
+  assert.equal(flood.length, 20);
+});
+
+contract("a stack that code made up takes no time, and is told in frames that there are", async (engine) => {
+  const made = "throw Object.assign(new Error('made'), { stack: STACK })";
+  const lines = "\n".repeat(500_000);
+  for (const stack of [
+    "'    at f (<runCode>:99999999:2)\\n'.repeat(50)",
+    "'    at f (<runCode>:2:99999999)\\n'.repeat(50)",
+    "'    at f (m.ts:3:3)\\n'.repeat(3000)",
+    "'    at '.repeat(30000)",
+    "'    at ' + '(<runCode>'.repeat(9000) + ':1:1)'",
+    "('    at ' + '1:'.repeat(49000))",
+    "'\\n'.repeat(1e5)",
+  ]) {
+    const modules = Object.fromEntries(Array.from({ length: 500 }, (_, k) => [`./m${k}.js`, "export const v = 1"]));
+    const began = performance.now();
+    const { status, error } = await server.run(`/* ü */ ${lines} export default () => { ${made.replace("STACK", stack)} }`, { engine, modules });
+    assert.equal(status, "error");
+    assert.equal(error.message, "made");
+    assert.ok((error.stack ?? "").split("\n").length <= 51);
+    assert.ok(performance.now() - began < 5000);
+  }
 });
 
 // 6. Nothing makes code of text, and nothing is shared.

@@ -295,6 +295,19 @@ export class IsolateServer {
     }
   }
 
+  /** The longest that the process kept anybody waiting while this was done, ms. @param {Promise<unknown>} work */
+  async longestGap(work) {
+    let [longest, over] = [0, false];
+    const done = work.finally(() => (over = true));
+    while (!over) {
+      const asked = performance.now();
+      await (await fetch(`http://127.0.0.1:${this.#port}/`)).text();
+      longest = Math.max(longest, performance.now() - asked);
+    }
+    await done;
+    return longest;
+  }
+
   /** The value of code that succeeds. @param {string} source @param {Options} [options] */
   async value(source, options) {
     const result = await this.run(source, options);
