@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { compileCatalog } from "./build.mjs";
 import { cache, inCheckout, readIfThere } from "./files.mjs";
+import { startFront } from "./front.mjs";
 import { localKeys } from "./local-key.mjs";
 import { Complaint, signalGroup } from "./run.mjs";
 import { takeStateFolder } from "./state-folder.mjs";
@@ -65,19 +66,23 @@ export async function startServer(options) {
   const inDevVars = (/** @type {string} */ name) => new RegExp(`^\\s*(export\\s+)?${name}\\s*=`, "m").test(devVars);
   const defaults = Object.entries(DEVELOPMENT_VARS).filter(([name]) => !inDevVars(name));
   const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(options.persist) };
-  const vars = Object.entries({ ...Object.fromEntries(defaults), ...keys, ...options.vars });
+  const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars };
+  const varsFile = join(home, "vars.json");
+  rmSync(varsFile, { force: true });
+  writeFileSync(varsFile, JSON.stringify(vars), { mode: 0o600, flag: "wx" });
   const child = spawn(
     tools.node,
     [
       ...["--no-warnings", "--import", inCheckout("scripts/end-together.mjs")],
+      ...["--import", inCheckout("scripts/given-vars.mjs")],
       inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
       // The first one answers requests.
       ...["dev", "--config", join(home, "wrangler.toml"), "--config", join(home, "isolate/wrangler.toml")],
-      ...["--ip", HOST, "--port", String(port)],
+      // Behind our own front, on a port that it chooses.
+      ...["--ip", HOST, "--port", "0"],
       // Two servers that start at the same moment would both choose the usual one.
       ...["--inspector-port", "0"],
       ...["--persist-to", options.persist, "--show-interactive-dev-session=false"],
-      ...vars.flatMap(([name, value]) => ["--var", `${name}:${value}`]),
     ],
     {
       cwd: home,
@@ -86,6 +91,7 @@ export async function startServer(options) {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
       env: {
         ...process.env,
+        BOBBIN_VARS_FILE: varsFile,
         // Nothing is looked up on the network.
         WRANGLER_SEND_METRICS: "false",
         WRANGLER_SEND_ERROR_REPORTS: "false",
@@ -103,9 +109,12 @@ export async function startServer(options) {
   if (child.pid !== undefined) folder.add(child.pid);
 
   let stopping = false;
+  /** @type {{ stop(): void } | undefined} */
+  let front;
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const stop = async () => {
     stopping = true;
+    front?.stop();
     child.kill("SIGTERM");
     const timer = setTimeout(() => signalGroup(child.pid, "SIGKILL"), 5000);
     await exited;
@@ -116,16 +125,16 @@ export async function startServer(options) {
   /** @type {string[]} */
   const early = [];
   let ready = false;
-  await new Promise((resolve, reject) => {
+  const behind = await new Promise((/** @type {(port: number) => void} */ resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
       if (!stream) continue;
       createInterface({ input: stream }).on("line", (line) => {
         if (ready) return isNoise(line) ? undefined : options.log(line);
         early.push(line);
-        if (line.includes("Ready on http")) {
-          ready = true;
-          resolve(undefined);
-        }
+        const [, at] = /Ready on http:\/\/[^\s:]+:(\d+)/.exec(line) ?? [];
+        if (at === undefined) return;
+        ready = true;
+        resolve(Number(at));
       });
     }
     child.once("exit", (code) => {
@@ -134,6 +143,12 @@ export async function startServer(options) {
       else if (!stopping) options.ended(code ?? 1);
     });
   });
+  try {
+    front = await startFront(port, behind);
+  } catch (error) {
+    await stop();
+    throw new Complaint(`Port ${port} cannot be served: ${/** @type {Error} */ (error).message}`);
+  }
   return { url: `http://${HOST}:${port}`, reloadCatalog, stop };
 }
 

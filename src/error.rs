@@ -36,6 +36,8 @@ pub enum Code {
     MethodNotAllowed,
     /// The body's content type is not accepted.
     UnsupportedMediaType,
+    /// The body of the request stopped coming.
+    RequestTimeout,
     /// The thread was terminated (spec §30): it stays readable and refuses work.
     Terminated,
     /// The state of the thread forbids this now.
@@ -79,6 +81,7 @@ impl Code {
             Code::Forbidden => 403,
             Code::NotFound | Code::ThreadNotFound | Code::MessageNotFound | Code::AgentNotFound => 404,
             Code::MethodNotAllowed => 405,
+            Code::RequestTimeout => 408,
             Code::Terminated | Code::Conflict => 409,
             Code::PreconditionFailed => 412,
             Code::TooLarge => 413,
@@ -93,7 +96,7 @@ impl Code {
 
     /// Whether the same request may succeed later without a change.
     pub const fn retryable(self) -> bool {
-        matches!(self, Code::RateLimited | Code::QueueFull | Code::Overloaded)
+        matches!(self, Code::RequestTimeout | Code::RateLimited | Code::QueueFull | Code::Overloaded)
     }
 }
 

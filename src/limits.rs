@@ -7,6 +7,16 @@ pub const DAY_US: i64 = 24 * 3600 * SECOND_US;
 
 /// Body of any request but a message post or a file.
 pub const REQUEST_BYTES: usize = 4 << 20;
+/// What a WebSocket is sent at most without an answered `ping`; one that is sent more is closed.
+pub const SOCKET_UNANSWERED_BYTES: u32 = 8 << 20;
+/// What the open WebSockets of a thread are sent so, together; the one with the most is closed.
+pub const SOCKETS_UNANSWERED_BYTES: u32 = 24 << 20;
+/// What closed WebSockets of a thread, whose clients have not taken it, may hold; above it no new one is opened.
+pub const SOCKETS_LEFT_BYTES: u32 = 16 << 20;
+/// How much more a WebSocket is sent before it is looked at again.
+pub const SOCKET_LOOK_BYTES: u32 = 1 << 20;
+/// A request is given up when so long, in seconds, neither 64 KB more of its body came nor the end (`worker/bodies.js`).
+pub const BODY_SILENCE_S: u32 = 30;
 /// Body of `POST …/messages`.
 pub const MESSAGE_REQUEST_BYTES: usize = 12 << 20;
 /// `content` of one message.

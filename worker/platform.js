@@ -1,6 +1,8 @@
 // What the Worker does on the JavaScript side, because it would cross into wasm many times there for nothing, or
-// because it must go on when the wasm instance is lost: reading request bodies, making responses, and the bridge
-// from an object's socket to a stream of server-sent events.
+// because it must go on when the wasm instance is lost: the heads of requests, making responses, and the bridge from an
+// object's socket to a stream of server-sent events. Bodies of requests are in bodies.js.
+
+import { LENGTH, bodyText } from "./bodies.js";
 
 // The executor of the wasm side needs a microtask for each wake. The platform's own function wraps each, to report
 // what it throws, and costs six times a promise's job.
@@ -113,7 +115,9 @@ export function headersOf(request, names) {
  */
 export async function forward(objects, name, header, call, request, origin) {
   const { method, body } = request;
-  const init = { method, body, headers: { [header]: call }, redirect: /** @type {const} */ ("manual") };
+  const length = request.headers.get("content-length");
+  const headers = length === null ? { [header]: call } : { [header]: call, [LENGTH]: length };
+  const init = { method, body, headers, redirect: /** @type {const} */ ("manual") };
   const answer = await objects.getByName(name).fetch("https://thread/", init);
   if (origin === undefined) return answer;
   const response = new Response(answer.body, answer);
@@ -152,71 +156,8 @@ export class Asked {
   }
 }
 
-/** Bytes that are taken from a body at once: each piece is a crossing into wasm. */
+/** Bytes of an answer that are poured at once: each piece is a crossing into wasm. */
 const PIECE_BYTES = 256 << 10;
-
-/**
- * The body of a request on its way into wasm: each `next` is answered by one call of `take`.
- */
-export class Incoming {
-  /** @type {ReadableStreamBYOBReader | undefined} */
-  #reader;
-  /** @type {((piece: Uint8Array | undefined, error: string | undefined) => void) | undefined} */
-  #take;
-  #ended = false;
-  #piece = new ArrayBuffer(0);
-
-  /**
-   * @param {{ body: ReadableStream<Uint8Array> | null }} request   or an object of a bucket
-   * @param {(piece: Uint8Array | undefined, error: string | undefined) => void} take   neither: the end
-   */
-  constructor(request, take) {
-    this.#take = take;
-    this.#reader = request.body?.getReader({ mode: "byob" });
-    this.#ended = this.#reader === undefined;
-  }
-
-  next() {
-    if (this.#ended || !this.#reader) return void this.#take?.(undefined, undefined);
-    // One piece of memory for the whole body: it comes back with each answer.
-    if (this.#piece.byteLength < PIECE_BYTES) this.#piece = new ArrayBuffer(PIECE_BYTES);
-    this.#reader.readAtLeast(PIECE_BYTES, new Uint8Array(this.#piece)).then(this.#read, this.#failed);
-  }
-
-  /** `take` is not called any more. */
-  leave() {
-    this.#take = undefined;
-  }
-
-  /** Ends it: no more is wanted. */
-  cancel() {
-    if (this.#ended || !this.#reader) return;
-    this.#ended = true;
-    this.#reader.cancel().catch(() => {});
-  }
-
-  /** Reads what is left, within bounds, and gives it away. */
-  async discard() {
-    if (this.#ended || !this.#reader) return;
-    this.#ended = true;
-    const reader = this.#reader;
-    await discard({
-      read: () => reader.read(new Uint8Array(PIECE_BYTES)),
-      cancel: () => reader.cancel(),
-    });
-  }
-
-  #read = (/** @type {ReadableStreamReadResult<Uint8Array>} */ { done, value }) => {
-    if (value) this.#piece = /** @type {ArrayBuffer} */ (value.buffer);
-    // The last piece may be short, and may come with the end.
-    if (done) this.#ended = true;
-    this.#take?.(value?.byteLength ? value : undefined, undefined);
-  };
-  #failed = (/** @type {unknown} */ error) => {
-    this.#ended = true;
-    this.#take?.(undefined, error instanceof Error ? error.message : String(error));
-  };
-}
 
 /** How long a client may take nothing, or an object give nothing, before an answer is broken off. */
 const PATIENCE_MS = 60_000;
@@ -338,59 +279,6 @@ export async function relay(objects, name, head, request, limit, known) {
     return String(error instanceof Error ? error.message : error);
   }
   return body === undefined ? undefined : objects.getByName(name).call(`${head}\n${body}`);
-}
-
-/**
- * The body as text; undefined when it is longer than `limit` bytes.
- *
- * @param {Request} request
- * @param {number} limit
- * @param {boolean} known   the length was declared and is within the limit
- * @returns {Promise<string | undefined>}
- */
-export async function bodyText(request, limit, known) {
-  if (known) return request.text();
-  if (!request.body) return "";
-  const reader = request.body.getReader();
-  const decoder = new TextDecoder();
-  let text = "";
-  let length = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    length += value.byteLength;
-    if (length > limit) {
-      await discard(reader);
-      return undefined;
-    }
-    text += decoder.decode(value, { stream: true });
-  }
-}
-
-/** How much of a refused body is read after all. */
-const DISCARD_BYTES = 64 << 20;
-const DISCARD_MS = 10_000;
-
-/**
- * Reads a refused body to its end, within bounds: many clients see an answer only when they are done sending, and
- * a connection that is closed before loses it.
- *
- * @param {Request} request
- */
-export async function discardBody(request) {
-  if (request.body) await discard(request.body.getReader());
-}
-
-/** @param {{ read(): Promise<{ done: boolean, value?: Uint8Array | undefined }>, cancel(): Promise<unknown> }} reader */
-async function discard(reader) {
-  const until = Date.now() + DISCARD_MS;
-  for (let length = 0; length < DISCARD_BYTES && Date.now() < until; ) {
-    // A client that has gone is not told anything any more.
-    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
-    if (done || !value) return;
-    length += value.byteLength;
-  }
-  reader.cancel().catch(() => {});
 }
 
 /**

@@ -19,9 +19,9 @@ const folder = scratch("bridge");
 
 before(async () => {
   port = await freePort();
-  copyFileSync(join(checkout, "worker/platform.js"), join(folder, "platform.js"));
+  for (const file of ["platform.js", "bodies.js"]) copyFileSync(join(checkout, "worker", file), join(folder, file));
   copyFileSync(join(checkout, "tests/worker/support/bridge-worker.js"), join(folder, "worker.js"));
-  const config = configure(folder, ["worker.js", "platform.js"], port);
+  const config = configure(folder, ["worker.js", "platform.js", "bodies.js"], port);
   workerd = spawn(WORKERD, ["serve", config], { stdio: ["ignore", "inherit", "inherit"] });
   await until("workerd serves", () => log().then(Boolean, () => false));
 });

@@ -53,7 +53,7 @@ pub(crate) async fn get(
     if object.is_null() {
         return Ok(None);
     }
-    let body = IncomingBody::of(&object.unchecked_into::<IncomingRequest>()).map_err(failed)?;
+    let body = IncomingBody::of(&object.unchecked_into::<IncomingRequest>(), None).map_err(failed)?;
     Ok(Some(body.pieces()))
 }
 

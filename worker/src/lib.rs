@@ -35,13 +35,22 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 pub use answer::Response;
+
+#[wasm_bindgen(module = "/bodies.js")]
+extern "C" {
+    /// A promise when the request's body is still to be read, else undefined.
+    #[wasm_bindgen(catch)]
+    fn leftover(request: &JsValue) -> Result<JsValue, JsValue>;
+}
 
 /// Every request. `env` and `ctx` are the platform's, `catalog` the text of catalog.json. Resolves with a `Response`.
 #[wasm_bindgen]
 pub fn fetch(request: JsValue, env: JsValue, ctx: JsValue, catalog: JsValue) -> js_sys::Promise {
     lifecycle::promise(async move {
+        let request_body = request.clone();
         let answered = AssertUnwindSafe(router::answer(request, env, ctx, catalog)).catch_unwind().await;
         let response = match answered {
             Ok(response) => response,
@@ -49,6 +58,12 @@ pub fn fetch(request: JsValue, env: JsValue, ctx: JsValue, catalog: JsValue) -> 
                 answer::of_error(bobbin::Error::internal(lifecycle::told(&*panic)), None, None, false)
             }
         };
+        // Every answer passes here. One whose request has a body that nobody read waits for it, or its connection
+        // would be closed before its client has seen the answer.
+        if let Ok(reading) = leftover(&request_body)?.dyn_into::<js_sys::Promise>() {
+            // It ends within its bounds, and never rejects.
+            let _ = JsFuture::from(reading).await;
+        }
         response.map(JsValue::from)
     })
 }

@@ -20,7 +20,7 @@ use crate::lifecycle::{promise, told};
 use crate::remote;
 use crate::sockets::Sockets;
 use crate::sql::Counters;
-use crate::streamed::{self, IncomingBody};
+use crate::streamed::{self, IncomingBody, Readers};
 use crate::upgrade::{HEADER, Listen};
 
 /// A call that asks what an object did to its storage; answered only in development.
@@ -133,6 +133,7 @@ impl<T> Shell<T> {
 pub struct ThreadObject {
     shell: Rc<Shell<Rc<Thread<ObjectHost>>>>,
     sockets: Rc<Sockets>,
+    readers: Readers,
     ctx: ObjectState,
 }
 
@@ -147,7 +148,7 @@ impl ThreadObject {
         let (ctx, env) = (ctx.unchecked_into::<ObjectState>(), Env::new(env));
         let sockets = Rc::new(Sockets::new(ctx.clone()));
         let shell = Shell::new(&ctx, &env, &sockets, catalog, Thread::new)?;
-        Ok(ThreadObject { shell: Rc::new(shell), sockets, ctx })
+        Ok(ThreadObject { shell: Rc::new(shell), sockets, readers: Readers::new(), ctx })
     }
 
     /// A request to the thread: a [`ThreadRequest`] as JSON, a line break, the request's body. Resolves with
@@ -209,15 +210,18 @@ impl ThreadObject {
     }
 
     fn serve(&self, request: IncomingRequest, call: String) -> Promise {
-        let (shell, ctx) = (self.shell.clone(), self.ctx.clone());
+        let (shell, ctx, readers) = (self.shell.clone(), self.ctx.clone(), self.readers.clone());
         promise(async move {
-            let body = IncomingBody::of(&request)?;
+            let body = IncomingBody::of(&request, Some(&readers))?;
             let reading = body.clone();
             let served = shell.serve(async |thread| match parse(&call) {
                 Ok(request) => thread.clone().serve(request, reading).await,
                 Err(error) => error.into(),
             });
-            let served = served.await;
+            let served = match (served.await, body.given_up()) {
+                (served, Some(error)) if served.status >= 400 => error.into(),
+                (served, _) => served,
+            };
             // Many clients see an answer only when they are done sending.
             body.discard().await;
             streamed::respond(served, &ctx).map(JsValue::from)
@@ -232,7 +236,7 @@ impl ThreadObject {
         let first =
             thread.listen(&listen.caller, &listen.subscription.filter, listen.last_event_id.as_deref())?;
         let failed = |error: JsValue| Error::internal(thrown(&error));
-        let client = self.sockets.open(listen.subscription, &first).map_err(failed)?;
+        let client = self.sockets.open(listen.subscription, &first)?;
         answer::upgraded(&client).map_err(failed)
     }
 }

@@ -2,6 +2,7 @@
 //! passes as a JavaScript string and is read only where it is used.
 
 use bobbin::api::{BodyRule, Reply};
+use bobbin::limits::BODY_SILENCE_S;
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
 
@@ -54,9 +55,32 @@ pub(crate) async fn relay(objects: &Namespace, name: &str, head: &str, body: Rel
     }
 }
 
-/// The client's body broke off.
+/// The client's body broke off, or was given up: `error` is a word of bodies.js then.
 pub(crate) fn unreadable_body(error: &str) -> Error {
-    Error::new(Code::BadJson, format!("The body could not be read: {error}."))
+    given_up(error).unwrap_or_else(|| {
+        Error::new(Code::BadJson, format!("The body could not be read: {}.", error.trim_end_matches('.')))
+    })
+}
+
+/// Why a body was given up by us, in one of the words of bodies.js.
+pub(crate) fn given_up(why: &str) -> Option<Error> {
+    match why {
+        "stalled" => Some(
+            Error::new(
+                Code::RequestTimeout,
+                format!(
+                    "The body stopped coming: within {BODY_SILENCE_S} seconds there was too little of it."
+                ),
+            )
+            .hint("Send the request again, a POST with the same Idempotency-Key. Nothing was changed."),
+        ),
+        "crowded" => Some(Error {
+            retry_after_s: Some(1),
+            ..Error::new(Code::Overloaded, "Too many bodies of requests are under way.")
+                .hint("Send the request again in a moment. Nothing was changed.")
+        }),
+        _ => None,
+    }
 }
 
 fn unpack(answer: JsValue) -> Result<Answer> {

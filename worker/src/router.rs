@@ -25,15 +25,13 @@ extern "C" {
     #[wasm_bindgen(catch)]
     fn preflight(origin: &str, methods: &str, headers: &str, seconds: u32) -> Result<Response, JsValue>;
 
-    #[wasm_bindgen(catch, js_name = bodyText)]
-    async fn body_text(request: &IncomingRequest, limit: usize, known: bool) -> Result<JsValue, JsValue>;
-
-    #[wasm_bindgen(catch, js_name = discardBody)]
-    async fn discard_body(request: &IncomingRequest) -> Result<JsValue, JsValue>;
 }
 
-/// A refused body that is declared longer than this is not read to its end.
-const DISCARD_BYTES: usize = 64 << 20;
+#[wasm_bindgen(module = "/bodies.js")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = bodyText)]
+    async fn body_text(request: &IncomingRequest, limit: usize, known: bool) -> Result<JsValue, JsValue>;
+}
 
 /// One request on its way.
 struct Incoming<'a> {
@@ -179,7 +177,7 @@ impl Incoming<'_> {
         if route.is_streamed() {
             return self.streamed(caller, id, route).await;
         }
-        let body = self.checked(rule).await?;
+        let body = self.checked(rule)?;
         let reads = route.reads();
         let idempotency_key = if reads { None } else { self.head.idempotency_key.clone() };
         let request = ThreadRequest {
@@ -252,23 +250,17 @@ impl Incoming<'_> {
     }
 
     /// The body as the route takes it, not read yet; `None` when there is none.
-    async fn checked(&self, rule: BodyRule) -> Result<Option<Relayed<'_>>> {
+    fn checked(&self, rule: BodyRule) -> Result<Option<Relayed<'_>>> {
         let BodyRule::Json { limit, .. } = rule else { return Ok(None) };
         let length = if self.head.has_body { self.head.content_length } else { Some(0) };
-        if let Err(error) = rule.check(self.head.content_type.as_deref(), length) {
-            if error.code == Code::TooLarge && length.is_some_and(|length| length < DISCARD_BYTES) {
-                // Whether or not the client could send all of it, it is told the same.
-                let _ = discard_body(&self.request).await;
-            }
-            return Err(error);
-        }
+        rule.check(self.head.content_type.as_deref(), length)?;
         let relayed = Relayed { request: &self.request, rule, limit, known: length.is_some() };
         Ok(self.head.has_body.then_some(relayed))
     }
 
     /// The body's text, for what is answered here.
     async fn body(&self, rule: BodyRule) -> Result<String> {
-        let Some(Relayed { request, limit, known, .. }) = self.checked(rule).await? else {
+        let Some(Relayed { request, limit, known, .. }) = self.checked(rule)? else {
             return Ok(String::new());
         };
         let text = body_text(request, limit, known).await;

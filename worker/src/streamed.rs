@@ -7,10 +7,10 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::Result;
 use bobbin::api::{Content, Reply, Served, ThreadRequest};
 use bobbin::http::{self, Body, FetchError};
 use bobbin::thread::ObjectStream;
+use bobbin::{Error, Result};
 use bytes::Bytes;
 use futures_util::stream::{self, LocalBoxStream};
 use futures_util::{FutureExt, StreamExt};
@@ -21,6 +21,7 @@ use crate::answer::{self, Response};
 use crate::bindings::{IncomingRequest, Namespace, ObjectState, Take, log, thrown};
 use crate::fetch::head_of;
 use crate::lifecycle::{promise, told};
+use crate::remote::given_up;
 use crate::upgrade::ascii;
 
 /// The header that carries the call, a [`bobbin::api::ThreadRequest`]. Only the Worker can reach an object, so only it
@@ -38,19 +39,6 @@ extern "C" {
         request: &IncomingRequest,
         origin: Option<&str>,
     ) -> Result<JsValue, JsValue>;
-
-    /// The body of a request, on the side of JavaScript.
-    type Incoming;
-    #[wasm_bindgen(constructor, catch)]
-    fn new(request: &IncomingRequest, take: &Take) -> Result<Incoming, JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn next(this: &Incoming) -> Result<(), JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn leave(this: &Incoming) -> Result<(), JsValue>;
-    #[wasm_bindgen(method, catch)]
-    fn cancel(this: &Incoming) -> Result<(), JsValue>;
-    #[wasm_bindgen(method, catch)]
-    async fn discard(this: &Incoming) -> Result<JsValue, JsValue>;
 
     /// A request to another object, on the side of JavaScript.
     type Asked;
@@ -79,6 +67,31 @@ extern "C" {
     ) -> Result<Response, JsValue>;
 }
 
+#[wasm_bindgen(module = "/bodies.js")]
+extern "C" {
+    /// The bodies that an object reads.
+    #[derive(Clone)]
+    pub(crate) type Readers;
+    #[wasm_bindgen(constructor)]
+    pub(crate) fn new() -> Readers;
+
+    /// The body of a request, on the side of JavaScript.
+    type Incoming;
+    #[wasm_bindgen(constructor, catch)]
+    fn new(request: &IncomingRequest, take: &Take, readers: Option<&Readers>) -> Result<Incoming, JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn next(this: &Incoming) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn leave(this: &Incoming) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    fn cancel(this: &Incoming) -> Result<(), JsValue>;
+    #[wasm_bindgen(method, catch)]
+    async fn discard(this: &Incoming) -> Result<JsValue, JsValue>;
+    /// Why it was given up, if it was.
+    #[wasm_bindgen(method, getter)]
+    fn why(this: &Incoming) -> String;
+}
+
 /// Sends a request to a thread's object, its body as a stream, and gives its answer. `call` is in ASCII; `origin` may
 /// read the answer.
 pub(crate) async fn forward(
@@ -105,7 +118,7 @@ pub(crate) async fn ask(
     let call = ascii(request).map_err(|error| FetchError(error.message))?;
     let asking = Asking(Asked::new(threads, id, HEADER, &call).map_err(failed)?);
     let (status, headers) = head_of(&asking.0.head().await.map_err(failed)?)?;
-    let body = IncomingBody::of(&asking.0.answer()).map_err(failed)?.pieces();
+    let body = IncomingBody::of(&asking.0.answer(), None).map_err(failed)?.pieces();
     Ok(http::Response { status, headers, body })
 }
 
@@ -137,8 +150,8 @@ struct Inbox {
 }
 
 impl IncomingBody {
-    /// The body of this request; nothing is read yet.
-    pub(crate) fn of(request: &IncomingRequest) -> Result<IncomingBody, JsValue> {
+    /// The body of this request; nothing is read yet. A client's is one of the `readers` of its object.
+    pub(crate) fn of(request: &IncomingRequest, readers: Option<&Readers>) -> Result<IncomingBody, JsValue> {
         let inbox = Rc::<Inbox>::default();
         let filled = inbox.clone();
         let take = Take::wrap_assert_unwind_safe(Box::new(move |piece: Option<Vec<u8>>, error| {
@@ -151,7 +164,7 @@ impl IncomingBody {
                 waker.wake();
             }
         }));
-        let incoming = Incoming::new(request, &take)?;
+        let incoming = Incoming::new(request, &take, readers)?;
         Ok(IncomingBody(Rc::new(Open { incoming, _take: take, inbox })))
     }
 
@@ -160,6 +173,11 @@ impl IncomingBody {
         Box::pin(stream::unfold(Wanted(self), |mut wanted| async move {
             wanted.0.next().await.map(|piece| (piece, wanted))
         }))
+    }
+
+    /// Why it was given up, if it was.
+    pub(crate) fn given_up(&self) -> Option<Error> {
+        given_up(&self.0.incoming.why())
     }
 
     /// Reads what is left, within bounds.

@@ -57,6 +57,11 @@ pub(crate) struct Head {
     pub(crate) last_event_id: Option<String>,
 }
 
+/// More than this memory can address is as much as it can.
+fn clamped(length: u64) -> usize {
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
 impl Head {
     /// Reads it, in one crossing.
     pub(crate) fn of(request: &IncomingRequest) -> Result<Head, JsValue> {
@@ -74,7 +79,7 @@ impl Head {
             origin: header(),
             authorization: header(),
             content_type: header(),
-            content_length: header().and_then(|length| length.parse().ok()),
+            content_length: header().and_then(|length| length.parse::<u64>().ok()).map(clamped),
             idempotency_key: header(),
             upgrade: header(),
             last_event_id: header(),

@@ -26,6 +26,10 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = setWebSocketAutoResponse)]
     pub(crate) fn set_web_socket_auto_response(this: &ObjectState, pair: &JsValue) -> Result<(), JsValue>;
 
+    /// When the platform last answered a `ping` of this socket: a `Date`, or null.
+    #[wasm_bindgen(method, catch, js_name = getWebSocketAutoResponseTimestamp)]
+    pub(crate) fn auto_response_time(this: &ObjectState, socket: &Socket) -> Result<JsValue, JsValue>;
+
     /// `DurableObjectNamespace`.
     #[derive(Clone)]
     pub(crate) type Namespace;

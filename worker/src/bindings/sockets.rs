@@ -17,6 +17,10 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = deserializeAttachment)]
     pub(crate) fn deserialize_attachment(this: &Socket) -> Result<JsValue, JsValue>;
 
+    /// 1 when it is open; 2 when it is closed on this side and the client has not confirmed that.
+    #[wasm_bindgen(method, getter, js_name = readyState)]
+    pub(crate) fn ready_state(this: &Socket) -> u16;
+
     /// `WebSocketPair`: the client's end is `0`, the object's is `1`.
     #[wasm_bindgen(js_name = WebSocketPair)]
     pub(crate) type SocketPair;
