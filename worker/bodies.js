@@ -182,7 +182,8 @@ export class Readers {
     if (this.#active < READ_AT_ONCE) return void this.#active++;
     const { promise, resolve } = /** @type {PromiseWithResolvers<void>} */ (Promise.withResolvers());
     this.#waiting.push(resolve);
-    return within(promise, SILENCE_MS).catch((error) => {
+    // Those before it may be stalled, and are given up first.
+    return within(promise, 2 * SILENCE_MS).catch((error) => {
       this.#waiting = this.#waiting.filter((other) => other !== resolve);
       throw error;
     });

@@ -49,6 +49,11 @@ impl Access {
         Ok(Access { keys, token_secret, open })
     }
 
+    /// Whether no credentials are asked for: a development server without keys.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// Who a request is from, at `now_us` (microseconds since 1970).
     ///
     /// # Errors

@@ -48,7 +48,10 @@ pub fn dev_guard(request: &DevRequest<'_>) -> Result<()> {
     };
     if request.origin.is_some_and(|origin| !same(origin)) {
         return Err(Error::new(Code::Forbidden, "A development server answers only to pages of its own.")
-            .hint("Deploy with BOBBIN_API_KEYS and BOBBIN_ALLOWED_ORIGINS to serve other pages."));
+            .hint(format!(
+                "Set BOBBIN_ALLOWED_ORIGINS={} in .dev.vars or with --var to serve that page too.",
+                request.origin.unwrap_or_default()
+            )));
     }
     let is_json = || {
         let essence = request.content_type.and_then(|value| value.split(';').next()).unwrap_or_default();

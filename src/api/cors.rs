@@ -4,12 +4,29 @@
 pub const PREFLIGHT_S: u32 = 7_200;
 /// Methods that a preflight allows.
 pub const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-/// Request headers that a preflight allows.
-pub const HEADERS: &str =
+/// Request headers that a preflight allows when it asks for none.
+const HEADERS: &str =
     "authorization, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range";
+/// Bytes of names that a preflight may ask for.
+const ASKED_BYTES: usize = 4 << 10;
 /// Response headers that a page may read.
-pub const EXPOSED: &str =
-    "accept-ranges, content-length, content-range, etag, last-modified, location, retry-after";
+pub const EXPOSED: &str = "accept-ranges, content-length, content-range, etag, last-modified, location, mcp-session-id, \
+     retry-after, www-authenticate, x-bobbin-run, x-bobbin-thread, x-request-id, x-vercel-ai-ui-message-stream";
+
+/// The request headers that a preflight of an allowed origin is told it may send: those that it asks for. No cookies are
+/// used, so a header of a page's gives it nothing that a program without a page would not have.
+pub fn allowed_headers(asked: Option<&str>) -> &str {
+    let is_list = |names: &str| {
+        let name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~, ".contains(c);
+        names.len() <= ASKED_BYTES && names.chars().all(name)
+    };
+    asked.map(str::trim).filter(|names| !names.is_empty() && is_list(names)).unwrap_or(HEADERS)
+}
+
+/// Whether the list names the origin of a request, itself: `*` names none.
+pub fn names(list: &str, origin: &str) -> bool {
+    !list.split(',').any(|entry| entry.trim() == "*") && allows(list, origin)
+}
 
 /// Whether the list (`https://a.example, https://b.example:8443`, or `*` for all) has the origin of a request.
 /// Credentials are bearer tokens, never cookies, so `*` opens nothing to a page that has no token.
@@ -23,7 +40,24 @@ pub fn allows(list: &str, origin: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::allows;
+    use super::{HEADERS, allowed_headers, allows, names};
+
+    #[test]
+    fn a_preflight_may_send_what_it_asks_for() {
+        let asked = "authorization,x-stainless-lang,mcp-protocol-version";
+        assert_eq!(allowed_headers(Some(asked)), asked);
+        for nothing in [None, Some(""), Some(" "), Some("a\r\nb: c"), Some("é")] {
+            assert_eq!(allowed_headers(nothing), HEADERS, "{nothing:?}");
+        }
+        assert_eq!(allowed_headers(Some(&"a".repeat(5_000))), HEADERS);
+    }
+
+    #[test]
+    fn a_star_names_no_origin() {
+        assert!(names("http://localhost:3000", "http://localhost:3000"));
+        assert!(!names("*", "http://localhost:3000"));
+        assert!(!names("", "http://localhost:3000"));
+    }
 
     #[test]
     fn only_listed_origins_are_allowed() {

@@ -11,16 +11,19 @@ use super::variable::Variable;
 
 /// The first segments below a thread that belong to the runtime: its routes, and those that are to come. `ThreadRoute::of`
 /// looks here before it looks at its own routes, so none of them can be missing.
-pub const RESERVED: [&str; 23] = [
+pub const RESERVED: [&str; 27] = [
     "approvals",
     "attachments",
     "bridge",
+    "chat",
     "continue",
     "cost",
     "diagnostics",
     "effects",
     "env",
     "events",
+    "export",
+    "fork",
     "fs",
     "kv",
     "logs",
@@ -33,6 +36,7 @@ pub const RESERVED: [&str; 23] = [
     "subagents",
     "terminate",
     "tool-result",
+    "trace",
     "uploads",
     "variables",
 ];

@@ -10,7 +10,9 @@ import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 const KEY = "key-of-the-admin";
-const bobbin = suite({ key: KEY, vars: { BOBBIN_API_KEYS: `${KEY}=admin` } });
+/** A front end's own development server. */
+const PAGE = "http://localhost:3000";
+const bobbin = suite({ key: KEY, vars: { BOBBIN_API_KEYS: `${KEY}=admin`, BOBBIN_ALLOWED_ORIGINS: PAGE } });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("hello"));
 
@@ -129,4 +131,21 @@ test("dots in an address reach nothing else", async () => {
     socket.destroy();
   }
   assert.equal((await bobbin.client.send("GET", thread.path)).status, 200, "it is still there");
+});
+
+test("a page of an origin that is named gets through to a development server, with any header that it asks for", async () => {
+  const asked = "authorization,content-type,x-stainless-lang,mcp-protocol-version";
+  const preflight = (/** @type {string} */ origin) =>
+    exchange(bobbin.server.base, "OPTIONS", "/api/threads", {
+      headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": asked },
+    });
+  const { headers } = await preflight(PAGE);
+  assert.equal(headers["access-control-allow-origin"], PAGE);
+  assert.equal(headers["access-control-allow-headers"], asked);
+  assert.equal((await preflight("http://localhost:3001")).headers["access-control-allow-origin"], undefined);
+  const body = JSON.stringify({ agent_id: "plain" });
+  const made = await exchange(bobbin.server.base, "POST", "/api/threads", { headers: { ...authorized, origin: PAGE }, body });
+  assert.equal(made.status, 200, made.text);
+  assert.equal(made.headers["access-control-allow-origin"], PAGE);
+  assert.match(String(made.headers["access-control-expose-headers"]), /x-bobbin-run/);
 });

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
-use bobbin::api::{BodyRule, Query, Route, ThreadRequest, ThreadRoute};
+use bobbin::api::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
@@ -31,15 +31,27 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// Whether a page of this origin may read answers. Where no credentials are asked for, `*` opens nothing: any page that
+    /// the developer has open could use the server then.
+    pub(crate) fn allows(&self, origin: &str) -> bool {
+        if self.is_open() {
+            cors::names(&self.allowed_origins, origin)
+        } else {
+            cors::allows(&self.allowed_origins, origin)
+        }
+    }
+
+    /// A development server that asks for no credentials.
+    fn is_open(&self) -> bool {
+        self.dev && self.access.as_ref().is_ok_and(Access::is_open)
+    }
+
     /// Reads the variables, once per isolate.
     pub(crate) fn of(env: &Env) -> Rc<Config> {
         let read = || {
-            let dev = is_dev(env);
-            // The guard of a development server lets no page from elsewhere in, so none is told that it may.
-            let listed = if dev { None } else { env.var("BOBBIN_ALLOWED_ORIGINS") };
             Rc::new(Config {
-                dev,
-                allowed_origins: listed.unwrap_or_default(),
+                dev: is_dev(env),
+                allowed_origins: env.var("BOBBIN_ALLOWED_ORIGINS").unwrap_or_default(),
                 access: Access::from_vars(|name| env.var(name)),
             })
         };
@@ -60,7 +72,8 @@ pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Res
     let empty = !head.has_body || head.content_length == Some(0);
     dev_guard(&DevRequest {
         host: head.host.as_deref(),
-        origin: head.origin.as_deref(),
+        // With keys a page from elsewhere has nothing to use: the ordinary rule of origins holds.
+        origin: head.origin.as_deref().filter(|origin| config.is_open() && !config.allows(origin)),
         content_type: head.content_type.as_deref(),
         body: match rule {
             _ if empty => Body::None,

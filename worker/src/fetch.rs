@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, FetchError>;
 
 /// Sends a request and follows no redirect.
 pub(crate) async fn fetch(request: Request) -> Result<Response<FetchBody>> {
-    let failed = |error: JsValue| FetchError(thrown(&error));
+    let failed = |error: JsValue| FetchError(format!("{}: {}", authority(&request.url), thrown(&error)));
     let inbox = Rc::<Inbox>::default();
     let take = {
         let inbox = inbox.clone();
@@ -29,6 +29,13 @@ pub(crate) async fn fetch(request: Request) -> Result<Response<FetchBody>> {
     let all = request.reads == Reads::All;
     let (status, headers) = head_of(&body.outgoing.head(all).await.map_err(failed)?)?;
     Ok(Response { status, headers, body })
+}
+
+/// Where a URL leads: host and port. The rest of it may hold what nobody is to read.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
 /// The head of an answer as platform.js gives it: the status, a line break, the headers as JSON.

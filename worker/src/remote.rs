@@ -57,9 +57,8 @@ pub(crate) async fn relay(objects: &Namespace, name: &str, head: &str, body: Rel
 
 /// The client's body broke off, or was given up: `error` is a word of bodies.js then.
 pub(crate) fn unreadable_body(error: &str) -> Error {
-    given_up(error).unwrap_or_else(|| {
-        Error::new(Code::BadJson, format!("The body could not be read: {}.", error.trim_end_matches('.')))
-    })
+    given_up(error)
+        .unwrap_or_else(|| Error::new(Code::BadJson, format!("The body could not be read: {}.", error)))
 }
 
 /// Why a body was given up by us, in one of the words of bodies.js.

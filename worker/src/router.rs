@@ -58,11 +58,13 @@ pub(crate) async fn answer(
     let config = Config::of(&env);
     let head = Head::of(&request)?;
     let target = Target::of(&head.url);
-    let origin = head.origin.clone().filter(|origin| cors::allows(&config.allowed_origins, origin));
+    let origin = head.origin.clone().filter(|origin| config.allows(origin));
     if head.method == "OPTIONS"
         && let Some(origin) = &origin
     {
-        return preflight(origin, cors::METHODS, cors::HEADERS, cors::PREFLIGHT_S);
+        let asked = request.header("access-control-request-headers");
+        let headers = cors::allowed_headers(asked.as_deref());
+        return preflight(origin, cors::METHODS, headers, cors::PREFLIGHT_S);
     }
     let incoming = Incoming { request, head, env, ctx, catalog, config: &config, target, origin };
     match incoming.route().await {

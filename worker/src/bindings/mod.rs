@@ -19,10 +19,14 @@ pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};
 
 use wasm_bindgen::prelude::*;
 
-/// What was thrown, in words.
+/// What was thrown, in words, without a full stop at the end: the texts that take it in have their own.
 pub(crate) fn thrown(error: &JsValue) -> String {
-    match error.dyn_ref::<js_sys::Error>() {
+    let mut text = match error.dyn_ref::<js_sys::Error>() {
         Some(error) => String::from(error.message()),
         None => error.as_string().unwrap_or_else(|| format!("{error:?}")),
+    };
+    if text.ends_with('.') && !text.ends_with("..") {
+        text.pop();
     }
+    text
 }
