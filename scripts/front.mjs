@@ -4,6 +4,7 @@
 
 import http from "node:http";
 import { connect } from "node:net";
+import { welcome } from "./welcome.mjs";
 
 const HOST = "127.0.0.1";
 
@@ -99,6 +100,10 @@ const hasDots = (target = "") => {
   const [path = ""] = target.split(/[?#]/);
   return path.split(/[/\\]/).some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
 };
+
+/** Whether a browser was pointed at the server itself. @param {http.IncomingMessage} request */
+const isVisit = ({ method, url, headers }) =>
+  (method === "GET" || method === "HEAD") && url === "/" && (headers.accept ?? "").includes("text/html");
 
 /** Whether it is an answer of wrangler's own: those of the Worker all have this header. @param {http.IncomingMessage} answer */
 const isForeign = (answer) =>
@@ -276,6 +281,10 @@ export async function startFront(port, behind) {
     if (hasDots(request.url)) {
       response.writeHead(DOTS.status, { ...headersOf(DOTS), connection: "close" });
       return void response.end(bodyOf(DOTS));
+    }
+    if (isVisit(request)) {
+      const { headers, html } = welcome(`http://${HOST}:${port}`);
+      return void response.writeHead(200, headers).end(request.method === "HEAD" ? undefined : html);
     }
     busy.set(request.socket, new Exchange(request, response, { port: behind, agent }, announced));
   };
