@@ -35,6 +35,7 @@ pub mod hooks;
 pub mod http;
 pub mod limits;
 pub mod models;
+mod page;
 mod registry;
 pub mod signing;
 pub mod spec;

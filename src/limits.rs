@@ -23,12 +23,22 @@ pub const MESSAGE_REQUEST_BYTES: usize = 12 << 20;
 pub const CONTENT_BYTES: usize = 1 << 20;
 /// `metadata` of one message, and `tags` or `properties` of a thread, as JSON.
 pub const METADATA_BYTES: usize = 64 << 10;
+/// Arrays and objects within each other, in JSON that is stored; the parser reads 128 levels, and an answer has some
+/// around a value.
+pub const JSON_DEPTH: usize = 100;
 /// Rows of a page when the request does not say.
 pub const PAGE_DEFAULT: u32 = 100;
 /// Rows of a page at most.
 pub const PAGE_MAX: u32 = 500;
+/// Rows of a page together, as JSON, unless one alone has more. It crosses as one message of at most 32 MiB, in which a
+/// character may take two bytes.
+pub const PAGE_BYTES: usize = 4 << 20;
+/// A list that has no pages, as JSON: beyond it, it is refused.
+pub const LIST_BYTES: usize = 12 << 20;
 /// Rows of a snapshot on a stream.
 pub const SNAPSHOT_ROWS: u32 = 100;
+/// Rows of a snapshot together, as JSON, unless one alone has more: it is one message of a WebSocket.
+pub const SNAPSHOT_BYTES: usize = 512 << 10;
 /// Rows a resuming stream is sent one by one; beyond it gets a snapshot.
 pub const RESUME_ROWS: u32 = 500;
 /// Messages that wait for a run.
@@ -121,8 +131,6 @@ pub const VALUE_KEY_BYTES: usize = 512;
 pub const VALUE_BYTES: usize = 1_000_000;
 /// Values of a thread.
 pub const VALUES: u32 = 10_000;
-/// Values of one page together, unless one alone has more.
-pub const VALUES_PAGE_BYTES: usize = 4 << 20;
 
 /// Name of a variable, bytes.
 pub const ENV_NAME_BYTES: usize = 128;

@@ -118,7 +118,7 @@ impl Caller {
         let allowed = match action {
             Action::ReadThread | Action::Stream | Action::Send | Action::StopContinue | Action::Manage => {
                 if !thread.is_some_and(|thread| self.reaches(thread)) {
-                    return Err(not_found(thread));
+                    return Err(no_thread());
                 }
                 *action != Action::Manage || !matches!(self.scope, Scope::Thread(_))
             }
@@ -173,12 +173,11 @@ impl Caller {
     }
 }
 
-fn not_found(thread: Option<ThreadRef<'_>>) -> Error {
-    let message = match thread {
-        Some(thread) => format!("There is no thread {}.", thread.id),
-        None => "There is no such thread.".to_owned(),
-    };
-    Error::new(Code::ThreadNotFound, message)
+/// The answer to everything that is asked of a thread that is not there or is not the caller's: one for both, so that
+/// nobody learns which it is. It does not repeat the id, which not every place that finds this out knows.
+pub fn no_thread() -> Error {
+    Error::new(Code::ThreadNotFound, "There is no such thread, or it is not yours.")
+        .hint("GET /api/threads lists yours; POST /api/threads creates one.")
 }
 
 #[cfg(test)]
@@ -267,7 +266,7 @@ mod tests {
             (Some("user_id"), Some("Their scope is `owner:alice`."))
         );
         let error = caller("owner:alice").may(&Action::Manage, Some(OTHERS)).unwrap_err();
-        assert_eq!((error.message.as_str(), error.hint), ("There is no thread t2.", None));
+        assert_eq!(error, no_thread());
     }
 
     #[test]

@@ -37,6 +37,8 @@ impl BodyRule {
                 | ThreadRoute::Terminate
                 | ThreadRoute::PostValue
                 | ThreadRoute::PostEffect
+                | ThreadRoute::RunEffect(_)
+                | ThreadRoute::CancelEffect(_)
                 | ThreadRoute::PostVariables(_),
             ) => REQUEST,
             Route::Thread(_, route) if route.is_streamed() => BodyRule::Streamed,

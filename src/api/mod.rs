@@ -9,9 +9,11 @@ pub mod agents;
 pub mod body;
 pub mod cors;
 pub mod endpoints;
+pub mod fields;
 pub mod query;
 pub mod route;
 pub mod served;
+pub mod table;
 pub mod target;
 pub mod thread_id;
 

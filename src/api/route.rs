@@ -150,8 +150,27 @@ impl Route {
     pub fn of(method: &str, target: &Target) -> Result<Route> {
         let segments = target.segments();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+            let text = "The path has a segment `.` or `..`, escaped or not.";
+            return Err(Error::field("path", text).hint("Write where it leads to."));
+        }
+        let route = Route::of_segments(method, &segments, target)?;
+        // Clients and proxies resolve such segments, too: what is left of `…/messages/..` ends with a slash, and was
+        // not to be the thread.
+        let of_ours = !matches!(route, Route::Thread(_, ThreadRoute::Endpoint { .. }));
+        if of_ours && target.path.ends_with('/') && !matches!(method, "GET" | "HEAD") {
+            return Err(Error::field(
+                "path",
+                "The path ends with a slash, as one that ended with `..` does.",
+            )
+            .hint("Leave the slash out if this is the path that you mean."));
+        }
+        Ok(route)
+    }
+
+    fn of_segments(method: &str, segments: &[&str], target: &Target) -> Result<Route> {
         let allowed = |methods: &str| Err(not_allowed(method, methods));
-        match segments.as_slice() {
+        match segments {
             ["healthz"] => match method {
                 "GET" | "HEAD" => Ok(Route::Health),
                 _ => allowed("GET"),
@@ -500,6 +519,26 @@ mod tests {
         // Escaped or not, a name of the runtime's is one.
         assert_eq!(of("GET", "/%6dessages"), Ok(Route::Thread("t".into(), ThreadRoute::ListMessages)));
         assert_eq!(of("GET", "/fs%2Fx").map(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn what_was_an_item_never_becomes_the_thread() {
+        let refused = |method: &str, path: &str| {
+            let error = of(method, path).expect_err(path);
+            assert_eq!((error.code, error.field.as_deref()), (Code::InvalidField, Some("path")), "{path}");
+        };
+        for segment in ["..", ".", "%2e%2e", "%2E.", ".%2e", "%2e"] {
+            refused("DELETE", &format!("/messages/{segment}"));
+            refused("PUT", &format!("/fs/a/{segment}/b"));
+            refused("GET", &format!("/reports/{segment}"));
+        }
+        // What a client or a proxy makes of them before this is reached.
+        refused("DELETE", "/");
+        refused("DELETE", "/fs/a/");
+        refused("POST", "/messages/");
+        assert_eq!(of("GET", "/messages/"), Ok(Route::Thread("t".into(), ThreadRoute::ListMessages)));
+        assert_eq!(of("DELETE", ""), Ok(Route::Thread("t".into(), ThreadRoute::Delete)));
+        assert!(of("GET", "/messages/...").is_ok() && of("GET", "/fs/..a").is_ok());
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::call::{EnvAsk, ROOT, env_object};
 use super::{Directory, int};
 use crate::api::Reply;
+use crate::api::fields::Body;
 use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::thread::host::{Host, Sql};
 
 impl<H: Host> Directory<H> {
@@ -35,9 +36,8 @@ impl<H: Host> Directory<H> {
 
     /// Changes values: `env_patch`, `env_type_patch`, `env_delete`.
     fn patch_env(self: &Rc<Self>, directory: &str, body: &str) -> Result<Reply> {
-        let mut fields: Map<String, Value> = serde_json::from_str(body)
-            .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
-        let mut given = |field: &'static str| (field, fields.remove(field).filter(|value| !value.is_null()));
+        let mut fields = Body::parse(body)?.known(&["env_patch", "env_type_patch", "env_delete"])?;
+        let mut given = |field: &'static str| (field, fields.take(field));
         let (values, types, delete) = (given("env_patch"), given("env_type_patch"), given("env_delete"));
         let level = if directory == ROOT { Level::Instance } else { Level::Account };
         let change = Change::parse(values, types, delete, level, &self.catalog)?;

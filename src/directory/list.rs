@@ -1,7 +1,5 @@
 //! `GET /threads` (spec §27.1): filters, order, pages.
 
-use std::ops::ControlFlow;
-
 use serde_json::{Value, json};
 
 use super::{Directory, int, int_at, text_at};
@@ -9,6 +7,7 @@ use crate::api::{Query, Reply, agents};
 use crate::dates::{Edge, instant};
 use crate::error::{Error, Result};
 use crate::limits::{PAGE_MAX, SECOND_US};
+use crate::page::Page;
 use crate::spec::Catalog;
 use crate::thread::host::{Cell, Host, Param, Sql};
 
@@ -124,13 +123,10 @@ impl<H: Host> Directory<H> {
         let total = filter.total(sql)?;
         let mut params = filter.params().to_vec();
         params.extend([Param::Int(limit.into()), Param::Int(offset.into())]);
-        let mut threads = Vec::new();
-        sql.each(statement, &params, &mut |row| {
-            threads.push(item(row, &self.catalog)?);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let more = i64::from(offset) + (threads.len() as i64) < total;
-        Ok(Reply::json(200, &json!({ "threads": threads, "total": total, "hasMore": more })))
+        let mut page = Page::new(limit);
+        sql.each(statement, &params, &mut |row| page.add(|| item(row, &self.catalog)))?;
+        let more = i64::from(offset) + (page.len() as i64) < total;
+        Ok(Reply::json(200, &json!({ "threads": page.into_rows(), "total": total, "hasMore": more })))
     }
 }
 

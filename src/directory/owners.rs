@@ -11,6 +11,7 @@ use super::{Directory, DirectoryCall, int, int_at, text_at};
 use crate::api::{Query, Reply};
 use crate::error::{Error, Result};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
+use crate::page::Page;
 use crate::thread::host::{Host, Sibling, Sql};
 
 /// How long changes are gathered before the root is told.
@@ -95,16 +96,13 @@ impl<H: Host> Directory<H> {
         let offset = query.number("offset", 0, u32::MAX)?;
         let sql = self.host.sql();
         let total = int(sql, "SELECT count(*) FROM owners WHERE threads > 0", &[])?.unwrap_or(0);
-        let mut owners = Vec::new();
+        let mut page = Page::new(limit);
         sql.each(
             "SELECT owner, threads FROM owners WHERE threads > 0 ORDER BY name LIMIT ? OFFSET ?",
             &[i64::from(limit).into(), i64::from(offset).into()],
-            &mut |row| {
-                owners.push(json!({ "user_id": text_at(row, 0), "threadCount": int_at(row, 1)? }));
-                Ok(ControlFlow::Continue(()))
-            },
+            &mut |row| page.add(|| Ok(json!({ "user_id": text_at(row, 0), "threadCount": int_at(row, 1)? }))),
         )?;
-        let more = i64::from(offset) + (owners.len() as i64) < total;
-        Ok(Reply::json(200, &json!({ "owners": owners, "total": total, "hasMore": more })))
+        let more = i64::from(offset) + (page.len() as i64) < total;
+        Ok(Reply::json(200, &json!({ "owners": page.into_rows(), "total": total, "hasMore": more })))
     }
 }

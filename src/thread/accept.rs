@@ -55,7 +55,7 @@ enum By {
 impl Input {
     /// A request's message. `code` says what code of another thread of the family wants done with it.
     fn parse(text: &str, kind: AgentKind, code: Option<&str>) -> Result<Input> {
-        let mut body = Body::parse(text)?;
+        let mut body = Body::parse(text)?.known(&["role", "content", "attachments", "silent", "metadata"])?;
         let role = match body.string("role")?.as_deref() {
             None => return Err(Error::missing("role").hint("`role` is user or system.")),
             Some("user") => Role::User,

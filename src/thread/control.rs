@@ -148,7 +148,7 @@ impl<H: Host> Thread<H> {
 
     /// Goes on without a new message; counters go on too, unless messages were waiting.
     pub(super) fn continue_run(self: &Rc<Self>, body: &str) -> Result<Reply> {
-        let mut body = Body::parse(body)?;
+        let mut body = Body::parse(body)?.known(&["side"])?;
         let wanted = match body.string("side")?.as_deref() {
             None => None,
             Some(letter) => Some(

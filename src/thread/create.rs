@@ -13,6 +13,9 @@ use super::state::{Meta, State};
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
 
+/// What `POST /threads` may say.
+const NEW_THREAD: &[&str] = &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs"];
+
 impl<H: Host> Thread<H> {
     /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
     /// the answer where that is possible, so that a list shows the thread at once.
@@ -30,7 +33,13 @@ impl<H: Host> Thread<H> {
     }
 
     async fn create_new(&self, request: &ThreadRequest) -> Result<()> {
-        let mut body = Body::parse(&request.body)?;
+        let body = Body::parse(&request.body)?.known(NEW_THREAD);
+        let mut body = body.map_err(|error| match error.field.as_deref() {
+            // Fields of the reference runtime, of which it keeps nothing either.
+            Some("initial_messages") => error.hint("Create the thread, then POST …/messages."),
+            Some("data") => error.hint("`properties` is the object that is kept for you."),
+            _ => error,
+        })?;
         let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
         if !self.catalog.agents.contains_key(&agent) {
             let names: Vec<&str> = self.catalog.agents.keys().map(String::as_str).collect();

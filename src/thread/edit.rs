@@ -19,7 +19,14 @@ use crate::limits;
 impl<H: Host> Thread<H> {
     /// `PATCH /threads/:id`.
     pub(super) async fn patch(self: &Rc<Self>, body: &str) -> Result<Reply> {
-        let mut body = Body::parse(body)?;
+        let mut body = Body::parse(body)?.known(&[
+            "tags",
+            "properties",
+            "agent_id",
+            "env_patch",
+            "env_type_patch",
+            "env_delete",
+        ])?;
         let tags = body.strings("tags")?;
         let properties = body.object("properties")?;
         let env = self.env_change(&mut body)?;
@@ -61,7 +68,7 @@ impl<H: Host> Thread<H> {
 
     /// `PATCH …/messages/:id`: another text.
     pub(super) async fn patch_message(self: &Rc<Self>, id: &str, body: &str) -> Result<Reply> {
-        let mut body = Body::parse(body)?;
+        let mut body = Body::parse(body)?.known(&["content"])?;
         let content = body.string("content")?.ok_or_else(|| Error::missing("content"))?;
         self.update_message(id, content, Hooked::Yes).await?;
         Ok(Reply::json(200, &json!({ "success": true })))

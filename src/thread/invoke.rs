@@ -8,6 +8,7 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
 
+use super::body::shallow;
 use super::handoff;
 use super::host::{Cell, Host, Param, Sql};
 use super::scope::{Entered, Place, Scope};
@@ -132,6 +133,9 @@ impl<H: Host> Thread<H> {
             None if subagents::is_tool(name) => args,
             None => return refused(format!("There is no tool \"{name}\".")),
         };
+        if let Err(error) = shallow("args", &args) {
+            return refused(error.message);
+        }
         let bytes = args.to_string().len();
         if bytes > limits::INVOKED_ARGS_BYTES {
             let limit = limits::INVOKED_ARGS_BYTES;

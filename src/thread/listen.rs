@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Thread;
 use super::frame::{Filter, Frame};
-use super::host::{Host, Param};
+use super::host::{Host, Param, Sql};
 use super::live::Partial;
 use super::log::Attempt;
 use super::rows::{self, Row, Shared, columns, message_id, message_seq};
@@ -21,6 +21,7 @@ use super::step::Step;
 use crate::access::{Action, Caller, ThreadRef};
 use crate::error::Result;
 use crate::limits;
+use crate::page::{Page, json_bytes};
 use crate::spec::message::{Role, ToolStatus};
 
 /// What a client has: rows up to a mark, and a part of a reply's text.
@@ -158,8 +159,13 @@ impl<H: Host> Thread<H> {
 
     /// The newest rows and the running attempt's text.
     fn snapshot(&self, state: &State, sql: &H::Sql, filter: &Filter) -> Result<Frame> {
-        let rows = rows::read(
-            sql,
+        let partial = self.live.partial.borrow();
+        let partial = partial.as_ref().filter(|partial| !partial.text.is_empty());
+        let left =
+            limits::SNAPSHOT_BYTES.saturating_sub(partial.map_or(0, |partial| json_bytes(&partial.text)));
+        let thread = &state.meta.thread_id;
+        let mut page = Page::of_bytes(limits::SNAPSHOT_ROWS, left);
+        sql.each(
             concat!(
                 "SELECT ",
                 columns!(),
@@ -170,17 +176,16 @@ impl<H: Host> Thread<H> {
                 Param::Int(i64::from(filter.silent)),
                 Param::Int(i64::from(limits::SNAPSHOT_ROWS) + 1),
             ],
+            &mut |cells| {
+                page.add(|| {
+                    let row = Row::read(cells)?;
+                    Ok(row.to_json(thread, state.is_queued(&row)))
+                })
+            },
         )?;
-        let has_more = rows.len() > limits::SNAPSHOT_ROWS as usize;
-        let thread = &state.meta.thread_id;
-        let messages: Vec<Value> = rows
-            .iter()
-            .take(limits::SNAPSHOT_ROWS as usize)
-            .rev()
-            .map(|row| row.to_json(thread, state.is_queued(row)))
-            .collect();
-        let partial = self.live.partial.borrow();
-        let partial = partial.as_ref().filter(|partial| !partial.text.is_empty());
+        let has_more = page.has_more();
+        let mut messages = page.into_rows();
+        messages.reverse();
         let data = json!({
             "type": "snapshot",
             "messages": messages,
@@ -197,14 +202,22 @@ impl<H: Host> Thread<H> {
     /// What a client at `position` has not seen, each frame with the id of what it has then; `None` when that is too
     /// much to send row by row.
     fn missed(&self, state: &State, sql: &H::Sql, position: Position) -> Result<Option<Vec<Frame>>> {
-        let missed = rows::read(
-            sql,
+        let mut missed = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
+        sql.each(
             concat!("SELECT ", columns!(), " FROM messages WHERE seq > ? ORDER BY seq LIMIT ?"),
             &[Param::Int(position.mark), Param::Int(i64::from(limits::RESUME_ROWS) + 1)],
+            &mut |cells| {
+                missed.add_sized(|| {
+                    let row = Row::read(cells)?;
+                    let bytes = json_bytes(&row.to_json(&state.meta.thread_id, false));
+                    Ok((row, bytes))
+                })
+            },
         )?;
-        if missed.len() > limits::RESUME_ROWS as usize {
+        if missed.has_more() {
             return Ok(None);
         }
+        let missed = missed.into_rows();
         let running = self.live.partial.borrow();
         let running = running.as_ref().filter(|partial| !partial.text.is_empty());
         let mut frames = Vec::with_capacity(missed.len() + 2);

@@ -27,7 +27,6 @@ mod accept;
 mod alarm;
 mod attachments;
 mod base64_text;
-mod body;
 mod close;
 mod code;
 mod context;
@@ -90,7 +89,8 @@ pub use thread_state::{Identity, NewMessage, ThreadState};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::access::{Action, ThreadRef};
+use crate::access::{self, Action, ThreadRef};
+use crate::api::fields::{self as body, Body};
 use crate::api::{Reply, Served, ThreadRequest, ThreadRoute};
 use crate::error::{Code, Error, Result};
 use crate::http;
@@ -146,6 +146,7 @@ impl<H: Host> Thread<H> {
         body: impl http::Body,
     ) -> Result<Served> {
         self.authorise(&request)?;
+        check_query(&request)?;
         self.wake()?;
         if let ThreadRoute::Endpoint { method, path } = &request.route {
             return self.serve_endpoint(&request, *method, path, body).await;
@@ -161,6 +162,7 @@ impl<H: Host> Thread<H> {
             return self.hear(&request).await;
         }
         self.authorise(&request)?;
+        check_query(&request)?;
         self.wake()?;
         match &request.route {
             ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Stream | ThreadRoute::Events => {
@@ -174,13 +176,19 @@ impl<H: Host> Thread<H> {
             ThreadRoute::GetMessage(id) => self.get_message(id),
             ThreadRoute::PatchMessage(id) => self.patch_message(id, &request.body).await,
             ThreadRoute::DeleteMessage(id) => self.delete_message(id),
-            ThreadRoute::Stop => self.stop(),
+            ThreadRoute::Stop => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.stop()
+            }
             ThreadRoute::Continue => self.continue_run(&request.body),
-            ThreadRoute::Terminate => self.terminate().await,
+            ThreadRoute::Terminate => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.terminate().await
+            }
             ThreadRoute::ListLogs => self.list_logs(&request.query),
             ThreadRoute::GetLog(id) => self.get_log(id),
             ThreadRoute::Diagnostics => self.diagnostics().await,
-            ThreadRoute::ListSubagents => self.list_subagents(),
+            ThreadRoute::ListSubagents => self.list_subagents(&request.query),
             ThreadRoute::GetCost => self.get_cost().await,
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),
@@ -190,8 +198,14 @@ impl<H: Host> Thread<H> {
             ThreadRoute::ListEffects => self.list_effects(&request.query),
             ThreadRoute::PostEffect => self.post_effect(&request),
             ThreadRoute::GetEffect(id) => self.get_effect(id),
-            ThreadRoute::RunEffect(id) => self.run_effect_now(id),
-            ThreadRoute::CancelEffect(id) => self.cancel_effect(id, By::User),
+            ThreadRoute::RunEffect(id) => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.run_effect_now(id)
+            }
+            ThreadRoute::CancelEffect(id) => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.cancel_effect(id, By::User)
+            }
             ThreadRoute::ListFiles
             | ThreadRoute::GetFile(_)
             | ThreadRoute::HeadFile(_)
@@ -229,21 +243,21 @@ impl<H: Host> Thread<H> {
     fn read<T>(&self, f: impl FnOnce(&State, &H::Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let state = self.state.borrow();
-        f(state.as_ref().ok_or_else(not_created)?, self.host.sql())
+        f(state.as_ref().ok_or_else(access::no_thread)?, self.host.sql())
     }
 
     /// Looks at the state and may fill its caches; writes nothing.
     fn read_mut<T>(&self, f: impl FnOnce(&mut State, &H::Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut();
-        f(state.as_mut().ok_or_else(not_created)?, self.host.sql())
+        f(state.as_mut().ok_or_else(access::no_thread)?, self.host.sql())
     }
 
     /// One transition: everything inside commits together, or nothing does and the cache is dropped. The state is
     /// taken out meanwhile, so that a panic inside leaves none behind.
     fn transition<T>(&self, f: impl FnOnce(&mut State, &H::Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
-        let mut state = self.state.borrow_mut().take().ok_or_else(not_created)?;
+        let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
         let value = self.transaction(|sql| f(&mut state, sql))?;
         *self.state.borrow_mut() = Some(state);
         Ok(value)
@@ -264,10 +278,15 @@ impl<H: Host> Thread<H> {
         }
         let sql = self.host.sql();
         let migrate = |version| self.host.transaction(|sql| schema::migrate(sql, version));
-        let state = State::load(sql, migrate)?.ok_or_else(not_created)?;
+        let state = State::load(sql, migrate)?.ok_or_else(access::no_thread)?;
         *self.state.borrow_mut() = Some(state);
         Ok(())
     }
+}
+
+/// Refuses parameters that the route does not know.
+fn check_query(request: &ThreadRequest) -> Result<()> {
+    request.route.parameters().map_or(Ok(()), |known| request.query.check(known))
 }
 
 /// A panic may come between a commit and the frame that tells of it. Then every listener's connection is ended: it
@@ -280,9 +299,4 @@ impl<H: Host> Drop for LostFrames<'_, H> {
             self.0.close_listeners("the thread had to start over");
         }
     }
-}
-
-fn not_created() -> Error {
-    Error::new(Code::ThreadNotFound, "There is no such thread.")
-        .hint("POST /api/threads creates one; GET /api/threads lists them.")
 }

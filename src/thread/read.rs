@@ -15,6 +15,7 @@ use super::{alarm, effects, schema};
 use crate::api::{Query, Reply, agents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
+use crate::page::Page;
 use crate::spec::message::ToolResult;
 
 impl<H: Host> Thread<H> {
@@ -103,12 +104,8 @@ impl<H: Host> Thread<H> {
                       ORDER BY seq LIMIT ? OFFSET ?"
                 )
             };
-            let mut page = rows::read(sql, statement, &params)?;
-            let has_more = page.len() > limit as usize;
-            page.truncate(limit as usize);
-            if newest_first {
-                page.reverse();
-            }
+            let mut page = Page::new(limit);
+            sql.each(statement, &params, &mut |cells| page.add(|| shown(state, &Row::read(cells)?)))?;
             let total = if depth == 0 && !silent {
                 visible(state, sql)?
             } else {
@@ -119,7 +116,12 @@ impl<H: Host> Thread<H> {
                 )?
                 .unwrap_or(0)
             };
-            Ok(page_json(state, &page, total, has_more))
+            let has_more = page.has_more();
+            let mut messages = page.into_rows();
+            if newest_first {
+                messages.reverse();
+            }
+            Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
         })
     }
 
@@ -144,7 +146,7 @@ impl<H: Host> Thread<H> {
 
     /// A page of the log.
     pub(super) fn logs(&self, query: &Query) -> Result<Value> {
-        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)? as usize;
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, 10_000)? as usize;
         let ascending = match query.get("order") {
             None | Some("" | "desc") => false,
@@ -155,16 +157,14 @@ impl<H: Host> Thread<H> {
         };
         self.read(|state, sql| {
             let thread = &state.meta.thread_id;
-            // Both tables are in the order of time; a page of the two together needs no more of either.
-            let wanted = offset + limit + 1;
-            let mut entries = logs(sql, thread, wanted, ascending)?;
-            entries.extend(calls(sql, thread, wanted, ascending)?);
-            entries.sort_by_key(|(at, _)| if ascending { *at } else { -*at });
-            let has_more = entries.len() > offset + limit;
-            let page: Vec<Value> =
-                entries.into_iter().skip(offset).take(limit).map(|(_, entry)| entry).collect();
-            let total = count_logs(sql)?;
-            Ok(json!({ "logs": page, "total": total, "hasMore": has_more }))
+            let mut page = Page::new(limit);
+            for place in places(sql, offset + limit as usize + 1, ascending)?.into_iter().skip(offset) {
+                if page.add(|| entry(sql, thread, place))?.is_break() {
+                    break;
+                }
+            }
+            let (total, has_more) = (count_logs(sql)?, page.has_more());
+            Ok(json!({ "logs": page.into_rows(), "total": total, "hasMore": has_more }))
         })
     }
 
@@ -256,62 +256,108 @@ fn visible<S: Sql>(state: &mut State, sql: &S) -> Result<i64> {
     Ok(counted.unwrap_or(0))
 }
 
-fn page_json(state: &State, page: &[Row], total: i64, has_more: bool) -> Value {
-    let thread = &state.meta.thread_id;
-    let messages: Vec<Value> = page.iter().map(|row| row.to_json(thread, state.is_queued(row))).collect();
-    json!({ "messages": messages, "total": total, "hasMore": has_more })
+fn shown(state: &State, row: &Row) -> Result<Value> {
+    Ok(row.to_json(&state.meta.thread_id, state.is_queued(row)))
 }
 
+/// Those of these messages that there are. An id of another thread or of a deleted message is left out, as the reference
+/// does.
 fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Value> {
-    let mut page = Vec::new();
-    for id in ids.split(',').map(str::trim).filter(|id| !id.is_empty()).take(limits::PAGE_MAX as usize) {
-        // An id of another thread or of a deleted message is left out, as the reference does.
-        if let Ok(seq) = message_seq(&state.meta.thread_id, id) {
-            page.extend(rows::find(sql, seq)?);
+    let ids = ids.split(',').map(str::trim).filter(|id| !id.is_empty());
+    let mut seqs: Vec<i64> = ids
+        .filter_map(|id| message_seq(&state.meta.thread_id, id).ok())
+        .take(limits::PAGE_MAX as usize)
+        .collect();
+    seqs.sort_unstable();
+    seqs.dedup();
+    let mut page = Page::new(limits::PAGE_MAX);
+    for seq in seqs {
+        if let Some(row) = rows::find(sql, seq)?
+            && page.add(|| shown(state, &row))?.is_break()
+        {
+            break;
         }
     }
-    page.sort_by_key(|row| row.seq);
-    let total = i64::try_from(page.len()).unwrap_or(0);
-    Ok(page_json(state, &page, total, false))
+    let (total, has_more) = (page.len(), page.has_more());
+    Ok(json!({ "messages": page.into_rows(), "total": total, "hasMore": has_more }))
 }
 
-type Entry = (i64, Value);
+/// Where an entry of the log is.
+#[derive(Clone, Copy)]
+enum Place {
+    Log(i64),
+    Call(i64),
+}
+
+/// The first entries, in the order of time. Both tables are in it; a page of the two together needs no more of either.
+/// Only their times are read: what is skipped may be large.
+fn places<S: Sql>(sql: &S, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
+    let (logs, calls) = if ascending {
+        (
+            "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
+            "SELECT started_us, id FROM calls ORDER BY id LIMIT ?",
+        )
+    } else {
+        (
+            "SELECT at_us, id FROM logs ORDER BY id DESC LIMIT ?",
+            "SELECT started_us, id FROM calls ORDER BY id DESC LIMIT ?",
+        )
+    };
+    let mut places = Vec::new();
+    for (statement, place) in [(logs, Place::Log as fn(i64) -> Place), (calls, Place::Call)] {
+        sql.each(statement, &[Param::Int(i64::try_from(wanted).unwrap_or(i64::MAX))], &mut |cells| {
+            if let [at, id] = cells {
+                places.push((at.int().unwrap_or_default(), place(id.int().unwrap_or_default())));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    places.sort_by_key(|(at, _)| if ascending { *at } else { -*at });
+    Ok(places.into_iter().map(|(_, place)| place).collect())
+}
+
+/// An entry as a list shows it.
+fn entry<S: Sql>(sql: &S, thread: &str, place: Place) -> Result<Value> {
+    let found = match place {
+        Place::Log(id) => log_row(sql, thread, id)?,
+        Place::Call(id) => call_row(sql, thread, id)?,
+    };
+    found.ok_or_else(|| Error::internal("a log entry went away while it was read"))
+}
 
 /// A row of `logs` as clients see it.
-fn log_entry(cells: &[Cell], thread: &str) -> Result<Entry> {
+fn log_entry(cells: &[Cell], thread: &str) -> Result<Value> {
     let [id, kind, run, at, reply, retry_of, data] = cells else {
         return Err(Error::internal("a log row has the wrong number of columns"));
     };
-    let at = at.int().unwrap_or_default();
     let mut entry = Map::new();
     entry.insert("id".into(), format!("l_{}", id.int().unwrap_or_default()).into());
     entry.insert("type".into(), kind.text().unwrap_or_default().into());
-    entry.insert("created_at".into(), at.into());
+    entry.insert("created_at".into(), at.int().unwrap_or_default().into());
     entry.insert("run".into(), run.int().map(|run| format!("r_{run}")).into());
     entry.insert("message_id".into(), reply.int().map(|seq| message_id(thread, seq)).into());
     entry.insert("retry_of_attempt".into(), retry_of.int().into());
     if let Ok(Value::Object(fields)) = serde_json::from_str(data.text().unwrap_or_default()) {
         entry.extend(fields);
     }
-    Ok((at, Value::Object(entry)))
+    Ok(Value::Object(entry))
 }
 
-fn logs<S: Sql>(sql: &S, thread: &str, limit: usize, ascending: bool) -> Result<Vec<Entry>> {
-    let statement = if ascending {
-        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id LIMIT ?"
-    } else {
-        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id DESC LIMIT ?"
-    };
-    let mut entries = Vec::new();
-    sql.each(statement, &[Param::Int(limit as i64)], &mut |cells| {
-        entries.push(log_entry(cells, thread)?);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(entries)
+fn log_row<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = None;
+    sql.each(
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
+        &[Param::Int(id)],
+        &mut |cells| {
+            entry = Some(log_entry(cells, thread)?);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(entry)
 }
 
 /// A receipt as clients see it.
-fn call_entry(cells: &[Cell], thread: &str) -> Result<Entry> {
+fn call_entry(cells: &[Cell], thread: &str) -> Result<Value> {
     let [id, reply, call_id, name, kind, state, runs, started, ended, error] = cells else {
         return Err(Error::internal("a receipt has the wrong number of columns"));
     };
@@ -341,35 +387,24 @@ fn call_entry(cells: &[Cell], thread: &str) -> Result<Entry> {
         "latency_ms": ended.int().map(|ended| (ended - at) / 1000),
         "error": error.text(),
     });
-    Ok((at, entry))
+    Ok(entry)
 }
 
-fn calls<S: Sql>(sql: &S, thread: &str, limit: usize, ascending: bool) -> Result<Vec<Entry>> {
-    let statement = if ascending {
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls
-         ORDER BY id LIMIT ?"
-    } else {
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls
-         ORDER BY id DESC LIMIT ?"
-    };
-    let mut entries = Vec::new();
-    sql.each(statement, &[Param::Int(limit as i64)], &mut |cells| {
-        entries.push(call_entry(cells, thread)?);
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(entries)
-}
-
-fn log_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+fn call_row<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
     let mut entry = None;
     sql.each(
-        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls WHERE id = ?",
         &[Param::Int(id)],
         &mut |cells| {
-            entry = Some(log_entry(cells, thread)?.1);
+            entry = Some(call_entry(cells, thread)?);
             Ok(ControlFlow::Break(()))
         },
     )?;
+    Ok(entry)
+}
+
+fn log_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = log_row(sql, thread, id)?;
     if let Some(Value::Object(fields)) = &mut entry {
         sql.each("SELECT kind, text FROM bodies WHERE log = ?", &[Param::Int(id)], &mut |cells| {
             if let [kind, text] = cells {
@@ -390,7 +425,7 @@ fn call_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> 
             let Some((data, cells)) = cells.split_last() else { return Ok(ControlFlow::Break(())) };
             let reply = cells.get(1).and_then(Cell::int).unwrap_or_default();
             let data: Value = data.text().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-            entry = Some((reply, data, call_entry(cells, thread)?.1));
+            entry = Some((reply, data, call_entry(cells, thread)?));
             Ok(ControlFlow::Break(()))
         },
     )?;

@@ -21,7 +21,7 @@ use super::invoke::InvokeDoor;
 use super::resources::ResourceDoor;
 use super::scope::{Entered, Scope};
 use super::subagents::FamilyDoor;
-use crate::api::Query;
+use crate::api::{Query, table};
 use crate::error::{Error, Result};
 use crate::spec::finite;
 use crate::spec::message::Role;
@@ -155,6 +155,7 @@ impl ThreadState {
 
     /// A page of messages: the query and the answer of `GET …/messages` (spec §14.3).
     pub fn get_messages(&self, query: &Query) -> Result<Value> {
+        query.check(table::MESSAGES)?;
         self.0.messages(query)
     }
 

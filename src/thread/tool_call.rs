@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::Thread;
+use super::body::bounded;
 use super::handoff;
 use super::host::{Cell, Host, NativeCall, Param, Sql};
 use super::invoke::too_deep;
@@ -458,8 +459,9 @@ fn failure(result: &ToolResult) -> Option<String> {
     if error_code.is_none() && error_data.is_none() {
         return None;
     }
-    let told = serde_json::json!({ "error_code": error_code, "error_data": error_data }).to_string();
-    if told.len() <= limits::METADATA_BYTES { Some(told) } else { None }
+    let told = serde_json::json!({ "error_code": error_code, "error_data": error_data });
+    // It must be possible to read it again.
+    bounded("error_data", &told).is_ok().then(|| told.to_string())
 }
 
 /// The state of a receipt whose call came to its end.

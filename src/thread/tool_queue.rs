@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use super::body::shallow;
 use super::flow::Entry;
 use super::host::{Host, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
@@ -134,6 +135,7 @@ impl<H: Host> Thread<H> {
                 return Err(Error::field("name", message));
             }
         };
+        shallow("args", &args)?;
         let bytes = args.to_string().len();
         if bytes > limits::QUEUED_ARGS_BYTES {
             let limit = limits::QUEUED_ARGS_BYTES;

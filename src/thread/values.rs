@@ -8,13 +8,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use super::Thread;
-use super::body::Body;
+use super::body::{Body, shallow};
 use super::host::{Cell, Host, Param, Sql};
 use super::rows;
 use super::state::State;
 use crate::api::{Query, Reply};
 use crate::error::{Code, Error, Result};
 use crate::limits;
+use crate::page::Page;
 
 impl<H: Host> Thread<H> {
     /// The value of a key; `None` when it was never set or was deleted.
@@ -38,6 +39,7 @@ impl<H: Host> Thread<H> {
         if let Some(previous) = previous {
             check_key("previousKey", previous)?;
         }
+        shallow("value", value)?;
         let text = value.to_string();
         if text.len() > limits::VALUE_BYTES {
             return Err(over(
@@ -91,23 +93,16 @@ impl<H: Host> Thread<H> {
         self.read(|_, sql| {
             let found = find(sql, prefix, search)?;
             let total = found.len();
-            let rest = found.into_iter().skip_while(|key| after.as_ref().is_some_and(|after| key <= after));
-            let mut rest = rest.skip(offset as usize).peekable();
-            let mut values = Vec::new();
-            let (mut bytes, mut last) = (0, None);
-            while values.len() < limit as usize
-                && let Some(key) = rest.peek()
-            {
-                let entry = entry(sql, key)?;
-                bytes += entry.size;
-                // A page has one value at least, so that it leads to the next.
-                if bytes > limits::VALUES_PAGE_BYTES && !values.is_empty() {
+            let rest = found.iter().skip_while(|key| after.as_ref().is_some_and(|after| key <= &after));
+            let (mut page, mut last) = (Page::new(limit), None);
+            for key in rest.skip(offset as usize) {
+                if page.add(|| entry(sql, key))?.is_break() {
                     break;
                 }
-                values.push(entry.json);
-                last = rest.next();
+                last = Some(key);
             }
-            let cursor = last.filter(|_| rest.peek().is_some()).map(|key| URL_SAFE_NO_PAD.encode(key));
+            let cursor = last.filter(|_| page.has_more()).map(|key| URL_SAFE_NO_PAD.encode(key));
+            let values = page.into_rows();
             Ok(json!({
                 "values": values, "total": total, "limit": limit, "offset": offset, "prefix": prefix,
                 "search": search, "cursor": cursor,
@@ -117,7 +112,7 @@ impl<H: Host> Thread<H> {
 
     /// `POST …/kv`: `{key, value, previousKey?}`; `null` deletes.
     pub(super) fn post_value(&self, body: &str) -> Result<Reply> {
-        let mut body = Body::parse(body)?;
+        let mut body = Body::parse(body)?.known(&["key", "value", "previousKey"])?;
         let key = body.string("key")?.ok_or_else(|| Error::missing("key"))?;
         let previous = body.string("previousKey")?;
         let value = body
@@ -153,22 +148,22 @@ fn find<S: Sql>(sql: &S, prefix: &str, search: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// A value in a page.
-struct Entry {
-    json: Value,
-    /// Bytes of the value as JSON.
-    size: usize,
-}
-
 /// One lookup for each value of a page: what a search finds lies apart, and a value between may have a megabyte.
-fn entry<S: Sql>(sql: &S, key: &str) -> Result<Entry> {
+fn entry<S: Sql>(sql: &S, key: &str) -> Result<Value> {
     let mut found = None;
     sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
         if let [value, updated] = cells {
             let text = value.text().unwrap_or_default();
-            let (value, size) = (parsed(key, text)?, text.len());
-            let json = json!({ "key": key, "value": value, "size": size, "updatedAt": updated.int() });
-            found = Some(Entry { json, size });
+            let mut json = json!({ "key": key, "size": text.len(), "updatedAt": updated.int() });
+            // One that cannot be read hides no other.
+            let (field, value) = match parsed(key, text) {
+                Ok(value) => ("value", value),
+                Err(error) => ("damaged", error.message.into()),
+            };
+            if let Some(fields) = json.as_object_mut() {
+                fields.insert(field.to_owned(), value);
+            }
+            found = Some(json);
         }
         Ok(ControlFlow::Break(()))
     })?;

@@ -65,7 +65,8 @@ fn what_is_refused_changes_nothing() {
         ("o:ada", json!({ "env_patch": { "A": "1", "BOBBIN_DEV": "1" } }), 400, "belong to the runtime"),
         ("o:ada", json!({ "env_type_patch": { "A": "text" } }), 400, "has no value here"),
         ("o:ada", json!({}), 400, "required"),
-        ("o:ada", json!([]), 400, "no JSON object"),
+        ("o:ada", json!([]), 400, "must be a JSON object"),
+        ("o:ada", json!({ "env_ptach": { "A": "1" } }), 400, "no field"),
     ] {
         let (given, answer) = patch(&directory, name, body);
         assert_eq!(given, status, "{answer}");

@@ -126,3 +126,28 @@ fn the_usual_lists_walk_an_index_and_sort_nothing() {
     }
     assert_eq!(ids(&list(&directory, &[("limit", "9999")])).len(), 200);
 }
+
+#[test]
+fn a_page_of_large_rows_ends_early_and_leads_to_the_next() {
+    let directory = World::new().open();
+    for n in 0..100 {
+        let tags = vec!["t".repeat(60_000)];
+        call(
+            &directory,
+            &upsert(ThreadRow { tags, created_at_us: START_US + n, ..row(&format!("t{n:03}"), 1) }),
+        );
+    }
+    let (mut seen, mut pages) = (Vec::new(), 0);
+    loop {
+        let offset = seen.len().to_string();
+        let page = list(&directory, &[("limit", "500"), ("sort", "oldest"), ("offset", &offset)]);
+        assert!(page.1.to_string().len() < 5 << 20);
+        seen.extend(ids(&page).into_iter().map(str::to_owned));
+        pages += 1;
+        if page.1["hasMore"] != true {
+            break;
+        }
+    }
+    assert_eq!(seen, (0..100).map(|n| format!("t{n:03}")).collect::<Vec<_>>());
+    assert_eq!(pages, 2);
+}

@@ -5,10 +5,10 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
+use bobbin::api::fields;
 use bobbin::api::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
-use bobbin::{Code, Error, Result};
-use serde_json::{Map, Value};
+use bobbin::{Error, Result};
 
 use crate::bindings::{Env, Head, date_now};
 use crate::router::call_thread;
@@ -103,14 +103,13 @@ pub(crate) fn expires_ms(caller: &Caller) -> Option<f64> {
 
 /// `POST /tokens` with `{"scope": "thread:…", "ttl": seconds}`; `ttl` is [`TOKEN_TTL_S`] unless given.
 pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str) -> Result<Minted> {
-    let wanted: Map<String, Value> = serde_json::from_str(body)
-        .map_err(|error| Error::new(Code::BadJson, format!("The body is no JSON object: {error}.")))?;
-    let scope = wanted.get("scope").ok_or_else(|| Error::missing("scope"))?;
+    let mut wanted = fields::Body::parse(body)?.known(&["scope", "ttl"])?;
+    let scope = wanted.take("scope").ok_or_else(|| Error::missing("scope"))?;
     let scope: Scope = scope
         .as_str()
         .and_then(|scope| scope.parse().ok())
         .ok_or_else(|| Error::field("scope", "`scope` is `admin`, `owner:<id>` or `thread:<id>`."))?;
-    let ttl_s = match wanted.get("ttl") {
+    let ttl_s = match wanted.take("ttl") {
         None => TOKEN_TTL_S,
         // What is no such number is out of bounds too, and `Access::mint` says which they are.
         Some(ttl) => ttl.as_u64().unwrap_or(0),

@@ -1,7 +1,7 @@
 //! The stateless part: every request comes in here, is authenticated and matched, and is answered here or by the one
 //! object that it concerns, in one remote call.
 
-use bobbin::access::{Action, Caller};
+use bobbin::access::{Action, Caller, no_thread};
 use bobbin::api::{
     BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id,
 };
@@ -91,6 +91,9 @@ impl Incoming<'_> {
             return self.health();
         }
         let caller = auth::authenticate(self.config, &self.head, &self.target.query, &route)?;
+        if let Some(known) = route.parameters() {
+            self.target.query.check(known)?;
+        }
         let rule = BodyRule::of(&route);
         match route {
             Route::Health => self.health(),
@@ -123,7 +126,7 @@ impl Incoming<'_> {
             }
             Route::Thread(id, route) => {
                 if !thread_id::is_valid(&id) {
-                    return Err(Error::new(Code::ThreadNotFound, format!("There is no thread {id}.")));
+                    return Err(no_thread());
                 }
                 self.thread(caller, id, route, rule).await
             }

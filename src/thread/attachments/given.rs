@@ -42,13 +42,10 @@ fn one(item: Value, left: &mut usize) -> Result<NewAttachment> {
         return Err(Error::new(Code::InvalidField, "An attachment must be an object."));
     };
     let is_stored = fields.get("path").is_some_and(|path| !path.is_null());
-    let mut body = Body::of(fields);
-    let attachment = if is_stored { by_path(&mut body)? } else { inline(&mut body, left)? };
-    if let Some(name) = body.rest().next() {
-        return Err(Error::field(name, format!("`{name}` is no field of an attachment."))
-            .hint("Give `name`, `mimeType` and `data` in base64, or the `path` of a file."));
-    }
-    Ok(attachment)
+    let own = ["path", "description", "data", "name", "mimeType", "width", "height", "metadata", "thumbnail"];
+    let stored = OF_STORED.iter().copied().filter(|_| is_stored);
+    let mut body = Body::of(fields).known(&own.into_iter().chain(stored).collect::<Vec<_>>())?;
+    if is_stored { by_path(&mut body) } else { inline(&mut body, left) }
 }
 
 fn by_path(body: &mut Body) -> Result<NewAttachment> {

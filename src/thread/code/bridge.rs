@@ -77,7 +77,8 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> std::re
         "envType" => json_of(&state.env_type(&args.text("name")?).await?)?,
         "setEnv" => {
             let (name, value) = (args.text("name")?, args.text("value")?);
-            let mut options = Body::of(args.optional_object("options")?.unwrap_or_default());
+            let mut options =
+                Body::of(args.optional_object("options")?.unwrap_or_default()).known(&["type"])?;
             let kind = options.take("type").map(serde_json::from_value::<VariableKind>).transpose();
             let kind = kind.map_err(|_| Error::field("type", "`type` must be “text” or “secret”."))?;
             state.set_env(&name, &value, kind)?;
@@ -195,22 +196,18 @@ fn execution(state: &ThreadState) -> Result<crate::thread::Execution> {
 }
 
 fn message(fields: Map<String, Json>) -> Result<NewMessage> {
-    let mut body = Body::of(fields);
+    let mut body = Body::of(fields).known(&["role", "content", "silent", "metadata", "attachments"])?;
     let role = body.take("role").ok_or_else(|| Error::missing("role"))?;
     let role = serde_json::from_value(role)
         .map_err(|_| Error::field("role", "`role` must be user, assistant or system."))?;
     let attachments = attachments::parse(&mut body)?;
-    let message = NewMessage {
+    Ok(NewMessage {
         role,
         content: body.string("content")?.unwrap_or_default(),
         silent: body.flag("silent")?,
         metadata: body.object("metadata")?.unwrap_or_default(),
         attachments,
-    };
-    match body.rest().next() {
-        Some(field) => Err(Error::field(field, format!("`{field}` is no field of a message."))),
-        None => Ok(message),
-    }
+    })
 }
 
 /// `scheduleEffect(name, args, options)`: a delay in milliseconds, or `{ delay?, every? | cron? }`.
@@ -222,7 +219,7 @@ fn effect(args: &mut Args) -> Result<NewEffect> {
         None => Ok(once(Some(0))),
         Some(Json::Number(ms)) => Ok(once(ms.as_f64().map(|ms| ms as i64))),
         Some(Json::Object(fields)) => {
-            let mut body = Body::of(fields);
+            let mut body = Body::of(fields).known(&["delay", "every", "cron"])?;
             let repeats = match (body.whole("every")?, body.string("cron")?) {
                 (Some(_), Some(_)) => return Err(Error::field("cron", "Give `every` or `cron`, not both.")),
                 (Some(ms), None) => Repetition::Every(ms),
@@ -236,7 +233,7 @@ fn effect(args: &mut Args) -> Result<NewEffect> {
 }
 
 fn file_options(fields: Option<Map<String, Json>>) -> Result<FileOptions> {
-    let mut body = Body::of(fields.unwrap_or_default());
+    let mut body = Body::of(fields.unwrap_or_default()).known(&["width", "height", "metadata"])?;
     let pixels = |number: Option<i64>| number.and_then(|pixels| u32::try_from(pixels).ok());
     Ok(FileOptions {
         width: pixels(body.whole("width")?),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::repeat::Repeat;
 use crate::error::{Code, Error, Result};
 use crate::limits;
+use crate::page::Page;
 use crate::thread::host::{Cell, Param, Sql};
 use crate::thread::rows::integer;
 use crate::thread::state::State;
@@ -290,34 +291,56 @@ pub(super) fn due<S: Sql>(sql: &S, now: i64, limit: usize) -> Result<Vec<Effect>
     read(sql, statement, &[Param::Int(now), Param::Int(i64::try_from(limit).unwrap_or(i64::MAX))])
 }
 
-/// A page of those that are still to run, the next one first.
-pub(super) fn upcoming<S: Sql>(sql: &S, limit: u32, offset: u32) -> Result<Vec<Effect>> {
+/// Those that are still to run, the next one first, after the first `offset`.
+pub(super) fn upcoming<S: Sql>(sql: &S, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
         " FROM effects WHERE open > 0 ORDER BY open DESC, at_us, id LIMIT ? OFFSET ?"
     );
-    read(sql, statement, &[Param::Int(i64::from(limit)), Param::Int(i64::from(offset))])
+    fill(
+        sql,
+        statement,
+        &[Param::Int(i64::from(page.room()) + 1), Param::Int(i64::from(offset))],
+        thread,
+        page,
+    )
 }
 
-/// A page of those that have ended, the last one first.
-pub(super) fn ended<S: Sql>(sql: &S, limit: u32, offset: u32) -> Result<Vec<Effect>> {
+/// Those that have ended, the last one first, after the first `offset`.
+pub(super) fn ended<S: Sql>(sql: &S, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
         " FROM effects WHERE open = 0 ORDER BY at_us DESC, id DESC LIMIT ? OFFSET ?"
     );
-    read(sql, statement, &[Param::Int(i64::from(limit)), Param::Int(i64::from(offset))])
+    fill(
+        sql,
+        statement,
+        &[Param::Int(i64::from(page.room()) + 1), Param::Int(i64::from(offset))],
+        thread,
+        page,
+    )
 }
 
-/// Those that are still to run, of one name or of all.
-pub(super) fn scheduled<S: Sql>(sql: &S, name: Option<&str>) -> Result<Vec<Effect>> {
+/// Those that are still to run, of one name or of all, the next one first.
+pub(super) fn scheduled<S: Sql>(sql: &S, thread: &str, page: &mut Page, name: Option<&str>) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
         " FROM effects WHERE open > 0 AND (?1 IS NULL OR name = ?1) ORDER BY open DESC, at_us, id"
     );
-    read(sql, statement, &[name.into()])
+    fill(sql, statement, &[name.into()], thread, page)
+}
+
+fn fill<S: Sql>(
+    sql: &S,
+    statement: &'static str,
+    params: &[Param<'_>],
+    thread: &str,
+    page: &mut Page,
+) -> Result<()> {
+    sql.each(statement, params, &mut |cells| page.add(|| Ok(Effect::read(cells)?.to_json(thread))))
 }
 
 /// Ends all that are still to run: the thread does.

@@ -10,9 +10,10 @@ use crate::api::{Query, Reply, ThreadRequest};
 use crate::dates::{Edge, instant};
 use crate::error::{Code, Error, Result};
 use crate::limits;
+use crate::page::Page;
 use crate::spec::schema;
 use crate::thread::Thread;
-use crate::thread::body::Body;
+use crate::thread::body::{Body, shallow};
 use crate::thread::host::Host;
 use crate::thread::idempotency::Key;
 
@@ -70,7 +71,8 @@ impl<H: Host> Thread<H> {
     pub(crate) fn post_effect(&self, request: &ThreadRequest) -> Result<Reply> {
         let key = Key::of(request, "effects")?;
         let now = self.host.now_us();
-        let mut body = Body::parse(&request.body)?;
+        let mut body =
+            Body::parse(&request.body)?.known(&["name", "args", "delay", "at", "every", "cron"])?;
         let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
         let args = body.take("args").unwrap_or_else(|| json!({}));
         let delay = body.whole("delay")?;
@@ -87,10 +89,6 @@ impl<H: Host> Thread<H> {
             (None, None) => Repetition::Once,
         };
         let repeat = Repeat::of(&repeats)?;
-        if let Some(field) = body.rest().next() {
-            return Err(Error::field(field, format!("`{field}` is no field of an effect."))
-                .hint("name, args, delay or at, every or cron."));
-        }
         let id = self.schedule(Wanted { name, args, from, repeat }, key.as_ref())?;
         self.read(|state, sql| {
             let effect = rows::by_id(sql, id)?
@@ -162,6 +160,7 @@ impl<H: Host> Thread<H> {
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(error.hint(format!("Effects: {names}.")));
         };
+        shallow("args", args)?;
         let bytes = args.to_string().len();
         if bytes > limits::EFFECT_ARGS_BYTES {
             let limit = limits::EFFECT_ARGS_BYTES;
@@ -181,19 +180,18 @@ impl<H: Host> Thread<H> {
         let offset = query.number("offset", 0, u32::MAX)?;
         self.read(|state, sql| {
             let counts = rows::counts(state, sql)?;
-            let mut page = Vec::new();
+            let (thread, mut page) = (&state.meta.thread_id, Page::new(limit));
             if offset < counts.open {
-                page = rows::upcoming(sql, limit, offset)?;
+                rows::upcoming(sql, thread, &mut page, offset)?;
             }
-            let left = limit - u32::try_from(page.len()).unwrap_or(limit).min(limit);
-            if left > 0 {
-                page.extend(rows::ended(sql, left, offset.saturating_sub(counts.open))?);
+            if page.room() > 0 {
+                rows::ended(sql, thread, &mut page, offset.saturating_sub(counts.open))?;
             }
-            let thread = &state.meta.thread_id;
-            let effects: Vec<Value> = page.iter().map(|effect| effect.to_json(thread)).collect();
+            let total = counts.open + counts.ended;
+            let has_more = offset as usize + page.len() < total as usize;
             let body = json!({
-                "effects": effects, "total": counts.open + counts.ended, "upcomingCount": counts.open,
-                "limit": limit, "offset": offset,
+                "effects": page.into_rows(), "total": total, "upcomingCount": counts.open, "limit": limit,
+                "offset": offset, "hasMore": has_more,
             });
             Ok(Reply::json(200, &body))
         })
@@ -208,10 +206,20 @@ impl<H: Host> Thread<H> {
     }
 
     /// The effects that are still to run, for code.
+    ///
+    /// # Errors
+    /// `too_large` when they have more than [`limits::LIST_BYTES`] together.
     pub(crate) fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
         self.read(|state, sql| {
-            let thread = &state.meta.thread_id;
-            Ok(rows::scheduled(sql, name)?.iter().map(|effect| effect.to_json(thread)).collect())
+            let mut page = Page::of_bytes(limits::EFFECTS, limits::LIST_BYTES);
+            rows::scheduled(sql, &state.meta.thread_id, &mut page, name)?;
+            if page.has_more() {
+                let bytes = limits::LIST_BYTES;
+                let message = format!("The effects to come have more than {bytes} bytes together as JSON.");
+                return Err(Error::new(Code::TooLarge, message)
+                    .hint("Ask for those of one name, or over HTTP, which gives them in pages."));
+            }
+            Ok(page.into_rows())
         })
     }
 

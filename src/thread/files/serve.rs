@@ -67,7 +67,7 @@ impl<H: Host> Thread<H> {
                 }
             }
             ThreadRoute::MoveFile(path) => {
-                let mut body = Body::parse(&text_of(body).await?)?;
+                let mut body = Body::parse(&text_of(body).await?)?.known(&["path"])?;
                 let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
                 let record = self.rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
                 Ok(answer(200, &json!({ "file": record })))
@@ -81,6 +81,8 @@ impl<H: Host> Thread<H> {
             }
             ThreadRoute::StartUpload => {
                 let body = Body::parse(&text_of(body).await?)?;
+                let body =
+                    body.known(&["path", "size", "mimeType", "metadata", "width", "height", "thumbnail"])?;
                 Ok(answer(201, &self.start_upload(body)?))
             }
             ThreadRoute::ListUploads => Ok(answer(200, &self.list_uploads(query)?)),
@@ -161,7 +163,9 @@ impl<H: Host> Thread<H> {
 
     /// `POST …/fs/{path}` with a JSON body: `{content}`, `{data}` in base64, or `{directory: true}`.
     fn post_file(self: &Rc<Self>, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
-        let mut body = Body::parse(body)?;
+        let known = ["directory", "content", "data", "mimeType", "width", "height", "metadata", "thumbnail"];
+        let body = Body::parse(body)?.known(&known);
+        let mut body = body.map_err(|error| error.hint("Send a file that is JSON itself with PUT."))?;
         if body.flag("directory")? {
             let (record, created) = self.mkdir(&path, &Conditions::of(request))?;
             return Ok(answer(if created { 201 } else { 200 }, &json!({ "file": record })));
@@ -183,10 +187,6 @@ impl<H: Host> Thread<H> {
         };
         let mime = body.string("mimeType")?.unwrap_or_else(|| usual.to_owned());
         let options = options(&mut body)?;
-        if let Some(name) = body.rest().next() {
-            return Err(Error::field(name, format!("`{name}` is no field of a file."))
-                .hint("Send a file that is JSON itself with PUT."));
-        }
         let draft = Draft::new(path, &mime, options, Conditions::of(request))?;
         Ok(told(&self.write_whole(&draft, &content)?))
     }

@@ -1,5 +1,6 @@
 //! The tree: directories, moving, removing, listing.
 
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use super::table::{self, Kind, Row, Search, Storage, columns};
 use crate::api::Query;
 use crate::error::{Code, Error, Result};
 use crate::limits;
+use crate::page::{Page, json_bytes};
 use crate::thread::Thread;
 use crate::thread::host::{Cell, Host, Param, Sql};
 use crate::thread::rows;
@@ -155,20 +157,39 @@ impl<H: Host> Thread<H> {
                     None => return Err(no_file(path)),
                 }
             }
-            let mut rows = entries(sql, path, after.as_ref(), i64::from(limit) + 1)?;
-            let more = rows.len() > limit as usize;
-            rows.truncate(limit as usize);
-            let last = rows.last().filter(|_| more);
-            let cursor = last.map(|row| URL_SAFE_NO_PAD.encode(format!("{}{}", row.kind as i64, row.name)));
-            let files = rows.iter().map(Row::record).collect::<Result<Vec<_>>>()?;
-            Ok(json!({ "files": files, "path": path.as_str(), "cursor": cursor }))
+            let (mut page, mut last) = (Page::new(limit), None);
+            entries(sql, path, after.as_ref(), i64::from(limit) + 1, &mut |row| {
+                let taken = page.add(|| serde_json::to_value(row.record()?).map_err(Error::internal))?;
+                if taken.is_continue() {
+                    last = Some(format!("{}{}", row.kind as i64, row.name));
+                }
+                Ok(taken)
+            })?;
+            let cursor = last.filter(|_| page.has_more()).map(|last| URL_SAFE_NO_PAD.encode(last));
+            Ok(json!({ "files": page.into_rows(), "path": path.as_str(), "cursor": cursor }))
         })
     }
 
     /// All entries of a directory; none when there is no such directory.
+    ///
+    /// # Errors
+    /// `too_large` when they have more than [`limits::LIST_BYTES`] together.
     pub(super) fn entries(&self, path: &FilePath) -> Result<Vec<FileRecord>> {
         self.read(|_, sql| {
-            entries(sql, path, None, i64::from(limits::FILES) + 1)?.iter().map(Row::record).collect()
+            let mut page = Page::of_bytes(limits::FILES, limits::LIST_BYTES);
+            entries(sql, path, None, i64::from(limits::FILES) + 1, &mut |row| {
+                page.add_sized(|| {
+                    let record = row.record()?;
+                    let bytes = json_bytes(&record);
+                    Ok((record, bytes))
+                })
+            })?;
+            if page.has_more() {
+                let bytes = limits::LIST_BYTES;
+                let message = format!("The entries of {path} have more than {bytes} bytes together as JSON.");
+                return Err(Error::new(Code::TooLarge, message).hint("Over HTTP they come in pages."));
+            }
+            Ok(page.into_rows())
         })
     }
 
@@ -185,7 +206,7 @@ impl<H: Host> Thread<H> {
                 } else {
                     (stats.file_count, stats.total_size) = (number(1), number(2));
                 }
-                Ok(std::ops::ControlFlow::Continue(()))
+                Ok(ControlFlow::Continue(()))
             })?;
             Ok(stats)
         })
@@ -211,10 +232,15 @@ fn place_of(cursor: &str) -> Result<Place> {
     })
 }
 
-fn entries<S: Sql>(sql: &S, path: &FilePath, after: Option<&Place>, limit: i64) -> Result<Vec<Row>> {
+fn entries<S: Sql>(
+    sql: &S,
+    path: &FilePath,
+    after: Option<&Place>,
+    limit: i64,
+    each: &mut dyn FnMut(Row) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let (kind, name) = after.map_or((-1, ""), |place| (place.kind, place.name.as_str()));
-    table::read(
-        sql,
+    sql.each(
         concat!(
             "SELECT ",
             columns!(),
@@ -227,6 +253,7 @@ fn entries<S: Sql>(sql: &S, path: &FilePath, after: Option<&Place>, limit: i64) 
             Param::Text(name),
             Param::Int(limit),
         ],
+        &mut |cells| each(Row::read(cells)?),
     )
 }
 

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use super::ask::to_thread;
 use super::registry::{self, Child, ChildState};
-use crate::api::{Reply, ThreadRoute};
+use crate::api::{Query, Reply, ThreadRoute};
 use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::page::Page;
 use crate::thread::Thread;
 use crate::thread::host::{Cell, Host, Sql};
 
@@ -59,14 +61,16 @@ impl<H: Host> Thread<H> {
         made.reverse();
         let requests = made.iter().map(|child| to_thread(&child.reference, ThreadRoute::GetCost)).collect();
         let answers = self.ask_all(requests).await;
-        let (mut descendants, mut listed, mut incomplete) = (Spent::default(), Vec::new(), Vec::new());
+        let (mut descendants, mut incomplete) = (Spent::default(), Vec::new());
+        // The sums are of all, also where there is no room to list them.
+        let mut listed = Page::new(limits::PAGE_MAX);
         for (child, answer) in made.iter().zip(answers) {
             match answer.and_then(told) {
                 Ok(Told { own, total, incomplete: more }) => {
                     descendants += total;
-                    listed.push(json!({
-                        "id": child.reference, "agent": child.agent, "own": own, "total": total,
-                    }));
+                    let _full = listed.add(|| {
+                        Ok(json!({ "id": child.reference, "agent": child.agent, "own": own, "total": total }))
+                    })?;
                     incomplete.extend(more);
                 }
                 // It was deleted, or is not made yet.
@@ -76,18 +80,23 @@ impl<H: Host> Thread<H> {
         }
         let mut total = own;
         total += descendants;
+        let has_more = listed.has_more();
         let body = json!({
-            "threadId": id, "own": own, "descendants": descendants, "total": total, "children": listed,
-            "incomplete": incomplete,
+            "threadId": id, "own": own, "descendants": descendants, "total": total, "children": listed.into_rows(),
+            "hasMore": has_more, "incomplete": incomplete,
         });
         Ok(Reply::json(200, &body))
     }
 
     /// `GET …/subagents` (spec §27.1).
-    pub(in crate::thread) fn list_subagents(&self) -> Result<Reply> {
-        let children = self.read(|_, sql| registry::all(sql))?;
-        let listed: Vec<Value> = children.iter().map(shown).collect();
-        Ok(Reply::json(200, &json!({ "subagents": listed })))
+    pub(in crate::thread) fn list_subagents(&self, query: &Query) -> Result<Reply> {
+        let limit = query.number("limit", limits::PAGE_MAX, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, u32::MAX)?;
+        let mut page = Page::new(limit);
+        let total = self.read(|_, sql| registry::list(sql, &mut page, offset, shown))?;
+        let has_more = page.has_more();
+        let body = json!({ "subagents": page.into_rows(), "total": total, "hasMore": has_more });
+        Ok(Reply::json(200, &body))
     }
 }
 
@@ -98,7 +107,7 @@ fn shown(child: &Child) -> Value {
         "id": child.reference, "agent_name": child.agent, "title": facts.title, "threadName": facts.name,
         "description": facts.description, "status": child.status, "resumable": facts.resumable,
         "blocking": facts.blocking, "parentCommunication": facts.communication.as_str(),
-        "spawnGroupId": facts.group, "created_at": child.created_us / crate::limits::SECOND_US,
+        "spawnGroupId": facts.group, "created_at": child.created_us / limits::SECOND_US,
     })
 }
 

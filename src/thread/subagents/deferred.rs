@@ -82,7 +82,7 @@ impl<H: Host> Thread<H> {
     ) -> Result<Reply> {
         let answer = json!({ "request_id": id, "child_thread_id": id, "status": "success" });
         let now = self.host.now_us();
-        let mut body = Body::parse(&request.body)?;
+        let mut body = Body::parse(&request.body)?.known(&["env", "env_types"])?;
         let env = body.take("env").ok_or_else(|| Error::missing("env"))?;
         let types = ("env_types", body.take("env_types"));
         let change = Change::parse(("env", Some(env)), types, ("", None), Level::Thread, &self.catalog)?;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::parent::Letters;
 use crate::error::{Error, Result};
+use crate::page::Page;
 use crate::spec::ParentCommunication as Communication;
 use crate::thread::host::{Cell, Param, Sql};
 use crate::thread::side::Side;
@@ -293,11 +294,53 @@ impl State {
     }
 }
 
-/// All children, newest first.
+/// All children, newest first, without what those that are not made yet are to be made with.
 pub(crate) fn all<S: Sql>(sql: &S) -> Result<Vec<Child>> {
-    let mut found = read(sql, children!(""), &[])?;
+    let statement =
+        "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+        expires_us, checks, NULL FROM children";
+    let mut found = read(sql, statement, &[])?;
     found.sort_by_key(|child| std::cmp::Reverse(child.created_us));
     Ok(found)
+}
+
+/// Fills a page with children, newest first, after the first `offset`. How many there are.
+pub(crate) fn list<S: Sql>(
+    sql: &S,
+    page: &mut Page,
+    offset: u32,
+    shown: impl Fn(&Child) -> Value,
+) -> Result<usize> {
+    let places = places(sql)?;
+    for (_, open, reference) in places.iter().skip(offset as usize) {
+        if let Some(child) = at(sql, *open, reference)?
+            && page.add(|| Ok(shown(&child)))?.is_break()
+        {
+            break;
+        }
+    }
+    Ok(places.len())
+}
+
+/// When each child was made, whether it is open, and its reference; newest first.
+fn places<S: Sql>(sql: &S) -> Result<Vec<(i64, i64, String)>> {
+    let mut places = Vec::new();
+    sql.each("SELECT created_us, open, reference FROM children", &[], &mut |cells| {
+        if let [created, open, reference] = cells {
+            let reference = reference.text().unwrap_or_default().to_owned();
+            places.push((created.int().unwrap_or_default(), open.int().unwrap_or_default(), reference));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    places.sort_by_key(|(created, _, _)| std::cmp::Reverse(*created));
+    Ok(places)
+}
+
+fn at<S: Sql>(sql: &S, open: i64, reference: &str) -> Result<Option<Child>> {
+    let statement =
+        "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+        expires_us, checks, NULL FROM children WHERE open = ? AND reference = ?";
+    Ok(read(sql, statement, &[Param::Int(open), Param::Text(reference)])?.into_iter().next())
 }
 
 /// When the alarm must next look after a child.

@@ -23,6 +23,7 @@ mod immediate;
 mod invoke;
 mod limits;
 mod models;
+mod pages;
 mod pictures;
 mod queue;
 mod queue_tool;

@@ -335,3 +335,55 @@ fn a_terminated_thread_keeps_its_values_and_takes_no_more() {
         })
         .calm();
 }
+
+#[test]
+fn what_is_nested_too_deep_is_refused_and_a_damaged_value_hides_no_other() {
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let (deepest, deeper) = (nested(limits::JSON_DEPTH), nested(limits::JSON_DEPTH + 1));
+    let by_tool = deeper.clone();
+    story("nesting")
+        .define(|catalog| {
+            catalog["effects"] = json!({ "ring": { "description": "Rings.", "run": { "native": "ring" } } });
+        })
+        .setup(does(move |call| {
+            let error = call.state.set_value("deep", &by_tool).unwrap_err();
+            assert!(error.message.contains("deeper than 100 levels"), "{error}");
+            let error = call.state.queue_tool("work", json!({ "a": by_tool })).unwrap_err();
+            assert!(error.message.contains("deeper than 100 levels"), "{error}");
+            ToolResult::success("refused")
+        }))
+        .drive(move |sim| {
+            let (deepest, deeper) = (deepest.clone(), deeper.clone());
+            async move {
+                set(&sim, "deepest", deepest.clone()).await;
+                assert_eq!(value(&sim, "deepest").await, deepest);
+                sim.ask("use work").await;
+                let effect = json!({ "name": "ring", "args": { "a": deeper }, "delay": 60_000 });
+                for (route, body) in [
+                    (ThreadRoute::PostValue, json!({ "key": "deeper", "value": deeper })),
+                    (ThreadRoute::PostEffect, effect),
+                    (ThreadRoute::Patch, json!({ "properties": { "a": deeper } })),
+                    (
+                        ThreadRoute::PostMessage,
+                        json!({ "role": "user", "content": "x", "metadata": { "a": deeper } }),
+                    ),
+                ] {
+                    let seen = sim.insist(route.clone(), &[], None, body.to_string()).await;
+                    let error = seen.body["error"]["message"].as_str().unwrap_or_default();
+                    assert!(seen.status == 400 && error.contains("deeper than 100"), "{route:?} {error}");
+                }
+                // Written by an earlier version of the runtime.
+                let text = nested(150).to_string();
+                sim.world
+                    .database
+                    .alter(&format!("INSERT INTO vals (key, value, updated_us) VALUES ('old', '{text}', 1)"));
+                let listed = page(&sim, &[]).await;
+                assert_eq!(keys(&listed), ["deepest", "old"]);
+                assert_eq!(listed["values"][1]["value"], Value::Null);
+                assert!(listed["values"][1]["damaged"].as_str().unwrap().contains("recursion"), "{listed}");
+                let gone = sim.insist(ThreadRoute::DeleteValue, &[("key", "old")], None, String::new()).await;
+                assert_eq!(gone.status, 204);
+            }
+        })
+        .calm();
+}
