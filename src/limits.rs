@@ -159,8 +159,11 @@ pub const EFFECT_NATIVE_MS: u64 = 600_000;
 pub const EFFECT_EVERY_MIN_MS: i64 = 1_000;
 /// How far ahead an effect may be scheduled, and the longest `every`: ten years.
 pub const EFFECT_AHEAD_US: i64 = 3_653 * DAY_US;
-/// Effects of a thread that run at the same time.
-pub const EFFECTS_AT_ONCE: usize = 16;
+/// Effects of a thread that run at the same time. Those of one name take another place only while they hold fewer than are
+/// free, so at most half of them.
+pub const EFFECTS_AT_ONCE: usize = 32;
+/// Effects that are due and are looked at for one that may start.
+pub const EFFECTS_LOOKED_AT: i64 = 2_000;
 /// The alarm's handler waits in memory for an effect that is due so soon: an alarm would cost a row.
 pub const EFFECT_SOON_US: i64 = SECOND_US;
 /// How long an effect that has ended is listed.

@@ -8,7 +8,7 @@ use futures_channel::oneshot;
 use futures_util::future::select;
 use futures_util::pin_mut;
 
-use super::effects::{self, Begun};
+use super::effects::{self, Ahead, Begun};
 use super::host::{Host, Param, Sql};
 use super::live::{Alarm, Armed};
 use super::state::State;
@@ -72,21 +72,21 @@ impl<H: Host> Thread<H> {
         loop {
             let (send, stirred) = oneshot::channel();
             self.live.stirred.borrow_mut().push(send);
-            let next = match self.start_effects(&mut begun) {
+            let Ahead { next, spent } = match self.start_effects(&mut begun) {
                 Err(error) if self.live.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
                     // The flow is joined all the same.
                     self.log(&format!("effects could not be started: {error}"));
-                    None
+                    Ahead::default()
                 }
-                Ok(next) => next,
+                Ok(ahead) => ahead,
             };
             let now = self.host.now_us();
             let running = !self.live.effects.borrow().is_empty();
             let busy = running || self.live.flow.borrow().is_some();
             let soon = next.is_some_and(|at| at <= now + limits::EFFECT_SOON_US);
-            let full = self.must_pause_effects(&begun) && !running;
-            if now >= deadline || full || !(busy || soon) {
+            // What waits for a fresh event waits for none of those that run: they go on beside it.
+            if now >= deadline || spent || !(busy || soon) {
                 return Ok(());
             }
             let until = self.host.sleep_until(next.map_or(deadline, |at| at.min(deadline)));

@@ -24,7 +24,7 @@ pub(super) struct Live {
     /// Told when the alarm's handler should look again.
     pub(super) stirred: RefCell<Vec<oneshot::Sender<()>>>,
     /// Attempts at effects that are under way.
-    pub(super) effects: RefCell<BTreeMap<i64, AbortHandle>>,
+    pub(super) effects: RefCell<BTreeMap<i64, RunningEffect>>,
     pub(super) waiters: RefCell<Vec<Waiter>>,
     pub(super) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.
@@ -61,6 +61,13 @@ impl Live {
             let _nobody_waits = waiting.send(());
         }
     }
+}
+
+/// An attempt at an effect that is under way.
+pub(super) struct RunningEffect {
+    /// Name of the definition.
+    pub(super) name: String,
+    pub(super) abort: AbortHandle,
 }
 
 /// The flow that drives the active run.

@@ -124,6 +124,15 @@ impl ThreadState {
         self.0.set_value(key, &value)
     }
 
+    /// Sets a value, but only while the one that is there is `expected`, a value that was read before; `null`: while there
+    /// is none. Whether it did: who is told no reads again, and tries again. Of writers at the same time one is told yes.
+    ///
+    /// # Errors
+    /// As [`ThreadState::set_value`].
+    pub fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.0.compare_and_set(key, expected, value)
+    }
+
     /// A page of values: the query (without `key`) and the answer of `GET …/kv`.
     pub fn get_values(&self, query: &Query) -> Result<Value> {
         self.0.values(query)
@@ -260,6 +269,7 @@ pub(super) trait Door:
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
+    fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool>;
     fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String>;
     fn queue_tool(&self, name: &str, args: Value) -> Result<String>;
     fn values(&self, query: &Query) -> Result<Value>;
@@ -319,6 +329,10 @@ impl<H: Host> Door for Open<H> {
 
     fn set_value(&self, key: &str, value: &Value) -> Result<()> {
         self.thread.set_value(key, value)
+    }
+
+    fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.thread.compare_and_set(key, expected, value)
     }
 
     fn values(&self, query: &Query) -> Result<Value> {

@@ -29,11 +29,23 @@ impl<H: Host> Thread<H> {
     /// # Errors
     /// `too_large` names the cap that was hit; `terminated`.
     pub(super) fn set_value(&self, key: &str, value: &Value) -> Result<()> {
-        self.set_values(key, value, None)
+        self.set_values(key, value, None, None).map(drop)
     }
 
-    /// The same, and `previous`, when given, is deleted with it: a rename.
-    fn set_values(&self, key: &str, value: &Value, previous: Option<&str>) -> Result<()> {
+    /// The same, but only while the value is `expected`; `null`: while there is none. Whether it was.
+    pub(super) fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.set_values(key, value, None, Some(expected))
+    }
+
+    /// Sets a value unless another one than `expected`, when given, is there; whether it did. `previous`, when given, is
+    /// deleted with it: a rename.
+    fn set_values(
+        &self,
+        key: &str,
+        value: &Value,
+        previous: Option<&str>,
+        expected: Option<&Value>,
+    ) -> Result<bool> {
         check_key("key", key)?;
         let previous = previous.filter(|previous| *previous != key);
         if let Some(previous) = previous {
@@ -50,6 +62,11 @@ impl<H: Host> Thread<H> {
         let now = self.host.now_us();
         let renamed = self.transition(|state, sql| {
             state.must_live()?;
+            if let Some(expected) = expected
+                && !is_same(&self::value(sql, key)?.unwrap_or_default(), expected)
+            {
+                return Ok(None);
+            }
             let renamed = match previous {
                 Some(previous) => delete(state, sql, previous)?,
                 None => false,
@@ -59,13 +76,14 @@ impl<H: Host> Thread<H> {
             } else {
                 set(state, sql, key, &text, now)?;
             }
-            Ok(renamed)
+            Ok(Some(renamed))
         })?;
+        let Some(renamed) = renamed else { return Ok(false) };
         if let Some(previous) = previous.filter(|_| renamed) {
             self.announce_value(previous, true, now);
         }
         self.announce_value(key, value.is_null(), now);
-        Ok(())
+        Ok(true)
     }
 
     fn announce_value(&self, key: &str, deleted: bool, now: i64) {
@@ -110,15 +128,21 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// `POST …/kv`: `{key, value, previousKey?}`; `null` deletes.
+    /// `POST …/kv`: `{key, value, previousKey?, ifValue?}`; `null` deletes.
     pub(super) fn post_value(&self, body: &str) -> Result<Reply> {
-        let mut body = Body::parse(body)?.known(&["key", "value", "previousKey"])?;
+        let mut body = Body::parse(body)?.known(&["key", "value", "previousKey", "ifValue"])?;
         let key = body.string("key")?.ok_or_else(|| Error::missing("key"))?;
         let previous = body.string("previousKey")?;
         let value = body
             .take_even_null("value")
             .ok_or_else(|| Error::missing("value").hint("Give any JSON; null deletes the key."))?;
-        self.set_values(&key, &value, previous.as_deref())?;
+        let expected = body.take_even_null("ifValue");
+        if !self.set_values(&key, &value, previous.as_deref(), expected.as_ref())? {
+            let message = format!("The value of “{key}” is not what `ifValue` says.");
+            let error = Error::new(Code::PreconditionFailed, message);
+            return Err(Error { field: Some("ifValue".into()), ..error }
+                .hint("Read it again: somebody else wrote it."));
+        }
         let body = json!({ "key": key, "value": value, "previousKey": previous, "deleted": value.is_null() });
         Ok(Reply::json(200, &body))
     }
@@ -177,6 +201,21 @@ fn value<S: Sql>(sql: &S, key: &str) -> Result<Option<Value>> {
         Ok(ControlFlow::Break(()))
     })?;
     Ok(found)
+}
+
+/// Whether two values are the same; numbers are by what they are, not by how they are written.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| is_same(value, other)))
+        }
+        _ => a == b,
+    }
 }
 
 fn parsed(key: &str, text: &str) -> Result<Value> {

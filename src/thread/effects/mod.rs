@@ -7,6 +7,6 @@ mod run;
 mod schedule;
 
 pub(crate) use rows::{Tally, cancel_all, next_due};
-pub(super) use run::Begun;
+pub(super) use run::{Ahead, Begun};
 pub(crate) use schedule::{By, remove};
 pub use schedule::{NewEffect, Repetition};

@@ -281,14 +281,26 @@ pub(super) fn processing<S: Sql>(sql: &S) -> Result<Vec<Effect>> {
     read(sql, concat!("SELECT ", columns!(), " FROM effects WHERE open = 2 ORDER BY at_us"), &[])
 }
 
-/// So many effects that are due, the earliest first.
-pub(super) fn due<S: Sql>(sql: &S, now: i64, limit: usize) -> Result<Vec<Effect>> {
-    let statement = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM effects WHERE open = 1 AND at_us <= ? ORDER BY at_us, id LIMIT ?"
-    );
-    read(sql, statement, &[Param::Int(now), Param::Int(i64::try_from(limit).unwrap_or(i64::MAX))])
+/// Ids and names of effects that are due, the earliest first, as long as `look` goes on and no further than
+/// [`limits::EFFECTS_LOOKED_AT`].
+pub(super) fn each_due<S: Sql>(
+    sql: &S,
+    now: i64,
+    mut look: impl FnMut(i64, &str) -> ControlFlow<()>,
+) -> Result<()> {
+    sql.each(
+        "SELECT id, name FROM effects WHERE open = 1 AND at_us <= ? ORDER BY at_us, id LIMIT ?",
+        &[Param::Int(now), Param::Int(limits::EFFECTS_LOOKED_AT)],
+        &mut |cells| match cells {
+            [id, name] => Ok(look(id.int().unwrap_or_default(), name.text().unwrap_or_default())),
+            _ => Err(Error::internal("an effect has the wrong number of columns")),
+        },
+    )
+}
+
+/// When the next one is due that is not due yet.
+pub(super) fn next_after<S: Sql>(sql: &S, now: i64) -> Result<Option<i64>> {
+    integer(sql, "SELECT min(at_us) FROM effects WHERE open = 1 AND at_us > ?", &[Param::Int(now)])
 }
 
 /// Those that are still to run, the next one first, after the first `offset`.

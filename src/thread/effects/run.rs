@@ -1,6 +1,8 @@
 //! Running effects: the alarm's handler starts what is due, beside the run if there is one. An attempt is counted before
 //! it is made and may be made more than once, with the same idempotency key; each effect fails for itself.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use futures_util::future::abortable;
@@ -12,6 +14,7 @@ use crate::limits;
 use crate::spec::{Run, schema};
 use crate::thread::Thread;
 use crate::thread::host::{EffectCall, Host};
+use crate::thread::live::RunningEffect;
 use crate::thread::log::Event;
 use crate::thread::model_call::Watch;
 use crate::thread::post::{Post, PostError};
@@ -23,6 +26,15 @@ use crate::thread::tool_call::first_bytes;
 /// Requests of effects that one alarm event has sent: the platform limits them.
 #[derive(Debug, Default)]
 pub(in crate::thread) struct Begun(u32);
+
+/// What is ahead once all has started that could.
+#[derive(Debug, Default)]
+pub(in crate::thread) struct Ahead {
+    /// When the next effect is due that is not due yet, microseconds since 1970.
+    pub(in crate::thread) next: Option<i64>,
+    /// Whether others are due and this event has sent as much as it may: they go on in a fresh one.
+    pub(in crate::thread) spent: bool,
+}
 
 /// One attempt to be made.
 struct Attempt {
@@ -38,13 +50,12 @@ struct Attempt {
 }
 
 impl<H: Host> Thread<H> {
-    /// Starts what is due, as far as there is room. When the next effect is due that waits; `None` when there is none,
-    /// or when it is due already and waits for room.
-    pub(in crate::thread) fn start_effects(self: &Rc<Self>, begun: &mut Begun) -> Result<Option<i64>> {
+    /// Starts what is due, as far as there is room.
+    pub(in crate::thread) fn start_effects(self: &Rc<Self>, begun: &mut Begun) -> Result<Ahead> {
         let now = self.host.now_us();
         let none = self.read(|state, sql| Ok(rows::next_due(state, sql)?.is_none()))?;
         if none {
-            return Ok(None);
+            return Ok(Ahead::default());
         }
         let (processing, mut next) = self.read(|_, sql| rows::outlook(sql))?;
         let running = self.live.effects.borrow().len();
@@ -61,18 +72,44 @@ impl<H: Host> Thread<H> {
             }
             (_, next) = self.read(|_, sql| rows::outlook(sql))?;
         }
-        Ok(next.filter(|at| *at > now || self.room(begun) > 0))
+        if next.is_some_and(|at| at <= now) {
+            // They wait for a place, and are looked at again when one is free.
+            next = self.read(|_, sql| rows::next_after(sql, now))?;
+            return Ok(Ahead { next, spent: begun.0 >= self.outgoing_limit() && self.places() > 0 });
+        }
+        Ok(Ahead { next, spent: false })
     }
 
     /// How many more may be started now.
     fn room(&self, begun: &Begun) -> usize {
-        let left = self.outgoing_limit().saturating_sub(begun.0) as usize;
-        limits::EFFECTS_AT_ONCE.saturating_sub(self.live.effects.borrow().len()).min(left)
+        self.places().min(self.outgoing_limit().saturating_sub(begun.0) as usize)
     }
 
-    /// Whether this event has sent as much as it may; the others go on in a fresh one.
-    pub(in crate::thread) fn must_pause_effects(&self, begun: &Begun) -> bool {
-        begun.0 >= self.outgoing_limit()
+    /// How many more may run at the same time.
+    fn places(&self) -> usize {
+        limits::EFFECTS_AT_ONCE.saturating_sub(self.live.effects.borrow().len())
+    }
+
+    /// Which of those that are due start now, the earliest first, `room` at most. One starts only while those of its name
+    /// hold fewer places than are free: effects that hang leave places for the others, and those of several names do.
+    fn chosen(&self, sql: &H::Sql, room: usize, now: i64) -> Result<Vec<i64>> {
+        let mut held: BTreeMap<String, usize> = BTreeMap::new();
+        for effect in self.live.effects.borrow().values() {
+            *held.entry(effect.name.clone()).or_default() += 1;
+        }
+        let (mut free, mut chosen) = (self.places(), Vec::new());
+        rows::each_due(sql, now, |id, name| {
+            if chosen.len() >= room {
+                return ControlFlow::Break(());
+            }
+            let held = held.entry(name.to_owned()).or_default();
+            if *held < free {
+                (*held, free) = (*held + 1, free - 1);
+                chosen.push(id);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(chosen)
     }
 
     /// Counts the attempts that are made now, and gives up what cannot be run. Attempts that were lost with their
@@ -91,7 +128,8 @@ impl<H: Host> Thread<H> {
                 over.push(self.failed(state, sql, effect, error, now)?);
             }
         }
-        for mut effect in rows::due(sql, now, room)? {
+        for id in self.chosen(sql, room, now)? {
+            let Some(mut effect) = rows::by_id(sql, id)? else { continue };
             match self.ready(&effect) {
                 Err(error) => over.push(self.end(state, sql, effect, Status::Failed, Some(error), now)?),
                 Ok((args, sends)) => {
@@ -140,7 +178,7 @@ impl<H: Host> Thread<H> {
 
     /// Runs an attempt beside everything else.
     fn start_attempt(self: &Rc<Self>, attempt: Attempt) {
-        let id = attempt.id;
+        let (id, name) = (attempt.id, attempt.name.clone());
         let running = Running { thread: self.clone(), id };
         let thread = self.clone();
         let (work, abort) = abortable(async move {
@@ -151,7 +189,7 @@ impl<H: Host> Thread<H> {
                 thread.log(&format!("the end of an effect could not be stored: {error}"));
             }
         });
-        self.live.effects.borrow_mut().insert(id, abort);
+        self.live.effects.borrow_mut().insert(id, RunningEffect { name, abort });
         self.host.spawn(async move {
             // An aborted attempt was ended by whoever aborted it.
             let _aborted = work.await;
@@ -332,8 +370,8 @@ impl<H: Host> Thread<H> {
     /// Drops the attempts that are under way, at their next await. The caller has already ended their rows.
     pub(in crate::thread) fn abort_effects(&self) {
         let running = std::mem::take(&mut *self.live.effects.borrow_mut());
-        for abort in running.into_values() {
-            abort.abort();
+        for effect in running.into_values() {
+            effect.abort.abort();
         }
         self.live.stir();
     }

@@ -13,7 +13,7 @@ use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![kept(), telling(), ending()]
+    vec![kept(), telling(), ending(), counting(4)]
 }
 
 async fn post(sim: &Sim, body: Value) -> Seen {
@@ -384,6 +384,83 @@ fn what_is_nested_too_deep_is_refused_and_a_damaged_value_hides_no_other() {
                 let gone = sim.insist(ThreadRoute::DeleteValue, &[("key", "old")], None, String::new()).await;
                 assert_eq!(gone.status, 204);
             }
+        })
+        .calm();
+}
+
+/// So many clients at the same time, each of which adds itself to one value.
+fn counting(clients: usize) -> Scenario {
+    Scenario::new("a value that many change", &with_work())
+        .says(clerk)
+        .setup(acts(|call| {
+            // A tool among them.
+            for _ in 0..3 {
+                let before = call.state.get_value::<Value>("count").unwrap().unwrap_or_default();
+                let mut after = before.as_array().cloned().unwrap_or_default();
+                after.push(json!("tool"));
+                assert!(call.state.compare_and_set("count", &before, &json!(after)).unwrap());
+                assert!(!call.state.compare_and_set("count", &before, &json!(["lost"])).unwrap());
+            }
+            ToolResult::success("counted")
+        }))
+        .drive(move |sim| async move {
+            let done = std::rc::Rc::new(std::cell::Cell::new(0));
+            for client in 0..clients {
+                let (sim, done) = (sim.clone(), done.clone());
+                let world = sim.world.clone();
+                world.client(async move {
+                    loop {
+                        let before = value(&sim, "count").await;
+                        let mut after = before.as_array().cloned().unwrap_or_default();
+                        // An answer may have been lost.
+                        if after.contains(&json!(client)) {
+                            break;
+                        }
+                        after.push(json!(client));
+                        let body = json!({ "key": "count", "value": after, "ifValue": before });
+                        let seen = post(&sim, body).await;
+                        assert!(matches!(seen.status, 200 | 412), "{}", seen.body);
+                    }
+                    done.set(done.get() + 1);
+                });
+            }
+            sim.ask("use work").await;
+            sim.until("all have counted", |_| done.get() == clients).await;
+            let counted = value(&sim, "count").await;
+            let counted = counted.as_array().unwrap();
+            let by = |who: Value| counted.iter().filter(|one| **one == who).count();
+            for client in 0..clients {
+                assert_eq!(by(json!(client)), 1, "{counted:?}");
+            }
+            assert!(matches!(by(json!("tool")), 0..=3));
+        })
+}
+
+#[test]
+fn of_writers_at_the_same_time_none_is_lost_when_they_compare() {
+    counting(20).calm();
+    counting(4).sampled(120).sweep();
+}
+
+#[test]
+fn a_value_is_compared_by_what_it_is() {
+    story("comparing")
+        .drive(|sim| async move {
+            let swap = async |from: Value, to: Value| {
+                post(&sim, json!({ "key": "k", "value": to, "ifValue": from })).await
+            };
+            let refused = swap(json!(1), json!(2)).await;
+            let error = &refused.body["error"];
+            assert_eq!((refused.status, &error["code"]), (412, &json!("precondition_failed")), "{error}");
+            assert_eq!(swap(Value::Null, json!({ "b": 1, "a": [1.0] })).await.status, 200);
+            assert_eq!(swap(json!({ "a": [1], "b": 2 }), json!(2)).await.status, 412);
+            assert_eq!(swap(json!({ "a": [1], "b": 1 }), json!(2)).await.status, 200);
+            assert_eq!(swap(json!(2), Value::Null).await.status, 200);
+            assert_eq!(swap(json!(2), json!(3)).await.status, 412);
+            assert_eq!(value(&sim, "k").await, Value::Null);
+            let seen = swap(Value::Null, json!(u64::MAX)).await;
+            assert_eq!(seen.status, 200);
+            assert_eq!(swap(json!(u64::MAX - 1), json!(1)).await.status, 412);
         })
         .calm();
 }
