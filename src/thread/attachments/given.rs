@@ -12,6 +12,10 @@ use crate::thread::files;
 /// What an attachment that is stored says of itself: it may be given back as it was read, and its path counts.
 const OF_STORED: [&str; 8] = ["id", "type", "name", "mimeType", "size", "width", "height", "notShown"];
 
+/// Fields of an attachment that comes with its message; `path` is there as `null` at most.
+const OF_NEW: [&str; 9] =
+    ["name", "mimeType", "data", "description", "width", "height", "metadata", "thumbnail", "path"];
+
 /// The `attachments` of a request's body.
 pub(in crate::thread) fn parse(body: &mut Body) -> Result<Vec<NewAttachment>> {
     let Some(list) = body.take("attachments") else { return Ok(Vec::new()) };
@@ -42,9 +46,12 @@ fn one(item: Value, left: &mut usize) -> Result<NewAttachment> {
         return Err(Error::new(Code::InvalidField, "An attachment must be an object."));
     };
     let is_stored = fields.get("path").is_some_and(|path| !path.is_null());
-    let own = ["path", "description", "data", "name", "mimeType", "width", "height", "metadata", "thumbnail"];
-    let stored = OF_STORED.iter().copied().filter(|_| is_stored);
-    let mut body = Body::of(fields).known(&own.into_iter().chain(stored).collect::<Vec<_>>())?;
+    let known = if is_stored {
+        ["path", "data", "description"].iter().chain(&OF_STORED)
+    } else {
+        OF_NEW.iter().chain(&[])
+    };
+    let mut body = Body::of(fields).known(&known.copied().collect::<Vec<_>>())?;
     if is_stored { by_path(&mut body) } else { inline(&mut body, left) }
 }
 

@@ -34,11 +34,6 @@ impl<H: Host> Thread<H> {
         check_size(size)?;
         let mime = body.string("mimeType")?.unwrap_or_else(|| super::serve::BYTES.to_owned());
         let options = super::serve::options(&mut body)?;
-        if let Some(name) = body.rest().next() {
-            return Err(Error::field(name, format!("`{name}` is no field of an upload.")).hint(
-                "It takes `path`, `size`, `mimeType`, `metadata`, `width`, `height` and `thumbnail`.",
-            ));
-        }
         let draft = Draft::new(FilePath::parse("path", &path)?, &mime, options, Conditions::default())?;
         // What has expired makes room first.
         self.prune_files();
