@@ -106,16 +106,21 @@ function hold(bytes) {
  */
 export async function bodyText(request, limit, known) {
   if (!request.body) return "";
-  if (known && (declared(request) ?? 0) <= SMALL_BYTES) return within(request.text(), SILENCE_MS);
+  if (known && (declared(request) ?? 0) <= SMALL_BYTES) {
+    return strict().decode(await within(request.arrayBuffer(), SILENCE_MS));
+  }
   const reader = request.body.getReader({ mode: "byob" });
   const text = await readText(reader, limit);
   if (text === undefined) await discard({ read: () => reader.read(new Uint8Array(PIECE_BYTES)), cancel: () => reader.cancel() });
   return text;
 }
 
+/** What is no UTF-8 is refused: it would be stored as something else. */
+const strict = () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
 /** @param {ReadableStreamBYOBReader} reader @param {number} limit */
 async function readText(reader, limit) {
-  const decoder = new TextDecoder();
+  const decoder = strict();
   let text = "";
   let length = 0;
   let over = false;

@@ -28,7 +28,7 @@ bobbin.nativeEndpoint("glance.put", "summary");
 
 /** @type {[string, string][]} */
 const table = [...readFileSync(new URL("../../src/api/table.rs", import.meta.url), "utf8").matchAll(/^ {4}\("([A-Z]+)", "(\/[^"]*)"\),$/gm)].map(
-  ([, method, path]) => [method, path],
+  ([, method = "", path = ""]) => [method, path],
 );
 assert.ok(table.length >= 51, "the table of routes was read");
 
@@ -87,8 +87,9 @@ test("a thread of somebody else is answered as one that does not exist, whatever
   await thread.ask("hello");
   const minted = await bobbin.as(BOB).send("POST", "/tokens", { scope: `thread:${own.id}` });
   const unknown = randomUUID();
+  /** @type {[string, string][]} */
   const more = ["GET", "PUT", "POST", "OPTIONS", "TRACE"].flatMap((method) =>
-    ["", "/", "/glance", "/nowhere", "/messages", "/kv"].map((below) => [method, `/api/threads/:thread${below}`]),
+    ["", "/", "/glance", "/nowhere", "/messages", "/kv"].map((below) => /** @type {[string, string]} */ ([method, `/api/threads/:thread${below}`])),
   );
   let compared = 0;
   for (const key of [BOB, minted.json.token]) {
@@ -112,9 +113,8 @@ test("a thread of somebody else is answered as one that does not exist, whatever
       }
     }
     // Only whoever may have a token for the thread gets one; for nobody's there is none either.
-    const [foreign, nobodys] = await Promise.all(
-      [thread.id, unknown].map((id) => bobbin.as(key).send("POST", "/tokens", { scope: `thread:${id}` })),
-    );
+    const mint = (/** @type {string} */ id) => bobbin.as(key).send("POST", "/tokens", { scope: `thread:${id}` });
+    const [foreign, nobodys] = [await mint(thread.id), await mint(unknown)];
     assert.deepEqual(seen(foreign, thread.id), seen(nobodys, unknown));
   }
   assert.ok(compared > 400, `${compared} pairs`);
