@@ -2,7 +2,7 @@
 // Flat, and made by a loop, so that no nesting is too deep. What cannot be copied is refused with the path to it.
 
 import * as i from "./intrinsics.js";
-import { Weights } from "./weight.js";
+import { writtenOut } from "./weight.js";
 
 /** What a value may take on its way, in bytes: two for each UTF-16 unit of the text, and the contents of binary values. */
 export const LARGEST = 24 << 20;
@@ -47,11 +47,19 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   const parents = i.list();
   const places = i.list();
   const buffers = i.list();
-  const weights = new Weights();
-  const texts = largest < TEXTS ? largest : TEXTS;
+  /** By id, 0 for the root: what it is alone, in bytes of texts and of contents, and where its references begin. */
+  const ownTexts = i.list();
+  const ownContents = i.list();
+  const starts = i.list();
+  const references = i.list();
+  let shared = false;
+  const heaviest = largest < TEXTS ? largest : TEXTS;
   let count = 0;
-  /** Of binary contents. */
+  /** Of binary contents, with their objects, and alone. */
   let size = 0;
+  let contents = 0;
+  /** Of texts and parts. */
+  let weight = 0;
 
   /** @param {number} parent @param {string} place */
   const pathOf = (parent, place) => {
@@ -63,16 +71,16 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   /** @param {number} bytes beyond binary contents */
   const bound = (bytes) => {
     if (size + bytes > largest) throw serializationError(path + " is too large: more than " + largest + " bytes");
-    if (weights.texts > texts) tooHeavy();
+    if (weight > heaviest) tooHeavy();
   };
   const tooHeavy = () => {
-    throw serializationError(path + " is too large: written out, it has more than " + texts + " bytes of texts and parts");
+    throw serializationError(path + " is too large: written out, it has more than " + heaviest + " bytes of texts and parts");
   };
 
   /** A text as JSON, which may be six times as long. @param {string} value */
   const quoted = (value) => {
-    weights.text(value.length);
-    if (weights.texts > texts) tooHeavy();
+    weight += value.length;
+    if (weight > heaviest) tooHeavy();
     return i.stringify(value);
   };
 
@@ -88,7 +96,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
 
   /** The slot of a value. @param {any} value @param {number} parent @param {Place} place @returns {string} */
   const slot = (value, parent, place) => {
-    weights.text(PART);
+    weight += PART;
     switch (typeof value) {
       case "string":
         return quoted(value);
@@ -101,7 +109,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
         return '["u"]';
       case "bigint": {
         const digits = i.Strings(value);
-        weights.text(digits.length);
+        weight += digits.length;
         return '["i","' + digits + '"]';
       }
       case "symbol":
@@ -115,14 +123,15 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
       const shown = hiddenBelow(id, parent);
       if (shown !== undefined) return i.stringify(shown);
     }
-    weights.refers(id ?? count + 1, id !== undefined);
-    if (id === undefined) {
+    if (id !== undefined) shared = true;
+    else {
       id = ++count;
       i.mapSet(ids, value, id);
       found[id] = value;
       parents[id] = parent;
       places[id] = place;
     }
+    references[references.length] = id;
     return "[" + id + "]";
   };
 
@@ -130,7 +139,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
   const binary = (buffer, from, bytes, kind) => {
     bound(bytes + BUFFER);
     size += bytes + BUFFER;
-    weights.content(bytes);
+    contents += bytes;
     const at = buffers.length;
     buffers[at] = i.copyOf(buffer, from, bytes);
     return '["b","' + kind + '",' + at + "]";
@@ -152,7 +161,7 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     const keys = i.keys(value);
     for (let at = 0; at < keys.length; at++) {
       const key = /** @type {string} */ (keys[at]);
-      weights.text(PART);
+      weight += PART;
       text += (at === 0 ? "" : ",") + quoted(key) + "," + slot(read(value, key), id, key);
       bound(2 * text.length);
     }
@@ -228,24 +237,32 @@ export function pack(root, path, manner, exported, largest = LARGEST) {
     }
   };
 
+  starts[0] = 0;
   let text = "[" + slot(root, 0, "");
+  ownTexts[0] = weight;
+  ownContents[0] = 0;
   bound(2 * text.length);
   for (let id = 1; id <= count; id++) {
-    weights.begin(id);
-    weights.text(2 * PART);
+    const before = weight;
+    const beside = contents;
+    starts[id] = references.length;
+    weight += 2 * PART;
     const added = manner === "told" ? toldNode(found[id], id) : node(found[id], id);
+    ownTexts[id] = weight - before;
+    ownContents[id] = contents - beside;
     text += "," + added;
     bound(2 * text.length);
     found[id] = undefined;
   }
-  const total = weights.total();
-  if (total.texts > texts) tooHeavy();
-  if (total.contents > largest) {
+  const sent = size + 2 * text.length;
+  if (!shared) return { text: text + "]", buffers, size: sent };
+  const texts = writtenOut(ownTexts, starts, references);
+  if (texts > heaviest) tooHeavy();
+  const bytes = writtenOut(ownContents, starts, references);
+  if (bytes > largest) {
     throw serializationError(path + " is too large: written out, it has more than " + largest + " bytes of binary contents");
   }
-  const sent = size + 2 * text.length;
-  const written = total.texts + total.contents;
-  return { text: text + "]", buffers, size: sent > written ? sent : written };
+  return { text: text + "]", buffers, size: sent > texts + bytes ? sent : texts + bytes };
 }
 
 /** Where a value was found in another: an index, a key, or words. @typedef {number | string} Place */
