@@ -14,6 +14,8 @@ const VALUES = "sandbox-values";
 const VALUES_CODE = "export let harness; export const fill = (values) => { harness = values };";
 /** How long one run may keep the event loop waiting by asking for the next message. */
 const TURN_MS = 8;
+/** Messages of one run that are heard between two turns. */
+const BATCH = 64;
 
 /**
  * @typedef {import("../wire.js").Packed} Packed
@@ -34,6 +36,10 @@ export class V8Sandbox {
   #told = [];
   #wake = () => {};
   #turn = Date.now();
+  /** What was said before is heard. @type {Promise<void>} */
+  #hearing = Promise.resolve();
+  /** Names of modules, by what they are called in the sandbox. @type {Map<string, string>} */
+  #names = new Map();
   /** @type {any} */
   #entry;
 
@@ -41,6 +47,7 @@ export class V8Sandbox {
   constructor(loader, program, listener) {
     this.#program = program;
     this.#listener = listener;
+    for (const [name, key] of program.keys) this.#names.set(key, name);
     this.#entry = loader.load(workerOf(program)).getEntrypoint("Sandbox");
   }
 
@@ -74,9 +81,28 @@ export class V8Sandbox {
     this.#entry[Symbol.dispose]?.();
   }
 
+  /** What the sandbox says, in order. @param {Said[]} messages @returns {Promise<void>} */
+  said(messages) {
+    return (this.#hearing = this.#hearing.then(() => this.#hear(messages)));
+  }
+
+  /** @param {Said[]} messages */
+  async #hear(messages) {
+    for (const [at, message] of messages.entries()) {
+      // Where the platform stops the clock while code runs, it is their number.
+      if (at % BATCH === BATCH - 1 || Date.now() - this.#turn >= TURN_MS) await this.#breathe();
+      if (this.#over) return;
+      this.#take(message);
+    }
+  }
+
+  async #breathe() {
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    this.#turn = Date.now();
+  }
+
   /** @param {Said} message */
-  said({ kind, a, b, text, buffers }) {
-    if (this.#over) return;
+  #take({ kind, a, b, text, buffers }) {
     if (kind === "resolve") this.#resolve(Number(a), text);
     else if (kind === "turn") this.#tell({ kind: "turned", a: 0, b: 0, text: "", bytes: [] });
     else this.#listener.said(kind, String(a), b, text, () => buffers.map((buffer) => new Uint8Array(buffer)));
@@ -85,10 +111,7 @@ export class V8Sandbox {
   /** What the sandbox is to be told, as soon as there is something. @returns {Promise<Told[]>} */
   async heard() {
     // A sandbox that asks and is answered for ever would keep all else waiting.
-    if (Date.now() - this.#turn >= TURN_MS) {
-      await new Promise((resolve) => setTimeout(resolve, 0));
-      this.#turn = Date.now();
-    }
+    if (Date.now() - this.#turn >= TURN_MS) await this.#breathe();
     if (this.#told.length === 0) await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
     const told = this.#told;
     this.#told = [];
@@ -104,9 +127,8 @@ export class V8Sandbox {
   /** @param {number} id @param {string} asked */
   #resolve(id, asked) {
     const [from, specifier] = JSON.parse(asked);
-    const { keys, modules, resolve } = this.#program;
-    const module = modules.find(({ name }) => keys.get(name) === from);
-    const found = resolve(module?.name ?? "", specifier);
+    const { keys, resolve } = this.#program;
+    const found = resolve(this.#names.get(from) ?? "", specifier);
     const answer = "error" in found ? { name: found.error.name, message: found.error.message } : { key: keys.get(found.name) };
     this.#tell({ kind: "resolved", a: id, b: 0, text: JSON.stringify(answer), bytes: [] });
   }
@@ -143,7 +165,7 @@ class Ear extends RpcTarget {
 
   /** @param {Said[]} messages */
   said(messages) {
-    for (const message of messages) this.#sandbox.said(message);
+    return this.#sandbox.said(messages);
   }
 
   heard() {

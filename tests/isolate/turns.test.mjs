@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { checkout } from "../worker/support/server.mjs";
 import { sleep } from "../worker/support/poll.mjs";
-import { isolateServer } from "./support/isolate.mjs";
+import { engines, isolateServer } from "./support/isolate.mjs";
 
 const server = isolateServer();
 
@@ -184,4 +184,18 @@ test("thousands of modules keep nobody waiting, however they are reached", async
     assert.ok(gap < 2 * BOUND_MS, `${gap} ms`);
     assert.ok(Number(settleMs) < BOUND_MS, `${settleMs} ms`);
   }
+});
+
+test("what a sandbox of the engine v8 asks for at once is answered in turns", { skip: !engines.includes("v8") }, async () => {
+  const many = Object.fromEntries(Array.from({ length: 1000 }, (_, k) => [`./m${k}.js`, `export const v = ${k}`]));
+  const source = `export default async () => {
+    const asked = await Promise.allSettled(Array.from({ length: 5000 }, (_, k) => import("./n" + k)));
+    return asked.filter(({ status }) => status === "rejected").length;
+  }`;
+  const running = await server.start(source, { engine: "v8", modules: many, caller: "turns" });
+  const gap = await server.longestGap(running.result);
+  const { value } = await running.result;
+  running.forget();
+  assert.equal(value, 5000);
+  assert.ok(gap < 3 * BOUND_MS, `${gap} ms`);
 });
