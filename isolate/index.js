@@ -23,6 +23,9 @@ import { MEMORY_CEILING, MEMORY_FLOOR } from "./wire.js";
 /** Workers of the engine `v8` that one isolate has at once, and more for runs that are started from inside of runs. */
 const WORKERS = { budget: 32, reserve: 16 };
 
+/** What is told where no memory became free in time. */
+const FULL = "sandbox full: there was no memory for it in time; other code has it";
+
 /** The runs of this isolate: those whose heaps share its memory, and those that have a Worker of their own. @type {Set<string>} */
 const running = new Set();
 const heaps = new Admission({ running });
@@ -58,15 +61,13 @@ async function runIn(run, request, env) {
   const memory = Math.min(Math.max(Math.floor(request.memoryLimitBytes), MEMORY_FLOOR), MEMORY_CEILING);
   // A Worker of its own has memory of its own: of these, their number counts.
   const [rooms, size] = request.engine === "v8" ? [workers, 1] : [heaps, memory];
-  const place = await rooms.enter(request.id, size, request.ancestors, run.over);
+  const end = (/** @type {string} */ reason) => run.end(reason);
+  const place = await rooms.enter(request.id, size, request.ancestors, run.over, { owner: request.owner, end });
   if (run.settled) {
     if (place) rooms.leave(place);
     return;
   }
-  if (!place) {
-    const message = "sandbox full: the runs that this one was started from leave no room for it";
-    return run.settle("terminated", { error: { name: "Terminated", message } });
-  }
+  if (!place) return run.settle("terminated", { error: { name: "Terminated", message: FULL } });
   const renewed = rooms.renewing(place);
   run.over.then(() => {
     renewed();
@@ -84,6 +85,15 @@ async function runIn(run, request, env) {
     said: run.said.bind(run),
     stopped: (stopped) => stop(run, stopped, request, memory),
     unlinked: (error) => run.settle("link_error", { error: failure(error, program) }),
+    computes: async () => {
+      if (!(await rooms.busy(place, run.over))) run.end(FULL);
+    },
+    waits: (bytes) => rooms.idle(place, bytes),
+    turned: async (bytes) => {
+      if (!rooms.yields(place)) return;
+      rooms.idle(place, bytes());
+      if (!(await rooms.busy(place, run.over))) run.end(FULL);
+    },
   };
   const sandbox =
     request.engine === "v8" && env.LOADER

@@ -7,6 +7,7 @@
  *
  * @typedef {object} Request
  * @property {string} id               random, names this run
+ * @property {string} owner            whose it is: runs of one owner share what there is, and leave room for others
  * @property {string[]} ancestors      ids of the runs from inside which this one was started, outermost first
  * @property {"quickjs" | "v8"} engine
  * @property {string} source

@@ -287,6 +287,15 @@ pub const CHECK_MAX_US: i64 = 3_600 * SECOND_US;
 
 /// Heap of sandboxed code, bytes, unless given.
 pub const CODE_MEMORY_BYTES: u64 = 16 << 20;
+/// A value that crosses between a thread and its sandboxed code, bytes, written out: what is used twice counts twice. All
+/// threads of a process share 128 MB, and a value is there several times on its way.
+pub const CODE_VALUE_BYTES: usize = 8 << 20;
+/// What each part of such a value counts besides its text, bytes.
+pub const CODE_PART_BYTES: usize = 16;
+/// Contents of the binary values in such a value, bytes.
+pub const CODE_RAW_BYTES: usize = 24 << 20;
+/// Arguments of calls that one run has under way, bytes, counted like those of a value.
+pub const CODE_CALLS_BYTES: usize = 16 << 20;
 /// How long sandboxed code that was told to end may take for its last words, microseconds.
 pub const CODE_END_US: i64 = 45_000;
 /// Body of an answer that sandboxed code fetches, bytes.

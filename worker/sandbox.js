@@ -17,6 +17,9 @@ import { RpcTarget } from "cloudflare:workers";
  * @property {() => Promise<string | undefined>} ended
  */
 
+/** @type {Packed} */
+const OVER = { text: JSON.stringify([[1], ["e", "Error", "The run has ended, and its calls with it.", ""]]), bytes: [] };
+
 /** What the isolate may ask of the object. */
 class Door extends RpcTarget {
   /** @type {Ear | undefined} */
@@ -32,7 +35,8 @@ class Door extends RpcTarget {
 
   /** @param {number} fn @param {Packed} args @param {Functions} [functions] @returns {Promise<Called>} */
   async call(fn, args, functions) {
-    if (!this.#ear) throw new Error("The run is over.");
+    // A call that was on its way when its run ended. To throw would be the platform's to report.
+    if (!this.#ear) return { error: OVER };
     return called(await this.#ear.call(fn, args.text, args.bytes, this.#keep(functions)));
   }
 
@@ -63,6 +67,7 @@ export class SandboxRun {
   #door;
   /** What calls the sandbox's functions, once it has given one away. @type {Functions | undefined} */
   #functions;
+  #left = false;
 
   /**
    * @param {Ear["call"]} call
@@ -83,10 +88,15 @@ export class SandboxRun {
    */
   async run(isolate, request, text, bytes) {
     const outcome = await isolate.run({ ...JSON.parse(request), values: { text, bytes } }, this.#door);
-    const { value, logs, functions, ...rest } = outcome;
-    const packed = [value, ...logs.map((/** @type {{ args: Packed }} */ log) => log.args)];
-    const plain = { ...rest, logs: logs.map((/** @type {{ level: string, timestamp: number }} */ log) => ({ level: log.level, timestamp: log.timestamp })) };
-    return [JSON.stringify(plain), packed.map((one) => one?.text), packed.map((one) => one?.bytes), this.#keep(functions)];
+    try {
+      const { value, logs, functions, ...rest } = outcome;
+      const packed = [value, ...logs.map((/** @type {{ args: Packed }} */ log) => log.args)];
+      const plain = { ...rest, logs: logs.map((/** @type {{ level: string, timestamp: number }} */ log) => ({ level: log.level, timestamp: log.timestamp })) };
+      return [JSON.stringify(plain), packed.map((one) => one?.text), packed.map((one) => one?.bytes), this.#keep(functions)];
+    } finally {
+      // What it has of the sandbox's was kept, or nobody wants it any more.
+      outcome[Symbol.dispose]?.();
+    }
   }
 
   /**
@@ -103,6 +113,7 @@ export class SandboxRun {
 
   /** Nothing here is called any more, in either direction. */
   leave() {
+    this.#left = true;
     this.#door.close();
     this.#functions?.[Symbol.dispose]?.();
     this.#functions = undefined;
@@ -114,7 +125,7 @@ export class SandboxRun {
    * @param {Functions | undefined} functions
    */
   #keep(functions) {
-    if (functions) this.#functions ??= functions.dup?.() ?? functions;
+    if (functions && !this.#left) this.#functions ??= functions.dup?.() ?? functions;
     return functions && this.#functions;
   }
 }

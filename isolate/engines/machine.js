@@ -63,6 +63,7 @@ export class Refused extends Error {
  * @property {(args: import("./machine.js").Arguments) => number | Handle} send   the harness says something
  * @property {(from: string, specifier: string) => string} resolve             throws a Refused
  * @property {(name: string) => string} load                                  the source of a module
+ * @property {() => Promise<void>} turned                                      after a turn of the event loop: may wait for room
  */
 
 /** A value of the machine's. @typedef {{ handle: number }} Handle */
@@ -212,6 +213,7 @@ export class Machine {
   /** A turn of the event loop: whoever wants this machine's end is heard. */
   #wait = async () => {
     await this.#meter.turn();
+    await this.#hooks.turned();
     return this.#stop ? 1 : 0;
   };
 

@@ -21,6 +21,9 @@ const IMPORT = "import:";
  * @property {(kind: string, a: string, b: number, text: string, buffers: () => Uint8Array[]) => number} said   0: no more of that kind
  * @property {(stopped: Stopped) => void} stopped    it is over; nothing more will be said
  * @property {(error: { name: string, message: string, stack: string }) => void} unlinked   the modules cannot be linked
+ * @property {() => Promise<void>} [computes]        it is about to compute; resolves when it may
+ * @property {(bytes: number) => void} [waits]       it only waits now, and has so much memory
+ * @property {(bytes: () => number) => Promise<void>} [turned]   it computes on; resolves when it may
  */
 
 export class QuickJsSandbox {
@@ -30,6 +33,8 @@ export class QuickJsSandbox {
   #listener;
   /** What is to be done in the machine, one after another. @type {Promise<void>} */
   #turn = Promise.resolve();
+  /** How much of that has not begun. */
+  #tasks = 0;
   #over = false;
   #harness = 0;
   /** Functions of the harness. @type {Map<string, number>} */
@@ -57,6 +62,7 @@ export class QuickJsSandbox {
       send: (args) => this.#heard(args),
       resolve: (from, specifier) => this.#resolve(from, specifier),
       load: (name) => this.#source(name),
+      turned: async () => this.#listener.turned?.(() => this.#bytes),
     });
     for (const module of program.modules) this.#modules.set(module.name, module.code);
     harnessCode ??= this.#machine.compileOwn(harness, HARNESS);
@@ -103,7 +109,11 @@ export class QuickJsSandbox {
 
   /** @param {() => Promise<unknown>} task */
   #do(task) {
+    this.#tasks++;
     this.#turn = this.#turn.then(async () => {
+      this.#tasks--;
+      if (this.#over) return;
+      await this.#listener.computes?.();
       if (this.#over) return;
       try {
         // Answers that come one after another, each a turn of the network's only, would keep all else waiting.
@@ -111,12 +121,18 @@ export class QuickJsSandbox {
         if (this.#over) return;
         await task();
         if (!this.#over) await this.#settleJobs();
+        if (!this.#over && this.#tasks === 0) this.#listener.waits?.(this.#bytes);
       } catch (error) {
         if (this.#over) return;
         this.#over = true;
         this.#listener.stopped(this.#machine.stopped(error));
       }
     });
+  }
+
+  /** The memory that it has. */
+  get #bytes() {
+    return this.#machine.wasm.memory.buffer.byteLength;
   }
 
   async #settleJobs() {

@@ -1,19 +1,19 @@
-//! The handle of an execution (spec §17.3), and the life behind it.
+//! The handle of an execution (spec §17.3), and how it is started.
 
-use std::cell::{Cell, RefCell};
 use std::future::IntoFuture;
 use std::rc::Rc;
 
 use futures_channel::oneshot;
 use futures_util::future::{Either, FutureExt, LocalBoxFuture, Shared, select};
 
-use super::inner::{Inner, Inside};
+use super::inner::{Inside, read};
 use super::inside;
+use super::life::{Keep, Life};
 use super::options::{Options, Reports};
-use super::packed::pack;
+use super::packed::{Packed, pack};
 use super::result::{CodeError, CodeResult, Status};
 use super::sandbox::{Door, Outcome, Run};
-use super::value::{Function, Value};
+use super::value::{Thrown, Value};
 use crate::limits;
 use crate::thread::host::Sleep;
 
@@ -37,24 +37,32 @@ use crate::thread::host::Sleep;
 /// Code that nobody holds any more is ended: dropping the handle terminates, and so does the end of the tool, hook or run
 /// that waited for it.
 pub struct Execution {
-    life: Rc<Life>,
+    keep: Rc<Keep>,
     settled: Shared<oneshot::Receiver<Rc<CodeResult>>>,
 }
 
 impl Execution {
     /// Ends the code, at once whatever it does. A second time, or after its end, nothing changes.
     pub fn terminate(&self, reason: &str) {
-        self.life.end(Some(reason.to_owned()));
+        self.keep.0.end(reason);
     }
 
     /// Whether it has not settled yet.
     pub fn running(&self) -> bool {
-        self.life.running.get()
+        self.keep.0.running()
     }
 
     /// What was reported so far.
     pub fn reports(&self) -> Vec<Value> {
-        self.life.reports.borrow().clone()
+        match self.settled.peek() {
+            Some(Ok(result)) => result.reports.clone(),
+            _ => self.keep.0.reports(),
+        }
+    }
+
+    /// Resolves when it has no call of the host's under way: some may outlive the result.
+    pub(crate) fn calls_ended(&self) -> impl Future<Output = ()> + 'static {
+        self.keep.0.calls.none()
     }
 
     /// What comes of it; asked twice, the same.
@@ -66,6 +74,13 @@ impl Execution {
             settled.await.unwrap_or_else(|_| Rc::new(CodeResult::failed(Status::Terminated, lost())))
         }
         .boxed_local()
+    }
+}
+
+#[cfg(test)]
+impl Execution {
+    pub(super) fn life(&self) -> &Rc<Life> {
+        &self.keep.0
     }
 }
 
@@ -92,51 +107,13 @@ impl IntoFuture for Execution {
     }
 }
 
-/// What both sides of an execution know of it. It ends when nothing holds it: no handle and no function of the sandbox's.
-pub(super) struct Life {
-    running: Cell<bool>,
-    reports: RefCell<Vec<Value>>,
-    /// Why it is to end; inside, nothing: only because nobody needs it.
-    ended: RefCell<Option<Option<String>>>,
-    told: RefCell<Vec<oneshot::Sender<Option<String>>>>,
-}
-
-impl Life {
-    /// A value was reported.
-    pub(super) fn reported(&self, value: Value) {
-        if self.running.get() {
-            self.reports.borrow_mut().push(value);
-        }
-    }
-
-    fn end(&self, reason: Option<String>) {
-        if !self.running.get() && reason.is_some() {
-            return;
-        }
-        let mut ended = self.ended.borrow_mut();
-        if ended.is_some() {
-            return;
-        }
-        for told in self.told.take() {
-            // Whoever asked may be gone.
-            let _gone = told.send(reason.clone());
-        }
-        *ended = Some(reason);
-    }
-}
-
-impl Drop for Life {
-    fn drop(&mut self) {
-        self.running.set(false);
-        self.end(None);
-    }
-}
-
 /// What it takes to start one.
 pub(crate) struct Start {
     pub(crate) source: String,
     pub(crate) options: Options,
     pub(crate) id: String,
+    /// Whose it is: the thread's id.
+    pub(crate) owner: String,
     pub(crate) sleep: Sleep,
 }
 
@@ -149,60 +126,60 @@ where
     F: Future<Output = Outcome> + 'static,
 {
     let (settle, settled) = oneshot::channel();
-    let life = Rc::new(Life {
-        running: Cell::new(true),
-        reports: RefCell::default(),
-        ended: RefCell::default(),
-        told: RefCell::default(),
-    });
-    let execution = Execution { life: life.clone(), settled: settled.shared() };
-    let settle = {
-        let life = life.clone();
-        move |result: CodeResult| {
-            life.running.set(false);
-            let reports = life.reports.borrow().clone();
-            // The handle may be gone.
-            let _gone = settle.send(Rc::new(CodeResult { reports, ..result }));
-        }
+    let Start { source, mut options, id, owner, sleep } = start;
+    let ancestors = inside::runs();
+    let runs = ancestors.iter().cloned().chain([id.clone()]).collect();
+    let reports = !matches!(options.report, Reports::No);
+    let keep = Life::begin(runs, std::mem::take(&mut options.report));
+    let execution = Execution { keep: keep.clone(), settled: settled.shared() };
+    let life = keep.0.clone();
+    let settle = move |result: CodeResult| {
+        let reports = life.settled(result.status == Status::Success);
+        // The handle may be gone.
+        let _gone = settle.send(Rc::new(CodeResult { reports, ..result }));
     };
-    if let Err(error) = start.options.check() {
-        settle(CodeResult::failed(Status::LinkError, error.into()));
+    let refused = |error: CodeError| CodeResult::failed(Status::LinkError, error);
+    if let Err(error) = options.check() {
+        settle(refused(error.into()));
         return (execution, None);
     }
-    let Start { source, options, id, sleep } = start;
-    let mut runs = inside::runs();
-    let mut functions = Vec::new();
-    let run = run(runs.clone(), id.clone(), source, &options, &mut functions);
-    runs.push(id);
-    let inner = Rc::new(Inner {
-        life: Rc::downgrade(&life),
-        functions: RefCell::new(functions),
-        report: options.report,
-        runs,
-    });
-    let outcome = sandbox(run, Rc::new(Inside(inner.clone())));
-    let late = late(&life, sleep);
+    let (values, given) = match values(&options, &keep.0) {
+        Ok(packed) => packed,
+        Err(error) => {
+            settle(refused(error.into()));
+            return (execution, None);
+        }
+    };
+    let run = run(Named { id, owner, ancestors, source, reports }, &options, values);
+    let outcome = sandbox(run, Rc::new(Inside(keep.0.clone())));
+    let late = late(&keep.0, sleep);
+    drop(options);
     let drive = async move {
         let result = match select(Box::pin(outcome), late).await {
-            Either::Left((outcome, _)) => inner.read(outcome),
+            Either::Left((outcome, _)) => read(&keep.0, outcome),
             Either::Right((reason, _)) => {
                 CodeResult::failed(Status::Terminated, CodeError::new("Terminated", reason))
             }
         };
         settle(result);
-        // Functions in the result hold it from here on.
-        drop(life);
+        // Whoever has the handle, or functions of the result, holds it from here on.
+        drop((keep, given));
     };
     (execution, Some(drive.boxed_local()))
 }
 
-fn run(
-    ancestors: Vec<String>,
+/// Who runs, and where from.
+struct Named {
     id: String,
+    owner: String,
+    ancestors: Vec<String>,
     source: String,
-    options: &Options,
-    functions: &mut Vec<Function>,
-) -> Run {
+    reports: bool,
+}
+
+/// What the code is given, packed; and what keeps the functions of other runs in it, which have to live for as long as the
+/// code runs. Those around this one do so by themselves.
+fn values(options: &Options, life: &Life) -> Result<(Packed, Vec<Rc<Keep>>), Thrown> {
     let imports = options
         .imports
         .iter()
@@ -212,9 +189,20 @@ fn run(
         ("globals".to_owned(), Value::Object(options.globals.clone())),
         ("imports".to_owned(), Value::Object(imports.collect())),
     ]);
+    let mut kept = Vec::new();
+    let packed = pack(&values, &mut |function| {
+        kept.extend(function.kept().filter(|keep| !life.is_within(&keep.0)));
+        life.give(function)
+    })?;
+    Ok((packed, kept))
+}
+
+fn run(named: Named, options: &Options, values: Packed) -> Run {
     let names = |fields: &[(String, Value)]| fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let Named { id, owner, ancestors, source, reports } = named;
     Run {
         id,
+        owner,
         ancestors,
         engine: options.engine,
         source,
@@ -224,20 +212,20 @@ fn run(
         modules: options.modules.clone(),
         memory_limit_bytes: options.memory_limit_bytes.ceil() as u64,
         fuel: options.fuel,
-        report: !matches!(options.report, Reports::No),
+        report: reports,
         globals: names(&options.globals),
         imports: options
             .imports
             .iter()
             .map(|(specifier, fields)| (specifier.clone(), names(fields)))
             .collect(),
-        values: pack(&values, functions),
+        values,
     }
 }
 
 /// Resolves with the reason some time after the code was told to end, should the sandbox not answer.
 fn late(life: &Rc<Life>, sleep: Sleep) -> LocalBoxFuture<'static, String> {
-    let ended = ended(life);
+    let ended = life.ended();
     async move {
         match ended.await {
             Some(reason) => {
@@ -249,13 +237,4 @@ fn late(life: &Rc<Life>, sleep: Sleep) -> LocalBoxFuture<'static, String> {
         }
     }
     .boxed_local()
-}
-
-pub(super) fn ended(life: &Rc<Life>) -> LocalBoxFuture<'static, Option<String>> {
-    if let Some(reason) = life.ended.borrow().clone() {
-        return async move { reason }.boxed_local();
-    }
-    let (tell, told) = oneshot::channel();
-    life.told.borrow_mut().push(tell);
-    async move { told.await.unwrap_or_default() }.boxed_local()
 }

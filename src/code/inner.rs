@@ -1,131 +1,144 @@
 //! The side of an execution that the sandbox sees: the caller's functions, and the place for reports.
 
-use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
-use futures_util::future::{FutureExt, LocalBoxFuture};
+use futures_util::future::{Either, FutureExt, LocalBoxFuture, select};
 
-use super::execution::{Life, ended};
 use super::inside::For;
-use super::options::Reports;
+use super::life::{Keep, Life};
 use super::packed::{Packed, pack, pack_error, unpack, unpack_error};
 use super::result::{CodeResult, Log, Status};
+use super::room::Room;
 use super::sandbox::{Answer, Back, Door, Outcome, RawLog};
 use super::value::{Function, Thrown, Value};
-
-/// See the module.
-pub(super) struct Inner {
-    pub(super) life: Weak<Life>,
-    /// What the sandbox may call, by id.
-    pub(super) functions: RefCell<Vec<Function>>,
-    pub(super) report: Reports,
-    /// The run itself and those from inside which it was started.
-    pub(super) runs: Vec<String>,
-}
+use crate::limits;
 
 /// What the transport holds.
-pub(super) struct Inside(pub(super) Rc<Inner>);
+pub(super) struct Inside(pub(super) Rc<Life>);
 
 impl Door for Inside {
     fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answer> {
-        let inner = self.0.clone();
-        let runs = inner.runs.clone();
+        let life = self.0.clone();
+        let runs = life.runs.clone();
         let work = async move {
-            match inner.called(function, &args, &back).await {
-                Ok(value) => Answer::Value(pack(&value, &mut inner.functions.borrow_mut())),
+            match called(&life, function, args, &back).await {
+                Ok(packed) => Answer::Value(packed),
                 Err(thrown) => Answer::Error(pack_error(&thrown)),
             }
         };
-        For { runs, work: work.boxed_local() }.boxed_local()
+        let call = self.0.calls.add(For { runs, work: work.boxed_local() }.boxed_local());
+        let over = || Answer::Error(Packed::error("The run has ended, and its calls with it."));
+        async move { call.await.unwrap_or_else(over) }.boxed_local()
     }
 
     fn report(&self, value: Packed, back: Back) -> LocalBoxFuture<'static, ()> {
-        let inner = self.0.clone();
-        let runs = inner.runs.clone();
+        let life = self.0.clone();
+        let runs = life.runs.clone();
         let work = async move {
-            let Some(life) = inner.life.upgrade() else { return };
-            let Ok(value) = inner.unpack(&value, &back) else { return };
-            life.reported(value.clone());
-            if let Reports::Told(told) = &inner.report {
+            let room = Room::default();
+            let Ok(value) = taken(&life, value, &back, &room, life.keep()) else { return };
+            if let Some(told) = life.reported(&value, room.taken()) {
                 // A report is no call: nobody waits for what becomes of it.
-                let _unheard = called(told, vec![value]).await;
+                let _unheard = guarded(&told, vec![value]).await;
             }
         };
-        For { runs, work: work.boxed_local() }.boxed_local()
+        let call = self.0.calls.add(For { runs, work: work.boxed_local() }.boxed_local());
+        async move {
+            call.await;
+        }
+        .boxed_local()
     }
 
     fn ended(&self) -> LocalBoxFuture<'static, Option<String>> {
-        match self.0.life.upgrade() {
-            Some(life) => ended(&life),
-            None => async { None }.boxed_local(),
-        }
+        self.0.ended()
     }
 }
 
-impl Inner {
-    async fn called(self: &Rc<Self>, function: u64, args: &Packed, back: &Back) -> Result<Value, Thrown> {
-        let found = usize::try_from(function).ok().and_then(|at| self.functions.borrow().get(at).cloned());
-        let function = found.ok_or_else(|| Thrown::new("There is no such function."))?;
-        match self.unpack(args, back)? {
-            Value::Array(args) => called(&function, args).await,
-            _ => Err(Thrown::new("The arguments of a call are an array.")),
-        }
+/// Calls a function of the caller's.
+async fn called(life: &Rc<Life>, function: u64, args: Packed, back: &Back) -> Result<Packed, Thrown> {
+    let function = life.function(function).ok_or_else(|| Thrown::new("There is no such function."))?;
+    let room = Room::default();
+    // A function that is an argument does not keep the run: what was called with it is the run's.
+    let args = taken(life, args, back, &room, None)?;
+    let _under_way = life.calls.hold(room.taken()).ok_or_else(|| {
+        let limit = limits::CODE_CALLS_BYTES;
+        Thrown::unserializable(format!(
+            "The arguments of the calls under way have more than {limit} bytes, the limit."
+        ))
+    })?;
+    match args {
+        Value::Array(args) => pack(&guarded(&function, args).await?, &mut |function| life.give(function)),
+        _ => Err(Thrown::new("The arguments of a call are an array.")),
     }
+}
 
-    fn unpack(self: &Rc<Self>, packed: &Packed, back: &Back) -> Result<Value, Thrown> {
-        unpack(packed, &|id, name| self.proxy(id, name, back))
-    }
+/// Reads a value of the sandbox's. Functions in it keep the run for as long as somebody holds them, if `keep` is given.
+fn taken(
+    life: &Rc<Life>,
+    packed: Packed,
+    back: &Back,
+    room: &Room,
+    keep: Option<Rc<Keep>>,
+) -> Result<Value, Thrown> {
+    unpack(&packed, room, &|id, name| proxy(life, id, name, back, keep.clone()))
+}
 
-    /// What a function of the sandbox's is here. It keeps the sandbox for as long as somebody holds it.
-    fn proxy(self: &Rc<Self>, id: u64, name: &str, back: &Back) -> Function {
-        // Not the other way round: a function of the caller's may keep what it is given.
-        let (inner, life, back) = (Rc::downgrade(self), self.life.upgrade(), back.clone());
-        Function::new(name, move |args| {
-            let (inner, life, back) = (inner.clone(), life.clone(), back.clone());
-            Box::pin(async move {
-                let _held = life;
-                let gone = || Thrown::new("The function is gone: its sandbox has ended.");
-                let args = {
-                    let inner = inner.upgrade().ok_or_else(gone)?;
-                    pack(&Value::Array(args), &mut inner.functions.borrow_mut())
-                };
-                let answer = back(id, args).await;
-                let inner = inner.upgrade().ok_or_else(gone)?;
-                match answer {
-                    Answer::Value(value) => inner.unpack(&value, &back),
-                    Answer::Error(thrown) => Err(unpack_error(&thrown)),
+/// What a function of the sandbox's is here.
+fn proxy(life: &Rc<Life>, id: u64, name: &str, back: &Back, keep: Option<Rc<Keep>>) -> Function {
+    let (weak, back) = (Rc::downgrade(life), back.clone());
+    let function = Function::new(name, move |args| {
+        let (life, back) = (weak.clone(), back.clone());
+        Box::pin(async move {
+            let gone = || Thrown::new("The function is gone: its sandbox has ended.");
+            let life = life.upgrade().filter(|life| life.keep().is_some()).ok_or_else(gone)?;
+            let args = pack(&Value::Array(args), &mut |function| life.give(function))?;
+            match select(back(id, args), life.ended()).await {
+                Either::Left((Answer::Value(value), _)) => {
+                    taken(&life, value, &back, &Room::default(), life.keep())
                 }
-            })
-        })
-    }
-
-    /// What the sandbox's answer means.
-    pub(super) fn read(self: &Rc<Self>, outcome: Outcome) -> CodeResult {
-        let Outcome { mut status, value, mut error, logs, logs_cut, duration_ms, back } = outcome;
-        let mut result = Value::Undefined;
-        if status == Status::Success {
-            match self.unpack(&value.unwrap_or_default(), &back) {
-                Ok(value) => result = value,
-                Err(thrown) => (status, error) = (Status::Error, Some(thrown.into())),
+                Either::Left((Answer::Error(thrown), _)) => Err(unpack_error(&thrown)),
+                Either::Right(_) => Err(gone()),
             }
-        }
-        let logs = logs.into_iter().map(|log| self.log(log, &back)).collect();
-        CodeResult { status, result, error, logs, logs_cut, reports: Vec::new(), duration_ms }
-    }
+        })
+    });
+    function.of(life, keep)
+}
 
-    fn log(self: &Rc<Self>, log: RawLog, back: &Back) -> Log {
-        let args = match self.unpack(&log.args, back) {
-            Ok(Value::Array(args)) => args,
-            Ok(other) => vec![other],
-            Err(thrown) => vec![Value::String(format!("[{}]", thrown.message))],
-        };
-        Log { level: log.level, args, timestamp: log.timestamp }
+/// What the sandbox's answer means.
+pub(super) fn read(life: &Rc<Life>, outcome: Outcome) -> CodeResult {
+    let Outcome { mut status, value, mut error, logs, mut logs_cut, duration_ms, back } = outcome;
+    let mut result = Value::Undefined;
+    if status == Status::Success {
+        match taken(life, value.unwrap_or_default(), &back, &Room::default(), life.keep()) {
+            Ok(value) => result = value,
+            Err(thrown) => (status, error) = (Status::Error, Some(thrown.into())),
+        }
     }
+    // What was printed may say the same thing often, too: together it has the room of one value.
+    let room = Room::default();
+    let mut read = Vec::with_capacity(logs.len());
+    for log in logs {
+        if room.spent() {
+            logs_cut = true;
+            break;
+        }
+        read.push(line(life, log, &back, &room));
+    }
+    CodeResult { status, result, error, logs: read, logs_cut, reports: Vec::new(), duration_ms }
+}
+
+fn line(life: &Rc<Life>, log: RawLog, back: &Back, room: &Room) -> Log {
+    let args = match taken(life, log.args, back, room, life.keep()) {
+        Ok(Value::Array(args)) => args,
+        Ok(other) => vec![other],
+        Err(thrown) => vec![Value::String(format!("[{}]", thrown.message))],
+    };
+    Log { level: log.level, args, timestamp: log.timestamp }
 }
 
 /// Calls a function of the caller's, whose panic is an error of this call alone.
-async fn called(function: &Function, args: Vec<Value>) -> Result<Value, Thrown> {
+async fn guarded(function: &Function, args: Vec<Value>) -> Result<Value, Thrown> {
     let call = AssertUnwindSafe(async { function.call(args).await }).catch_unwind();
     call.await.unwrap_or_else(|_| Err(Thrown::new("A function of the host's panicked.")))
 }

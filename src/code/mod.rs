@@ -6,14 +6,19 @@
 //! - [`Run`], [`Door`], [`Outcome`]: what a host is asked for and what it answers.
 //! - [`Execution`]: the handle. [`CodeResult`]: what comes of it.
 
+mod calls;
 mod execution;
 mod inner;
 mod inside;
+mod life;
 mod options;
 mod packed;
 mod result;
+mod room;
 mod sandbox;
 mod surrogates;
+#[cfg(test)]
+mod tree;
 mod value;
 
 pub use execution::Execution;

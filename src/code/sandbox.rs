@@ -15,6 +15,8 @@ use super::result::{CodeError, Status};
 pub struct Run {
     /// Names it.
     pub id: String,
+    /// Whose it is: runs of one owner share what the sandbox has, and leave room for others.
+    pub owner: String,
     /// Ids of the runs from inside which it was started, outermost first.
     pub ancestors: Vec<String>,
     /// What runs it.

@@ -1,14 +1,16 @@
 //! Values on their way into the sandbox and out of it (spec §17.7).
 
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chrono::{DateTime, Datelike, Timelike};
-use futures_util::future::LocalBoxFuture;
+use futures_util::future::{FutureExt, LocalBoxFuture};
 use serde_json::{Number, Value as Json, json};
+
+use super::life::{Keep, Life};
 
 /// A value of sandboxed code. Everything crosses by copy, functions as proxies.
 #[derive(Clone, Debug)]
@@ -157,12 +159,21 @@ pub type Called = LocalBoxFuture<'static, Result<Value, Thrown>>;
 pub struct Function {
     name: Rc<str>,
     run: Rc<dyn Fn(Vec<Value>) -> Called>,
+    home: Option<Home>,
+}
+
+/// The run that a function of a sandbox's lives in.
+#[derive(Clone)]
+struct Home {
+    life: Weak<Life>,
+    /// What keeps it: not every holder does.
+    keep: Option<Rc<Keep>>,
 }
 
 impl Function {
     /// A function of this name; the sandbox sees nothing of it but that.
     pub fn new(name: &str, run: impl Fn(Vec<Value>) -> Called + 'static) -> Function {
-        Function { name: Rc::from(name), run: Rc::new(run) }
+        Function { name: Rc::from(name), run: Rc::new(run), home: None }
     }
 
     /// Its name.
@@ -173,9 +184,37 @@ impl Function {
     /// Calls it.
     ///
     /// # Errors
-    /// What it threw, or that it is gone: a function of the sandbox lives as long as its execution is held.
+    /// What it threw, or that it is gone: a function of the sandbox lives as long as its execution is held, or for one of the
+    /// result, as long as that is held.
     pub fn call(&self, args: Vec<Value>) -> Called {
-        (self.run)(args)
+        let called = (self.run)(args);
+        let Some(keep) = self.kept() else { return called };
+        async move {
+            let _kept = keep;
+            called.await
+        }
+        .boxed_local()
+    }
+
+    /// As a function of this run's sandbox.
+    pub(super) fn of(self, life: &Rc<Life>, keep: Option<Rc<Keep>>) -> Function {
+        Function { home: Some(Home { life: Rc::downgrade(life), keep }), ..self }
+    }
+
+    /// The run that it lives in, if it is a sandbox's.
+    pub(super) fn home(&self) -> Option<Rc<Life>> {
+        self.home.as_ref()?.life.upgrade()
+    }
+
+    /// What it keeps.
+    pub(super) fn kept(&self) -> Option<Rc<Keep>> {
+        self.home.as_ref()?.keep.clone()
+    }
+
+    /// The same, without keeping its run.
+    pub(super) fn unheld(&self) -> Function {
+        let home = self.home.as_ref().map(|home| Home { keep: None, ..home.clone() });
+        Function { home, ..self.clone() }
     }
 }
 

@@ -43,6 +43,7 @@ impl ThreadState {
 /// The thread behind it.
 pub(super) trait InvokeDoor {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>>;
+    fn scope(&self) -> &Scope;
 }
 
 impl<H: Host> InvokeDoor for Open<H> {
@@ -52,6 +53,17 @@ impl<H: Host> InvokeDoor for Open<H> {
         let key = scope.next_key();
         Box::pin(async move { thread.invoke(&scope, key, &name, args).await })
     }
+
+    fn scope(&self) -> &Scope {
+        &self.scope
+    }
+}
+
+/// Work apart from any run, whose calls end with it.
+pub(super) struct Apart {
+    scope: Scope,
+    /// The last receipt before it.
+    after: i64,
 }
 
 /// What an earlier life has stored of a call.
@@ -244,6 +256,33 @@ impl<H: Host> Thread<H> {
         })?;
         self.broadcast_message(&row)?;
         Ok(result)
+    }
+
+    /// Work apart from any run begins.
+    pub(super) fn work_apart(&self, state: &ThreadState) -> Result<Apart> {
+        let scope = state.invoke_door().scope().clone();
+        Ok(Apart { scope, after: self.read(|state, _| Ok(state.max_seq))? })
+    }
+
+    /// It has ended: what it called and did not wait for was dropped with it, and its outcome is not known.
+    pub(super) fn end_apart(&self, apart: Apart) -> Result<()> {
+        let Apart { scope, after } = apart;
+        if !scope.has_invoked() {
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        self.transition(|_, sql| {
+            sql.run(
+                "UPDATE calls SET state = 'indeterminate', ended_us = ?
+                 WHERE id > ? AND state = 'started' AND reply <= 0 AND call_id >= ? AND call_id < ?",
+                &[
+                    Param::Int(now),
+                    Param::Int(after),
+                    Param::Text(&format!("{}.", scope.key)),
+                    Param::Text(&format!("{}/", scope.key)),
+                ],
+            )
+        })
     }
 
     /// What a call runs on that code makes: the agent of today, and the prompt that led to the code.

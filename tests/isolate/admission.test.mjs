@@ -15,8 +15,8 @@ function room(sizes) {
   const admission = new Admission({ budget: 80, reserve: 32, ...sizes });
   /** @type {string[]} */
   const order = [];
-  const enter = (/** @type {string} */ id, /** @type {number} */ bytes, /** @type {string[]} */ ancestors = [], gone = never) =>
-    admission.enter(id, bytes, ancestors, gone).then((place) => {
+  const enter = (/** @type {string} */ id, /** @type {number} */ bytes, /** @type {string[]} */ ancestors = [], gone = never, owner = "one") =>
+    admission.enter(id, bytes, ancestors, gone, { owner, end: (reason) => order.push(`${id}: ${reason}`) }).then((place) => {
       order.push(place ? id : `no ${id}`);
       return place;
     });
@@ -32,7 +32,7 @@ test("runs are admitted while they fit together", async () => {
   assert.deepEqual(admission.counts, { running: 3, waiting: 1 });
 });
 
-test("those that wait come in the order of their arrival, also when a smaller one would fit", async () => {
+test("those of an owner come in the order of their arrival, also when a smaller one would fit", async () => {
   const { admission, order, enter } = room();
   const a = await enter("a", 60);
   void enter("large", 40);
@@ -45,13 +45,115 @@ test("those that wait come in the order of their arrival, also when a smaller on
   assert.deepEqual(order, ["a", "large", "small"]);
 });
 
-test("a run whose ancestor has its place in another admission does not wait for it", async () => {
+test("whose owner has least comes first, and who has waited for long before all", async () => {
+  const { admission, order, enter } = room();
+  const first = await enter("a 1", 40, [], never, "a");
+  await enter("a 2", 40, [], never, "a");
+  for (const at of [3, 4]) void enter(`a ${at}`, 40, [], never, "a");
+  void enter("b 1", 40, [], never, "b");
+  assert.ok(first);
+  admission.leave(first);
+  await sleep(5);
+  assert.deepEqual(order, ["a 1", "a 2", "b 1"]);
+});
+
+test("a run that only waits is counted with what it has, and waits for room when it goes on", async () => {
+  const { admission, order, enter } = room();
+  const hung = await Promise.all(Array.from({ length: 8 }, async (_, at) => {
+    const place = await enter(`hung ${at}`, 16);
+    assert.ok(place);
+    admission.idle(place, 2);
+    return place;
+  }));
+  assert.equal(admission.charged, 16);
+  const busy = await enter("busy", 60, [], never, "two");
+  const [again] = hung;
+  assert.ok(busy && again);
+  let goes = false;
+  void admission.busy(again, never).then((admitted) => (goes = admitted));
+  await sleep(5);
+  assert.equal(goes, false);
+  assert.equal(admission.yields(busy), false, "its time is not up");
+  admission.idle(busy, 10);
+  await sleep(5);
+  assert.equal(goes, true);
+  assert.equal(order.length, 9);
+});
+
+test("a run that computes makes way for those that wait after its time, and only then", async () => {
+  const { admission, order, enter } = room({ sliceMs: 20 });
+  const endless = await enter("endless", 80);
+  assert.ok(endless);
+  await sleep(30);
+  assert.equal(admission.yields(endless), false, "nobody waits");
+  void enter("other", 80);
+  assert.equal(admission.yields(endless), true);
+  admission.idle(endless, 0);
+  let goes = false;
+  void admission.busy(endless, never).then((admitted) => (goes = admitted));
+  await sleep(5);
+  assert.deepEqual([order, goes], [["endless", "other"], false]);
+});
+
+test("a run from inside of another has a reserve, and waits for no longer than a bound", async () => {
+  const { admission, order, enter } = room({ waitMs: 50, holdMs: 10 });
+  await enter("outer", 80);
+  void enter("waits", 10);
+  await enter("inner", 30, ["outer"]);
+  assert.deepEqual(order, ["outer", "inner"]);
+  assert.equal(await enter("innermost", 20, ["outer", "inner"]), undefined, "with those around it there is never room");
+  await until("all were answered", () => order.length === 4);
+  assert.deepEqual(order.slice(2).sort(), ["no innermost", "no waits"]);
+  assert.deepEqual(admission.counts, { running: 2, waiting: 0 });
+});
+
+test("runs around it and a run inside never wait for each other", async () => {
+  const { admission, enter } = room();
+  for (let at = 0; at < 20; at++) {
+    const outer = await enter(`outer ${at}`, 16);
+    assert.ok(outer);
+    admission.idle(outer, 2);
+  }
+  for (let at = 0; at < 20; at++) {
+    const inner = await enter(`inner ${at}`, 64, [`outer ${at}`]);
+    assert.ok(inner);
+    admission.leave(inner);
+  }
+  assert.equal(admission.charged, 40);
+});
+
+test("of runs that only wait with memory that others need the largest of the owner with most is ended", async () => {
+  const { admission, order, enter } = room({ holdMs: 20 });
+  for (const [id, bytes, owner] of /** @type {[string, number, string][]} */ ([["a", 30, "one"], ["b", 20, "one"], ["c", 25, "two"]])) {
+    const place = await enter(id, 30, [], never, owner);
+    assert.ok(place);
+    admission.idle(place, bytes);
+  }
+  await enter("inside", 1, ["a"]);
+  void enter("new", 30, [], never, "three");
+  await sleep(100);
+  assert.ok(!order.some((line) => line.startsWith("a:")), "it waits for a run of its own");
+  // `inside` computes.
+  assert.deepEqual(order.filter((line) => line.includes("sandbox full")), []);
+});
+
+test("memory that is only held is given up when nothing else can go on", async () => {
+  const { admission, order, enter } = room({ holdMs: 20 });
+  for (const [id, bytes, owner] of /** @type {[string, number, string][]} */ ([["a", 30, "one"], ["b", 20, "one"], ["c", 25, "two"]])) {
+    const place = await enter(id, 30, [], never, owner);
+    assert.ok(place);
+    admission.idle(place, bytes);
+  }
+  void enter("new", 30, [], never, "three");
+  await until("one is ended", () => order.some((line) => line.startsWith("a: sandbox full: this code only waited")));
+});
+
+test("a run whose ancestor has its place in another admission has the reserve", async () => {
   const running = new Set();
   const [heaps, workers] = [room({ running }), room({ budget: 1, reserve: 1, running })];
   const outer = await heaps.enter("outer", 80);
   await workers.enter("holding", 1);
-  assert.equal((await workers.enter("inner", 1, ["outer"]))?.from, "reserve");
-  assert.equal(await workers.enter("no more", 1, ["outer"]), undefined);
+  assert.ok(await workers.enter("inner", 1, ["outer"]));
   assert.ok(outer);
   heaps.admission.leave(outer);
   void workers.enter("orphan", 1, ["outer"]);
@@ -70,31 +172,6 @@ test("one that is not wanted any more leaves the queue and lets the others pass"
   await sleep(5);
   assert.deepEqual(order, ["a", "no large", "small"]);
   assert.deepEqual(admission.counts, { running: 2, waiting: 0 });
-});
-
-test("a run from inside of another never waits: the reserve, or no", async () => {
-  const { admission, order, enter } = room();
-  await enter("outer", 80);
-  void enter("waits", 10);
-  const inner = await enter("inner", 20, ["outer"]);
-  await enter("innermost", 20, ["outer", "inner"]);
-  assert.deepEqual(order, ["outer", "inner", "no innermost"]);
-  assert.ok(inner);
-  admission.leave(inner);
-  await enter("again", 32, ["outer"]);
-  assert.deepEqual(order.at(-1), "again");
-  // Of an ancestor that does not run nothing follows.
-  void enter("stranger", 1, ["gone"]);
-  await sleep(5);
-  assert.deepEqual(order.length, 4);
-});
-
-test("a run from inside of another takes from the budget where that is free", async () => {
-  const { admission, enter } = room();
-  await enter("outer", 20);
-  await enter("inner", 60, ["outer"]);
-  await enter("inner 2", 32, ["outer"]);
-  assert.equal(admission.counts.running, 3);
 });
 
 test("a place whose run has vanished is taken away, one that is renewed is not", async () => {
@@ -123,7 +200,9 @@ contract("runs beyond the budget wait, and each gets its turn", async (engine) =
 }, ["memory"]);
 
 contract("terminate settles a run that waits", async (engine) => {
-  const holding = await server.start("await new Promise(() => {}); export default 1", { engine, memory: 64 * MIB });
+  const full = "const all = new Uint8Array(60e6).fill(1); await new Promise(() => {}); export default all.length";
+  const holding = await server.start(full, { engine, memory: 64 * MIB });
+  await sleep(200);
   const waiting = await server.start("export default 1", { engine, memory: 64 * MIB });
   await sleep(50);
   waiting.terminate("not any more");
@@ -134,20 +213,28 @@ contract("terminate settles a run that waits", async (engine) => {
   await holding.result;
 }, ["memory"]);
 
-contract("a run inside of a run does not wait for it; without room it is terminated at once", async (engine) => {
+contract("a run inside of a run does not wait for it; what can never have room is terminated at once", async (engine) => {
   const inner = (/** @type {number} */ memory) => async () => {
     const { status, value, error } = await server.run("export default 'inner'", { engine, memory, ancestors: ["outer"] });
     return status === "success" ? value : `${status}: ${error.message}`;
   };
   const globals = { small: inner(32 * MIB), large: inner(64 * MIB) };
-  const other = await server.start("await new Promise(() => {}); export default 1", { engine, memory: 16 * MIB });
-  const queued = server.start("export default 'queued'", { engine, memory: 64 * MIB, caller: "two" });
+  const others = await Promise.all(Array.from({ length: 10 }, (_, at) => server.start("await new Promise(() => {}); export default 1", { engine, memory: 16 * MIB, caller: `other ${at}` })));
   const value = await server.value("export default [await small(), await large()]", { engine, id: "outer", memory: 64 * MIB, globals });
-  assert.equal(value[0], "inner");
-  assert.match(value[1], /^terminated: sandbox full/);
-  other.terminate();
-  assert.equal((await (await queued).result).status, "success");
+  assert.deepEqual(value, ["inner", "inner"]);
+  for (const other of others) other.terminate();
+  await Promise.all(others.map(({ result }) => result));
 }, ["memory"]);
+
+contract("runs that wait for ever keep nobody out, and neither do those that never wait", async (engine) => {
+  for (const source of ["await new Promise(() => {}); export default 1", "for (;;);"]) {
+    const held = await Promise.all(Array.from({ length: 12 }, () => server.start(source, { engine, memory: 16 * MIB, caller: "greedy" })));
+    await sleep(50);
+    assert.equal(await server.value("export default 1", { engine, caller: "neighbour" }), 1, source);
+    for (const one of held) one.terminate();
+    for (const one of held) assert.equal((await one.result).status, "terminated");
+  }
+}, ["memory", "ending"]);
 
 contract("a caller that is gone gives its place back", async (engine) => {
   for (const [at, source] of ["for (;;);", "await new Promise(() => {}); export default 1", "await hold(); export default 1", "export default () => () => 1"].entries()) {

@@ -1,5 +1,6 @@
 //! Files of a deployment that run in the sandbox: tools, effects, hooks and endpoints with `"run": {"code": …}`.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::bridge;
 use super::fetch::fetch;
 use super::place::place;
-use crate::code::{BinaryKind, CodeResult, Execution, Function, Options, Status, Thrown, Value};
+use crate::code::{BinaryKind, CodeError, CodeResult, Execution, Function, Options, Status, Thrown, Value};
 use crate::error::Result;
 use crate::limits;
 use crate::spec::{Code, WEB_HTTP};
@@ -139,40 +140,48 @@ fn sleep(sleep: Sleep) -> Function {
     })
 }
 
-/// `state.runCode` of sandboxed code: started at once; the handle is an object of functions.
+/// `state.runCode` of sandboxed code: started at once; the handle is an object of functions. What is wrong with the call is
+/// a result, too (spec §17.2).
 fn run_code(state: &ThreadState) -> Function {
     let state = state.clone();
     Function::new("runCode", move |args| {
-        let state = state.clone();
-        Box::pin(async move {
-            let mut args = args.into_iter();
-            let source = match args.next() {
-                Some(Value::String(source)) => source,
-                _ => return Err(Thrown::new("runCode(source, options): `source` must be a string.")),
-            };
-            let options = match args.next() {
-                None | Some(Value::Undefined) => Ok(Options::default()),
-                Some(options) => Options::from_value(options),
-            };
-            Ok(match options {
-                Ok(options) => handle(state.run_code(&source, options)),
-                Err(error) => ended(CodeResult::failed(Status::LinkError, error.into()).to_value()),
-            })
-        })
+        let mut args = args.into_iter();
+        let (source, options) = (args.next(), args.next());
+        let options = match (&source, options) {
+            (Some(Value::String(_)), None | Some(Value::Undefined)) => Ok(Options::default()),
+            (Some(Value::String(_)), Some(options)) => Options::from_value(options).map_err(CodeError::from),
+            _ => Err(CodeError::new("InvalidCodeExecutionOptions", "source must be a string.")),
+        };
+        let handle = match options {
+            Ok(options) => {
+                handle(state.run_code(source.as_ref().and_then(Value::text).unwrap_or_default(), options))
+            }
+            Err(error) => ended(CodeResult::failed(Status::LinkError, error).to_value()),
+        };
+        Box::pin(async { Ok(handle) })
     })
 }
 
+/// The execution is that of the code which has the handle: it ends with it. Once its result was taken nothing is held but
+/// the functions in that.
 fn handle(execution: Execution) -> Value {
-    let execution = Rc::new(execution);
-    let held = execution.clone();
+    let held = Rc::new(RefCell::new(Some(execution)));
+    let execution = held.clone();
     let result = Function::new("result", move |_| {
-        // Held until it has settled; its functions hold the sandbox from there on.
-        let held = held.clone();
-        Box::pin(async move { Ok(held.result().await.to_value()) })
+        let settled = execution.borrow().as_ref().map(Execution::result);
+        let execution = execution.clone();
+        Box::pin(async move {
+            let settled = settled.ok_or_else(|| Thrown::new("The result of this execution was taken."))?;
+            let result = settled.await;
+            drop(execution.take());
+            Ok(result.to_value())
+        })
     });
     let terminate = Function::new("terminate", move |args| {
         let reason = args.first().and_then(Value::text).filter(|reason| !reason.is_empty());
-        execution.terminate(reason.unwrap_or("The execution was terminated."));
+        if let Some(execution) = held.borrow().as_ref() {
+            execution.terminate(reason.unwrap_or("The execution was terminated."));
+        }
         Box::pin(async { Ok(Value::Undefined) })
     });
     Value::Object(vec![("result".to_owned(), result.into()), ("terminate".to_owned(), terminate.into())])

@@ -30,18 +30,28 @@ async function* chunks(next) {
   for (let chunk = await next(); chunk !== null; chunk = await next()) yield chunk;
 }
 
-/** The handle of code that this code runs. */
-function execution(started) {
+/** A result of code that was never run. */
+const unrun = (error) => ({ status: "link_error", error: { name: error.name, message: error.message }, logs: [], reports: [], durationMs: 0 });
+
+/** The handle of code that this code runs. Waiting for it never rejects. */
+function execution(source, options) {
   const reports = [];
-  const result = started.then((handle) => handle.result()).then((ended) => {
-    reports.splice(0, reports.length, ...ended.reports);
+  const told = options?.report;
+  const report = (value) => {
+    reports.push(value);
+    return told(value);
+  };
+  const heard = typeof told === "function" ? { ...options, report } : options;
+  // Rejected where what it is given cannot cross.
+  const started = host.runCode(source, heard);
+  const result = started.then((begun) => begun.result()).catch(unrun).then((ended) => {
     handle.running = false;
     return ended;
   });
   const handle = {
     running: true,
     reports,
-    terminate: (reason) => void aside(started.then((begun) => begun.terminate(reason ?? ""))),
+    terminate: (reason) => void aside(started.then((begun) => begun.terminate(reason ?? "")).catch(() => {})),
     then: (...both) => result.then(...both),
     catch: (rejected) => result.catch(rejected),
     finally: (settled) => result.finally(settled),
@@ -88,7 +98,7 @@ const state = {
     const next = await host.call("readFileChunks", path);
     return next && chunks(next);
   },
-  runCode: (source, options) => execution(host.runCode(source, options)),
+  runCode: execution,
 };
 
 if (typeof handler !== "function") throw new TypeError(`the default export of ${"FILE"} must be a function`);

@@ -64,7 +64,8 @@ impl<H: Host> CodeDoor for Open<H> {
 impl<H: Host> Thread<H> {
     fn run_code(self: &Rc<Self>, source: &str, options: Options) -> Execution {
         let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
-        let wanted = Start { source: source.to_owned(), options, id, sleep: self.sleep() };
+        let owner = self.read(|state, _| Ok(state.meta.thread_id.clone())).unwrap_or_default();
+        let wanted = Start { source: source.to_owned(), options, id, owner, sleep: self.sleep() };
         let (execution, drive) = start(wanted, |run, door| self.host.sandbox(run, door));
         if let Some(drive) = drive {
             self.host.spawn(drive);

@@ -242,8 +242,10 @@ impl<H: Host> Thread<H> {
                     agent_id,
                 };
                 let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);
+                let apart = self.work_apart(&call.state).map_err(|error| error.message)?;
                 let running = self.effect_within(&definition.run, call);
                 let ended = Watch::for_ms(&self.host, limit_ms).within(running).await;
+                self.end_apart(apart).map_err(|error| error.message)?;
                 ended.unwrap_or_else(|| Err(late(limit_ms)))
             }
             Run::Http(http) => {

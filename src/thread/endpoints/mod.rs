@@ -89,7 +89,10 @@ impl<H: Host> Thread<H> {
             state: self.thread_state(),
         };
         let (id, path) = (call.request_id.clone(), call.path.clone());
-        match self.run_endpoint(endpoint, call).await {
+        let apart = self.work_apart(&call.state)?;
+        let ended = self.run_endpoint(endpoint, call).await;
+        self.end_apart(apart)?;
+        match ended {
             Ok(answer) => match answer::served(self.redact_answer(answer), method) {
                 Ok(served) => Ok(served),
                 Err(error) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),

@@ -68,6 +68,7 @@ impl<H: Host> Thread<H> {
             state: self.state_at(at.state()),
         };
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
+        let apart = self.work_apart(&call.state)?;
         let outcome = match &hook.run {
             Run::Native(native) => {
                 let running = self.host.hook(HookCall { native: native.clone(), ..call });
@@ -90,6 +91,7 @@ impl<H: Host> Thread<H> {
                     .unwrap_or_else(|| Err(late(limit_ms)))
             }
         };
+        self.end_apart(apart)?;
         self.goes_on(at).await?;
         Ok(outcome)
     }

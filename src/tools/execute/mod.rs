@@ -17,7 +17,8 @@ pub(crate) use declarations::{Declared, declarations};
 use over::Over;
 pub(crate) use settings::{Settings, WrongOption};
 
-use crate::code::{CodeResult, Execution, Function, Log, Options, Status, Thrown, Value};
+use crate::code::{CodeError, CodeResult, Execution, Function, Log, Options, Status, Thrown, Value};
+use crate::limits;
 use crate::spec::Run;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::thread::{NativeCall, ThreadState};
@@ -40,6 +41,8 @@ results out of the conversation. A tool that fails throws an Error with its mess
 /// What stands before the code on its first line: lines stay true, and columns of the first are put right.
 const BEFORE: &str = "export default async () => {";
 const FILENAME: &str = "code.ts";
+/// Bytes that names of fields and notes may take.
+const OUTPUT_REST: usize = 1024;
 
 /// Runs it.
 pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
@@ -78,7 +81,15 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
     *running.execution.borrow_mut() = Rc::downgrade(&execution);
     let limit_ms = running.settings.code_timeout_ms;
     let result = match select(execution.result(), (call.sleep)(limit_ms as i64 * 1_000)).await {
-        Either::Left((result, _)) => result,
+        Either::Left((result, time)) => {
+            // A call that the code did not wait for is waited for here, so that its outcome is known.
+            if result.status == Status::Success
+                && matches!(select(Box::pin(execution.calls_ended()), time).await, Either::Right(_))
+            {
+                running.end(Over::Time);
+            }
+            result
+        }
         Either::Right(((), result)) => {
             running.end(Over::Time);
             result.await
@@ -144,20 +155,38 @@ impl Running {
         }
     }
 
-    /// What the model reads.
+    /// What the model reads. A limit that the code was over is an error, whatever the code made of it.
     fn told(&self, ended: &CodeResult) -> ToolResult {
+        let over = self.over.get();
+        let status =
+            if over.is_some() && ended.status == Status::Success { Status::Terminated } else { ended.status };
         let mut told = Map::new();
-        told.insert("status".to_owned(), ended.status.as_str().into());
-        if let Some(error) = &ended.error {
-            let mut error = error.clone();
-            error.stack = None;
-            if error.line == Some(1) {
-                error.column = error.column.map(|column| column.saturating_sub(BEFORE.len() as u32).max(1));
+        told.insert("status".to_owned(), status.as_str().into());
+        match (over, &ended.error) {
+            (Some(over), None) => {
+                let error = CodeError::new("Terminated", over.text(&self.settings));
+                told.insert("error".to_owned(), json!(error));
             }
-            told.insert("error".to_owned(), json!(error));
+            (_, Some(error)) => {
+                let mut error = error.clone();
+                error.stack = None;
+                if error.line == Some(1) {
+                    error.column =
+                        error.column.map(|column| column.saturating_sub(BEFORE.len() as u32).max(1));
+                }
+                told.insert("error".to_owned(), json!(error));
+            }
+            (None, None) => {}
         }
-        let mut room = usize::try_from(self.settings.max_output_size).unwrap_or(usize::MAX);
-        if ended.status == Status::Success
+        let calls = self.calls.borrow();
+        if !calls.is_empty() {
+            told.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
+        }
+        // The whole has to fit into a message.
+        let rest = Json::Object(told.clone()).to_string().len() + OUTPUT_REST;
+        let most = usize::try_from(self.settings.max_output_size).unwrap_or(usize::MAX);
+        let mut room = most.min(limits::CONTENT_BYTES.saturating_sub(rest));
+        if status == Status::Success
             && let Some(result) = ended.result.to_json()
         {
             told.insert("result".to_owned(), cut(result, &mut room));
@@ -166,17 +195,11 @@ impl Running {
         if !output.is_empty() {
             told.insert("output".to_owned(), cut(Json::String(output), &mut room));
         }
-        let calls = self.calls.borrow();
-        if !calls.is_empty() {
-            told.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
-        }
         let text = Json::Object(told).to_string();
-        match ended.status {
-            Status::Success => ToolResult::success(text),
-            _ => match self.over.get() {
-                Some(over) => over.result(text),
-                None => ToolResult::error(text),
-            },
+        match (over, status) {
+            (Some(over), _) => over.result(text),
+            (None, Status::Success) => ToolResult::success(text),
+            (None, _) => ToolResult::error(text),
         }
     }
 }
@@ -194,21 +217,57 @@ fn printed(ended: &CodeResult) -> String {
     lines.join("\n")
 }
 
-/// A value, or the beginning of its text with a note, within what room is left.
+/// A value, or the beginning of its text with a note, within what room is left: as JSON, as the model reads it.
 fn cut(value: Json, room: &mut usize) -> Json {
-    let text = match &value {
-        Json::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    if text.len() <= *room {
-        *room -= text.len();
+    let json = value.to_string();
+    if json.len() <= *room {
+        *room -= json.len();
         return value;
     }
-    let mut end = *room;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let text = match value {
+        Json::String(text) => text,
+        _ => json,
+    };
+    // The quotes aside.
+    let mut left = room.saturating_sub(2);
+    let fits = |char: &char| {
+        let bytes = escaped(*char);
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    let kept: String = text.chars().take_while(fits).collect();
     *room = 0;
-    let kept = text.get(..end).unwrap_or_default();
     Json::String(format!("{kept}\n[Cut off here: {} bytes in all (maxOutputSize).]", text.len()))
+}
+
+/// Bytes of a character in a text of JSON.
+fn escaped(char: char) -> usize {
+    match char {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_as_it_is_written() {
+        for text in ["x".repeat(3000), "\u{1}".repeat(3000), "\"\n".repeat(1500), "\u{1f9f5}".repeat(900)] {
+            for room in [0, 1, 7, 100, 1999] {
+                let mut left = room;
+                let Json::String(kept) = cut(Json::String(text.clone()), &mut left) else { panic!("a text") };
+                let (kept, note) = kept.split_once("\n[Cut").unwrap();
+                assert!(Json::from(kept).to_string().len() <= room.max(2), "{room}: {kept}");
+                assert!(text.starts_with(kept) && note.contains(&format!(" {} bytes", text.len())), "{note}");
+            }
+        }
+        let mut room = 10;
+        assert_eq!(cut(json!([1, 2]), &mut room), json!([1, 2]));
+        assert_eq!(cut(json!("é"), &mut room), json!("é"));
+        assert_eq!(room, 1);
+    }
 }

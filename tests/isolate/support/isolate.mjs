@@ -42,6 +42,7 @@ const DIST = process.env.BOBBIN_ISOLATE_DIST ?? join(checkout, "dist-isolate");
  * @property {number} [fuel]
  * @property {boolean} [report]
  * @property {string} [id]
+ * @property {string} [owner]
  * @property {string[]} [ancestors]
  * @property {string} [engine]
  * @property {string} [caller]     the object that calls: each has a name
@@ -268,6 +269,7 @@ export class IsolateServer {
     const globals = { ...options.globals, ...(local && { local: () => {} }) };
     return (await this.#connection(caller)).run((running) => ({
       id: options.id ?? crypto.randomUUID(),
+      owner: options.owner ?? options.caller ?? "one",
       ancestors: options.ancestors ?? [],
       engine: options.engine ?? engines[0],
       source,
