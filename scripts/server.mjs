@@ -129,7 +129,7 @@ export async function startServer(options) {
     for (const stream of [child.stdout, child.stderr]) {
       if (!stream) continue;
       createInterface({ input: stream }).on("line", (line) => {
-        if (ready) return isNoise(line) ? undefined : options.log(line);
+        if (ready) return isNoise(line) ? undefined : options.log(withoutAddresses(line));
         early.push(line);
         const [, at] = /Ready on http:\/\/[^\s:]+:(\d+)/.exec(line) ?? [];
         if (at === undefined) return;
@@ -189,10 +189,13 @@ function link(from, to, names) {
   for (const name of names) linkSync(join(from, name), join(to, name));
 }
 
-/** What wrangler says about its own doings. @param {string} line */
+/** What wrangler says about its own doings, and of requests that went well. @param {string} line */
 function isNoise(line) {
-  return /^(\[wrangler:info\] Ready|Attaching additional modules|[┌├│└⎔])/u.test(line);
+  return /^(\[wrangler:info\] (Ready|[A-Z]+ \S+ [123]\d\d )|Attaching additional modules|[┌├│└⎔])/u.test(line);
 }
+
+/** An error of the runtime without the addresses of its machine code. @param {string} line */
+const withoutAddresses = (line) => line.replace(/;? *stack: (\S*[0-9a-f]{6,}\s*)+$/, "");
 
 /**
  * On Linux the runtime dies with wrangler, even when that is killed with SIGKILL: else it would go on holding

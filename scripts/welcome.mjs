@@ -30,7 +30,8 @@ export function welcome(base) {
 <p>An agent runtime: every conversation is a thread that keeps its own state. This is a development server; it serves the
 definitions of one folder and takes up their changes.</p>
 <p>Ask an agent something. The first command makes a thread; put the <code>threadId</code> that it prints into the second.</p>
-<pre>curl ${at}/api/threads -H 'content-type: application/json' -d '{"agent_id": "guide"}'
+<pre>curl ${at}/api/threads \\
+  -H 'content-type: application/json' -d '{"agent_id": "guide"}'
 
 curl '${at}/api/threads/THREAD/messages?wait=true' \\
   -H 'content-type: application/json' -d '{"role": "user", "content": "Hello!"}'</pre>
