@@ -9,11 +9,14 @@ use super::story;
 use crate::files::{Got, Sent};
 use crate::sim::Sim;
 
+/// The request that writes to a path.
+type Route = fn(&str) -> Sent;
+
 #[test]
 fn every_write_asks_what_is_stored() {
     story("conditions")
         .drive(|sim| async move {
-            let routes: [(&str, fn(&str) -> Sent); 6] = [
+            let routes: [(&str, Route); 6] = [
                 ("put", |path| Sent::new(ThreadRoute::PutFile(path.into())).body(b"new")),
                 ("post", |path| {
                     Sent::new(ThreadRoute::PostFile(path.into())).json(&json!({ "content": "new" }))
