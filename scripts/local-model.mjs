@@ -16,6 +16,7 @@ const READY_MS = 120_000;
 /**
  * @typedef {object} LocalModel
  * @property {string} url            base address of the OpenAI-compatible API
+ * @property {string} name           of the model
  * @property {() => Promise<void>} stop
  */
 
@@ -57,6 +58,7 @@ export async function startLocalModel(log) {
   });
   return {
     url: `${address}/v1`,
+    name: "SmolLM2-135M-Instruct",
     stop: async () => {
       stopping = true;
       child.stdin.end();

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { compileCatalog } from "./build.mjs";
+import { modelsThatLack, withLocalModel } from "./model-keys.mjs";
 import { cache, inCheckout, readIfThere } from "./files.mjs";
 import { startFront } from "./front.mjs";
 import { localKeys } from "./local-key.mjs";
@@ -34,6 +35,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {Record<string, string>} vars
  * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
  * @property {boolean} [workerLoader]          binds a Worker Loader to the isolate, unless its wrangler.toml does
+ * @property {string} [modelName]             what models go by that follow OPENAI_BASE_URL
  * @property {(line: string) => void} log      a line of the server's output once it is up
  * @property {(code: number) => void} ended    the server ended by itself
  */
@@ -41,6 +43,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
 /**
  * @typedef {object} Server
  * @property {string} url
+ * @property {() => string[]} lacking              a line for each model that lacks a variable
  * @property {() => Promise<void>} reloadCatalog   rejects with a Complaint when the definitions are invalid, and changes nothing
  * @property {() => Promise<void>} stop
  */
@@ -53,18 +56,27 @@ export async function startServer(options) {
   const dist = join(home, "dist");
   const folder = await takeStateFolder(options.persist, `http://${HOST}:${port}`);
   prepare(home, options);
+  /** @type {string[]} */
+  let lacking = [];
+  const isSet = (/** @type {string} */ name) =>
+    Boolean(options.vars[name]?.trim()) ||
+    new RegExp(`^\\s*(export\\s+)?${name}\\s*=[^\\S\\n]*(?!["']{2})\\S`, "m").test(readIfThere(inCheckout(".dev.vars")) ?? "");
   const reloadCatalog = async () => {
     // Renamed into place: the server watches this file and must never see half of it.
     await compileCatalog(options.agents, join(home, "catalog.json"));
     // Its process would stay for as long as the server does. Not at the head: on a fresh machine set-up installs it first.
     await (await import("esbuild")).stop();
+    const compiled = JSON.parse(readFileSync(join(home, "catalog.json"), "utf8"));
+    if (options.modelName) {
+      writeFileSync(join(home, "catalog.json"), JSON.stringify(withLocalModel(compiled, options.modelName)));
+    }
+    lacking = modelsThatLack(compiled, isSet);
     renameSync(join(home, "catalog.json"), join(dist, "catalog.json"));
   };
-  await reloadCatalog();
-
   const devVars = readIfThere(inCheckout(".dev.vars")) ?? "";
   const inDevVars = (/** @type {string} */ name) => new RegExp(`^\\s*(export\\s+)?${name}\\s*=`, "m").test(devVars);
   const defaults = Object.entries(DEVELOPMENT_VARS).filter(([name]) => !inDevVars(name));
+  await reloadCatalog();
   const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(options.persist) };
   const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars };
   const varsFile = join(home, "vars.json");
@@ -149,7 +161,7 @@ export async function startServer(options) {
     await stop();
     throw new Complaint(`Port ${port} cannot be served: ${/** @type {Error} */ (error).message}`);
   }
-  return { url: `http://${HOST}:${port}`, reloadCatalog, stop };
+  return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, stop };
 }
 
 /** A bucket for large files, as wrangler.toml would bind it. */

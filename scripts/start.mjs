@@ -49,6 +49,7 @@ await main(async () => {
   if (flags.localModel) model = await startLocalModel((line) => console.error(line));
   server = await startServer({
     ...flags,
+    ...(model && { modelName: model.name }),
     vars: { ...flags.vars, ...(model && modelVars(model)) },
     tools,
     dist,
@@ -61,6 +62,7 @@ await main(async () => {
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, stop);
   watchAgents(flags.agents, server);
+  for (const line of server.lacking()) console.log(`Warning: ${line}`);
   console.log(`Ready on ${server.url} (${seconds(started)} s)`);
   console.log(`Try it:  curl ${server.url}/healthz     Ctrl-C ends it; changes in ${shown(flags.agents)} are taken up.`);
 });

@@ -39,6 +39,7 @@ mod page;
 mod registry;
 pub mod signing;
 pub mod spec;
+mod text;
 pub mod thread;
 pub mod tools;
 

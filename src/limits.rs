@@ -67,8 +67,11 @@ pub const BACKOFF_US: i64 = SECOND_US;
 pub const RETRY_AFTER_MAX_US: i64 = 60 * SECOND_US;
 /// Wait for the first chunk of a model's answer that carries payload.
 pub const FIRST_CHUNK_US: i64 = 120 * SECOND_US;
-/// Silence between two chunks.
+/// Silence in the middle of a model's answer; comments, which keep a connection open, are silence.
 pub const STALL_US: i64 = 45 * SECOND_US;
+/// Events that carry nothing, such as a provider's `ping`: after so long without payload they are silence, too. Providers
+/// send them while they put together a long argument of a call.
+pub const IDLE_EVENTS_US: i64 = 300 * SECOND_US;
 /// Re-entries of one step after a crash.
 pub const RECOVERIES: u32 = 6;
 /// Runs of one call of an idempotent tool, first one included.

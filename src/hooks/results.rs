@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::text::shorten as shorten_to;
+
 /// Text of a result that is kept, bytes.
 const KEPT_BYTES: usize = 8_000;
 
@@ -25,8 +27,8 @@ fn shorten(text: &mut String) {
     if bytes <= KEPT_BYTES {
         return;
     }
-    let end = (0..=KEPT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.truncate(end);
+    shorten_to(text, KEPT_BYTES);
+    let end = text.len();
     text.push_str(&format!("\n[cut here: {end} of {bytes} bytes are kept]"));
 }
 

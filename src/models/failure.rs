@@ -9,8 +9,9 @@ use super::backoff::retry_after_ms;
 use super::said::Said;
 use super::{ProviderCode, ProviderError, sse};
 use crate::http::FetchError;
+use crate::text::shorten;
 
-/// Bytes of a failure's message at most.
+/// Bytes of a failure's message at most, once it is [told](ProviderError::told).
 pub const MESSAGE_BYTES: usize = 1 << 10;
 
 /// Part of a failing answer's body that is worth reading, in bytes; the rest need not be fetched.
@@ -21,7 +22,8 @@ pub const BODY_BYTES: usize = 64 << 10;
 pub enum Silence {
     /// Nothing that carries payload came within [`FIRST_CHUNK_US`](crate::limits::FIRST_CHUNK_US).
     FirstChunk,
-    /// Nothing came for [`STALL_US`](crate::limits::STALL_US).
+    /// Nothing came for [`STALL_US`](crate::limits::STALL_US), or events without payload for
+    /// [`IDLE_EVENTS_US`](crate::limits::IDLE_EVENTS_US).
     Stall,
 }
 
@@ -65,9 +67,11 @@ impl ProviderError {
         }
     }
 
-    /// The request had no answer, or the answer's body broke off.
-    pub fn network(error: &FetchError, secrets: &[&str]) -> ProviderError {
-        ProviderError::server(presentable(&error.to_string(), secrets))
+    /// The request to `url` had no answer, or the answer's body broke off. Of the address the host is told alone.
+    pub fn network(error: &FetchError, url: &str, secrets: &[&str]) -> ProviderError {
+        let host = host_of(url);
+        let text = if error.0.contains(host) { error.to_string() } else { format!("{error} ({host})") };
+        ProviderError::server(presentable(&text, secrets))
     }
 
     /// The model was silent for too long.
@@ -77,6 +81,11 @@ impl ProviderError {
             Silence::Stall => "the model fell silent in the middle of its answer",
         };
         ProviderError { code: ProviderCode::Timeout, ..ProviderError::server(message) }
+    }
+
+    /// The deployment does not give what a request needs: none was made.
+    pub fn not_set_up(lack: &str) -> ProviderError {
+        ProviderError { code: ProviderCode::AuthError, ..ProviderError::server(lack) }
     }
 
     /// The answer ended before it was complete.
@@ -98,6 +107,18 @@ impl ProviderError {
     pub(super) fn server(message: impl Into<String>) -> ProviderError {
         let (code, message) = (ProviderCode::ServerError, message.into());
         ProviderError { code, status: None, retry_after_ms: None, message }
+    }
+
+    /// As it is told: `clean` takes secrets out of its message, which is then cut to [`MESSAGE_BYTES`], so that no half
+    /// of one remains.
+    #[must_use]
+    pub fn told(self, clean: impl FnOnce(String) -> String) -> ProviderError {
+        let mut message = clean(self.message);
+        if message.len() > MESSAGE_BYTES {
+            shorten(&mut message, MESSAGE_BYTES - '…'.len_utf8());
+            message.push('…');
+        }
+        ProviderError { message, ..self }
     }
 
     /// Whether the same request may succeed in place after a pause: 408, 409 (a lock), 429, 5xx and a broken
@@ -139,20 +160,19 @@ fn of_status(status: u16) -> ProviderCode {
     }
 }
 
-/// A message without our credentials, of at most [`MESSAGE_BYTES`]. Cut last, so that no half of a key remains. What is
-/// shorter than 4 bytes is no secret but a stand-in for servers that want any key.
+/// Host and port of an address, without what may be secret in it.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// A message without our credentials. What is shorter than 4 bytes is no secret but a stand-in for servers that want any
+/// key.
 fn presentable(message: &str, secrets: &[&str]) -> String {
     let mut text = message.to_owned();
     for secret in secrets.iter().map(|secret| secret.trim()).filter(|secret| secret.len() >= 4) {
         text = text.replace(secret, "[redacted]");
-    }
-    if text.len() > MESSAGE_BYTES {
-        let mut end = MESSAGE_BYTES - '…'.len_utf8();
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-        text.push('…');
     }
     text
 }
@@ -311,9 +331,14 @@ mod tests {
 
     #[test]
     fn failures_without_an_answer() {
-        let refused =
-            ProviderError::network(&FetchError("no route to https://u:hunter2@h/".into()), &["hunter2"]);
-        assert_eq!(refused.message, "network: no route to https://u:[redacted]@h/");
+        let failed = |text: &str| {
+            let url = "https://u:hunter2@api.example:8443/v1/x?key=hunter2";
+            ProviderError::network(&FetchError(text.into()), url, &["hunter2"])
+        };
+        let refused = failed("internal error; reference = x");
+        assert_eq!(refused.message, "network: internal error; reference = x (api.example:8443)");
+        let named = failed("no route to https://u:hunter2@api.example:8443/");
+        assert_eq!(named.message, "network: no route to https://u:[redacted]@api.example:8443/");
         assert!(refused.retryable() && !refused.moves_on());
         assert!(ProviderError::broke_off().retryable());
         for silence in [Silence::FirstChunk, Silence::Stall] {
@@ -326,8 +351,8 @@ mod tests {
     fn a_message_is_short_and_shows_no_key() {
         let key = "sk-0123456789";
         let body = format!("{}{key} and more", "é".repeat(MESSAGE_BYTES / 2 - 2));
-        let message =
-            ProviderError::from_response(400, &[], body.as_bytes(), &[key, " ", "an"], NOW_US).message;
+        let error = ProviderError::from_response(400, &[], body.as_bytes(), &[key, " ", "an"], NOW_US);
+        let message = error.told(|text| text).message;
         assert!(
             message.len() <= MESSAGE_BYTES && message.ends_with('…') && !message.contains("sk-"),
             "{message}"

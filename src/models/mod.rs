@@ -14,6 +14,7 @@ mod backoff;
 mod body;
 pub mod demo;
 pub mod failure;
+mod halves;
 mod kept;
 mod literal;
 pub mod openai;
@@ -256,6 +257,6 @@ pub struct ProviderError {
     pub status: Option<u16>,
     /// The provider's wish, milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// What it said, at most 1 KB, without our credentials.
+    /// What it said, without our credentials; at most 1 KB once it is [told](ProviderError::told).
     pub message: String,
 }

@@ -75,6 +75,14 @@ impl Decoder {
         }
     }
 
+    /// Events that have come. Comments, which keep a connection open, are none.
+    pub fn events(&self) -> u64 {
+        match self {
+            Decoder::Openai(decoder) => decoder.events(),
+            Decoder::Anthropic(decoder) => decoder.events(),
+        }
+    }
+
     /// Whether the provider has said that nothing follows: some keep the connection open, and its end need not be
     /// waited for.
     pub fn is_done(&self) -> bool {

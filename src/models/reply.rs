@@ -1,6 +1,6 @@
 //! A reply, put together from its deltas.
 
-use super::{Delta, FinishReason, Payload, Placed, ProviderError, Reply};
+use super::{Delta, FinishReason, Payload, Placed, ProviderError, Reply, halves};
 use crate::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REPLY_BYTES};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
@@ -65,6 +65,9 @@ impl ReplyBuilder {
     pub fn finish(mut self) -> Reply {
         if self.reply.finish_reason == Some(FinishReason::Stop) && !self.reply.tool_calls.is_empty() {
             self.reply.finish_reason = Some(FinishReason::ToolCalls);
+        }
+        for call in &mut self.reply.tool_calls {
+            call.arguments = halves::whole(std::mem::take(&mut call.arguments));
         }
         // They share a row.
         if self.payload_bytes > 0 && self.bytes + self.payload_bytes > REPLY_BYTES {

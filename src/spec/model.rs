@@ -25,7 +25,9 @@ pub struct Model {
     /// The provider's id of the model.
     pub model: String,
     /// Where the provider's API is, such as `https://api.example.com/v1`. May hold `{{env NAME}}`, resolved from the
-    /// deployment; while a name in it is unset the provider's own address is used.
+    /// deployment. While a name in it is unset the model is not used, with one exception: where `baseUrl` is
+    /// `{{env OPENAI_BASE_URL}}` and the key that of `OPENAI_API_KEY` (or both of `ANTHROPIC_…`), the provider's own
+    /// address is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Name of the deployment's secret that holds the API key; the provider's usual name (`OPENAI_API_KEY`,
@@ -68,6 +70,15 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// The variable that usually holds another address of it.
+    pub const fn base_url_env(self) -> Option<&'static str> {
+        match self {
+            Provider::Openai => Some("OPENAI_BASE_URL"),
+            Provider::Anthropic => Some("ANTHROPIC_BASE_URL"),
+            Provider::Demo => None,
+        }
+    }
+
     /// The secret that holds its key unless a model names another.
     pub const fn key_env(self) -> Option<&'static str> {
         match self {
@@ -139,14 +150,45 @@ impl Model {
         }
     }
 
-    /// Whether the deployment gives what a request needs: a key, or an address of its own (local servers need no
-    /// key). The engine passes over a model that is not usable as long as a fallback is.
+    /// Whether the deployment gives what a request needs. The engine passes over a model that is not usable as long as a
+    /// fallback is.
     pub fn usable(&self, deployment: &dyn Fn(&str) -> Option<String>) -> bool {
-        let has_key = || {
-            let value = self.key_env().and_then(deployment);
-            value.is_some_and(|key| !key.trim().is_empty())
-        };
-        self.provider == Provider::Demo || has_key() || self.base_url(deployment).is_some()
+        self.lacks(deployment).is_none()
+    }
+
+    /// What a request needs and the deployment does not give, in words: a variable of the address, or the key. An address
+    /// of its own needs no key, for local servers take any.
+    pub fn lacks(&self, deployment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        if self.provider == Provider::Demo {
+            return None;
+        }
+        let is_set = |name: &str| deployment(name).is_some_and(|value| !value.trim().is_empty());
+        let names = self.base_url.as_deref().map(template::names).unwrap_or_default();
+        if let Some(unset) = names.into_iter().find(|name| !is_set(name))
+            && !self.means_default(unset)
+        {
+            return Some(format!(
+                "its `baseUrl` needs {unset}, which is not set, and its key is not sent anywhere else"
+            ));
+        }
+        if self.base_url(deployment).is_some() {
+            return None;
+        }
+        match self.key_env() {
+            Some(key) if is_set(key) => None,
+            Some(key) => Some(format!("it has no key: {key} is not set")),
+            None => Some("it has no key: its definition names no `apiKeyEnv`".to_owned()),
+        }
+    }
+
+    /// Whether the provider's own address is meant while the variable that `baseUrl` consists of is unset: both it and the
+    /// key's have the names that belong to that provider.
+    fn means_default(&self, variable: &str) -> bool {
+        let url = self.base_url.as_deref().map(str::trim).unwrap_or_default();
+        let whole = url.starts_with("{{") && url.find("}}").is_some_and(|end| end + 2 == url.len());
+        whole
+            && self.provider.base_url_env() == Some(variable)
+            && self.key_env().is_none_or(|key| self.provider.key_env() == Some(key))
     }
 
     /// USD that a request cost, cached input apart. `None` when the model names no price.

@@ -230,6 +230,7 @@ impl<H: Host> Thread<H> {
         message: Option<String>,
     ) -> Result<Finished> {
         let now = self.host.now_us();
+        let message = message.map(|text| self.shown_within(state, sql, text)).transpose()?;
         let handed = self.hand_off(state, sql)?;
         state.settle_tools(sql)?;
         let mut run = state.active_mut()?.clone();
@@ -246,10 +247,10 @@ impl<H: Host> Thread<H> {
         }
         run.phase = Phase::Ended;
         run.resume_us = None;
-        run.end = Some(End { reason, message: message.clone(), at_us: now });
+        run.end = Some(End { reason, message: message.clone().map(String::from), at_us: now });
         run.update(sql)?;
         state.run = Some(run.clone());
-        let status = match message.as_deref().filter(|_| reason.outcome() == super::run::Outcome::Failed) {
+        let status = match message.as_ref().filter(|_| reason.outcome() == super::run::Outcome::Failed) {
             None => None,
             Some(text) => {
                 Event::failure(&run, text).insert(sql, now)?;

@@ -34,7 +34,7 @@ impl<H: Host> Thread<H> {
             body,
         };
         match self.post_signed(post, env).await {
-            Ok(answered) => match answered.refusal(&tool.name) {
+            Ok(answered) => match answered.refusal(self, &tool.name) {
                 None => understood(&answered.text()),
                 Some(refusal) => ToolResult::error(refusal),
             },

@@ -16,12 +16,13 @@ use super::state::State;
 use super::step::Definitions;
 use super::subagents::Wanted;
 use super::thread_state::{Open, ThreadState};
-use super::tool_call::{Work, abandon_within, first_bytes, fitting, interrupted};
+use super::tool_call::{Work, abandon_within, fitting, interrupted};
 use super::{Thread, subagents};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, ToolEntry, schema};
+use crate::text::first_bytes;
 
 impl ThreadState {
     /// Calls something now and gives its result (spec §6.4): a tool, or a prompt, which answers in one step. What is

@@ -10,12 +10,13 @@ use super::run::Run;
 use super::state::State;
 use super::step::Step;
 use super::subagents::Child;
-use super::tool_call::first_bytes;
 use super::tries::Tries;
+use crate::env::Shown;
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
 use crate::spec::{Hook, Model, Prompt};
+use crate::text::{first_bytes, shorten};
 
 /// One request to a model.
 #[derive(Clone, Debug)]
@@ -93,6 +94,7 @@ impl Attempt {
         }));
     }
 
+    /// `error` without secrets: see [`Thread::told_failure`].
     pub(super) fn fail(&mut self, error: &ProviderError, now: i64) {
         self.ended_us = now;
         self.end = Some(json!({
@@ -177,25 +179,26 @@ impl Event {
     }
 
     /// The run failed.
-    pub(super) fn failure(run: &Run, text: &str) -> Event {
+    pub(super) fn failure(run: &Run, text: &Shown) -> Event {
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
         Event {
             kind: "failure",
             run: Some(run.id),
             reply: None,
-            data: json!({ "reason": reason, "error": text }),
+            data: json!({ "reason": reason, "error": &**text }),
         }
     }
 
     /// An effect, or one occurrence of it, was given up.
-    pub(super) fn effect_failure(id: &str, name: &str, attempts: u32, error: &str) -> Event {
-        let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": error });
+    pub(super) fn effect_failure(id: &str, name: &str, attempts: u32, error: &Shown) -> Event {
+        let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": &**error });
         Event { kind: "effect_failure", run: None, reply: None, data }
     }
 
     /// A hook failed.
-    pub(super) fn hook(run: Option<&Run>, hook: &Hook, call_id: &str, error: &str) -> Event {
-        let data = json!({ "hook_id": hook.id, "hook": hook.hook, "hook_call_id": call_id, "error": error });
+    pub(super) fn hook(run: Option<&Run>, hook: &Hook, call_id: &str, error: &Shown) -> Event {
+        let data =
+            json!({ "hook_id": hook.id, "hook": hook.hook, "hook_call_id": call_id, "error": &**error });
         Event { kind: "hook", run: run.map(|run| run.id), reply: None, data }
     }
 
@@ -231,11 +234,11 @@ impl Event {
         path: &str,
         status: u16,
         id: &str,
-        error: &str,
+        error: &Shown,
     ) -> Event {
         let path = first_bytes(path, limits::LOGGED_PATH_BYTES);
         let data = json!({
-            "name": name, "method": method, "path": path, "status": status, "request_id": id, "error": error,
+            "name": name, "method": method, "path": path, "status": status, "request_id": id, "error": &**error,
         });
         Event { kind: "endpoint", run: None, reply: None, data }
     }
@@ -260,11 +263,7 @@ fn insert<S: Sql>(
         // Only an error text can be that long; what is cut is its end.
         let mut short = data.clone();
         if let Some(Value::String(error)) = short.get_mut("error") {
-            let mut end = limits::LOG_ROW_BYTES / 4;
-            while !error.is_char_boundary(end.min(error.len())) {
-                end -= 1;
-            }
-            error.truncate(end);
+            shorten(error, limits::LOG_ROW_BYTES / 4);
         }
         text = short.to_string();
     }
@@ -356,14 +355,11 @@ impl<H: Host> Thread<H> {
             sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(now - limits::LOG_BODY_US)])?;
             for (kind, text) in [("request", Some(request.as_str())), ("response", answer.as_deref())] {
                 let Some(text) = text else { continue };
-                let mut end = text.len().min(limits::LOG_BODY_BYTES);
-                while !text.is_char_boundary(end) {
-                    end -= 1;
-                }
+                let text = first_bytes(text, limits::LOG_BODY_BYTES);
                 sql.run(
                     "INSERT INTO bodies (log, at_us, kind, text)
                      SELECT max(id), ?, ?, ? FROM logs",
-                    &[Param::Int(now), Param::Text(kind), Param::Text(text.get(..end).unwrap_or_default())],
+                    &[Param::Int(now), Param::Text(kind), Param::Text(text)],
                 )?;
             }
             Ok(())

@@ -80,7 +80,7 @@ impl<H: Host> Thread<H> {
                     attempt.succeed(&reply, model, self.host.now_us());
                     return Ok(Called::Answer(Answer { reply, attempt }));
                 }
-                Err(error) => self.redact_failure(error),
+                Err(error) => self.told_failure(error),
             };
             attempt.fail(&failed, self.host.now_us());
             let after = self.after(definitions, step, &failed)?;
@@ -176,10 +176,20 @@ impl<H: Host> Thread<H> {
         attempt: &mut Attempt,
     ) -> Result<std::result::Result<Reply, ProviderError>> {
         let deployment = |name: &str| self.deployment(name);
+        if let Some(lack) = model.lacks(&deployment) {
+            return Ok(Err(ProviderError::not_set_up(&lack)));
+        }
         let base_url = model.base_url(&deployment);
         let key = model.key_env().and_then(deployment);
         let hidden = request.reasoning.exclude;
-        let streaming = Streaming { thread: self, step, builder: ReplyBuilder::default(), hidden, attempt };
+        let streaming = Streaming {
+            thread: self,
+            step,
+            builder: ReplyBuilder::default(),
+            hidden,
+            attempt,
+            payload_us: 0,
+        };
         match prepare(model, request, base_url.as_deref(), key.as_deref()) {
             Prepared::Demo => streaming.demo(request).await,
             Prepared::Http(http, decoder) => {
@@ -201,6 +211,8 @@ struct Streaming<'a, H: Host> {
     /// Whether nobody is to read the reasoning (spec §5.3).
     hidden: bool,
     attempt: &'a mut Attempt,
+    /// When payload came last.
+    payload_us: i64,
 }
 
 impl<H: Host> Streaming<'_, H> {
@@ -229,29 +241,31 @@ impl<H: Host> Streaming<'_, H> {
     ) -> Result<std::result::Result<Reply, ProviderError>> {
         let host = &self.thread.host;
         let secrets: Vec<&str> = key.into_iter().collect();
+        let url = request.url.clone();
         let mut watch = Watch::new(host, host.now_us() + limits::FIRST_CHUNK_US);
         let mut response = match watch.within(host.fetch(request)).await {
             None => return Ok(Err(ProviderError::timeout(Silence::FirstChunk))),
-            Some(Err(error)) => return Ok(Err(ProviderError::network(&error, &secrets))),
+            Some(Err(error)) => return Ok(Err(ProviderError::network(&error, &url, &secrets))),
             Some(Ok(response)) => response,
         };
         if !(200..300).contains(&response.status) {
             return Ok(Err(self.refused(response, &secrets, watch).await));
         }
         let mut deltas = Vec::new();
+        let (mut events, mut heard_us) = (0, 0);
         loop {
             // The first chunk that carries payload has its own, longer limit.
             let silence = match self.attempt.first_us {
                 None => Silence::FirstChunk,
                 Some(_) => {
-                    watch.until(host.now_us() + limits::STALL_US);
+                    watch.until((heard_us + limits::STALL_US).min(self.payload_us + limits::IDLE_EVENTS_US));
                     Silence::Stall
                 }
             };
             let (chunk, lost) = match watch.within(response.body.next()).await {
                 Some(Some(Ok(chunk))) => (Some(chunk), None),
                 Some(None) => (None, None),
-                Some(Some(Err(error))) => (None, Some(ProviderError::network(&error, &secrets))),
+                Some(Some(Err(error))) => (None, Some(ProviderError::network(&error, &url, &secrets))),
                 None => (None, Some(ProviderError::timeout(silence))),
             };
             let decoded = match &chunk {
@@ -263,6 +277,9 @@ impl<H: Host> Streaming<'_, H> {
                 return Ok(Err(error));
             }
             deltas.clear();
+            if decoder.events() > events || self.attempt.first_us.is_none() {
+                (events, heard_us) = (decoder.events(), host.now_us());
+            }
             if let Err(error) = decoded {
                 return Ok(Err(error));
             }
@@ -299,7 +316,8 @@ impl<H: Host> Streaming<'_, H> {
                 | Delta::Payload(_) => {}
                 Delta::Usage(_) | Delta::Finish(_) => continue,
             }
-            self.attempt.first_us.get_or_insert_with(|| self.thread.host.now_us());
+            self.payload_us = self.thread.host.now_us();
+            self.attempt.first_us.get_or_insert(self.payload_us);
         }
         let from = self.builder.content().len();
         for delta in deltas {

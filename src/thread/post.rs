@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::Thread;
 use super::host::Host;
 use super::model_call::Watch;
-use super::tool_call::first_bytes;
 use crate::http::{Body as _, Reads, Request, private_target};
 use crate::limits;
 use crate::signing;
@@ -52,14 +51,13 @@ impl Answered {
         String::from_utf8_lossy(&self.body)
     }
 
-    /// What is told of an answer that is no 2xx.
-    pub(super) fn refusal(&self, name: &str) -> Option<String> {
+    /// What is told of an answer that is no 2xx, without secrets.
+    pub(super) fn refusal<H: Host>(&self, thread: &Thread<H>, name: &str) -> Option<String> {
         match self.status {
             200..300 => None,
             300..400 => Some(format!("http {} from {name}: a redirect, which is not followed", self.status)),
             status => {
-                let text = self.text();
-                let said = first_bytes(&text, limits::HTTP_TOOL_ERROR_BYTES);
+                let said = thread.shown(self.text().into_owned()).cut(limits::HTTP_TOOL_ERROR_BYTES);
                 Some(format!("http {status} from {name}: {said}"))
             }
         }

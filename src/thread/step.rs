@@ -19,6 +19,7 @@ use crate::limits;
 use crate::models::Reply;
 use crate::spec::message::{Role, ToolCall};
 use crate::spec::{Agent, Model, Prompt, SideConfig};
+use crate::text::first_bytes;
 
 /// What a step led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,11 +276,7 @@ pub(super) fn reply_row(
     let mut metadata = Map::new();
     metadata.insert("prompt".into(), definitions.prompt.name.clone().into());
     if !reply.reasoning.is_empty() {
-        let mut end = reply.reasoning.len().min(limits::METADATA_BYTES);
-        while !reply.reasoning.is_char_boundary(end) {
-            end -= 1;
-        }
-        metadata.insert("reasoning".into(), reply.reasoning.get(..end).unwrap_or_default().into());
+        metadata.insert("reasoning".into(), first_bytes(&reply.reasoning, limits::METADATA_BYTES).into());
     }
     Row {
         calls,

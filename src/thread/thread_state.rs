@@ -220,6 +220,17 @@ impl ThreadState {
         self.0.terminate()
     }
 
+    /// A text without the secrets that the thread knows of. Results, errors and events lose theirs by themselves; what
+    /// is cut before it becomes one has to lose them first, or part of one would remain.
+    pub fn redact(&self, text: String) -> String {
+        self.0.redact(text)
+    }
+
+    /// The same for JSON.
+    pub fn redact_json(&self, value: Value) -> Value {
+        self.0.redact_json(value)
+    }
+
     /// Sends an `event` frame to whoever listens; nothing is stored.
     pub fn emit(&self, event: &str, data: Value) {
         self.0.emit(event, data);
@@ -282,6 +293,8 @@ pub(super) trait Door:
     fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>>;
     fn remove_effect(&self, id: &str) -> Result<bool>;
     fn terminate(&self) -> Result<()>;
+    fn redact(&self, text: String) -> String;
+    fn redact_json(&self, value: Value) -> Value;
     fn emit(&self, event: &str, data: Value);
 }
 
@@ -388,6 +401,14 @@ impl<H: Host> Door for Open<H> {
 
     fn terminate(&self) -> Result<()> {
         self.thread.terminate_now()
+    }
+
+    fn redact(&self, text: String) -> String {
+        self.thread.redact(text)
+    }
+
+    fn redact_json(&self, value: Value) -> Value {
+        self.thread.redact_json(value)
     }
 
     fn emit(&self, event: &str, data: Value) {

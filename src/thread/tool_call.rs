@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Run, Tool, ToolEntry, schema};
+use crate::text::first_bytes;
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
@@ -503,15 +504,6 @@ pub(super) fn fitting(name: &str, result: ToolResult) -> ToolResult {
         "The result of \"{name}\" has {bytes} bytes; the limit is {}. Ask for less.",
         limits::CONTENT_BYTES
     ))
-}
-
-/// At most `max` bytes from the start of a text.
-pub(super) fn first_bytes(text: &str, max: usize) -> &str {
-    let mut end = max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }
 
 /// A call that was running when its run was stopped.

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatMessage, Kept, Part};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
+use crate::text::first_bytes;
 
 /// What is left of a tool result that is shortened.
 pub(super) const SHORT_BYTES: usize = 400;
@@ -314,10 +315,6 @@ fn bounded(row: Shared) -> Shared {
 }
 
 fn cut_text(text: &str, max: usize) -> String {
-    let mut end = max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let kept = text.get(..end).unwrap_or_default();
-    format!("{kept}\n[cut here: {} of {} bytes are shown]", end, text.len())
+    let kept = first_bytes(text, max);
+    format!("{kept}\n[cut here: {} of {} bytes are shown]", kept.len(), text.len())
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::spec::message::ToolResult;
+use crate::text::first_bytes;
 use crate::thread::{FileOptions, NativeCall};
 
 /// Part of a file that a model is given; the whole of a larger one would fill its context.
@@ -26,7 +27,7 @@ pub(super) fn read_file(call: &NativeCall) -> ToolResult {
     let Some(path) = text(call, "path") else { return ToolResult::error("path: required but missing.") };
     told(call.state.read_file(path).map(|content| match content {
         None => format!("There is no file {path}."),
-        Some(bytes) => shown(&bytes),
+        Some(bytes) => shown(&bytes, |text| call.state.redact(text)),
     }))
 }
 
@@ -69,19 +70,18 @@ fn told(result: Result<String>) -> ToolResult {
     }
 }
 
-fn shown(bytes: &[u8]) -> String {
+/// What is shown of a file; `clean` takes secrets out of its text before that is cut.
+fn shown(bytes: &[u8], clean: impl Fn(String) -> String) -> String {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return format!("The file is no text; it has {} bytes.", bytes.len());
     };
+    let text = &clean(text.to_owned());
     if text.len() <= SHOWN_BYTES {
         return text.to_owned();
     }
-    let end = (0..=SHOWN_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let rest = text.len() - end;
-    format!(
-        "{}\n[{rest} more bytes are not shown; search_files finds lines in them.]",
-        text.get(..end).unwrap_or_default()
-    )
+    let kept = first_bytes(text, SHOWN_BYTES);
+    let rest = text.len() - kept.len();
+    format!("{kept}\n[{rest} more bytes are not shown; search_files finds lines in them.]")
 }
 
 /// The type of a text by its name.
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn a_large_text_is_shown_in_part_and_bytes_are_not() {
-        assert_eq!(shown("short – ü".as_bytes()), "short – ü");
-        assert_eq!(shown(&[0xff, 0]), "The file is no text; it has 2 bytes.");
+        assert_eq!(shown("short – ü".as_bytes(), |text| text), "short – ü");
+        assert_eq!(shown(&[0xff, 0], |text| text), "The file is no text; it has 2 bytes.");
         let long = "ü".repeat(SHOWN_BYTES);
-        let told = shown(long.as_bytes());
+        let told = shown(long.as_bytes(), |text| text);
         assert!(
             told.starts_with("üü") && told.contains("[32768 more bytes are not shown"),
             "{}",

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod anthropic;
+mod halves;
 
 use bobbin::models::{
     Decoder, FinishReason, Payload, Placed, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage, openai,

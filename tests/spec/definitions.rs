@@ -148,7 +148,22 @@ fn a_model_is_usable_with_a_key_or_an_address_of_its_own() {
     assert!(!both.usable(&env(&[])));
     assert!(!both.usable(&env(&[("KEY", " "), ("URL", "")])), "blank is unset");
     assert!(!both.usable(&env(&[("OPENAI_API_KEY", "x")])), "a key goes only where the definition says");
-    assert!(both.usable(&env(&[("KEY", "x")])));
+    assert!(!both.usable(&env(&[("KEY", "x")])), "a key goes nowhere else while its address is unset");
+    assert!(both.lacks(&env(&[("KEY", "x")])).unwrap().contains("URL, which is not set"));
+    let usual = |url: &str, key: &str| model(json!({ "baseUrl": url, "apiKeyEnv": key }));
+    let own = usual("{{ env OPENAI_BASE_URL }}", "OPENAI_API_KEY");
+    assert_eq!(own.lacks(&env(&[])).unwrap(), "it has no key: OPENAI_API_KEY is not set");
+    assert!(own.usable(&env(&[("OPENAI_API_KEY", "x")])) && own.base_url(&env(&[])).is_none());
+    for (url, key) in [
+        ("{{env OPENAI_BASE_URL}}", "KEY"),
+        ("{{env MODEL_URL}}", "OPENAI_API_KEY"),
+        ("{{env ANTHROPIC_BASE_URL}}", "OPENAI_API_KEY"),
+        ("https://{{env OPENAI_BASE_URL}}", "OPENAI_API_KEY"),
+        ("{{env OPENAI_BASE_URL}}/v1", "OPENAI_API_KEY"),
+    ] {
+        let set = env(&[("KEY", "x"), ("OPENAI_API_KEY", "x")]);
+        assert!(!usual(url, key).usable(&set), "{url} with {key}");
+    }
     assert!(both.usable(&env(&[("URL", "http://127.0.0.1:8080/v1/")])));
     assert_eq!(
         both.base_url(&env(&[("URL", "http://127.0.0.1:8080/v1/")])).as_deref(),

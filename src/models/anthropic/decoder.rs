@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use super::event::{Block, Delta as Change, Event, WireUsage};
 use crate::models::body::Body;
+use crate::models::halves::{self, Halves};
 use crate::models::literal::Literal;
 use crate::models::{Delta, FinishReason, ProviderError, sse};
 use crate::spec::opaque::Opaque;
@@ -24,6 +25,9 @@ struct State {
     usage: WireUsage,
     end: End,
     secret: Option<String>,
+    halves: Halves,
+    /// Events so far; comments are none.
+    events: u64,
 }
 
 /// How much of an end the answer has had.
@@ -68,8 +72,15 @@ impl Decoder {
     /// # Errors
     /// An error that the stream reports, an event that is not JSON, or one over [`sse::EVENT_BYTES`].
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let state = &mut self.state;
-        self.body.push(bytes, &mut |event| state.event(event, out))
+        let (state, from) = (&mut self.state, out.len());
+        let pushed = self.body.push(bytes, &mut |event| state.event(event, out));
+        state.halves.settle(out, from);
+        pushed
+    }
+
+    /// Events that have come.
+    pub fn events(&self) -> u64 {
+        self.state.events
     }
 
     /// Whether `message_stop` has come: what follows is not read, and the end of the body need not be waited for.
@@ -82,16 +93,19 @@ impl Decoder {
     /// # Errors
     /// As for [`push`](Decoder::push); and `server_error` when the answer is not complete: no stop reason came.
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let state = &mut self.state;
+        let (state, from) = (&mut self.state, out.len());
         if let Some(whole) = self.body.finish(&mut |event| state.event(event, out))? {
             state.read(whole, out)?;
         }
+        state.halves.settle(out, from);
+        state.halves.finish(out);
         if state.end == End::None { Err(ProviderError::broke_off()) } else { Ok(()) }
     }
 }
 
 impl State {
     fn event(&mut self, event: sse::Event<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        self.events += 1;
         match event.data.trim_ascii() {
             _ if self.end == End::Done => Ok(()),
             b"" => Ok(()),
@@ -105,8 +119,18 @@ impl State {
     }
 
     fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let event: Event<'_> =
-            serde_json::from_slice(json).map_err(|error| ProviderError::malformed(&error))?;
+        self.halves.look(json);
+        let wrong = match serde_json::from_slice(json) {
+            Ok(event) => return self.take(event, json, out),
+            Err(error) => ProviderError::malformed(&error),
+        };
+        let lossy = String::from_utf8_lossy(json);
+        let mended = halves::mended(&lossy, json).ok_or(wrong)?;
+        let event = serde_json::from_str(&mended).map_err(|error| ProviderError::malformed(&error))?;
+        self.take(event, json, out)
+    }
+
+    fn take(&mut self, event: Event<'_>, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         match &*event.r#type.0 {
             "message_start" => {
                 let message = event.message.unwrap_or_default();
@@ -162,7 +186,10 @@ impl State {
     }
 
     fn start(&mut self, index: u64, raw: &RawValue, out: &mut Vec<Delta>) {
-        let block: Block<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        // What is kept as it came was not looked into before.
+        let mended = halves::marked(raw.get());
+        let block: Block<'_> =
+            serde_json::from_str(mended.as_deref().unwrap_or(raw.get())).unwrap_or_default();
         let open = match &*block.r#type.0 {
             "text" => {
                 text(&block.text.0, out);
@@ -240,7 +267,8 @@ fn text(text: &str, out: &mut Vec<Delta>) {
 /// A piece of thinking: kept as it is escaped, and told as a text.
 fn thought(piece: &RawValue, thinking: &mut Literal, out: &mut Vec<Delta>) {
     thinking.push(piece);
-    let text: String = serde_json::from_str(piece.get()).unwrap_or_default();
+    let marked = halves::marked(piece.get());
+    let text: String = serde_json::from_str(marked.as_deref().unwrap_or(piece.get())).unwrap_or_default();
     if !text.is_empty() {
         out.push(Delta::Reasoning(text));
     }

@@ -5,6 +5,7 @@
 use crate::models::openai::messages::parseable;
 use crate::models::{ChatMessage, Kept, Part, Placed};
 use crate::spec::message::{ToolCall, ToolStatus};
+use crate::text::boundary;
 
 /// An unstored user message where the API wants one: the first message must be the user's, and so must the last.
 const CONTINUE: &str = "Continue.";
@@ -180,12 +181,6 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
         out.push_str(placed.block.get());
     }
     up_to(content.len(), calls.len(), out);
-}
-
-/// The last end of a character up to `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 fn text_block(text: &str, out: &mut String) {

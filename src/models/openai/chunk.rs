@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::models::Usage;
+use crate::models::{Usage, halves};
 
 /// A chunk of a stream (`choices[].delta`) or a whole answer (`choices[].message`).
 #[derive(Debug, Default, Deserialize)]
@@ -92,7 +92,13 @@ impl<'a> Function<'a> {
     pub(super) fn arguments(&self) -> Cow<'a, str> {
         let raw = self.arguments.map(RawValue::get).unwrap_or_default();
         match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str::<Text<'a>>(raw).unwrap_or_default().0,
+            Some(b'"') => match serde_json::from_str::<Text<'a>>(raw) {
+                Ok(text) => text.0,
+                // Half of a character stands alone in it.
+                Err(_) => Cow::Owned(
+                    halves::marked(raw).and_then(|raw| serde_json::from_str(&raw).ok()).unwrap_or_default(),
+                ),
+            },
             Some(b'{') => Cow::Borrowed(raw),
             _ => Cow::Borrowed(""),
         }

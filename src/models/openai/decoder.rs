@@ -6,6 +6,7 @@ use super::calls::Calls;
 use super::chunk::{self, Choice, Chunk, Message};
 use super::details::Details;
 use crate::models::body::Body;
+use crate::models::halves::{self, Halves};
 use crate::models::{Delta, FinishReason, ProviderError, sse};
 
 /// Decodes one answer. Once a call has failed the decoder is of no use.
@@ -21,6 +22,9 @@ struct State {
     details: Details,
     end: End,
     secret: Option<String>,
+    halves: Halves,
+    /// Events so far; comments are none.
+    events: u64,
 }
 
 /// How much of an end the answer has had.
@@ -43,6 +47,8 @@ impl Decoder {
                 details: Details::default(),
                 end: End::None,
                 secret: secret.map(str::to_owned),
+                halves: Halves::default(),
+                events: 0,
             },
         }
     }
@@ -52,8 +58,15 @@ impl Decoder {
     /// # Errors
     /// An error that the stream reports, a chunk that is not JSON, or an event over [`sse::EVENT_BYTES`].
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let state = &mut self.state;
-        self.body.push(bytes, &mut |event| state.event(event, out))
+        let (state, from) = (&mut self.state, out.len());
+        let pushed = self.body.push(bytes, &mut |event| state.event(event, out));
+        state.halves.settle(out, from);
+        pushed
+    }
+
+    /// Events that have come.
+    pub fn events(&self) -> u64 {
+        self.state.events
     }
 
     /// Whether `[DONE]` has come: what follows is not read, and the end of the body need not be waited for.
@@ -68,8 +81,8 @@ impl Decoder {
     /// `[DONE]` came.
     pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         let state = &mut self.state;
+        let before = out.len();
         if let Some(whole) = self.body.finish(&mut |event| state.event(event, out))? {
-            let before = out.len();
             state.chunk(whole, out)?;
             // Whole answers of some servers name no reason.
             if out.iter().skip(before).any(Delta::is_payload) {
@@ -77,12 +90,15 @@ impl Decoder {
             }
         }
         state.details.hand_over(out);
+        state.halves.settle(out, before);
+        state.halves.finish(out);
         if state.end == End::None { Err(ProviderError::broke_off()) } else { Ok(()) }
     }
 }
 
 impl State {
     fn event(&mut self, event: sse::Event<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        self.events += 1;
         match event.data.trim_ascii() {
             _ if self.end == End::Done => Ok(()),
             b"" => Ok(()),
@@ -101,16 +117,21 @@ impl State {
     }
 
     fn chunk(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+        self.halves.look(json);
         match serde_json::from_slice::<Chunk<'_>>(json) {
             Ok(chunk) => self.read(&chunk, json, out),
-            // Some servers cut a character in half between two chunks; its halves become replacement characters.
-            Err(error) => match String::from_utf8_lossy(json) {
-                std::borrow::Cow::Owned(repaired) => match serde_json::from_str::<Chunk<'_>>(&repaired) {
+            // Some servers cut a character in half between two chunks: bytes become replacement characters, units wait for
+            // their other half.
+            Err(error) => {
+                let lossy = String::from_utf8_lossy(json);
+                let Some(mended) = halves::mended(&lossy, json) else {
+                    return Err(ProviderError::malformed(&error));
+                };
+                match serde_json::from_str::<Chunk<'_>>(&mended) {
                     Ok(chunk) => self.read(&chunk, json, out),
                     Err(error) => Err(ProviderError::malformed(&error)),
-                },
-                std::borrow::Cow::Borrowed(_) => Err(ProviderError::malformed(&error)),
-            },
+                }
+            }
         }
     }
 

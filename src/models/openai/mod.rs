@@ -13,4 +13,4 @@ pub(super) mod messages;
 mod request;
 
 pub use decoder::Decoder;
-pub use request::{DEFAULT_BASE_URL, request};
+pub use request::{DEFAULT_BASE_URL, refuses_effort_with_tools, request};

@@ -25,14 +25,17 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
         headers.push(("authorization".to_owned(), format!("Bearer {key}")));
     }
     // Nothing in a body can fail to serialize: keys are strings, and writing to memory does not fail.
-    let body = serde_json::to_vec(&Body { chat, answer }).unwrap_or_default();
     let url = address(base_url, DEFAULT_BASE_URL, &["/chat/completions"], "/chat/completions");
+    let is_openai = url.starts_with(DEFAULT_BASE_URL);
+    let body = serde_json::to_vec(&Body { chat, answer, is_openai }).unwrap_or_default();
     Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type }
 }
 
 struct Body<'a> {
     chat: &'a ChatRequest,
     answer: Answer,
+    /// Whether it goes to OpenAI itself.
+    is_openai: bool,
 }
 
 /// The keys that options cannot replace.
@@ -62,7 +65,16 @@ impl Serialize for Body<'_> {
         if let Some(user) = user {
             ours.entry("user", user)?;
         }
-        if let Some(effort) = effort(&self.chat.reasoning) {
+        if let Some(tokens) = self.chat.max_output_tokens {
+            // OpenAI's models that reason refuse the old name, and most other servers know no new one.
+            let name = if self.is_openai { "max_completion_tokens" } else { "max_tokens" };
+            let other = if self.is_openai { "max_tokens" } else { "max_completion_tokens" };
+            if !options.contains_key(other) {
+                ours.entry(name, &tokens)?;
+            }
+        }
+        let none = !tools.is_empty() && refuses_effort_with_tools(model);
+        if let Some(effort) = if none { Some("none") } else { effort(&self.chat.reasoning) } {
             ours.entry("reasoning_effort", effort)?;
         }
         for (key, value) in options {
@@ -72,6 +84,20 @@ impl Serialize for Body<'_> {
             }
         }
         map.end()
+    }
+}
+
+/// Whether a model refuses functions together with an effort of reasoning in chat completions: OpenAI's from gpt-5.4 on,
+/// some of which take the absence of an effort for one.
+pub fn refuses_effort_with_tools(model: &str) -> bool {
+    let Some(version) = model.strip_prefix("gpt-") else { return false };
+    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
+    let mut numbers = version.get(..end).unwrap_or_default().split('.').map(|part| part.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(5), Some(minor)) => minor >= 4,
+        // The letter of gpt-4o is no version.
+        (Some(major), _) => major >= 6,
+        _ => false,
     }
 }
 
@@ -236,6 +262,50 @@ mod tests {
         let request = request(&chat(), "", None, Answer::Whole);
         let body: Value = serde_json::from_slice(&request.body.unwrap()).unwrap();
         assert_eq!((&body["stream"], body.get("stream_options")), (&json!(false), None));
+    }
+
+    #[test]
+    fn the_limit_of_an_answer_has_the_name_that_its_server_knows() {
+        let limited = |base: &str, options: Value| {
+            let Value::Object(options) = options else { panic!() };
+            let chat = ChatRequest { max_output_tokens: Some(500), options, ..chat() };
+            let body = request(&chat, base, None, Answer::Stream).body.unwrap();
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            (body["max_completion_tokens"].as_u64(), body["max_tokens"].as_u64())
+        };
+        assert_eq!(limited("", json!({})), (Some(500), None));
+        assert_eq!(limited("http://127.0.0.1:8080/v1", json!({})), (None, Some(500)));
+        assert_eq!(limited("", json!({ "max_tokens": 7 })), (None, Some(7)));
+        assert_eq!(limited("https://h/v1", json!({ "max_completion_tokens": 7 })), (Some(7), None));
+        assert_eq!(limited("https://h/v1", json!({ "max_tokens": null })), (None, None));
+    }
+
+    #[test]
+    fn no_effort_goes_with_tools_where_that_is_refused() {
+        for (model, refuses) in [
+            ("gpt-5.4-mini", true),
+            ("gpt-5.6", true),
+            ("gpt-5.10-2027-01-01", true),
+            ("gpt-6", true),
+            ("gpt-5", false),
+            ("gpt-5.3-codex", false),
+            ("gpt-4o", false),
+            ("gpt-4.1", false),
+            ("gpt-oss-120b", false),
+            ("o3", false),
+            ("llama", false),
+        ] {
+            assert_eq!(refuses_effort_with_tools(model), refuses, "{model}");
+        }
+        let effort = |model: &str, tools: bool| {
+            let reasoning = Reasoning { level: Some(66), ..Reasoning::default() };
+            let tools = if tools { vec![offer("f", true)] } else { vec![] };
+            let body = body(&ChatRequest { model: model.into(), tools: tools.into(), reasoning, ..chat() });
+            serde_json::from_str::<Value>(&body).unwrap()["reasoning_effort"].clone()
+        };
+        assert_eq!(effort("gpt-5.4", true), "none");
+        assert_eq!(effort("gpt-5.4", false), "medium");
+        assert_eq!(effort("gpt-5", true), "medium");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::names::{cycles, wrong_callable};
 use super::{Check, Kind, Place};
 use crate::models::ToolChoice;
+use crate::models::openai::refuses_effort_with_tools;
 use crate::spec::catalog::Catalog;
 use crate::spec::model::Provider;
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, may_render};
@@ -84,6 +85,27 @@ impl Check<'_> {
         }
         let reasons = prompt.reasoning.as_ref().is_some_and(|r| r.effort.is_some() || r.max_tokens.is_some());
         let chain = || self.catalog.model_chain(&prompt.model);
+        let tokens = prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.max_tokens.is_some());
+        if let Some(model) = chain().iter().find(|model| tokens && model.provider == Provider::Openai) {
+            self.warning(
+                at,
+                "reasoning.maxTokens",
+                format!("chat completions have no field for it: \"{}\" is not told", model.name),
+            );
+        }
+        let effort = prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.effort.is_some());
+        let refuses =
+            |model: &&&Model| model.provider == Provider::Openai && refuses_effort_with_tools(&model.model);
+        if let Some(model) = chain().iter().find(refuses).filter(|_| effort && !prompt.tools.is_empty()) {
+            self.warning(
+                at,
+                "reasoning.effort",
+                format!(
+                    "\"{}\" refuses functions together with an effort in chat completions: with tools it is asked for none",
+                    model.name
+                ),
+            );
+        }
         if reasons
             && prompt.tool_choice == ToolChoice::Required
             && chain().iter().any(|model| model.provider == Provider::Anthropic)

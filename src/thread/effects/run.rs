@@ -9,6 +9,7 @@ use futures_util::future::abortable;
 use serde_json::{Map, Value, json};
 
 use super::rows::{self, Effect, Status};
+use crate::env::Shown;
 use crate::error::Result;
 use crate::limits;
 use crate::spec::{Run, schema};
@@ -21,7 +22,6 @@ use crate::thread::post::{Post, PostError};
 use crate::thread::scope::{Entered, Scope};
 use crate::thread::state::State;
 use crate::thread::thread_state::Where;
-use crate::thread::tool_call::first_bytes;
 
 /// Requests of effects that one alarm event has sent: the platform limits them.
 #[derive(Debug, Default)]
@@ -124,14 +124,17 @@ impl<H: Host> Thread<H> {
         let (mut attempts, mut over) = (Vec::new(), Vec::new());
         for effect in rows::processing(sql)? {
             if !self.live.effects.borrow().contains_key(&effect.id) {
-                let error = "The process was lost in the middle of it.".to_owned();
+                let error = self.shown("The process was lost in the middle of it.".to_owned());
                 over.push(self.failed(state, sql, effect, error, now)?);
             }
         }
         for id in self.chosen(sql, room, now)? {
             let Some(mut effect) = rows::by_id(sql, id)? else { continue };
             match self.ready(&effect) {
-                Err(error) => over.push(self.end(state, sql, effect, Status::Failed, Some(error), now)?),
+                Err(error) => {
+                    let error = self.shown_within(state, sql, error)?;
+                    over.push(self.end(state, sql, effect, Status::Failed, Some(error), now)?);
+                }
                 Ok((args, sends)) => {
                     effect.status = Status::Processing;
                     effect.attempts += 1;
@@ -183,7 +186,7 @@ impl<H: Host> Thread<H> {
         let thread = self.clone();
         let (work, abort) = abortable(async move {
             let _running = running;
-            let outcome = thread.attempt_effect(attempt).await.map_err(|error| thread.redact(error));
+            let outcome = thread.attempt_effect(attempt).await.map_err(|error| thread.shown(error));
             if let Err(error) = thread.attempt_ended(id, outcome) {
                 // Its row says that it is under way and nothing runs it: the next look takes it as lost.
                 thread.log(&format!("the end of an effect could not be stored: {error}"));
@@ -264,7 +267,7 @@ impl<H: Host> Thread<H> {
                     body,
                 };
                 match self.post_signed(post, &env).await {
-                    Ok(answered) => answered.refusal(&attempt.name).map_or(Ok(()), Err),
+                    Ok(answered) => answered.refusal(self, &attempt.name).map_or(Ok(()), Err),
                     Err(PostError::Late(limit_ms)) => Err(late(limit_ms)),
                     Err(PostError::Failed(text)) => Err(text),
                 }
@@ -282,7 +285,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Stores how an attempt ended, unless the thread was terminated meanwhile.
-    fn attempt_ended(&self, id: i64, outcome: std::result::Result<(), String>) -> Result<()> {
+    fn attempt_ended(&self, id: i64, outcome: std::result::Result<(), Shown>) -> Result<()> {
         let now = self.host.now_us();
         let changed = self.transition(|state, sql| {
             let effect = rows::by_id(sql, id)?.filter(|effect| effect.status == Status::Processing);
@@ -303,7 +306,7 @@ impl<H: Host> Thread<H> {
         state: &mut State,
         sql: &H::Sql,
         mut effect: Effect,
-        error: String,
+        error: Shown,
         now: i64,
     ) -> Result<Effect> {
         let definition = self.catalog.effects.get(&effect.name);
@@ -314,7 +317,7 @@ impl<H: Host> Thread<H> {
         let pause = limits::BACKOFF_US << effect.attempts.saturating_sub(1).min(20);
         effect.status = Status::Pending;
         effect.at_us = now + pause.min(limits::EFFECT_BACKOFF_MAX_US);
-        effect.error = Some(shortened(error));
+        effect.error = Some(error.cut(limits::HTTP_TOOL_ERROR_BYTES).into());
         effect.update(sql)?;
         state.effects.set(state.effects.get().moved(0, 0));
         Ok(effect)
@@ -327,14 +330,15 @@ impl<H: Host> Thread<H> {
         sql: &H::Sql,
         mut effect: Effect,
         status: Status,
-        error: Option<String>,
+        error: Option<Shown>,
         now: i64,
     ) -> Result<Effect> {
-        let error = error.map(shortened);
+        let error = error.map(|error| error.cut(limits::HTTP_TOOL_ERROR_BYTES));
         if let Some(error) = &error {
             let id = rows::effect_id(&state.meta.thread_id, effect.id);
             Event::effect_failure(&id, &effect.name, effect.attempts, error).insert(sql, now)?;
         }
+        let error: Option<String> = error.map(String::from);
         // A repetition that cannot be read ends here.
         let next = effect.repeat().ok().flatten().and_then(|repeat| repeat.next(effect.scheduled_us, now));
         let Some(next) = next else {
@@ -381,10 +385,6 @@ impl<H: Host> Thread<H> {
 
 fn late(limit_ms: u64) -> String {
     format!("It did not end within {} s.", limit_ms as f64 / 1000.0)
-}
-
-fn shortened(error: String) -> String {
-    first_bytes(&error, limits::HTTP_TOOL_ERROR_BYTES).to_owned()
 }
 
 /// An attempt under way; its place is free again when it ends, however it does.

@@ -142,7 +142,7 @@ impl<H: Host> Thread<H> {
         id: &str,
         error: &str,
     ) -> Served {
-        let error = self.redact(error.to_owned());
+        let error = self.shown(error.to_owned());
         let told = Error::new(Code::EndpointFailed, format!("The endpoint {route} failed ({id})."))
             .hint("The id is in the log of the thread, with what happened: GET …/logs.");
         self.log(&format!("the endpoint {route} failed ({id}): {error}"));

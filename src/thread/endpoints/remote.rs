@@ -34,12 +34,25 @@ impl<H: Host> Thread<H> {
             body: asked(&call, &key),
         };
         match self.post_signed(post, &|name| self.agent_env(&call.agent_id, name)).await {
-            Ok(answered) => passed(&call.name, answered),
+            Ok(answered) => self.passed(&call.name, answered),
             Err(PostError::Late(limit_ms)) => {
                 Err(format!("it did not answer within {} s", limit_ms as f64 / 1000.0))
             }
             Err(PostError::Failed(text)) => Err(text),
         }
+    }
+
+    /// Status, content type and body pass, and where a redirect leads, which is for the client to follow.
+    fn passed(&self, name: &str, answered: Answered) -> Result<EndpointAnswer, String> {
+        if !(200..500).contains(&answered.status) {
+            let refusal = answered.refusal(self, name);
+            return Err(refusal.unwrap_or_else(|| format!("http {}", answered.status)));
+        }
+        let redirects = (300..400).contains(&answered.status);
+        let passes = |name: &str| name == "content-type" || (redirects && name == "location");
+        let Answered { status, headers, body } = answered;
+        let headers = headers.into_iter().filter(|(name, _)| passes(name)).collect();
+        Ok(EndpointAnswer { status, headers, body: body.into() })
     }
 }
 
@@ -63,16 +76,4 @@ fn asked(call: &EndpointCall, key: &str) -> Value {
         asked.insert(field.to_owned(), body.into());
     }
     asked
-}
-
-/// Status, content type and body pass, and where a redirect leads, which is for the client to follow.
-fn passed(name: &str, answered: Answered) -> Result<EndpointAnswer, String> {
-    if !(200..500).contains(&answered.status) {
-        return Err(answered.refusal(name).unwrap_or_else(|| format!("http {}", answered.status)));
-    }
-    let redirects = (300..400).contains(&answered.status);
-    let passes = |name: &str| name == "content-type" || (redirects && name == "location");
-    let Answered { status, headers, body } = answered;
-    let headers = headers.into_iter().filter(|(name, _)| passes(name)).collect();
-    Ok(EndpointAnswer { status, headers, body: body.into() })
 }

@@ -8,11 +8,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::super::Thread;
+use super::super::attachments::NewAttachment;
 use super::super::endpoints::EndpointAnswer;
 use super::super::host::Host;
 use super::super::state::State;
 use super::super::thread_state::NewMessage;
-use crate::env::{Held, Redactor, Set};
+use crate::env::{Held, Redactor, Set, Shown};
 use crate::error::{Error, Result};
 use crate::models::ProviderError;
 use crate::spec::VariableKind;
@@ -40,7 +41,7 @@ impl Secrets {
 impl<H: Host> Thread<H> {
     /// What takes the secrets out.
     #[inline(never)]
-    fn redactor(&self) -> Rc<Redactor> {
+    pub(in crate::thread) fn redactor(&self) -> Rc<Redactor> {
         let secrets = &self.live.env.secrets;
         if !secrets.whole.get() {
             self.gather();
@@ -96,6 +97,23 @@ impl<H: Host> Thread<H> {
     #[inline(never)]
     pub(in crate::thread) fn redact(&self, text: String) -> String {
         self.redactor().owned(text)
+    }
+
+    /// The same, as what is logged and cut takes it.
+    #[inline(never)]
+    pub(in crate::thread) fn shown(&self, text: String) -> Shown {
+        self.redactor().shown(text)
+    }
+
+    /// The same, in the middle of a transition.
+    pub(in crate::thread) fn shown_within(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        text: String,
+    ) -> Result<Shown> {
+        self.learn_own(state, sql)?;
+        Ok(self.shown(text))
     }
 
     /// A text without secrets, in the middle of a transition.
@@ -157,9 +175,10 @@ impl<H: Host> Thread<H> {
         }
     }
 
-    /// What a provider said when it failed.
-    pub(in crate::thread) fn redact_failure(&self, error: ProviderError) -> ProviderError {
-        ProviderError { message: self.redact(error.message), ..error }
+    /// What a provider said when it failed, without secrets and then short.
+    pub(in crate::thread) fn told_failure(&self, error: ProviderError) -> ProviderError {
+        let redactor = self.redactor();
+        error.told(|text| redactor.owned(text))
     }
 
     /// A message of code that works in the thread: models read it.
@@ -170,9 +189,23 @@ impl<H: Host> Thread<H> {
             return message;
         }
         let metadata = message.metadata.into_iter();
+        let shows = |attachment| match attachment {
+            NewAttachment::Path { path, description } => {
+                let description = description.map(|text| redactor.owned(text));
+                NewAttachment::Path { path, description }
+            }
+            NewAttachment::Inline { name, mime_type, data, options, description } => NewAttachment::Inline {
+                name: redactor.owned(name),
+                mime_type: redactor.owned(mime_type),
+                data,
+                options,
+                description: description.map(|text| redactor.owned(text)),
+            },
+        };
         NewMessage {
             content: redactor.owned(message.content),
             metadata: metadata.map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect(),
+            attachments: message.attachments.into_iter().map(shows).collect(),
             ..message
         }
     }
@@ -183,19 +216,19 @@ impl<H: Host> Thread<H> {
         self.redactor().json(value)
     }
 
-    /// The answer of an endpoint: its headers, and its body where that is text.
+    /// The answer of an endpoint: its headers and its body.
     #[inline(never)]
     pub(in crate::thread) fn redact_answer(&self, mut answer: EndpointAnswer) -> EndpointAnswer {
         let redactor = self.redactor();
         if redactor.is_empty() {
             return answer;
         }
+        // No header has `[` in its name.
+        answer.headers.retain(|(name, _)| matches!(redactor.text(name), Cow::Borrowed(_)));
         for (_, value) in &mut answer.headers {
             *value = redactor.owned(std::mem::take(value));
         }
-        if let Ok(text) = std::str::from_utf8(&answer.body)
-            && let Cow::Owned(clean) = redactor.text(text)
-        {
+        if let Some(clean) = redactor.bytes(&answer.body) {
             answer.body = clean.into();
         }
         answer
@@ -212,7 +245,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) fn tell_once(&self, line: String) {
         let mut told = self.live.env.secrets.told.borrow_mut();
         if !told.contains(&line) {
-            self.host.log(&line);
+            self.log(&line);
             told.push(line);
         }
     }

@@ -120,7 +120,7 @@ impl<H: Host> Thread<H> {
             body,
         };
         match self.post_signed(post, &|name| self.prompt_env(at.definitions, name)).await {
-            Ok(answered) => match answered.refusal(&call.id) {
+            Ok(answered) => match answered.refusal(self, &call.id) {
                 Some(refusal) => Err(refusal),
                 None => value_of(&answered.text(), call.hook),
             },

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use futures_channel::oneshot;
 
-use super::message::Created;
+use super::message::{Created, fitting};
 use super::{At, Within};
 use crate::error::Result;
 use crate::spec::hook::HookName;
@@ -60,10 +60,10 @@ impl<H: Host> Thread<H> {
                 return Ok(Drain::Yields);
             }
             from = row.seq + 1;
-            let mut created = Created::new(&thread_id, row.clone());
+            let mut created = Created::new(&thread_id, row.clone(), self.redactor());
             self.transform(&At::run(definitions, row.seq), HookName::BeforeCreateMessage, &mut created)
                 .await?;
-            self.store_hooked(&row, self.redacted(&row, created.row))?;
+            self.store_hooked(&row, fitting(&row, created.row))?;
         }
         self.read(|state, _| Ok(Drain::Ready(state.undrained)))
     }

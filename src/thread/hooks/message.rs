@@ -5,6 +5,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::{At, Hooked, Next, Subject, wrong};
+use crate::env::Redactor;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::spec::hook::HookName;
@@ -20,11 +21,13 @@ use crate::thread::step::Definitions;
 pub(super) struct Created {
     thread_id: String,
     pub(super) row: Row,
+    /// Of what hooks make of it.
+    secrets: Rc<Redactor>,
 }
 
 impl Created {
-    pub(super) fn new(thread_id: &str, row: Row) -> Created {
-        Created { thread_id: thread_id.to_owned(), row }
+    pub(super) fn new(thread_id: &str, row: Row, secrets: Rc<Redactor>) -> Created {
+        Created { thread_id: thread_id.to_owned(), row, secrets }
     }
 }
 
@@ -47,7 +50,9 @@ impl Subject for Created {
         let mut row = self.row.clone();
         match fields.get("content") {
             None | Some(Value::Null) => {}
-            Some(Value::String(text)) => row.content = Some(text.clone()),
+            // What it leaves as it was is whoever's said it.
+            Some(Value::String(text)) if row.content.as_ref() == Some(text) => {}
+            Some(Value::String(text)) => row.content = Some(self.secrets.owned(text.clone())),
             Some(other) => return Err(wrong("a text as `content`", other)),
         }
         match fields.get("silent") {
@@ -57,7 +62,7 @@ impl Subject for Created {
         }
         match fields.get("metadata") {
             None | Some(Value::Null) => {}
-            Some(Value::Object(metadata)) => row.metadata = written(&self.row, metadata)?,
+            Some(Value::Object(metadata)) => row.metadata = written(&self.row, metadata, &self.secrets)?,
             Some(other) => return Err(wrong("an object as `metadata`", other)),
         }
         let length = |row: &Row| row.content.as_ref().map_or(0, String::len);
@@ -73,11 +78,20 @@ impl Subject for Created {
 }
 
 /// Metadata as stored; what is the same stays as it was written.
-fn written(row: &Row, metadata: &Map<String, Value>) -> std::result::Result<Option<String>, String> {
-    if row.metadata() == *metadata {
+fn written(
+    row: &Row,
+    metadata: &Map<String, Value>,
+    secrets: &Redactor,
+) -> std::result::Result<Option<String>, String> {
+    let before = row.metadata();
+    if before == *metadata {
         return Ok(row.metadata.clone());
     }
-    let text = Value::Object(metadata.clone()).to_string();
+    let clean = |(name, value): (&String, &Value)| match before.get(name) == Some(value) {
+        true => (name.clone(), value.clone()),
+        false => (secrets.owned(name.clone()), secrets.json(value.clone())),
+    };
+    let text = Value::Object(metadata.iter().map(clean).collect()).to_string();
     let most = limits::METADATA_BYTES.max(row.metadata.as_ref().map_or(0, String::len));
     match text.len() {
         bytes if bytes > most => Err(format!("it gave `metadata` of {bytes} bytes")),
@@ -89,6 +103,7 @@ fn written(row: &Row, metadata: &Map<String, Value>) -> std::result::Result<Opti
 struct Updates {
     id: String,
     content: String,
+    secrets: Rc<Redactor>,
 }
 
 impl Subject for Updates {
@@ -103,7 +118,8 @@ impl Subject for Updates {
             Some(Value::String(text)) if text.trim().is_empty() || text.len() > limits::CONTENT_BYTES => {
                 return Err(format!("it gave a `content` of {} bytes", text.len()));
             }
-            Some(Value::String(text)) => self.content.clone_from(text),
+            Some(Value::String(text)) if *text == self.content => {}
+            Some(Value::String(text)) => self.content = self.secrets.owned(text.clone()),
             Some(other) => return Err(wrong("a text as `content`", other)),
         }
         Ok(Next::Go)
@@ -122,22 +138,9 @@ impl<H: Host> Thread<H> {
         }
         let at = At::run(definitions, row.seq);
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        let mut created = Created::new(&thread_id, row.clone());
+        let mut created = Created::new(&thread_id, row.clone(), self.redactor());
         self.transform(&at, HookName::BeforeCreateMessage, &mut created).await?;
-        Ok(self.redacted(&row, created.row))
-    }
-
-    /// What hooks made of a message, without secrets. What its provider wants back with another text than it has now goes
-    /// with that one, unless all of it stands before the text: a provider may insist on it while its calls are answered.
-    pub(super) fn redacted(&self, before: &Row, mut after: Row) -> Row {
-        if after.content != before.content {
-            after.content = after.content.map(|text| self.redact(text));
-            let replay = Replay::read(before).filter(|_| !before.calls.is_empty());
-            if !replay.is_some_and(|replay| replay.blocks.iter().all(|block| block.text == 0)) {
-                after.reasoning = None;
-            }
-        }
-        after
+        Ok(fitting(&row, created.row))
     }
 
     /// `after_create_message` for a row of the open step.
@@ -185,7 +188,7 @@ impl<H: Host> Thread<H> {
         let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.thread_id.clone()))?;
         let random: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let at = At::beside(&definitions, format!("new-{random}"));
-        let mut created = Created::new(&thread_id, input.draft(self.host.now_us()));
+        let mut created = Created::new(&thread_id, input.draft(self.host.now_us()), self.redactor());
         for hook in hooks {
             let answer = self.call_hook(&at, hook, created.args()).await?;
             if let Err(error) = answer.and_then(|answer| created.take(answer)) {
@@ -194,7 +197,6 @@ impl<H: Host> Thread<H> {
                 return Err(Error::new(Code::HookFailed, text));
             }
         }
-        created.row.content = created.row.content.map(|text| self.redact(text));
         input.becomes(created.row);
         input.hooks_are_done();
         self.add_message(input, None)
@@ -212,9 +214,9 @@ impl<H: Host> Thread<H> {
         }
         // Each change has its place: the next one that is stored has the next number.
         let at = At::beside(definitions, self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?);
-        let mut updates = Updates { id: id.to_owned(), content };
+        let mut updates = Updates { id: id.to_owned(), content, secrets: self.redactor() };
         self.transform(&at, HookName::BeforeUpdateMessage, &mut updates).await?;
-        Ok(self.redact(updates.content))
+        Ok(updates.content)
     }
 
     /// `after_update_message`.
@@ -234,6 +236,18 @@ impl<H: Host> Thread<H> {
     }
 }
 
+/// What hooks made of a message. What its provider wants back with another text than it has now goes with that one, unless
+/// all of it stands before the text: a provider may insist on it while its calls are answered.
+pub(super) fn fitting(before: &Row, mut after: Row) -> Row {
+    if after.content != before.content {
+        let replay = Replay::read(before).filter(|_| !before.calls.is_empty());
+        if !replay.is_some_and(|replay| replay.blocks.iter().all(|block| block.text == 0)) {
+            after.reasoning = None;
+        }
+    }
+    after
+}
+
 /// `<seq>.u<number of the edit>`.
 fn place_of_edit(id: &str, edit: i64) -> Result<String> {
     let seq = id.rsplit_once('_').map_or(id, |(_, seq)| seq);
@@ -248,7 +262,7 @@ mod tests {
     fn created(role: Role) -> Created {
         let metadata = Some(r#"{"a":1}"#.to_owned());
         let inbound = if role == Role::User { Inbound::Wakes } else { Inbound::No };
-        Created::new("thread", Row { inbound, metadata, ..Row::new(7, role, "text", 5) })
+        Created::new("thread", Row { inbound, metadata, ..Row::new(7, role, "text", 5) }, Rc::default())
     }
 
     #[test]
@@ -299,7 +313,7 @@ mod tests {
     #[test]
     fn what_a_hook_may_make_of_a_change() {
         let changed = |answer: Value| {
-            let mut updates = Updates { id: "m_1".into(), content: "text".into() };
+            let mut updates = Updates { id: "m_1".into(), content: "text".into(), secrets: Rc::default() };
             updates.take(answer).map(|_| updates.content)
         };
         assert_eq!(changed(json!(null)), Ok("text".into()));

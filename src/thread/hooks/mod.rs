@@ -144,7 +144,7 @@ impl<H: Host> Thread<H> {
 
     /// Logs a failure; everything goes on as if the hook had not run.
     fn hook_failed(&self, at: &At<'_>, hook: &Hook, error: &str) -> Result<()> {
-        let error = &self.redact(error.to_owned());
+        let error = &self.shown(error.to_owned());
         self.log(&format!("the hook {} ({}) failed: {error}", hook.id, hook.hook.as_str()));
         let now = self.host.now_us();
         self.transition(|state, sql| {

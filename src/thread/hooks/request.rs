@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::{At, Next, Subject, wrong};
+use crate::env::Redactor;
 use crate::error::Result;
 use crate::models::{ChatMessage, Kept, Part};
 use crate::spec::hook::HookName;
@@ -21,17 +22,20 @@ use crate::thread::window::Entry;
 pub(in crate::thread) struct Blocked(pub(in crate::thread) String);
 
 /// The system prompt.
-struct System(String);
+struct System {
+    text: String,
+    secrets: Rc<Redactor>,
+}
 
 impl Subject for System {
     fn args(&self) -> Vec<Value> {
-        vec![self.0.as_str().into()]
+        vec![self.text.as_str().into()]
     }
 
     fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
         match answer {
             Value::Null => {}
-            Value::String(text) => self.0 = text,
+            Value::String(text) => self.text = self.secrets.owned(text),
             other => return Err(wrong("a text or null", &other)),
         }
         Ok(Next::Go)
@@ -42,6 +46,8 @@ impl Subject for System {
 struct Stored {
     thread_id: String,
     rows: Vec<Shared>,
+    /// Of what hooks add or change; the rest was stored by whoever may say it.
+    secrets: Rc<Redactor>,
 }
 
 impl Subject for Stored {
@@ -63,14 +69,29 @@ impl Subject for Stored {
             let before = rows.last().or(self.rows.first()).map_or(1, |row| row.seq);
             rows.push(match known {
                 Some(row) if row.to_json(&self.thread_id, false) == *message => row.clone(),
-                Some(row) => Shared::new(changed(Row::clone(row), fields)?),
+                Some(row) => Shared::new(self.clean(changed(Row::clone(row), fields)?)),
                 // One of the hook's own stands where it put it.
-                None => Shared::new(changed(Row::new(before, Role::User, "", 0), fields)?),
+                None => Shared::new(self.clean(changed(Row::new(before, Role::User, "", 0), fields)?)),
             });
         }
         self.rows = rows;
         Ok(Next::Go)
     }
+}
+
+impl Stored {
+    /// A row that a hook changed, without secrets.
+    fn clean(&self, mut row: Row) -> Row {
+        let clean = |text: Option<String>| text.map(|text| self.secrets.owned(text));
+        (row.content, row.name) = (clean(row.content), clean(row.name));
+        row.calls = row.calls.into_iter().map(|call| without(&self.secrets, call)).collect();
+        row
+    }
+}
+
+/// A call without secrets in its arguments.
+fn without(secrets: &Redactor, call: ToolCall) -> ToolCall {
+    ToolCall { arguments: secrets.owned(call.arguments), ..call }
 }
 
 /// A row with what a hook gives of it.
@@ -131,6 +152,8 @@ fn calls_of(value: &Value) -> std::result::Result<Vec<ToolCall>, String> {
 struct Sent {
     messages: Vec<Kept<ChatMessage>>,
     blocked: Option<String>,
+    /// Of what hooks add or change.
+    secrets: Rc<Redactor>,
 }
 
 impl Sent {
@@ -157,7 +180,7 @@ impl Subject for Sent {
                 if fields.get("block") != Some(&Value::Bool(true)) {
                     return Err(error);
                 }
-                self.blocked = Some(error);
+                self.blocked = Some(self.secrets.owned(error));
                 return Ok(Next::Stop);
             }
             other => return Err(wrong("a list of messages, an error or null", &other)),
@@ -184,7 +207,7 @@ impl Sent {
     /// A message of the hook's own, or one that it changed.
     fn read(&self, value: &Value) -> std::result::Result<ChatMessage, String> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
-        let content = text("content").unwrap_or_default().to_owned();
+        let content = self.secrets.owned(text("content").unwrap_or_default().to_owned());
         Ok(match text("role").and_then(Role::parse) {
             Some(Role::System) => ChatMessage::System(content),
             Some(Role::User) => ChatMessage::User(match value.get("content") {
@@ -205,7 +228,7 @@ impl Sent {
                     _ => None,
                 });
                 let (status, images) = known.unwrap_or((ToolStatus::Success, Vec::new()));
-                let name = text("name").unwrap_or_default().to_owned();
+                let name = self.secrets.owned(text("name").unwrap_or_default().to_owned());
                 ChatMessage::Tool { call_id, name, content, status, images }
             }
             None => return Err("it gave a message without a `role`".to_owned()),
@@ -220,7 +243,10 @@ impl Sent {
         };
         let mut message = match self.messages.iter().find(made) {
             Some(message) => ChatMessage::clone(message),
-            None => ChatMessage::Assistant { content: String::new(), tool_calls: calls, payload: Vec::new() },
+            None => {
+                let tool_calls = calls.into_iter().map(|call| without(&self.secrets, call)).collect();
+                ChatMessage::Assistant { content: String::new(), tool_calls, payload: Vec::new() }
+            }
         };
         if let ChatMessage::Assistant { content, .. } = &mut message {
             *content = words;
@@ -237,7 +263,7 @@ impl Sent {
             parts.filter(|part| matches!(part, Part::Image { .. }))
         };
         let read = |part: &Value| match part.get("type").and_then(Value::as_str) {
-            Some("text") => Some(Part::Text(part.get("text")?.as_str()?.to_owned())),
+            Some("text") => Some(Part::Text(self.secrets.owned(part.get("text")?.as_str()?.to_owned()))),
             Some("image") => images().nth(usize::try_from(part.get("image")?.as_u64()?).ok()?).cloned(),
             _ => None,
         };
@@ -319,10 +345,10 @@ impl<H: Host> Thread<H> {
         if !self.has_hooks(definitions, &[HookName::AfterSystemMessage]) {
             return Ok(text);
         }
-        let mut system = System(text);
+        let mut system = System { text, secrets: self.redactor() };
         let at = At::run(definitions, step.block);
         self.transform(&at, HookName::AfterSystemMessage, &mut system).await?;
-        Ok(system.0)
+        Ok(system.text)
     }
 
     /// `filter_messages`: the messages from the cut on as they are sent; `None` leaves them as they are.
@@ -335,11 +361,12 @@ impl<H: Host> Thread<H> {
         if !self.has_hooks(definitions, &[HookName::FilterMessages]) {
             return Ok(None);
         }
+        let secrets = self.redactor();
         let mut stored = self.read(|state, _| {
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
             let entries = entries.iter().take_while(|entry| entry.row.seq < step.block);
             let rows = entries.map(|entry| entry.row.clone()).collect();
-            Ok(Stored { thread_id: state.meta.thread_id.clone(), rows })
+            Ok(Stored { thread_id: state.meta.thread_id.clone(), rows, secrets })
         })?;
         let at = At::run(definitions, step.block);
         self.transform(&at, HookName::FilterMessages, &mut stored).await?;
@@ -356,7 +383,7 @@ impl<H: Host> Thread<H> {
         if !self.has_hooks(definitions, &[HookName::PrefilterLlmHistory]) {
             return Ok(Ok(messages));
         }
-        let mut sent = Sent { messages, blocked: None };
+        let mut sent = Sent { messages, blocked: None, secrets: self.redactor() };
         let at = At::run(definitions, step.block);
         self.transform(&at, HookName::PrefilterLlmHistory, &mut sent).await?;
         Ok(match sent.blocked {

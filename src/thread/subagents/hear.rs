@@ -15,6 +15,7 @@ use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::{ToolResult, ToolStatus};
+use crate::text::first_bytes;
 use crate::thread::Thread;
 use crate::thread::accept::room;
 use crate::thread::attachments::AttachmentRef;
@@ -26,7 +27,6 @@ use crate::thread::outbox::forget_letter;
 use crate::thread::rows::{Inbound, Row, Shared};
 use crate::thread::run::Reason;
 use crate::thread::state::State;
-use crate::thread::tool_call::first_bytes;
 
 /// What is left to do once a letter's transition is committed.
 #[derive(Default)]

@@ -11,6 +11,7 @@ use crate::api::ThreadRoute;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::ParentCommunication as Communication;
+use crate::text::first_bytes;
 use crate::thread::Thread;
 use crate::thread::host::{Host, Param, Sql};
 use crate::thread::outbox::INLINE_US;
@@ -129,7 +130,7 @@ pub(crate) fn bounded(text: &str) -> String {
         return text.to_owned();
     }
     loop {
-        let cut = crate::thread::tool_call::first_bytes(text, most);
+        let cut = first_bytes(text, most);
         let told = format!("{cut}\n\n[Cut off here: {} bytes in all.]", text.len());
         if serde_json::to_string(&told).is_ok_and(|json| json.len() <= limits::LETTER_BYTES) || most < 1024 {
             return told;

@@ -30,7 +30,7 @@ impl<H: Host> Thread<H> {
             return Ok(());
         }
         let (ending, mut words) = self.came_to(state, run, answer);
-        words.text = self.redact_within(state, sql, words.text)?;
+        words.text = bounded(&self.redact_within(state, sql, words.text)?);
         let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
         let report = Report { run: run.id, answers, ending, words };
         Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
@@ -52,9 +52,9 @@ impl<H: Host> Thread<H> {
         self.end_for_good(state, sql, now)
     }
 
-    /// What a run came to, in words.
+    /// What a run came to, in words that may be long and hold secrets.
     fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Words) {
-        let words = |text: &str| Words { text: bounded(text), files: Vec::new() };
+        let words = |text: &str| Words { text: text.to_owned(), files: Vec::new() };
         let Some(end) = &run.end else { return (Ending::Failure, words("")) };
         let name = &state.meta.agent;
         if end.reason.outcome() == Outcome::Stopped {
@@ -62,7 +62,7 @@ impl<H: Host> Thread<H> {
         }
         if let Some(result) = &run.result {
             let ending = if end.reason == Reason::SessionStop { Ending::Result } else { Ending::Failure };
-            return (ending, Words { text: bounded(&result.text), files: result.attachments.clone() });
+            return (ending, Words { text: result.text.clone(), files: result.attachments.clone() });
         }
         let said =
             answer.filter(|row| row.is_reply()).and_then(|row| row.content.as_deref()).unwrap_or_default();

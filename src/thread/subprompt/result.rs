@@ -2,8 +2,8 @@
 
 use crate::spec::ToolEntry;
 use crate::spec::message::{ToolResult, ToolStatus};
+use crate::text::first_bytes;
 use crate::thread::rows::{Row, Shared};
-use crate::thread::tool_call::first_bytes;
 use crate::thread::window::with_notes;
 
 /// Part of an inner result that the summary of a failure repeats.

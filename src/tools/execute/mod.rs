@@ -174,7 +174,7 @@ impl Running {
                     error.column =
                         error.column.map(|column| column.saturating_sub(BEFORE.len() as u32).max(1));
                 }
-                told.insert("error".to_owned(), json!(error));
+                told.insert("error".to_owned(), self.state.redact_json(json!(error)));
             }
             (None, None) => {}
         }
@@ -189,11 +189,11 @@ impl Running {
         if status == Status::Success
             && let Some(result) = ended.result.to_json()
         {
-            told.insert("result".to_owned(), cut(result, &mut room));
+            told.insert("result".to_owned(), cut(self.state.redact_json(result), &mut room));
         }
         let output = printed(ended);
         if !output.is_empty() {
-            told.insert("output".to_owned(), cut(Json::String(output), &mut room));
+            told.insert("output".to_owned(), cut(Json::String(self.state.redact(output)), &mut room));
         }
         let text = Json::Object(told).to_string();
         match (over, status) {

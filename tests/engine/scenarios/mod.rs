@@ -7,6 +7,7 @@ mod edits;
 mod effects;
 mod endpoints;
 mod env;
+mod env_exits;
 mod env_shown;
 mod execute;
 mod failures;

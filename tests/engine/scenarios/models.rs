@@ -4,6 +4,7 @@ use bobbin::thread::Filter;
 use serde_json::json;
 
 use super::{clerk, story};
+use crate::host::answer::Piece;
 use crate::host::{Answer, SECOND_US};
 use crate::sim::model;
 use crate::sweep::Scenario;
@@ -146,12 +147,25 @@ fn fallbacks_are_tried_in_order() {
     fallbacks().sweep();
 }
 
+/// The beginning of an answer, and then the same line for ever.
+fn kept_open(every_s: i64, line: &'static str) -> Answer {
+    let mut answer = crate::host::Say::text("abc").chunks(3).stream(0);
+    answer.pieces.truncate(2);
+    for _ in 0..100 {
+        answer.pieces.push(Piece::Wait(every_s * SECOND_US));
+        answer.pieces.push(Piece::Data(line.into()));
+    }
+    answer
+}
+
 #[test]
 fn silence_moves_on_to_the_fallback() {
     for (name, answer, least, most) in [
         ("no headers", Answer::silence(), 120, 121),
         ("no first chunk", crate::host::Say::text("x").stream(0).stall_after(0), 120, 121),
         ("stalled", crate::host::Say::text("abc").chunks(3).stream(0).stall_after(2), 45, 46),
+        ("comments", kept_open(5, ": keep-alive\n\n"), 45, 46),
+        ("events that carry nothing", kept_open(40, "data: {\"choices\":[]}\n\n"), 300, 301),
     ] {
         with_fallbacks(story(name))
             .answers(move |request| match request.model.as_str() {

@@ -99,6 +99,9 @@ fn known_elsewhere(name: &str) -> Option<&'static str> {
             "keys are never in files: name the variable that holds it in `apiKeyEnv`"
         }
         "baseURL" | "base_url" | "url" | "endpoint" => "the provider's address is `baseUrl`",
+        "vision" => "whether a model sees images is `supportsImages`",
+        "functionCalling" => "whether a model calls tools is `supportsToolCalls`",
+        "structuredOutputs" => "whether a model can be held to JSON is `supportsJsonMode`",
         "parameters" | "inputSchema" | "input_schema" | "schema" => {
             "the JSON Schema of a tool's arguments is `args`"
         }

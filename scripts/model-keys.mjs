@@ -1,0 +1,76 @@
+// Which models cannot be used for want of a variable: what `npm start` says of them. The rule itself is `Model::lacks` in
+// src/spec/model.rs; values of the instance, which are set over HTTP, are not known here.
+
+/**
+ * @typedef {object} ModelFile
+ * @property {string} provider
+ * @property {string} [model]
+ * @property {string} [baseUrl]
+ * @property {string} [apiKeyEnv]
+ * @property {string[]} [fallbacks]
+ * @property {number} [inputPrice]
+ * @property {number} [cachedPrice]
+ * @property {number} [outputPrice]
+ */
+
+/** @typedef {{ models?: Record<string, ModelFile> }} Catalog */
+
+/** The variables that belong to a provider. @type {Record<string, { url: string, key: string }>} */
+const USUAL = {
+  openai: { url: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" },
+  anthropic: { url: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" },
+};
+
+/**
+ * A line for each model that lacks a variable.
+ *
+ * @param {Catalog} catalog
+ * @param {(name: string) => boolean} isSet
+ * @returns {string[]}
+ */
+export function modelsThatLack(catalog, isSet) {
+  const models = Object.entries(catalog.models ?? {});
+  const lacking = new Map(models.flatMap(([name, model]) => {
+    const lack = lackOf(model, isSet);
+    return lack ? [[name, lack]] : [];
+  }));
+  return models.flatMap(([name, model]) => {
+    const lack = lacking.get(name);
+    if (!lack) return [];
+    const next = (model.fallbacks ?? []).find((fallback) => !lacking.has(fallback));
+    const then = next ? `its fallback ${next} answers instead` : "requests to it fail";
+    return [`models/${name}: ${lack}; ${then}.`];
+  });
+}
+
+/** @param {ModelFile} model @param {(name: string) => boolean} isSet */
+function lackOf(model, isSet) {
+  const usual = USUAL[model.provider];
+  // Providers of the application's own look after themselves.
+  if (!usual) return undefined;
+  const url = model.baseUrl?.trim() ?? "";
+  const names = [...url.matchAll(/\{\{\s*env\s+([A-Za-z_]\w*)\s*\}\}/g)].map(([, name]) => name ?? "");
+  const unset = names.filter((name) => !isSet(name));
+  const key = model.apiKeyEnv ?? (url ? undefined : usual.key);
+  const whole = /^\{\{[^}]*\}\}$/.test(url);
+  const other = unset.find((name) => !(whole && name === usual.url && (key ?? usual.key) === usual.key));
+  if (other) return `${other}, which its \`baseUrl\` needs, is not set`;
+  if (url && unset.length === 0) return undefined;
+  if (!key) return "it names no `apiKeyEnv`";
+  return isSet(key) ? undefined : `${key} is not set`;
+}
+
+/**
+ * The catalog with another model behind everything that follows OPENAI_BASE_URL: it goes by its own name and costs nothing.
+ *
+ * @param {Catalog} catalog
+ * @param {string} name
+ */
+export function withLocalModel(catalog, name) {
+  for (const model of Object.values(catalog.models ?? {})) {
+    if (model.provider !== "openai" || !model.baseUrl?.includes(USUAL.openai?.url ?? "")) continue;
+    Object.assign(model, { model: name, inputPrice: 0, outputPrice: 0 });
+    delete model.cachedPrice;
+  }
+  return catalog;
+}

@@ -1,0 +1,233 @@
+//! Secrets in texts: each is replaced by `[redacted NAME]`, also where it was encoded (docs/variables.md says how).
+//!
+//! * `copies`: a text as it reads without its escapes. `find`: many texts looked for at once. `shown`: texts without
+//!   secrets, as a type.
+//!
+//! The time that it takes grows with the length of the text, not with the number of secrets that are not in it. A secret
+//! shorter than eight characters would be found in every other text and is left alone.
+
+mod copies;
+mod find;
+mod shown;
+mod work;
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::Value;
+
+use copies::{Copy, is_printable};
+use find::{Finder, LEAST_BYTES, Span};
+pub(crate) use shown::Shown;
+
+/// Characters that a secret has at least.
+const LEAST_CHARS: usize = 8;
+
+/// Knows secrets and takes them out of texts.
+#[derive(Default)]
+pub struct Redactor {
+    /// Name and value.
+    secrets: Vec<(String, String)>,
+    /// The secrets as they are, in base64 and in hexadecimal digits.
+    plain: Finder,
+    /// The same without escapes.
+    bare: Finder,
+    /// Base64 and digits without white space.
+    unwrapped: Finder,
+    /// Whether a `+` may be a space of a secret.
+    has_space: bool,
+    /// Whether a number may hold a secret.
+    has_digits: bool,
+}
+
+/// Shows names alone.
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.secrets.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl Redactor {
+    /// One that knows these: name and value.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Redactor {
+        let mut redactor = Redactor::default();
+        for (name, value) in secrets {
+            // Those that come from a file often end in a line break, which gets lost on the way.
+            let value = value.trim();
+            if value.chars().count() >= LEAST_CHARS
+                && redactor.secrets.iter().all(|(_, known)| known != value)
+            {
+                redactor.learn(name, value);
+            }
+        }
+        redactor
+    }
+
+    fn learn(&mut self, name: &str, value: &str) {
+        let secret = self.secrets.len();
+        self.secrets.push((name.to_owned(), value.to_owned()));
+        self.has_space |= value.contains(' ');
+        self.has_digits |= value.bytes().all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
+        self.bare.add(bare(value), secret);
+        for text in encoded(value) {
+            let text_bare = bare(&text);
+            self.unwrapped.add(text_bare.iter().copied().filter(|byte| *byte != b' ').collect(), secret);
+            self.bare.add(text_bare, secret);
+            self.plain.add(text.into_bytes(), secret);
+        }
+        self.plain.add(value.as_bytes().to_vec(), secret);
+    }
+
+    /// Whether it knows none.
+    pub fn is_empty(&self) -> bool {
+        self.secrets.is_empty()
+    }
+
+    /// The text without secrets.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.bytes(text.as_bytes()) {
+            None => Cow::Borrowed(text),
+            Some(clean) => match String::from_utf8(clean) {
+                Ok(clean) => Cow::Owned(clean),
+                // Nothing is cut within a character.
+                Err(odd) => Cow::Owned(String::from_utf8_lossy(odd.as_bytes()).into_owned()),
+            },
+        }
+    }
+
+    /// The bytes without secrets; `None` when there are none in them.
+    pub fn bytes(&self, text: &[u8]) -> Option<Vec<u8>> {
+        if self.is_empty() || text.len() < LEAST_BYTES {
+            return None;
+        }
+        let spans = self.spans(text);
+        if spans.is_empty() { None } else { Some(self.without(text, spans)) }
+    }
+
+    /// The same for a text that is owned.
+    pub fn owned(&self, text: String) -> String {
+        match self.text(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => clean,
+        }
+    }
+
+    /// The same for every text in a JSON value, names of fields too.
+    pub fn json(&self, value: Value) -> Value {
+        if self.is_empty() {
+            return value;
+        }
+        match value {
+            Value::String(text) => Value::String(self.owned(text)),
+            Value::Array(items) => items.into_iter().map(|item| self.json(item)).collect(),
+            Value::Object(fields) => {
+                fields.into_iter().map(|(name, value)| (self.owned(name), self.json(value))).collect()
+            }
+            Value::Number(number) if self.has_digits => match self.text(&number.to_string()) {
+                Cow::Borrowed(_) => Value::Number(number),
+                Cow::Owned(clean) => Value::String(clean),
+            },
+            other => other,
+        }
+    }
+
+    /// Every place of a secret, in the text and in its decoded copies.
+    fn spans(&self, text: &[u8]) -> Vec<Span> {
+        let mut spans = self.plain.find(text);
+        let mut look = |finder: &Finder, copy: &Copy| {
+            spans.extend(finder.find(&copy.bytes).into_iter().map(|span| {
+                let (start, end) = copy.source(span.start, span.end);
+                Span { start, end, ..span }
+            }));
+        };
+        let has = |wanted: u8| text.contains(&wanted);
+        let (escapes, percent) = (has(b'\\'), has(b'%'));
+        if escapes {
+            look(&self.plain, &Copy::json(text));
+        }
+        if percent {
+            look(&self.plain, &Copy::percent(text));
+        }
+        let lines = has(b'\n');
+        if escapes || percent || lines || has(b'&') || (self.has_space && has(b'+')) {
+            let copy = Copy::bare(text);
+            look(&self.bare, &copy);
+            if copy.bytes.contains(&b'\n') {
+                look(&self.unwrapped, &copy.unwrapped());
+            }
+        }
+        if is_printable(text) {
+            look(&self.plain, &Copy::printable(text));
+        }
+        spans
+    }
+
+    /// The text with a name in the place of each span; what overlaps goes as one, under the name of the longest.
+    fn without(&self, text: &[u8], mut spans: Vec<Span>) -> Vec<u8> {
+        for span in &mut spans {
+            while span.end > span.start + 1 && text.get(span.end - 1).is_some_and(u8::is_ascii_whitespace) {
+                span.end -= 1;
+            }
+        }
+        spans.sort_unstable_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
+        let mut whole: Vec<(Span, usize)> = Vec::new();
+        for span in spans {
+            let length = self.secrets.get(span.secret).map_or(0, |(_, value)| value.len());
+            match whole.last_mut().filter(|(last, _)| span.start < last.end) {
+                Some((last, longest)) => {
+                    last.end = last.end.max(span.end);
+                    if length > *longest {
+                        (last.secret, *longest) = (span.secret, length);
+                    }
+                }
+                None => whole.push((span, length)),
+            }
+        }
+        let mut clean = Vec::with_capacity(text.len());
+        let mut from = 0;
+        for (span, _) in whole {
+            clean.extend_from_slice(text.get(from..span.start).unwrap_or_default());
+            let name = self.secrets.get(span.secret).map_or("", |(name, _)| name.as_str());
+            clean.extend_from_slice(format!("[redacted {name}]").as_bytes());
+            from = span.end;
+        }
+        clean.extend_from_slice(text.get(from..).unwrap_or_default());
+        clean
+    }
+}
+
+/// The text without escapes. What a text around it could make another escape of is left out at its end.
+fn bare(text: &str) -> Vec<u8> {
+    let mut bytes = Copy::bare(text.as_bytes()).bytes;
+    let open = bytes.iter().rposition(|byte| matches!(byte, b'%' | b'&'));
+    if let Some(open) = open.filter(|open| bytes.len() - open <= 10) {
+        let rest = bytes.get(open + 1..).unwrap_or_default();
+        let unfinished = match bytes.get(open) {
+            Some(b'%') => rest.len() < 2 && rest.iter().all(u8::is_ascii_hexdigit),
+            _ => rest.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#'),
+        };
+        if unfinished {
+            bytes.truncate(open);
+        }
+    }
+    bytes
+}
+
+/// How the value looks in hexadecimal digits, and in base64: in the middle of something longer that begins at one of
+/// three places in a group.
+fn encoded(value: &str) -> Vec<String> {
+    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let mut forms = vec![hex.to_ascii_uppercase(), hex];
+    for before in 0..3 {
+        let bytes = [vec![0; before], value.as_bytes().to_vec()].concat();
+        let (from, to) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+        for text in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
+            forms.push(text.get(from..to).unwrap_or_default().to_owned());
+        }
+    }
+    forms
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! Counts steps, in tests alone.
+
+#[cfg(test)]
+thread_local! {
+    static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// So many steps more.
+#[inline]
+pub(super) fn add(_steps: usize) {
+    #[cfg(test)]
+    STEPS.with(|all| all.set(all.get() + _steps));
+}
+
+/// Steps of this thread so far.
+#[cfg(test)]
+pub(super) fn done() -> usize {
+    STEPS.with(std::cell::Cell::get)
+}

@@ -1,0 +1,32 @@
+//! Where texts are cut: never within a character. A text that may hold secrets is not cut before these are taken out
+//! of it, or part of one would remain: see `thread::env`'s `Foreign` and `Shown`.
+
+/// The last place up to `at` where a text can be cut.
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
+    text.floor_char_boundary(at)
+}
+
+/// At most `max` bytes from the start of a text.
+pub(crate) fn first_bytes(text: &str, max: usize) -> &str {
+    text.get(..boundary(text, max)).unwrap_or_default()
+}
+
+/// Leaves at most `max` bytes of a text.
+pub(crate) fn shorten(text: &mut String, max: usize) {
+    text.truncate(boundary(text, max));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_cut_within_a_character() {
+        for (max, expected) in [(0, ""), (1, "a"), (2, "a"), (3, "aé"), (9, "aéb")] {
+            assert_eq!(first_bytes("aéb", max), expected);
+            let mut text = "aéb".to_owned();
+            shorten(&mut text, max);
+            assert_eq!(text, expected);
+        }
+    }
+}
