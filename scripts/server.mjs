@@ -59,8 +59,9 @@ export async function startServer(options) {
   /** @type {string[]} */
   let lacking = [];
   const isSet = (/** @type {string} */ name) =>
-    Boolean(options.vars[name]?.trim()) ||
-    new RegExp(`^\\s*(export\\s+)?${name}\\s*=[^\\S\\n]*(?!["']{2})\\S`, "m").test(readIfThere(inCheckout(".dev.vars")) ?? "");
+    name in options.vars
+      ? Boolean(options.vars[name]?.trim())
+      : new RegExp(`^\\s*(export\\s+)?${name}\\s*=[^\\S\\n]*(?!["']{2})\\S`, "m").test(readIfThere(inCheckout(".dev.vars")) ?? "");
   const reloadCatalog = async () => {
     // Renamed into place: the server watches this file and must never see half of it.
     await compileCatalog(options.agents, join(home, "catalog.json"));

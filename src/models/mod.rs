@@ -186,6 +186,9 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Prompt tokens that came from the provider's cache.
     pub cached_tokens: u64,
+    /// Prompt tokens that were written to the provider's cache, where that costs a quarter more (Anthropic).
+    #[serde(default)]
+    pub written_tokens: u64,
     /// Generated tokens, reasoning included.
     pub output_tokens: u64,
     /// Of these, spent on reasoning.

@@ -191,7 +191,7 @@ impl Model {
             && self.key_env().is_none_or(|key| self.provider.key_env() == Some(key))
     }
 
-    /// USD that a request cost, cached input apart. `None` when the model names no price.
+    /// USD that a request cost; input that was read from a cache or written to one apart. `None` when the model names no price.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         if self.input_price.is_none() && self.output_price.is_none() {
             return None;
@@ -203,6 +203,8 @@ impl Model {
         let dollars = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         Some(
             dollars(usage.input_tokens - cached_tokens, input)
+                // What is written to a cache costs a quarter more.
+                + dollars(usage.written_tokens.min(usage.input_tokens - cached_tokens), input / 4.0)
                 + dollars(cached_tokens, cached)
                 + dollars(usage.output_tokens, output),
         )

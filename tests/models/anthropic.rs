@@ -4,7 +4,7 @@ use bobbin::http::Request;
 use bobbin::models::anthropic::{Decoder as Anthropic, request};
 use bobbin::models::{
     Answer, ChatMessage, ChatRequest, Decoder, FinishReason, Part, Placed, ProviderCode, ProviderError,
-    Reasoning, Reply, ToolChoice, ToolOffer,
+    Reasoning, Reply, ToolChoice, ToolOffer, Usage,
 };
 use bobbin::spec::message::{ToolCall, ToolStatus};
 use bobbin::spec::opaque::Opaque;
@@ -24,7 +24,8 @@ fn answers_give_their_reply_however_they_are_cut() {
             Reply {
                 content: "A bobbin is a small\nspool: “Spule” 🧵.".into(),
                 finish_reason: Some(FinishReason::Stop),
-                usage: usage(12 + 248 + 1024, 1024, 18, 0),
+                usage: usage(12 + 248 + 1024, 1024, 18, 0)
+                    .map(|usage| Usage { written_tokens: 248, ..usage }),
                 ..Reply::default()
             },
         ),

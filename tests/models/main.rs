@@ -76,7 +76,7 @@ fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
 }
 
 fn usage(input_tokens: u64, cached_tokens: u64, output_tokens: u64, reasoning_tokens: u64) -> Option<Usage> {
-    Some(Usage { input_tokens, cached_tokens, output_tokens, reasoning_tokens })
+    Some(Usage { input_tokens, cached_tokens, written_tokens: 0, output_tokens, reasoning_tokens })
 }
 
 /// Bytes of text and calls before each piece, and the piece.

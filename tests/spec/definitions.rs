@@ -129,6 +129,7 @@ fn a_request_costs_its_tokens_cached_ones_apart() {
     let usage = Usage {
         input_tokens: 1_000_000,
         cached_tokens: 400_000,
+        written_tokens: 0,
         output_tokens: 100_000,
         reasoning_tokens: 50_000,
     };
@@ -137,6 +138,11 @@ fn a_request_costs_its_tokens_cached_ones_apart() {
     assert_eq!(cost(json!({ "inputPrice": 1, "outputPrice": 10 })), Some(2.0));
     assert_eq!(cost(json!({ "inputPrice": 1, "outputPrice": 10, "cachedPrice": 0.5 })), Some(1.8));
     assert_eq!(cost(json!({ "inputPrice": 0, "outputPrice": 0 })), Some(0.0));
+    let usage = Usage { written_tokens: 200_000, ..usage };
+    assert_eq!(
+        model(json!({ "inputPrice": 1, "outputPrice": 10, "cachedPrice": 0.5 })).cost(&usage),
+        Some(1.85)
+    );
 }
 
 #[test]

@@ -84,7 +84,7 @@ test("a plain answer, and what it cost", async () => {
   const log = logs.find((/** @type {any} */ { type }) => type === "llm_request");
   const { input_tokens, cached_tokens, output_tokens, cost_total } = log ?? {};
   assert.deepEqual([input_tokens, cached_tokens, output_tokens], [100, 50, 10], JSON.stringify(logs));
-  assert.ok(Math.abs(cost_total - (50 * 3 + 50 * 0.3 + 10 * 15) / 1e6) < 1e-12, `${cost_total}`);
+  assert.ok(Math.abs(cost_total - (50 * 3 + 30 * 0.75 + 50 * 0.3 + 10 * 15) / 1e6) < 1e-12, `${cost_total}`);
 });
 
 for (const name of ["thinking", "whole"]) {

@@ -3,6 +3,8 @@
 //! One pass notes which of the texts' first eight bytes occur at all; only those texts are then looked for one by one,
 //! by an algorithm (Knuth, Morris, Pratt) that reads each byte once, whatever repeats in it.
 
+use std::rc::Rc;
+
 use super::work;
 
 /// Bytes that a text has at least, and that the first pass looks for.
@@ -13,7 +15,7 @@ const TABLE_BITS: u32 = 16;
 /// A text that is looked for, and whose it is.
 #[derive(Debug)]
 struct Needle {
-    text: Vec<u8>,
+    text: Rc<[u8]>,
     /// Place of the secret.
     secret: usize,
 }
@@ -38,17 +40,17 @@ pub(super) struct Finder {
 
 impl Finder {
     /// Looks for one more text. Shorter ones than [`LEAST_BYTES`] would be found by chance and are left out.
-    pub(super) fn add(&mut self, text: Vec<u8>, secret: usize) {
+    pub(super) fn add(&mut self, text: Rc<[u8]>, secret: usize) {
         let Some(key) = text.first_chunk().map(|first| u64::from_be_bytes(*first)) else { return };
-        if self.needles.iter().any(|needle| needle.text == text) {
-            return;
-        }
         let needle = self.needles.len();
         match self.keys.binary_search_by_key(&key, |(key, _)| *key) {
             Ok(place) => {
-                if let Some((_, needles)) = self.keys.get_mut(place) {
-                    needles.push(needle);
+                let known = |place: &usize| self.needles.get(*place).is_some_and(|known| known.text == text);
+                let Some((_, needles)) = self.keys.get_mut(place) else { return };
+                if needles.iter().any(known) {
+                    return;
                 }
+                needles.push(needle);
             }
             Err(place) => self.keys.insert(place, (key, vec![needle])),
         }
@@ -147,7 +149,7 @@ mod tests {
 
     fn found(needles: &[&str], text: &str) -> Vec<(usize, usize, usize)> {
         let mut finder = Finder::default();
-        needles.iter().enumerate().for_each(|(at, needle)| finder.add(needle.as_bytes().to_vec(), at));
+        needles.iter().enumerate().for_each(|(at, needle)| finder.add(needle.as_bytes().into(), at));
         let mut spans: Vec<_> =
             finder.find(text.as_bytes()).iter().map(|span| (span.start, span.end, span.secret)).collect();
         spans.sort_unstable();
@@ -168,15 +170,15 @@ mod tests {
     fn a_beginning_counts_where_the_text_ends_in_it() {
         assert_eq!(found(&["abcdefghijkl"], "key abcdefghi"), [(4, 13, 0)]);
         let mut finder = Finder::default();
-        finder.add(b"abcdefghijkl".to_vec(), 0);
+        finder.add(b"abcdefghijkl".as_slice().into(), 0);
         assert_eq!(finder.find(b"abcdefghi or"), []);
     }
 
     #[test]
     fn what_repeats_is_searched_in_time_that_grows_with_the_text() {
         let mut finder = Finder::default();
-        finder.add([vec![b'a'; 5_000], b"b".to_vec()].concat(), 0);
-        finder.add(vec![b'a'; 5_000], 1);
+        finder.add([vec![b'a'; 5_000], b"b".to_vec()].concat().into(), 0);
+        finder.add(vec![b'a'; 5_000].into(), 1);
         let text = vec![b'a'; 1 << 20];
         let before = work::done();
         finder.find(&text);

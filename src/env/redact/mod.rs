@@ -12,6 +12,7 @@ mod shown;
 mod work;
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -69,14 +70,21 @@ impl Redactor {
         self.secrets.push((name.to_owned(), value.to_owned()));
         self.has_space |= value.contains(' ');
         self.has_digits |= value.bytes().all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
-        self.bare.add(bare(value), secret);
-        for text in encoded(value) {
-            let text_bare = bare(&text);
-            self.unwrapped.add(text_bare.iter().copied().filter(|byte| *byte != b' ').collect(), secret);
-            self.bare.add(text_bare, secret);
-            self.plain.add(text.into_bytes(), secret);
+        // Most of them are the same text, and secrets may be long.
+        let shared =
+            |text: Vec<u8>, other: &Rc<[u8]>| if text[..] == other[..] { other.clone() } else { text.into() };
+        for (text, is_code) in
+            encoded(value).into_iter().map(|text| (text, true)).chain([(value.to_owned(), false)])
+        {
+            let plain: Rc<[u8]> = text.as_bytes().into();
+            let bare = shared(bare(&text), &plain);
+            if is_code {
+                let letters = bare.iter().copied().filter(|byte| *byte != b' ').collect();
+                self.unwrapped.add(shared(letters, &bare), secret);
+            }
+            self.bare.add(bare, secret);
+            self.plain.add(plain, secret);
         }
-        self.plain.add(value.as_bytes().to_vec(), secret);
     }
 
     /// Whether it knows none.

@@ -102,10 +102,12 @@ impl WireUsage {
     pub(super) fn total(&self) -> Usage {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
         let cached_tokens = count(self.cache_read_input_tokens);
-        let fresh = count(self.input_tokens).saturating_add(count(self.cache_creation_input_tokens));
+        let written_tokens = count(self.cache_creation_input_tokens);
+        let fresh = count(self.input_tokens).saturating_add(written_tokens);
         Usage {
             input_tokens: fresh.saturating_add(cached_tokens),
             cached_tokens,
+            written_tokens,
             output_tokens: count(self.output_tokens),
             reasoning_tokens: 0,
         }

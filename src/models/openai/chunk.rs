@@ -236,6 +236,7 @@ pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     Some(Usage {
         input_tokens,
         cached_tokens: count(cached),
+        written_tokens: 0,
         output_tokens,
         reasoning_tokens: count(details(&wire.completion_tokens_details, |d| d.reasoning_tokens)),
     })

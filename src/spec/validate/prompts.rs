@@ -7,7 +7,7 @@ use super::{Check, Kind, Place};
 use crate::models::ToolChoice;
 use crate::models::openai::refuses_effort_with_tools;
 use crate::spec::catalog::Catalog;
-use crate::spec::model::Provider;
+use crate::spec::model::{Model, Provider};
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, may_render};
 use crate::spec::variable::{Variable, VariableKind};
 
@@ -85,8 +85,25 @@ impl Check<'_> {
         }
         let reasons = prompt.reasoning.as_ref().is_some_and(|r| r.effort.is_some() || r.max_tokens.is_some());
         let chain = || self.catalog.model_chain(&prompt.model);
+        self.reasoning(at, prompt);
+        if reasons
+            && prompt.tool_choice == ToolChoice::Required
+            && chain().iter().any(|model| model.provider == Provider::Anthropic)
+        {
+            self.warning(
+                at,
+                "toolChoice",
+                "`required` goes with no reasoning at Anthropic: its models are asked with `auto` instead",
+            );
+        }
+    }
+
+    /// What a prompt asks of its models' reasoning, and some of them are not told.
+    fn reasoning(&mut self, at: Place<'_>, prompt: &Prompt) {
+        let catalog = self.catalog;
+        let chain = catalog.model_chain(&prompt.model);
         let tokens = prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.max_tokens.is_some());
-        if let Some(model) = chain().iter().find(|model| tokens && model.provider == Provider::Openai) {
+        if let Some(model) = chain.iter().find(|model| tokens && model.provider == Provider::Openai) {
             self.warning(
                 at,
                 "reasoning.maxTokens",
@@ -96,7 +113,7 @@ impl Check<'_> {
         let effort = prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.effort.is_some());
         let refuses =
             |model: &&&Model| model.provider == Provider::Openai && refuses_effort_with_tools(&model.model);
-        if let Some(model) = chain().iter().find(refuses).filter(|_| effort && !prompt.tools.is_empty()) {
+        if let Some(model) = chain.iter().find(refuses).filter(|_| effort && !prompt.tools.is_empty()) {
             self.warning(
                 at,
                 "reasoning.effort",
@@ -104,16 +121,6 @@ impl Check<'_> {
                     "\"{}\" refuses functions together with an effort in chat completions: with tools it is asked for none",
                     model.name
                 ),
-            );
-        }
-        if reasons
-            && prompt.tool_choice == ToolChoice::Required
-            && chain().iter().any(|model| model.provider == Provider::Anthropic)
-        {
-            self.warning(
-                at,
-                "toolChoice",
-                "`required` goes with no reasoning at Anthropic: its models are asked with `auto` instead",
             );
         }
     }
