@@ -101,7 +101,7 @@ impl Halves {
     }
 
     /// Takes the stand-ins out of the deltas from a place on.
-    pub(super) fn settle(&mut self, out: &mut Vec<Delta>, from: usize) {
+    pub(super) fn settle(&mut self, out: &mut [Delta], from: usize) {
         if !self.seen {
             return;
         }

@@ -71,8 +71,9 @@ impl Redactor {
         self.has_space |= value.contains(' ');
         self.has_digits |= value.bytes().all(|byte| byte.is_ascii_digit() || b".-".contains(&byte));
         // Most of them are the same text, and secrets may be long.
-        let shared =
-            |text: Vec<u8>, other: &Rc<[u8]>| if text[..] == other[..] { other.clone() } else { text.into() };
+        let shared = |text: Vec<u8>, other: &Rc<[u8]>| {
+            if text.as_slice() == &**other { other.clone() } else { text.into() }
+        };
         for (text, is_code) in
             encoded(value).into_iter().map(|text| (text, true)).chain([(value.to_owned(), false)])
         {
