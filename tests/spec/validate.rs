@@ -456,13 +456,23 @@ fn what_anthropic_does_not_take_is_told() {
     let forced = [
         ("/prompts/helper/model", json!("slow")),
         ("/prompts/helper/toolChoice", json!("required")),
-        ("/prompts/helper/reasoning", json!({ "maxTokens": 2000 })),
+        ("/prompts/helper/reasoning", json!({ "effort": "high" })),
     ];
     assert_eq!(complaints(&forced), [""; 0], "it is another provider's");
     let forced = [&forced[..], &[("/models/slow/provider", json!("anthropic"))]].concat();
     let expected = "prompts/helper: warning in toolChoice: `required` goes with no reasoning at Anthropic: its models are asked with `auto` instead";
     assert_eq!(complaints(&forced), [expected]);
     assert_eq!(complaints(&[&forced[1..2], &forced[3..]].concat()), [""; 0], "without reasoning it is fine");
+}
+
+#[test]
+fn what_chat_completions_do_not_take_is_told() {
+    let tokens = [
+        ("/prompts/helper/model", json!("slow")),
+        ("/prompts/helper/reasoning", json!({ "maxTokens": 2000 })),
+    ];
+    let expected = "prompts/helper: warning in reasoning.maxTokens: chat completions have no field for it: \"slow\" is not told";
+    assert_eq!(complaints(&tokens), [expected]);
 }
 
 #[test]
