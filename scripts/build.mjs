@@ -5,8 +5,8 @@
 //
 // Nothing is built again while its sources are unchanged.
 
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { bundleCode } from "./code.mjs";
@@ -21,7 +21,6 @@ const DIST = inCheckout("dist");
  * in a third of the time and is a little slower and twice as large. BOBBIN_BUILD chooses it for a while of work.
  */
 const PROFILE = process.env.BOBBIN_BUILD ?? "release";
-const WASM = inCheckout(`target/${TARGET}/${PROFILE}/bobbin_worker.wasm`);
 /** The program of scripts/build/. */
 export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
 /** Where cargo puts things, whatever a person's own settings say. */
@@ -43,21 +42,72 @@ const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
 const WORKER_SOURCES = [...RUST_SOURCES, "worker", "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
 export const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
 
-/** Builds what is out of date; returns the folder with index.js and index_bg.wasm.
+/**
+ * What is compiled: the Worker of the checkout, or a crate of the application's own that depends on it.
+ *
+ * @typedef {object} Product
+ * @property {string} manifest        its Cargo.toml
+ * @property {string} wasm            what cargo makes of it
+ * @property {string} dist            where it ends up
+ * @property {string[]} sources       below the checkout, as far as they are not those of the Worker
+ */
+
+/**
+ * Builds what is out of date; returns the folder with index.js and index_bg.wasm.
  *
  * @param {import("./setup.mjs").Tools} tools
+ * @param {string} [crate]                       the folder of a crate of the application's own
  */
-export async function buildWorker(tools) {
+export async function buildWorker(tools, crate) {
+  const product = crate === undefined ? WORKER : await ownCrate(crate);
+  const { dist } = product;
   await locked(inCheckout(".bobbin/build.lock"), async () => {
     await buildTool();
     if (!["release", "quick"].includes(PROFILE)) throw new Complaint(`BOBBIN_BUILD is release or quick, not “${PROFILE}”.`);
-    const stamp = hash(contentHash(WORKER_SOURCES), contentHash(TOOL_SOURCES), tools.compiler.sysroot, PROFILE);
-    if (readIfThere(join(DIST, ".stamp")) === stamp && existsSync(join(DIST, "index.js"))) return;
-    await buildDist(tools);
-    writeFileSync(join(DIST, ".stamp"), stamp);
+    const sources = contentHash([...WORKER_SOURCES, ...product.sources]);
+    const stamp = hash(sources, contentHash(TOOL_SOURCES), tools.compiler.sysroot, PROFILE);
+    if (readIfThere(join(dist, ".stamp")) === stamp && existsSync(join(dist, "index.js"))) return;
+    await buildDist(tools, product);
+    writeFileSync(join(dist, ".stamp"), stamp);
   });
-  return DIST;
+  return dist;
 }
+
+/** @param {string} name of a crate's library @returns {string} */
+const wasmOf = (name) => inCheckout(`target/${TARGET}/${PROFILE}/${name}.wasm`);
+
+/** @type {Product} */
+const WORKER = { manifest: inCheckout("worker/Cargo.toml"), wasm: wasmOf("bobbin_worker"), dist: DIST, sources: [] };
+
+/**
+ * A crate of the application's own: a library of the kind `cdylib` that depends on `bobbin-worker`.
+ *
+ * @param {string} folder
+ * @returns {Promise<Product>}
+ */
+async function ownCrate(folder) {
+  const manifest = join(folder, "Cargo.toml");
+  if (!existsSync(manifest)) throw new Complaint(`There is no crate in ${shown(folder)}: ${shown(manifest)} is missing.`);
+  const metadata = await run("cargo", ["metadata", "--no-deps", "--format-version", "1", "--manifest-path", manifest]);
+  /** @type {{ manifest_path: string, targets: { name: string, crate_types: string[] }[] }[]} */
+  const packages = JSON.parse(metadata).packages;
+  const targets = packages.find(({ manifest_path }) => realpathSync(manifest_path) === realpathSync(manifest))?.targets ?? [];
+  const library = targets.find(({ crate_types }) => crate_types.includes("cdylib"));
+  if (library === undefined) {
+    throw new Complaint(`${shown(manifest)} makes no library for the Worker: it needs \`[lib]\` with \`crate-type = ["cdylib"]\`.`);
+  }
+  const name = library.name.replaceAll("-", "_");
+  // What cargo makes beside the sources is none of them.
+  const names = readdirSync(folder).filter((name) => name !== "target" && !name.startsWith("."));
+  const sources = names.map((name) => relative(root, join(folder, name)));
+  return { manifest, wasm: wasmOf(name), dist: inCheckout(`.bobbin/crates/${name}-${hash(folder)}`), sources };
+}
+
+/** Profiles belong to a workspace, and a crate of somebody's own has another one. */
+const PROFILES = [
+  ...["release.opt-level=3", "release.lto=true", "release.codegen-units=1", 'release.strip="debuginfo"'],
+  ...['quick.inherits="release"', "quick.opt-level=1", 'quick.lto="off"', "quick.codegen-units=32", "quick.incremental=true"],
+].flatMap((setting) => ["--config", `profile.${setting}`]);
 
 /** Builds the native build tool; the scripts run it as a program. */
 export async function buildTool() {
@@ -70,18 +120,19 @@ export async function buildTool() {
   writeFileSync(stamp, sources);
 }
 
-/** @param {import("./setup.mjs").Tools} tools */
-async function buildDist(tools) {
+/** @param {import("./setup.mjs").Tools} tools @param {Product} product */
+async function buildDist(tools, { manifest, wasm: made, dist }) {
   const env = wasmEnv(tools.compiler);
+  const profiles = made === WORKER.wasm ? [] : PROFILES;
   await step("Worker (Rust)", (note) =>
-    run("cargo", ["build", "--profile", PROFILE, "--target", TARGET, "-p", "bobbin-worker", ...TARGET_DIR], {
+    run("cargo", ["build", "--profile", PROFILE, ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR], {
       cwd: inCheckout("."),
       env,
       onLine: cargoProgress(note),
     }),
   );
-  await pack(tools, "Worker", { wasm: WASM, shim: inCheckout("worker/shim.js"), out: DIST });
-  const wasm = readFileSync(join(DIST, "index_bg.wasm"));
+  await pack(tools, "Worker", { wasm: made, shim: inCheckout("worker/shim.js"), out: dist });
+  const wasm = readFileSync(join(dist, "index_bg.wasm"));
   const kib = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
   console.log(`  index_bg.wasm: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
 }
@@ -138,12 +189,13 @@ async function bundle(shim, glue, out) {
  *
  * @param {string} agents
  * @param {string} out
+ * @param {{ ownNatives?: boolean }} [settings]  ownNatives: a crate of the application's own registers some
  */
-export async function compileCatalog(agents, out) {
+export async function compileCatalog(agents, out, { ownNatives = false } = {}) {
   // `npm run build` and every server write their own file, so no lock is needed.
   const bundles = `${out}.code`;
   const code = (await bundleCode(agents, bundles)) ? [bundles] : [];
-  const { status, all } = await outcome(BUILD_TOOL, ["catalog", shown(agents), out, ...code], { cwd: root });
+  const { status, all } = await outcome(BUILD_TOOL, ["catalog", ...(ownNatives ? ["--own-natives"] : []), shown(agents), out, ...code], { cwd: root });
   rmSync(bundles, { force: true });
   if (status !== 0) throw new Complaint(all.trimEnd() || `bobbin-build catalog failed (${status})`);
   // Warnings.

@@ -33,6 +33,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {string} agents
  * @property {string} persist
  * @property {Record<string, string>} vars
+ * @property {string | undefined} [crate]      the folder of a crate that registers natives of its own
  * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
  * @property {boolean} [workerLoader]          binds a Worker Loader to the isolate, unless its wrangler.toml does
  * @property {string} [modelName]             what models go by that follow OPENAI_BASE_URL
@@ -64,7 +65,7 @@ export async function startServer(options) {
       : new RegExp(`^\\s*(export\\s+)?${name}\\s*=[^\\S\\n]*(?!["']{2})\\S`, "m").test(readIfThere(inCheckout(".dev.vars")) ?? "");
   const reloadCatalog = async () => {
     // Renamed into place: the server watches this file and must never see half of it.
-    await compileCatalog(options.agents, join(home, "catalog.json"));
+    await compileCatalog(options.agents, join(home, "catalog.json"), { ownNatives: options.crate !== undefined });
     // Its process would stay for as long as the server does. Not at the head: on a fresh machine set-up installs it first.
     await (await import("esbuild")).stop();
     const compiled = JSON.parse(readFileSync(join(home, "catalog.json"), "utf8"));
@@ -178,8 +179,13 @@ const WORKER_LOADER = `
 binding = "LOADER"
 `;
 
-/** @param {string} home @param {ServerOptions} options */
-function prepare(home, { dist, isolate, filesBucket = false, workerLoader = false }) {
+/**
+ * Lays out a folder as the checkout is: configurations, and the built Workers beside them.
+ *
+ * @param {string} home
+ * @param {Pick<ServerOptions, "dist" | "isolate" | "filesBucket" | "workerLoader">} options
+ */
+export function prepare(home, { dist, isolate, filesBucket = false, workerLoader = false }) {
   mkdirSync(join(home, "isolate"), { recursive: true });
   writeFileSync(join(home, "wrangler.toml"), config("wrangler.toml", "FILES", filesBucket ? FILES_BUCKET : ""));
   writeFileSync(join(home, "isolate/wrangler.toml"), config("isolate/wrangler.toml", "LOADER", workerLoader ? WORKER_LOADER : ""));

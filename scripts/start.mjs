@@ -18,6 +18,7 @@ const HELP = `npm start -- [flags]
   --port N            where to listen on 127.0.0.1 (default 8787; 0 picks a free port)
   --agents DIR        the folder with the definitions (default agents)
   --persist DIR       where threads are kept (default .bobbin/state)
+  --crate DIR         a Rust crate of yours with native tools (docs/tools.md)
   --files-bucket      large files live in a bucket on this machine, as in R2
   --worker-loader     code may ask for the engine v8 (docs/run-code.md), which nothing here can end
   --local-model       answers come from a small real model on this machine
@@ -44,7 +45,7 @@ await main(async () => {
   };
   endWithNpm(stop);
   const tools = await setUp();
-  const dist = await buildWorker(tools);
+  const dist = await buildWorker(tools, flags.crate);
   const isolate = await buildIsolate(tools);
   if (flags.localModel) model = await startLocalModel((line) => console.error(line));
   server = await startServer({
@@ -92,6 +93,7 @@ function readFlags(args) {
     agents: resolve(inCheckout("."), values.agents),
     persist: resolve(inCheckout("."), values.persist),
     vars,
+    crate: values.crate === undefined ? undefined : resolve(inCheckout("."), values.crate),
     filesBucket: values["files-bucket"],
     workerLoader: values["worker-loader"],
     localModel: values["local-model"],
@@ -117,6 +119,7 @@ function parse(args) {
       port: { type: "string", default: "8787" },
       agents: { type: "string", default: "agents" },
       persist: { type: "string", default: ".bobbin/state" },
+      crate: { type: "string" },
       "files-bucket": { type: "boolean", default: false },
       "worker-loader": { type: "boolean", default: false },
       "local-model": { type: "boolean", default: false },

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use bobbin::api::{Reply, Served, ThreadRequest};
 use bobbin::directory::Directory;
 use bobbin::spec::Catalog;
+use bobbin::spec::validate::missing_natives;
 use bobbin::thread::Thread;
 use bobbin::{Code, Error};
 use futures_util::FutureExt;
@@ -38,7 +39,12 @@ thread_local! {
 pub(crate) fn catalog(text: &JsValue) -> Result<Rc<Catalog>, Error> {
     let read = || {
         let text = text.as_string().unwrap_or_default();
-        Catalog::from_json(&text).map(Rc::new).map_err(|error| {
+        let catalog = Catalog::from_json(&text).inspect(|catalog| {
+            for missing in missing_natives(catalog) {
+                log(&format!("catalog.json: {missing} is not in this Worker: was it built without its crate?"));
+            }
+        });
+        catalog.map(Rc::new).map_err(|error| {
             log(&format!("catalog.json: {error}"));
             Error::new(Code::CatalogInvalid, format!("The definitions cannot be read: {error}."))
                 .hint("Build and deploy again: npm run build names every problem with its file and field.")

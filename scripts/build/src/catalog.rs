@@ -26,15 +26,25 @@ use serde_json::Value;
 
 use settings::Diagnostics;
 
+/// How a folder is compiled.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Settings {
+    /// Whether warnings count as errors, whatever the folder says.
+    pub(crate) strict: bool,
+    /// Whether a crate of the application's own registers natives that this program does not have.
+    pub(crate) own_natives: bool,
+}
+
 /// Compiles `agents` into the file `out`. Complaints go to stderr; an error among them, or a warning where `strict`
 /// or the folder's settings make them count, is an error and leaves `out` as it was.
-pub(crate) fn run(agents: &Path, out: &Path, bundles: Option<&Path>, strict: bool) -> Result<()> {
-    let compiled = compile(agents, bundles, &Natives::registered())?;
+pub(crate) fn run(agents: &Path, out: &Path, bundles: Option<&Path>, settings: Settings) -> Result<()> {
+    let natives = Natives { complete: !settings.own_natives, ..Natives::registered() };
+    let compiled = compile(agents, bundles, &natives)?;
     eprint!("{}", report(agents, &compiled.complaints));
     let count =
         |severity| compiled.complaints.iter().filter(|complaint| complaint.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let strict = strict || compiled.diagnostics == Diagnostics::Strict;
+    let strict = settings.strict || compiled.diagnostics == Diagnostics::Strict;
     let counts = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
     if errors > 0 {
         bail!("{counts}: the definitions were not compiled");

@@ -9,8 +9,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: bobbin-build <command>
   bindgen <input.wasm> <out folder>    generate the JavaScript side of the Worker's wasm
-  catalog [--strict] <agents folder> <out file> [<bundles file>]
+  catalog [--strict] [--own-natives] <agents folder> <out file> [<bundles file>]
                                        compile the definitions of a folder; --strict: warnings count as errors;
+                                       --own-natives: a crate of one's own registers natives that are not here;
                                        bundles: code with its dependencies (scripts/code.mjs)
   fuel [--quickjs] <input.wasm> <output.wasm>
                                        make a module that its host can stop anywhere; --quickjs: the sandbox's engine
@@ -21,19 +22,26 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args.as_slice() {
         ["bindgen", input, out] => bindgen::run(input.as_ref(), out.as_ref()),
-        ["catalog", "--strict", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), None, true),
-        ["catalog", agents, out] => catalog::run(agents.as_ref(), out.as_ref(), None, false),
-        ["catalog", agents, out, bundles] => {
-            catalog::run(agents.as_ref(), out.as_ref(), Some(bundles.as_ref()), false)
+        ["catalog", rest @ ..] => {
+            let (flags, places): (Vec<&str>, Vec<&str>) = rest.iter().partition(|arg| arg.starts_with("--"));
+            let settings = catalog::Settings {
+                strict: flags.contains(&"--strict"),
+                own_natives: flags.contains(&"--own-natives"),
+            };
+            let known = flags.iter().all(|flag| ["--strict", "--own-natives"].contains(flag));
+            match places.as_slice() {
+                [agents, out] if known => catalog::run(agents.as_ref(), out.as_ref(), None, settings),
+                [agents, out, bundles] if known => {
+                    catalog::run(agents.as_ref(), out.as_ref(), Some(bundles.as_ref()), settings)
+                }
+                _ => return usage(),
+            }
         }
         ["fuel", "--quickjs", input, out] => fuel::run(fuel::Kind::QuickJs, input.as_ref(), out.as_ref()),
         ["fuel", input, out] => fuel::run(fuel::Kind::Plain, input.as_ref(), out.as_ref()),
         ["schemas"] => schemas::run(false),
         ["schemas", "--check"] => schemas::run(true),
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => return usage(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -42,4 +50,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
 }

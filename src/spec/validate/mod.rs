@@ -20,6 +20,7 @@ use std::fmt;
 
 use super::catalog::{Catalog, RESERVED_PREFIX};
 use super::template;
+use super::tool::Run;
 use super::variable::{Variable, VariableKind};
 
 pub(crate) use code::wrong_host;
@@ -152,18 +153,42 @@ pub struct Natives {
     pub endpoints: Vec<&'static str>,
     /// Of hooks.
     pub hooks: Vec<&'static str>,
+    /// Whether there are no others: a crate of somebody's own may register some that this program does not have.
+    pub complete: bool,
 }
 
 impl Natives {
     /// Those of this build.
     pub fn registered() -> Natives {
         Natives {
+            complete: true,
             tools: crate::tools::names(),
             effects: crate::effects::names(),
             endpoints: crate::endpoints::names(),
             hooks: crate::hooks::names(),
         }
     }
+}
+
+/// What a catalog names and this program does not have, such as `tool greet: native "greet"`.
+pub fn missing_natives(catalog: &Catalog) -> Vec<String> {
+    let natives = Natives::registered();
+    let mut missing = Vec::new();
+    let mut look = |kind: Kind, name: &str, run: &Run, natives: &[&str]| {
+        if let Run::Native(native) = run
+            && !natives.contains(&native.as_str())
+        {
+            missing.push(format!("{} {name}: native \"{native}\"", kind.noun()));
+        }
+    };
+    catalog.tools.iter().for_each(|(name, tool)| look(Kind::Tool, name, &tool.run, &natives.tools));
+    catalog.effects.iter().for_each(|(name, effect)| look(Kind::Effect, name, &effect.run, &natives.effects));
+    catalog.hooks.iter().for_each(|(id, hook)| look(Kind::Hook, id, &hook.run, &natives.hooks));
+    catalog
+        .endpoints
+        .iter()
+        .for_each(|(route, endpoint)| look(Kind::Endpoint, &route.to_string(), &endpoint.run, &natives.endpoints));
+    missing
 }
 
 /// Everything that is wrong with a catalog, by file.

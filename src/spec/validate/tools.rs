@@ -58,7 +58,7 @@ impl Check<'_> {
 
     /// A crate that embeds the Worker may register natives of its own, so an unknown one is no error here.
     fn native(&mut self, at: Place<'_>, native: &str, natives: &[&str]) {
-        if !natives.contains(&native) {
+        if self.natives.complete && !natives.contains(&native) {
             let hint = hint(native, natives);
             self.warning(at, "run.native", format!("this build has no native \"{native}\"{hint}"));
         }

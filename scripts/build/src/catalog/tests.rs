@@ -12,8 +12,10 @@ const PROMPT: (&str, &str) =
     ("prompts/helper.md", "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\n---\n\nYou help.\n");
 const AGENT: (&str, &str) = ("agents/helper.json", r#"{ "sideA": { "prompt": "helper" } }"#);
 
+const STRICT: Settings = Settings { strict: true, own_natives: false };
+
 fn natives() -> Natives {
-    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"], hooks: vec!["trim"] }
+    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"], hooks: vec!["trim"], complete: true }
 }
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -471,17 +473,26 @@ fn nothing_is_written_while_there_is_an_error_and_the_output_is_the_same_each_ti
     let out = tempfile::tempdir().unwrap();
     let out = out.path().join("new/catalog.json");
     let fine = folder(&[MODEL, PROMPT, AGENT]);
-    run(fine.path(), &out, None, true).unwrap();
+    run(fine.path(), &out, None, STRICT).unwrap();
     let first = fs::read(&out).unwrap();
     assert_eq!(Catalog::from_json(std::str::from_utf8(&first).unwrap()).unwrap().agents.len(), 1);
-    run(fine.path(), &out, None, true).unwrap();
+    run(fine.path(), &out, None, STRICT).unwrap();
     assert_eq!(fs::read(&out).unwrap(), first);
 
     let wrong = folder(&[MODEL, PROMPT, ("agents/helper.json", "{}")]);
-    let error = run(wrong.path(), &out, None, false).unwrap_err().to_string();
+    let error = run(wrong.path(), &out, None, Settings::default()).unwrap_err().to_string();
     assert_eq!(error, "1 error, 0 warnings: the definitions were not compiled");
     assert_eq!(fs::read(&out).unwrap(), first);
     assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+}
+
+#[test]
+fn natives_of_a_crate_of_ones_own_are_taken_at_its_word() {
+    let files =
+        folder(&[MODEL, PROMPT, AGENT, ("tools/a.json", r#"{ "description": "d", "run": { "native": "greet" } }"#)]);
+    let own = Natives { complete: false, ..natives() };
+    assert_eq!(compile(files.path(), None, &own).unwrap().complaints, []);
+    assert_eq!(compile(files.path(), None, &natives()).unwrap().complaints.len(), 1);
 }
 
 #[test]
@@ -490,10 +501,10 @@ fn warnings_count_where_the_folder_or_the_caller_says_so() {
     let out = out.path().join("catalog.json");
     let stray = ("models/notes.txt", "");
     let lax = folder(&[MODEL, PROMPT, AGENT, stray]);
-    run(lax.path(), &out, None, false).unwrap();
-    assert!(run(lax.path(), &out, None, true).is_err());
+    run(lax.path(), &out, None, Settings::default()).unwrap();
+    assert!(run(lax.path(), &out, None, STRICT).is_err());
     let strict = folder(&[MODEL, PROMPT, AGENT, stray, ("bobbin.json", r#"{ "diagnostics": "strict" }"#)]);
-    assert!(run(strict.path(), &out, None, false).is_err());
+    assert!(run(strict.path(), &out, None, Settings::default()).is_err());
     assert_eq!(
         told_of("bobbin.json", r#"{ "diagnostic": "strict" }"#),
         ["bobbin.json: error in diagnostic: unknown field; did you mean `diagnostics`?"]
