@@ -100,6 +100,11 @@ impl Code {
     }
 }
 
+/// A text without the full stop at its end, for a sentence that has one of its own.
+pub(crate) fn unstopped(text: &str) -> &str {
+    text.strip_suffix('.').filter(|rest| !rest.ends_with('.')).unwrap_or(text)
+}
+
 /// An error of the API. `Display` is its message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -159,5 +164,19 @@ impl Error {
             }
         }
         json!({ "error": error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unstopped;
+
+    #[test]
+    fn one_full_stop_goes() {
+        for (text, expected) in
+            [("lost.", "lost"), ("lost", "lost"), ("and so on...", "and so on..."), (".", ""), ("", "")]
+        {
+            assert_eq!(unstopped(text), expected, "{text}");
+        }
     }
 }

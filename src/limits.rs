@@ -162,6 +162,12 @@ pub const EFFECT_NATIVE_MS: u64 = 600_000;
 pub const EFFECT_EVERY_MIN_MS: i64 = 1_000;
 /// How far ahead an effect may be scheduled, and the longest `every`: ten years.
 pub const EFFECT_AHEAD_US: i64 = 3_653 * DAY_US;
+/// The earliest and the latest `at` of an effect that is a number: milliseconds since 1970, from 1973 to the year 5138.
+pub const EFFECT_AT_MIN_MS: i64 = 100_000_000_000;
+/// See [`EFFECT_AT_MIN_MS`].
+pub const EFFECT_AT_MAX_MS: i64 = 100_000_000_000_000;
+/// A cron expression, bytes.
+pub const CRON_BYTES: usize = 256;
 /// Effects of a thread that run at the same time. Those of one name take another place only while they hold fewer than are
 /// free, so at most half of them.
 pub const EFFECTS_AT_ONCE: usize = 32;

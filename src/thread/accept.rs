@@ -16,7 +16,7 @@ use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::Run;
 use super::state::State;
-use super::subagents::BY_CODE;
+use super::subagents::{BY_CODE, Child};
 use super::thread_state::{NewMessage, Wakes};
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
@@ -284,7 +284,16 @@ impl<H: Host> Thread<H> {
                     .hint("Send it again with the same Idempotency-Key to wait for the same run.")
             })?,
         };
-        self.read(|state, _| Ok(Reply::json(200, &outcome(&state.meta.thread_id, verdict))))
+        self.read_mut(|state, sql| {
+            let parked = matches!(verdict, Verdict::Parked(_));
+            let mut body = outcome(&state.meta.thread_id, verdict);
+            if let Some(fields) = body.as_object_mut().filter(|_| parked) {
+                let waits = state.open_children(sql)?.iter().filter_map(Child::waited_for);
+                fields.insert("reason".into(), "waiting_for_subagent".into());
+                fields.insert("waitingFor".into(), waits.collect());
+            }
+            Ok(Reply::json(200, &body))
+        })
     }
 }
 
@@ -295,6 +304,11 @@ pub(super) fn room(state: &State) -> Result<()> {
         return Ok(());
     }
     let message = format!("{waiting} messages and tools wait already, the most that a thread holds.");
+    if state.active().is_none() {
+        // To wait does not help: nothing takes them up.
+        return Err(Error::new(Code::QueueFull, format!("{message} The thread is stopped."))
+            .hint("POST …/continue takes them up; then there is room again."));
+    }
     Err(Error { retry_after_s: Some(5), ..Error::new(Code::QueueFull, message) })
 }
 

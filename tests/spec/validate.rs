@@ -5,7 +5,13 @@ use bobbin::spec::validate::{Kind, Natives, Severity, Sources, nearest, validate
 use serde_json::{Value, json};
 
 fn natives() -> Natives {
-    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"], hooks: vec!["trim"], complete: true }
+    Natives {
+        tools: vec!["clock"],
+        effects: vec!["bell"],
+        endpoints: vec!["report"],
+        hooks: vec!["trim"],
+        complete: true,
+    }
 }
 
 /// A catalog with nothing wrong in it.

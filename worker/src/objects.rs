@@ -41,7 +41,9 @@ pub(crate) fn catalog(text: &JsValue) -> Result<Rc<Catalog>, Error> {
         let text = text.as_string().unwrap_or_default();
         let catalog = Catalog::from_json(&text).inspect(|catalog| {
             for missing in missing_natives(catalog) {
-                log(&format!("catalog.json: {missing} is not in this Worker: was it built without its crate?"));
+                log(&format!(
+                    "catalog.json: {missing} is not in this Worker: was it built without its crate?"
+                ));
             }
         });
         catalog.map(Rc::new).map_err(|error| {

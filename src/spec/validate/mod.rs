@@ -184,10 +184,9 @@ pub fn missing_natives(catalog: &Catalog) -> Vec<String> {
     catalog.tools.iter().for_each(|(name, tool)| look(Kind::Tool, name, &tool.run, &natives.tools));
     catalog.effects.iter().for_each(|(name, effect)| look(Kind::Effect, name, &effect.run, &natives.effects));
     catalog.hooks.iter().for_each(|(id, hook)| look(Kind::Hook, id, &hook.run, &natives.hooks));
-    catalog
-        .endpoints
-        .iter()
-        .for_each(|(route, endpoint)| look(Kind::Endpoint, &route.to_string(), &endpoint.run, &natives.endpoints));
+    catalog.endpoints.iter().for_each(|(route, endpoint)| {
+        look(Kind::Endpoint, &route.to_string(), &endpoint.run, &natives.endpoints)
+    });
     missing
 }
 

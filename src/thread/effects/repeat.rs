@@ -6,7 +6,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use serde_json::{Value, json};
 
 use super::schedule::Repetition;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result, unstopped};
 use crate::limits;
 
 /// See the module.
@@ -39,17 +39,27 @@ impl Repeat {
         Ok(Repeat::Every(ms))
     }
 
+    /// A new one. Its parser knows more than the five fields that every cron knows: names such as @daily, `L`, `W`, `#`,
+    /// `?`, and lists with nothing between two commas. These are refused: elsewhere they mean something else, or nothing.
     pub(super) fn cron(text: &str) -> Result<Repeat> {
-        let wrong = |why: String| {
-            Error::field("cron", format!("`cron` “{text}”: {why}."))
-                .hint("Five fields in UTC: minute hour day-of-month month day-of-week, such as 0 9 * * 1-5.")
-        };
-        // Its parser knows names such as @daily as well, which are not among the five fields.
-        if text.split_whitespace().count() != 5 {
-            return Err(wrong("it has five fields".to_owned()));
+        if text.len() > limits::CRON_BYTES {
+            let message = format!("`cron` has {} bytes; the limit is {}.", text.len(), limits::CRON_BYTES);
+            return Err(Error { field: Some("cron".into()), ..Error::new(Code::TooLarge, message) });
         }
+        let given: Vec<&str> = text.split_whitespace().collect();
+        if given.len() != FIELDS.len() {
+            return Err(wrong(text, "it has five fields"));
+        }
+        for (field, given) in FIELDS.iter().zip(given) {
+            field.check(given).map_err(|why| wrong(text, &why))?;
+        }
+        Repeat::read_cron(text)
+    }
+
+    /// One that was stored, maybe when more was taken.
+    fn read_cron(text: &str) -> Result<Repeat> {
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let cron = parser.parse(text).map_err(|error| wrong(error.to_string()))?;
+        let cron = parser.parse(text).map_err(|error| wrong(text, &error.to_string()))?;
         Ok(Repeat::Cron(text.trim().to_owned(), Box::new(cron)))
     }
 
@@ -90,7 +100,7 @@ impl Repeat {
         let damaged = || Error::internal(format!("an effect repeats in the unknown way {text:?}"));
         match text.split_once(' ').ok_or_else(damaged)? {
             ("every", ms) => Repeat::every(ms.parse().map_err(|_| damaged())?),
-            ("cron", text) => Repeat::cron(text),
+            ("cron", text) => Repeat::read_cron(text),
             _ => Err(damaged()),
         }
     }
@@ -100,6 +110,72 @@ impl Repeat {
         match self {
             Repeat::Every(ms) => json!({ "every": ms }),
             Repeat::Cron(text, _) => json!({ "cron": text }),
+        }
+    }
+}
+
+fn wrong(text: &str, why: &str) -> Error {
+    let shown: String = text.chars().take(limits::CRON_BYTES).collect();
+    Error::field("cron", format!("`cron` “{shown}”: {}.", unstopped(why)))
+        .hint("Five fields in UTC: minute hour day-of-month month day-of-week, such as 0 9 * * 1-5.")
+}
+
+/// A field of a cron expression.
+struct CronField {
+    name: &'static str,
+    least: u32,
+    most: u32,
+    /// Names of its numbers, from `least` on.
+    names: &'static [&'static str],
+}
+
+const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const DAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+const FIELDS: [CronField; 5] = [
+    CronField { name: "minute", least: 0, most: 59, names: &[] },
+    CronField { name: "hour", least: 0, most: 23, names: &[] },
+    CronField { name: "day of the month", least: 1, most: 31, names: &[] },
+    CronField { name: "month", least: 1, most: 12, names: MONTHS },
+    CronField { name: "day of the week", least: 0, most: 7, names: DAYS },
+];
+
+impl CronField {
+    /// A list of `*`, numbers and ranges, each with a step as wanted.
+    fn check(&self, text: &str) -> std::result::Result<(), String> {
+        let name = self.name;
+        for item in text.split(',') {
+            let (range, step) = match item.split_once('/') {
+                Some((range, step)) => (range, Some(step)),
+                None => (item, None),
+            };
+            if step.is_some_and(|step| !step.parse::<u32>().is_ok_and(|step| (1..=self.most).contains(&step)))
+            {
+                return Err(format!("the step of the {name} “{item}” is not within 1 and {}", self.most));
+            }
+            if range == "*" {
+                continue;
+            }
+            let (from, to) = match range.split_once('-') {
+                Some((from, to)) => (self.number(from, item)?, self.number(to, item)?),
+                None => (self.number(range, item)?, self.most),
+            };
+            if from > to {
+                return Err(format!("the {name} “{item}” ends before it begins"));
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, text: &str, item: &str) -> std::result::Result<u32, String> {
+        let CronField { name, least, most, names } = self;
+        if let Some(at) = (*least..).zip(*names).find(|(_, known)| known.eq_ignore_ascii_case(text)) {
+            return Ok(at.0);
+        }
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse::<u32>().ok().filter(|_| digits) {
+            Some(number) if (*least..=*most).contains(&number) => Ok(number),
+            Some(_) => Err(format!("the {name} “{item}” is not within {least} and {most}")),
+            None => Err(format!("the {name} “{item}” is no number, `*`, range or step")),
         }
     }
 }
@@ -187,10 +263,25 @@ mod tests {
         }
         for text in
             ["", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "a * * * *", "@hourly"]
+                .into_iter()
+                .chain(["0 0 L * *", "0 0 1W * *", "0 0 * * 5#1", "0 0 ? * *", "1,,2 * * * *", "*/0 * * * *"])
+                .chain([
+                    "5-1 * * * *",
+                    "1- * * * *",
+                    "+1 * * * *",
+                    "*/ * * * *",
+                    "0 0 * JAN-x *",
+                    "0 0 * * 8",
+                ])
         {
             let error = Repeat::cron(text).unwrap_err();
             assert!(error.message.contains(text) && error.hint.is_some(), "{error}");
         }
+        let error = Repeat::cron("60 * * * *").unwrap_err();
+        assert_eq!(error.message, "`cron` “60 * * * *”: the minute “60” is not within 0 and 59.");
+        assert_eq!(Repeat::cron(&"0,".repeat(200_000)).unwrap_err().code, Code::TooLarge);
+        // What an earlier version of the runtime took goes on.
+        assert!(Repeat::from_text("cron 0 0 L * *").is_ok());
         assert!(Repeat::cron("0 0 31 4 *").unwrap().first(NEW_YEAR_2026).is_err());
         for text in ["", "every", "every x", "every 1", "hourly 1"] {
             assert!(Repeat::from_text(text).is_err(), "{text}");

@@ -56,6 +56,8 @@ struct Wanted {
     args: Value,
     /// Microseconds since 1970; `None` for the next time that `repeat` says.
     from: Option<i64>,
+    /// The field that says when.
+    field: &'static str,
     repeat: Option<Repeat>,
 }
 
@@ -76,11 +78,11 @@ impl<H: Host> Thread<H> {
         let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
         let args = body.take("args").unwrap_or_else(|| json!({}));
         let delay = body.whole("delay")?;
-        let from = match (delay, body.take("at")) {
+        let (from, field) = match (delay, body.take("at")) {
             (Some(_), Some(_)) => return Err(Error::field("at", "Give `delay` or `at`, not both.")),
-            (Some(delay), None) => Some(after("delay", delay, now)?),
-            (None, Some(at)) => Some(at_time(&at)?),
-            (None, None) => None,
+            (Some(delay), None) => (Some(after("delay", delay, now)?), "delay"),
+            (None, Some(at)) => (Some(at_time(&at)?), "at"),
+            (None, None) => (None, "cron"),
         };
         let repeats = match (body.whole("every")?, body.string("cron")?) {
             (Some(_), Some(_)) => return Err(Error::field("cron", "Give `every` or `cron`, not both.")),
@@ -89,7 +91,7 @@ impl<H: Host> Thread<H> {
             (None, None) => Repetition::Once,
         };
         let repeat = Repeat::of(&repeats)?;
-        let id = self.schedule(Wanted { name, args, from, repeat }, key.as_ref())?;
+        let id = self.schedule(Wanted { name, args, from, field, repeat }, key.as_ref())?;
         self.read(|state, sql| {
             let effect = rows::by_id(sql, id)?
                 .ok_or_else(|| Error::internal("the effect went away as it was scheduled"))?;
@@ -102,7 +104,8 @@ impl<H: Host> Thread<H> {
         let now = self.host.now_us();
         let repeat = Repeat::of(&effect.repeats)?;
         let from = effect.delay_ms.map(|ms| after("delay", ms, now)).transpose()?;
-        let id = self.schedule(Wanted { name: effect.name, args: effect.args, from, repeat }, None)?;
+        let field = if from.is_some() { "delay" } else { "cron" };
+        let id = self.schedule(Wanted { name: effect.name, args: effect.args, from, field, repeat }, None)?;
         self.read(|state, _| Ok(effect_id(&state.meta.thread_id, id)))
     }
 
@@ -112,7 +115,7 @@ impl<H: Host> Thread<H> {
         if let Some(id) = self.read(|_, sql| key.map_or(Ok(None), |key| key.replayed(sql, now)))? {
             return Ok(id);
         }
-        let Wanted { name, args, from, repeat } = wanted;
+        let Wanted { name, args, from, field, repeat } = wanted;
         self.check_effect(&name, &args)?;
         let at = match (&repeat, from) {
             (None, from) => from.unwrap_or(now),
@@ -120,7 +123,7 @@ impl<H: Host> Thread<H> {
             (Some(repeat), from) => repeat.first(from.unwrap_or(now))?,
         };
         if at > now + limits::EFFECT_AHEAD_US {
-            return Err(Error::field("delay", "An effect is due within ten years; this one would be later."));
+            return Err(Error::field(field, "An effect is due within ten years; this one would be later."));
         }
         let repeats = repeat.map(|repeat| repeat.to_text());
         let occurrence = i64::from(repeats.is_some());
@@ -133,10 +136,12 @@ impl<H: Host> Thread<H> {
             state.must_live()?;
             let open = rows::counts(state, sql)?.open;
             if open >= limits::EFFECTS {
-                return Err(Error::new(
-                    Code::QueueFull,
-                    format!("{open} effects are scheduled already, the most that a thread holds."),
-                ));
+                let message = format!("{open} effects are scheduled already, the most that a thread holds.");
+                // There is room when the next one has run.
+                let wait_us =
+                    rows::next_due(state, sql)?.map_or(0, |at| at - now).clamp(0, limits::RETRY_AFTER_MAX_US);
+                let retry_after_s = u32::try_from(wait_us / limits::SECOND_US + 1).ok();
+                return Err(Error { retry_after_s, ..Error::new(Code::QueueFull, message) });
             }
             effect.insert(sql)?;
             if let Some(key) = key {
@@ -311,10 +316,19 @@ fn after(field: &str, ms: i64, now: i64) -> Result<i64> {
     Ok(now + ms * 1_000)
 }
 
-/// A date, or milliseconds since 1970.
+/// A date, or milliseconds since 1970. A number that is none from 1973 on is refused: it was meant to be seconds, or
+/// another time than the beginning of 1970.
 fn at_time(at: &Value) -> Result<i64> {
     match at {
         Value::String(text) => instant("at", text, Edge::Start),
+        Value::Number(number) => number
+            .as_i64()
+            .filter(|ms| (limits::EFFECT_AT_MIN_MS..limits::EFFECT_AT_MAX_MS).contains(ms))
+            .map(|ms| ms * 1_000)
+            .ok_or_else(|| {
+                Error::field("at", format!("`at` is a date or milliseconds since 1970, not {number}."))
+                    .hint("Seconds times 1,000 are milliseconds; `delay` counts from now.")
+            }),
         other => instant("at", &other.to_string(), Edge::Start),
     }
 }

@@ -199,6 +199,15 @@ impl Child {
         })
     }
 
+    /// What a parked run waits for, when it is this child, for whoever waits for the run.
+    pub(crate) fn waited_for(&self) -> Option<Value> {
+        let Wait { expires_us, .. } = self.wait?;
+        Some(json!({
+            "subagent": self.reference, "agent_name": self.agent, "threadName": self.facts.name,
+            "status": self.status, "expiresAt": expires_us,
+        }))
+    }
+
     /// The receipt that waits for it, as `GET …/diagnostics` shows it.
     pub(crate) fn waiting(&self) -> Option<Value> {
         let Wait { receipt, expires_us } = self.wait?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::letter::{Ending, Report, What, Words, bounded};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unstopped};
 use crate::spec::message::Role;
 use crate::thread::Thread;
 use crate::thread::host::Host;
@@ -78,7 +78,8 @@ impl<H: Host> Thread<H> {
             (false, _) if by_turns => (Ending::Result, words(said)),
             (false, _) => (Ending::Failure, words(end.message.as_deref().unwrap_or(end.reason.as_str()))),
             (true, _) => {
-                let why = end.message.as_deref().map_or(String::new(), |text| format!(": {text}"));
+                let why =
+                    end.message.as_deref().map_or(String::new(), |text| format!(": {}", unstopped(text)));
                 let last =
                     if said.trim().is_empty() { String::new() } else { format!(" Its last words: {said}") };
                 let text = format!("\"{name}\" ended without a result ({}){why}.{last}", end.reason.as_str());

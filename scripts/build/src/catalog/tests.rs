@@ -15,7 +15,13 @@ const AGENT: (&str, &str) = ("agents/helper.json", r#"{ "sideA": { "prompt": "he
 const STRICT: Settings = Settings { strict: true, own_natives: false };
 
 fn natives() -> Natives {
-    Natives { tools: vec!["clock"], effects: vec!["bell"], endpoints: vec!["report"], hooks: vec!["trim"], complete: true }
+    Natives {
+        tools: vec!["clock"],
+        effects: vec!["bell"],
+        endpoints: vec!["report"],
+        hooks: vec!["trim"],
+        complete: true,
+    }
 }
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -488,8 +494,12 @@ fn nothing_is_written_while_there_is_an_error_and_the_output_is_the_same_each_ti
 
 #[test]
 fn natives_of_a_crate_of_ones_own_are_taken_at_its_word() {
-    let files =
-        folder(&[MODEL, PROMPT, AGENT, ("tools/a.json", r#"{ "description": "d", "run": { "native": "greet" } }"#)]);
+    let files = folder(&[
+        MODEL,
+        PROMPT,
+        AGENT,
+        ("tools/a.json", r#"{ "description": "d", "run": { "native": "greet" } }"#),
+    ]);
     let own = Natives { complete: false, ..natives() };
     assert_eq!(compile(files.path(), None, &own).unwrap().complaints, []);
     assert_eq!(compile(files.path(), None, &natives()).unwrap().complaints.len(), 1);
