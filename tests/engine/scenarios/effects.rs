@@ -543,6 +543,8 @@ fn slow_and_quick(name: &'static str) -> Scenario {
             sim.world.outside.server("/slow", |_, _| Answer::json(&json!({})).after(25 * SECOND_US));
             sim.world.outside.server("/quick", |_, _| Answer::json(&json!({})));
         })
+        // Effects that run beside each other are what this is about.
+        .terms(|terms| terms.overlap = true)
 }
 
 async fn count(sim: &Sim, name: &str, status: &str) -> usize {
