@@ -14,6 +14,7 @@ mod backoff;
 mod body;
 pub mod demo;
 pub mod failure;
+mod fit;
 mod halves;
 mod kept;
 mod literal;
@@ -26,6 +27,7 @@ pub mod sse;
 
 pub use backoff::backoff_us;
 pub use failure::Silence;
+pub use fit::{CONTINUE, fit};
 pub use kept::Kept;
 pub use provider::{Answer, Decoder, Prepared, prepare};
 pub use reasoning::{Payload, Placed, Reasoning};

@@ -64,6 +64,13 @@ pub struct Agent {
     pub license: Option<String>,
 }
 
+impl Agent {
+    /// Turns that a session may have. With a person a session is one turn of the model (spec §1), so none are counted.
+    pub fn session_turns(&self) -> Option<u32> {
+        self.max_session_turns.filter(|_| self.kind == AgentKind::DualAi)
+    }
+}
+
 /// Who talks to whom (spec §7.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -10,6 +10,7 @@ use super::endpoint::{Endpoint, EndpointRoute};
 use super::hook::Hook;
 use super::model::Model;
 use super::prompt::Prompt;
+use super::schema;
 use super::tool::Tool;
 
 /// Names that start so belong to the runtime: no definition sees their values.
@@ -120,6 +121,19 @@ impl Catalog {
             }
         }
         chain
+    }
+
+    /// The arguments that a prompt requires, by name; none of one that there is not.
+    pub fn required_of(&self, prompt: &str) -> Vec<&str> {
+        let schema = self.prompts.get(prompt).and_then(|prompt| prompt.required_schema.as_ref()?.as_object());
+        schema.map(|schema| schema::required(schema).collect()).unwrap_or_default()
+    }
+
+    /// The hooks that run while a prompt is an agent's active one (spec §9): the prompt's, or else the agent's, in the
+    /// order in which they are listed. Unknown ids are left out.
+    pub fn hooks_of<'c>(&'c self, agent: &'c Agent, prompt: &'c Prompt) -> impl Iterator<Item = &'c Hook> {
+        let listed = if prompt.hooks.is_empty() { &agent.hooks } else { &prompt.hooks };
+        listed.iter().filter_map(|id| self.hooks.get(id))
     }
 
     /// Whether a name is secret whatever is declared: the runtime's own names, and every model's key.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::agent::{Agent, AgentKind};
 use super::catalog::Catalog;
+use super::hook::Hook;
 use super::prompt::{Prompt, PromptPart, ToolEntry};
 use super::template;
 use super::tool::{Http, Run, Tool};
@@ -22,6 +23,8 @@ pub enum Item<'c> {
     Prompt(&'c Prompt),
     /// A function tool.
     Tool(&'c Tool),
+    /// A hook of one of its own sides.
+    Hook(&'c Hook),
 }
 
 /// One that was found, and where its values come from.
@@ -44,6 +47,7 @@ impl<'c> Item<'c> {
             Item::Agent(agent) => &agent.variables,
             Item::Prompt(prompt) => &prompt.variables,
             Item::Tool(tool) => &tool.variables,
+            Item::Hook(hook) => &hook.variables,
         }
     }
 
@@ -58,6 +62,7 @@ impl<'c> Item<'c> {
                         || prompt.tools.iter().any(|entry| entry.optional.is_some())
                 }
                 Item::Tool(tool) => tool.run.http().is_some_and(Http::uses_values),
+                Item::Hook(hook) => hook.run.http().is_some_and(Http::uses_values),
             }
     }
 }
@@ -127,6 +132,11 @@ impl<'c> Walk<'c> {
         for prompt in prompts {
             way.below.truncate(1);
             self.prompt(prompt, &way);
+            way.below.truncate(1);
+            way.below.push(&prompt.env);
+            for hook in self.catalog.hooks_of(agent, prompt) {
+                self.push(Item::Hook(hook), &way);
+            }
         }
     }
 
@@ -215,6 +225,9 @@ impl Declared {
         }
         for endpoint in catalog.endpoints.values() {
             declared.takes(&endpoint.variables, Some(&endpoint.run));
+        }
+        for hook in catalog.hooks.values() {
+            declared.takes(&hook.variables, Some(&hook.run));
         }
         for prompt in catalog.prompts.values() {
             declared.takes(&prompt.variables, None);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tool::Run;
+use super::variable::Variable;
 
 /// One implementation of a hook. It runs where a prompt or an agent lists its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct Hook {
     /// Milliseconds after which it counts as failed; 30,000 unless given, and at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Values it needs; from the thread, the account, the instance, the agent or the active prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<Variable>,
 }
 
 /// The twelve hooks (spec §9.2).

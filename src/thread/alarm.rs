@@ -83,7 +83,9 @@ impl<H: Host> Thread<H> {
             };
             let now = self.host.now_us();
             let running = !self.live.effects.borrow().is_empty();
-            let busy = running || self.live.flow.borrow().is_some();
+            // Whoever delivers a letter does so to its end, also when it is due by now.
+            let delivers = !self.live.delivering.borrow().is_empty();
+            let busy = running || delivers || self.live.flow.borrow().is_some();
             let soon = next.is_some_and(|at| at <= now + limits::EFFECT_SOON_US);
             // What waits for a fresh event waits for none of those that run: they go on beside it.
             if now >= deadline || spent || !(busy || soon) {

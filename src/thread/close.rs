@@ -1,7 +1,7 @@
 //! The end of a step: what the stop rules make of it (`stop`), and what then changes in the run.
 
 use super::Thread;
-use super::context::recent_rows;
+use super::context::turn_rows;
 use super::host::{Host, Sql};
 use super::rows::{self, Row, Shared};
 use super::run::{Phase, Reason};
@@ -18,7 +18,7 @@ impl<H: Host> Thread<H> {
         reply: &Shared,
     ) -> Result<Option<(Reason, Option<String>)>> {
         let (ended, turn_over) = self.read_mut(|state, sql| {
-            let history = recent_rows(state, sql)?;
+            let history = turn_rows(state, sql)?;
             let run = state.active_mut()?;
             let verdict = stop::evaluate(&Facts {
                 kind: definitions.agent.kind,

@@ -5,24 +5,22 @@ use std::rc::Rc;
 use super::Thread;
 use super::attachments::{Pictured, Room};
 use super::hooks::Blocked;
-use super::host::{Host, Param, Sql};
+use super::host::{Host, Sql};
 use super::replay::Author;
-use super::rows::{self, Shared, columns};
+use super::rows::Shared;
 use super::state::State;
 use super::step::{Definitions, Step};
 use super::subagents::{self, Family};
 use super::window::{Entry, Form, SHORT_BYTES, View, Window};
 use crate::error::Result;
 use crate::limits;
-use crate::models::{ChatMessage, ChatRequest, Kept, Part, Reasoning, ToolOffer};
+use crate::models::{ChatMessage, ChatRequest, Kept, Part, Reasoning, ToolOffer, fit};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{Model, Prompt};
 
 /// The model is told this instead of a result that does not exist.
 pub(super) const NOT_RUN: &str = "Not run: the run was stopped.";
-/// An unstored user message, where history would end with an assistant's.
-pub(super) const CONTINUE: &str = "Continue.";
-/// The same after an empty reply.
+/// An unstored user message after an empty reply.
 const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a tool.";
 
 /// System messages that are kept: those of two sides, before and after a change.
@@ -231,8 +229,8 @@ fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
 }
 
 impl History<'_> {
-    /// The messages of the request. Calls and results always pair, whatever was stored, edited or deleted, and the
-    /// last message is never an assistant's.
+    /// The messages of the request. Calls and results always pair, whatever was stored, edited or deleted, no id is
+    /// there twice, and the last message is somebody else's.
     fn messages<S: Sql>(
         &self,
         system: Kept<ChatMessage>,
@@ -259,18 +257,10 @@ impl History<'_> {
             }
         }
         pictured.show(&mut out, room, sql)?;
-        let says = |text: &str| ChatMessage::User(vec![Part::Text(text.into())]).into();
-        let asked = out.iter().any(|message| matches!(&**message, ChatMessage::User(_)));
-        if !asked && out.len() > 1 {
-            // Code alone has begun this; some providers take no request without a user's message.
-            out.insert(1, says(CONTINUE));
-        }
-        let ends_with_reply = matches!(out.last().map(|last| &**last), Some(ChatMessage::Assistant { .. }));
         if empty_last {
-            out.push(says(EMPTY_REPLY));
-        } else if ends_with_reply || out.len() == 1 {
-            out.push(says(CONTINUE));
+            out.push(ChatMessage::User(vec![Part::Text(EMPTY_REPLY.into())]).into());
         }
+        fit(&mut out);
         Ok(out)
     }
 
@@ -349,20 +339,15 @@ pub(super) fn not_run(call: &ToolCall) -> ChatMessage {
     }
 }
 
-/// The newest rows of the current turn, oldest first: enough to see the same error repeat.
-pub(super) fn recent_rows<S: Sql>(state: &State, sql: &S) -> Result<Vec<Shared>> {
+/// The rows of the current turn, oldest first, all of them: what the stop rules say must not depend on what is in memory.
+/// A turn that is not is read, each row bounded as in any request; the next request needs the same.
+pub(super) fn turn_rows<S: Sql>(state: &mut State, sql: &S) -> Result<Vec<Shared>> {
     let turn_from = state.run.as_ref().map_or(0, |run| run.turn_from);
-    if let Some(window) = state.window.as_ref().filter(|window| window.reaches(turn_from)) {
-        return Ok(window.since(turn_from).iter().map(|entry| entry.row.clone()).collect());
-    }
-    let newest = rows::read(
-        sql,
-        concat!(
-            "SELECT ",
-            columns!(),
-            " FROM messages WHERE seq >= ? AND depth = 0 ORDER BY seq DESC LIMIT 40"
-        ),
-        &[Param::Int(turn_from)],
-    )?;
-    Ok(newest.into_iter().rev().map(Shared::new).collect())
+    let window = match state.window.take() {
+        Some(window) if window.reaches(turn_from) => window,
+        _ => Window::load(sql, turn_from, turn_from, 0)?,
+    };
+    let rows = window.since(turn_from).iter().map(|entry| entry.row.clone()).collect();
+    state.window = Some(window);
+    Ok(rows)
 }

@@ -60,6 +60,10 @@ impl<H: Host> Thread<H> {
             None => "Nothing was running. Queued messages wait for the next send.",
         };
         self.halted(halted)?;
+        if self.read(|state, _| Ok(state.meta.children > 0))? {
+            // Until they hear of it they go on.
+            self.send_letters();
+        }
         Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })))
     }
 

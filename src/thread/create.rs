@@ -105,7 +105,9 @@ impl<H: Host> Thread<H> {
         let now = self.host.now_us();
         self.deliver_outbox(now + super::outbox::INLINE_US).await;
         let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
-        if let Err(error) = rearmed {
+        if let Err(error) = rearmed
+            && error.code != Code::ThreadNotFound
+        {
             self.log(&format!("the alarm could not be taken back: {error}"));
         }
     }

@@ -248,6 +248,7 @@ struct Delivering<H: Host> {
 impl<H: Host> Drop for Delivering<H> {
     fn drop(&mut self) {
         self.thread.live.delivering.borrow_mut().remove(&self.target);
+        self.thread.live.stir();
     }
 }
 

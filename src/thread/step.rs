@@ -173,7 +173,7 @@ impl<H: Host> Thread<H> {
             if run.phase == Phase::Model {
                 return Ok(Opened::Step(Step::own(run.block)));
             }
-            if let Some(cap) = stop::cap(run, definitions.side, definitions.agent.max_session_turns) {
+            if let Some(cap) = stop::cap(run, definitions.side, definitions.agent.session_turns()) {
                 return Ok(Opened::Capped(cap));
             }
             run.phase = Phase::Model;

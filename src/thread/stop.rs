@@ -18,7 +18,7 @@ pub(super) struct Facts<'a> {
     pub(super) side: &'a SideConfig,
     pub(super) asked: Option<Asked>,
     pub(super) reply: &'a Row,
-    /// The newest rows, oldest first, with the results of the reply's calls.
+    /// The turn's rows, oldest first, with the results of the reply's calls.
     pub(super) history: &'a [Shared],
 }
 

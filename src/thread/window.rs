@@ -97,8 +97,8 @@ impl Entry {
         }
         let mut made = message(&self.row, form, view);
         if let (Form::WithPayload, ChatMessage::Assistant { tool_calls, payload, .. }) = (form, &mut made) {
-            tool_calls.clone_from(&self.row.calls);
-            *payload = self.replay().map(|replay| replay.blocks.clone()).unwrap_or_default();
+            *tool_calls = self.row.calls.iter().filter(|call| !call.is_dropped()).cloned().collect();
+            *payload = self.replay().map(|replay| replay.placed(&self.row)).unwrap_or_default();
         }
         let message = Kept::from(made);
         *sent.borrow_mut() = Some((form, message.clone()));

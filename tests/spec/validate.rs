@@ -174,6 +174,21 @@ fn each_mistake_is_named_with_file_and_field() {
             "hooks/short_history: warning: no prompt and no agent lists it in `hooks`, so it never runs",
         ),
         (
+            "/prompts/persona/hooks",
+            json!(["short_history"]),
+            "prompts/persona: warning in hooks: never run: no agent has this prompt for a side, and a prompt that is called runs none of its own",
+        ),
+        (
+            "/hooks/short_history/variables",
+            json!([{ "name": "bad name" }]),
+            "hooks/short_history: error in variables[0].name: \"bad name\" cannot name a variable: letters, digits and _, not starting with a digit",
+        ),
+        (
+            "/agents/helper/maxSessionTurns",
+            json!(9),
+            "agents/helper: warning in maxSessionTurns: has no effect: with a person a session is one turn of the model; `maxSteps` of the side ends a long one",
+        ),
+        (
             "/hooks/short_history/timeoutMs",
             json!(30_001),
             "hooks/short_history: error in timeoutMs: must be from 1 to 30000 (30 seconds)",

@@ -81,12 +81,17 @@ fn what_is_said_about_a_subagent_fits_it() {
     let side = json!({ "prompt": "asked", "sessionStop": "clock", "sessionFail": "lookup" });
     let pair = json!({ "type": "dual_ai", "maxSessionTurns": 9, "sideA": side, "sideB": { "prompt": "asked" },
         "exposeAsTool": true, "toolDescription": "d" });
+    let (mut needing, mut needy) = (asked.clone(), pair.clone());
+    needing["requiredSchema"]["required"] = json!(["task", "as"]);
+    needy["sideA"]["prompt"] = "needing".into();
     let person = json!({ "sideA": { "prompt": "helper" }, "exposeAsTool": true, "toolDescription": "d" });
     let with = |entry: Value| {
         complaints(&[
             ("/prompts/asked", asked.clone()),
             ("/agents/pair", pair.clone()),
             ("/agents/sales", person.clone()),
+            ("/prompts/needing", needing.clone()),
+            ("/agents/needy", needy.clone()),
             ("/prompts/helper/tools", json!(["clock", entry])),
         ])
     };
@@ -98,6 +103,8 @@ fn what_is_said_about_a_subagent_fits_it() {
         json!({ "name": "pair", "initUserMessageProperty": "task", "initAgentNameProperty": "as", "blocking": false }),
         json!({ "name": "pair", "optional": "WITH_PAIR", "immediate": true, "resumable": false }),
         json!({ "name": "pair", "immediate": hints, "resumable": resumable }),
+        json!({ "name": "needy", "immediate": true, "initUserMessageProperty": "task", "initAgentNameProperty": "as" }),
+        json!({ "name": "needy", "immediate": true, "resumable": resumable }),
     ] {
         assert_eq!(with(fine.clone()), [""; 0], "{fine}");
     }
@@ -141,6 +148,14 @@ fn what_is_said_about_a_subagent_fits_it() {
         (
             json!({ "name": "pair", "immediate": { "scopedEnv": ["A", "BOBBIN_X"] } }),
             "error in tools[1].immediate.scopedEnv[1]: \"BOBBIN_X\": names starting with BOBBIN_ belong to the runtime",
+        ),
+        (
+            json!({ "name": "needy", "immediate": true, "initUserMessageProperty": "task" }),
+            "error in tools[1].immediate: \"needy\" cannot begin by itself: its prompt requires `as`, which nobody gives; `initUserMessageProperty` and `initAgentNameProperty` may name one each",
+        ),
+        (
+            json!({ "name": "needy", "immediate": true, "resumable": { "receives_messages": "side_a" } }),
+            "error in tools[1].immediate: \"needy\" cannot begin by itself: its prompt requires `task`, `as`, which nobody gives",
         ),
         (
             json!({ "name": "pair", "immediate": { "nameEnv": "SLOW_KEY" } }),

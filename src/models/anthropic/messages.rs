@@ -2,13 +2,11 @@
 //! several blocks; results come first in the message after their calls. A text is put together instead of a tree:
 //! what the engine kept of the last request is copied, and what a provider wants back must not be printed anew.
 
+use crate::models::fit::{CONTINUE, permitted};
 use crate::models::openai::messages::parseable;
 use crate::models::{ChatMessage, Kept, Part, Placed};
 use crate::spec::message::{ToolCall, ToolStatus};
 use crate::text::boundary;
-
-/// An unstored user message where the API wants one: the first message must be the user's, and so must the last.
-const CONTINUE: &str = "Continue.";
 
 /// Put on the last block of what stays the same: the provider caches the request up to here.
 const CACHED: &str = r#","cache_control":{"type":"ephemeral"}}"#;
@@ -48,7 +46,8 @@ pub(super) fn messages(messages: &[Kept<ChatMessage>], replay: Replay) -> String
     out.finish()
 }
 
-/// The list of messages that is being written, and whose message is open in it.
+/// The list of messages that is being written, and whose message is open in it. The API wants the first one to be the
+/// user's, and the last.
 struct Turns(String, Option<&'static str>);
 
 impl Turns {
@@ -175,12 +174,23 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
         calls.get(call_at..call).unwrap_or_default().iter().for_each(|call| call_block(call, out));
         (text_at, call_at) = (text, call);
     };
-    for placed in payload {
+    for placed in without_trailing(content, calls, payload) {
         up_to(placed.text, placed.calls, out);
         comma(out);
         out.push_str(placed.block.get());
     }
     up_to(content.len(), calls.len(), out);
+}
+
+/// What a provider wants back, without what nothing follows: the API refuses a reply that ends with thinking. One was cut
+/// off there, or what it thought about is gone.
+fn without_trailing<'a>(content: &str, calls: &[ToolCall], payload: &'a [Placed]) -> &'a [Placed] {
+    let follows = |placed: &Placed| {
+        let text = content.get(boundary(content, placed.text)..).unwrap_or_default();
+        placed.calls < calls.len() || !text.trim().is_empty()
+    };
+    let kept = payload.iter().rposition(follows).map_or(0, |last| last + 1);
+    payload.get(..kept).unwrap_or_default()
 }
 
 fn text_block(text: &str, out: &mut String) {
@@ -207,13 +217,6 @@ fn comma(out: &mut String) {
     if !out.is_empty() {
         out.push(',');
     }
-}
-
-/// An id or a name as the API takes it: letters, digits, `_` and `-`. Those of other providers' replies may hold others.
-fn permitted(name: &str) -> String {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(128).map(allowed).collect();
-    if name.is_empty() { "_".to_owned() } else { name }
 }
 
 /// A JSON string.

@@ -16,6 +16,10 @@ impl Check<'_> {
             if agent.max_session_turns == Some(0) {
                 self.error(at, "maxSessionTurns", "must be more than 0");
             }
+            if agent.kind == AgentKind::AiHuman && agent.max_session_turns.is_some() {
+                let message = "has no effect: with a person a session is one turn of the model; `maxSteps` of the side ends a long one";
+                self.warning(at, "maxSessionTurns", message);
+            }
             let described = agent.tool_description.as_ref().is_some_and(|text| !text.trim().is_empty());
             if agent.expose_as_tool && !described {
                 self.error(at, "toolDescription", "required with exposeAsTool: models read it");

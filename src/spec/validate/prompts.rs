@@ -211,6 +211,7 @@ pub(super) fn declares_secret(catalog: &Catalog, name: &str) -> Option<String> {
     let prompts = catalog.prompts.iter().filter(|(_, prompt)| secret(&prompt.variables));
     let effects = catalog.effects.iter().filter(|(_, effect)| secret(&effect.variables));
     let endpoints = catalog.endpoints.iter().filter(|(_, endpoint)| secret(&endpoint.variables));
+    let hooks = catalog.hooks.iter().filter(|(_, hook)| secret(&hook.variables));
     let named = |kind: Kind, name: &dyn std::fmt::Display| format!("{} \"{name}\"", kind.noun());
     tools
         .map(|(by, _)| named(Kind::Tool, by))
@@ -218,6 +219,7 @@ pub(super) fn declares_secret(catalog: &Catalog, name: &str) -> Option<String> {
         .chain(prompts.map(|(by, _)| named(Kind::Prompt, by)))
         .chain(effects.map(|(by, _)| named(Kind::Effect, by)))
         .chain(endpoints.map(|(by, _)| named(Kind::Endpoint, by)))
+        .chain(hooks.map(|(by, _)| named(Kind::Hook, by)))
         .next()
 }
 

@@ -4,7 +4,7 @@ use super::prompts::declares_secret;
 use super::{Check, Kind, Place};
 use crate::spec::agent::AgentKind;
 use crate::spec::prompt::ToolEntry;
-use crate::spec::subagent::Immediate;
+use crate::spec::subagent::{Immediate, Receives};
 
 impl Check<'_> {
     /// Its fields mean something for agents of two AI sides alone, and name variables and arguments that can be.
@@ -56,6 +56,35 @@ impl Check<'_> {
         }
         if let Some(immediate) = &entry.immediate {
             self.hints(at, &format!("{field}.immediate"), immediate);
+            self.begins(at, &format!("{field}.immediate"), entry);
+        }
+    }
+
+    /// Nobody gives arguments to one that begins by itself: a name and a first message are all that it can have.
+    fn begins(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+        let Some(agent) = self.catalog.agents.get(&entry.name) else { return };
+        let (side, filled, how) = match &entry.resumable {
+            None => (
+                Some(&agent.side_a),
+                [&entry.init_agent_name_property, &entry.init_user_message_property],
+                "; `initUserMessageProperty` and `initAgentNameProperty` may name one each",
+            ),
+            Some(resumable) => match resumable.receives_messages {
+                Receives::SideA => (Some(&agent.side_a), [&None, &None], ""),
+                Receives::SideB => (agent.side_b.as_ref(), [&None, &None], ""),
+            },
+        };
+        let given = |name: &&str| filled.iter().any(|property| property.as_deref() == Some(*name));
+        let required = side.map(|side| self.catalog.required_of(&side.prompt)).unwrap_or_default();
+        let lacking: Vec<String> =
+            required.iter().filter(|name| !given(name)).map(|name| format!("`{name}`")).collect();
+        if !lacking.is_empty() {
+            let message = format!(
+                "\"{}\" cannot begin by itself: its prompt requires {}, which nobody gives{how}",
+                entry.name,
+                lacking.join(", ")
+            );
+            self.error(at, field, message);
         }
     }
 

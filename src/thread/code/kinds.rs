@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::file::{Job, Order};
 use crate::code::{BinaryKind, Value};
@@ -49,9 +49,9 @@ impl<H: Host> Thread<H> {
         code: &Code,
         call: HookCall,
     ) -> Result<Json, String> {
-        let HookCall { args, state, hook, .. } = call;
+        let HookCall { args, env, state, hook, .. } = call;
         let args = args.into_iter().map(Value::from).collect();
-        let job = Job { code, state, env: Map::new(), args, order: Order::StateFirst };
+        let job = Job { code, state, env, args, order: Order::StateFirst };
         let value = self.run_file(job).await?;
         if hook.observes() {
             return Ok(Json::Null);

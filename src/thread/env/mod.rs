@@ -23,9 +23,11 @@ use super::Thread;
 use super::host::Host;
 use super::step::Definitions;
 use crate::env::Held;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::spec::catalog::RESERVED_PREFIX;
 use crate::spec::graph::{Declared, Env};
+use crate::spec::hook::Hook;
+use crate::spec::variable::Variable;
 use crate::spec::{Tool, ToolEntry, VariableKind};
 
 /// What is known of values while the object lives.
@@ -84,6 +86,20 @@ impl<H: Host> Thread<H> {
         self.told(name, self.resolve(name, &[&entry.env], &below))
     }
 
+    /// A value for a call of a hook.
+    pub(super) fn hook_env(&self, definitions: &Definitions<'_>, name: &str) -> Option<String> {
+        self.told(name, self.resolve(name, &[], &[&definitions.agent.env, &definitions.prompt.env]))
+    }
+
+    /// Why a hook cannot run, as [`Thread::unready`] says it of a tool. Its values are known by now.
+    pub(super) fn hook_lacks(&self, definitions: &Definitions<'_>, hook: &Hook) -> Option<String> {
+        let below = [&definitions.agent.env, &definitions.prompt.env];
+        self.first_lacking(&hook.variables, &[], &below).map(|(name, error)| match error {
+            Some(error) => format!("it cannot run: {}", error.message),
+            None => format!("it needs a value for {name}, which has none"),
+        })
+    }
+
     /// Why a tool cannot run: a variable that it requires has no value, or one that cannot be read (spec §6.3). Before
     /// that, sees to it that its values are known, also of a tool that the agent's prompts do not lead to.
     pub(super) async fn unready(
@@ -101,15 +117,24 @@ impl<H: Host> Thread<H> {
     #[inline(never)]
     fn lacking(&self, definitions: &Definitions<'_>, entry: &ToolEntry, tool: &Tool) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
-        tool.variables.iter().find_map(|variable| {
-            match self
-                .resolve(&variable.name, &[&entry.env], &below)
-                .and_then(|found| found.map(|value| value.text).transpose())
-            {
-                Err(error) => Some(format!("\"{}\" cannot run: {}", tool.name, error.message)),
-                Ok(None) if variable.required => {
-                    Some(format!("\"{}\" needs a value for {}, which has none.", tool.name, variable.name))
-                }
+        self.first_lacking(&tool.variables, &[&entry.env], &below).map(|(name, error)| match error {
+            Some(error) => format!("\"{}\" cannot run: {}", tool.name, error.message),
+            None => format!("\"{}\" needs a value for {name}, which has none.", tool.name),
+        })
+    }
+
+    /// The first of these variables that cannot be read, and why, or that is required and has no value.
+    fn first_lacking<'v>(
+        &self,
+        variables: &'v [Variable],
+        above: &[&Env],
+        below: &[&Env],
+    ) -> Option<(&'v str, Option<Error>)> {
+        variables.iter().find_map(|variable| {
+            let found = self.resolve(&variable.name, above, below);
+            match found.and_then(|found| found.map(|value| value.text).transpose()) {
+                Err(error) => Some((variable.name.as_str(), Some(error))),
+                Ok(None) if variable.required => Some((&variable.name, None)),
                 Ok(_) => None,
             }
         })

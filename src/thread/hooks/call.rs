@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{At, Within};
 use crate::error::Result;
@@ -13,6 +13,7 @@ use crate::thread::Thread;
 use crate::thread::host::{Host, Sleep};
 use crate::thread::model_call::Watch;
 use crate::thread::post::{Post, PostError};
+use crate::thread::subagents::RemoteThread;
 use crate::thread::thread_state::ThreadState;
 
 /// What a native hook is given (spec §9.1).
@@ -32,6 +33,8 @@ pub struct HookCall {
     pub agent_id: String,
     /// `<thread>/h<place>.<id>`: the same when the same event is told again.
     pub hook_call_id: String,
+    /// Values of the variables that it declares.
+    pub env: Map<String, Value>,
     /// Microseconds since 1970.
     pub now_us: i64,
     /// Random bytes of this call.
@@ -40,6 +43,20 @@ pub struct HookCall {
     pub sleep: Sleep,
     /// The thread. Messages that a hook injects or changes run no hooks before they are stored.
     pub state: ThreadState,
+}
+
+impl HookCall {
+    /// The subagent that `after_subagent_created` is told of, from afar; `None` in every other hook.
+    ///
+    /// # Errors
+    /// `thread_not_found` once the thread is gone.
+    pub fn child(&self) -> Result<Option<RemoteThread>> {
+        let reference = self.args.first().and_then(|child| child.get("reference")).and_then(Value::as_str);
+        match reference.filter(|_| self.hook == HookName::AfterSubagentCreated) {
+            Some(reference) => self.state.get_child_thread(reference),
+            None => Ok(None),
+        }
+    }
 }
 
 impl<H: Host> Thread<H> {
@@ -54,6 +71,10 @@ impl<H: Host> Thread<H> {
         args: Vec<Value>,
     ) -> Result<std::result::Result<Value, String>> {
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let env = match self.hook_values(at, hook).await {
+            Ok(env) => env,
+            Err(why) => return Ok(Err(why)),
+        };
         let call = HookCall {
             native: String::new(),
             id: hook.id.clone(),
@@ -62,6 +83,7 @@ impl<H: Host> Thread<H> {
             hook_call_id: at.call_id(&thread_id, hook),
             thread_id,
             agent_id: at.definitions.agent.name.clone(),
+            env,
             now_us: self.host.now_us(),
             random: self.host.random(),
             sleep: self.sleep(),
@@ -96,6 +118,29 @@ impl<H: Host> Thread<H> {
         Ok(outcome)
     }
 
+    /// The values of the variables that it declares; why it cannot run without one.
+    async fn hook_values(
+        self: &Rc<Self>,
+        at: &At<'_>,
+        hook: &Hook,
+    ) -> std::result::Result<Map<String, Value>, String> {
+        if hook.variables.is_empty() {
+            return Ok(Map::new());
+        }
+        self.refresh_env().await.map_err(|error| error.message)?;
+        match self.hook_lacks(at.definitions, hook) {
+            Some(why) => Err(why),
+            None => Ok(hook
+                .variables
+                .iter()
+                .filter_map(|variable| {
+                    let value = self.hook_env(at.definitions, &variable.name)?;
+                    Some((variable.name.clone(), Value::String(value)))
+                })
+                .collect()),
+        }
+    }
+
     async fn http_hook(
         self: &Rc<Self>,
         at: &At<'_>,
@@ -119,7 +164,7 @@ impl<H: Host> Thread<H> {
             now_us: call.now_us,
             body,
         };
-        match self.post_signed(post, &|name| self.prompt_env(at.definitions, name)).await {
+        match self.post_signed(post, &|name| self.hook_env(at.definitions, name)).await {
             Ok(answered) => match answered.refusal(self, &call.id) {
                 Some(refusal) => Err(refusal),
                 None => value_of(&answered.text(), call.hook),

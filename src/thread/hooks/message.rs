@@ -15,7 +15,10 @@ use crate::thread::accept::Input;
 use crate::thread::host::Host;
 use crate::thread::replay::Replay;
 use crate::thread::rows::{Row, Shared};
+use crate::thread::side::Side;
+use crate::thread::state::State;
 use crate::thread::step::Definitions;
+use crate::thread::subagents::Child;
 
 /// A message that is about to be stored. Its `content`, `metadata` and `silent` may be changed.
 pub(super) struct Created {
@@ -156,14 +159,22 @@ impl<H: Host> Thread<H> {
         self.observe(&At::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
     }
 
-    /// `after_subagent_created`, with the registry's entry, before the child is told to begin. `seq`: of the call.
-    pub(in crate::thread) async fn tell_hooks_of_child(
-        self: &Rc<Self>,
-        definitions: &Definitions<'_>,
-        seq: i64,
-        child: Value,
-    ) -> Result<()> {
-        self.observe(&At::run(definitions, seq), HookName::AfterSubagentCreated, &[child]).await
+    /// Whether hooks are told of children before these begin. Read in the transition that makes one.
+    pub(in crate::thread) fn holds_children(&self, state: &State) -> bool {
+        let side = state.active().map_or(Side::A, |run| run.side);
+        let definitions = self.definitions_of(&state.meta.agent, side);
+        definitions.is_some_and(|found| self.has_hooks(&found, &[HookName::AfterSubagentCreated]))
+    }
+
+    /// `after_subagent_created`, with the registry's entry: the child is there, and begins afterwards.
+    pub(in crate::thread) async fn tell_hooks_of(self: &Rc<Self>, reference: &str) -> Result<()> {
+        let Some(definitions) = self.definitions()? else { return Ok(()) };
+        let child = self.read_mut(|state, sql| {
+            Ok(state.child(sql, reference)?.filter(Child::is_open).map(|child| child.to_json()))
+        })?;
+        let Some(child) = child else { return Ok(()) };
+        let at = At::beside(&definitions, reference.to_owned());
+        self.observe(&at, HookName::AfterSubagentCreated, &[child]).await
     }
 
     /// Stores a message of code that works in the thread, which starts nothing (spec §35.16); its id. What is told

@@ -104,10 +104,8 @@ enum Next {
 impl<H: Host> Thread<H> {
     /// The hooks of that name, in their order.
     fn hooks<'a>(&'a self, definitions: &Definitions<'a>, name: HookName) -> Vec<&'a Hook> {
-        let of_prompt = &definitions.prompt.hooks;
-        let listed = if of_prompt.is_empty() { &definitions.agent.hooks } else { of_prompt };
-        let known = listed.iter().filter_map(|id| self.catalog.hooks.get(id));
-        known.filter(|hook| hook.hook == name).collect()
+        let listed = self.catalog.hooks_of(definitions.agent, definitions.prompt);
+        listed.filter(|hook| hook.hook == name).collect()
     }
 
     fn has_hooks(&self, definitions: &Definitions<'_>, names: &[HookName]) -> bool {

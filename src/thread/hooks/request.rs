@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use super::{At, Next, Subject, wrong};
 use crate::env::Redactor;
 use crate::error::Result;
-use crate::models::{ChatMessage, Kept, Part};
+use crate::models::{ChatMessage, Kept, Part, fit};
 use crate::spec::hook::HookName;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::thread::Thread;
-use crate::thread::context::{CONTINUE, not_run};
+use crate::thread::context::not_run;
 use crate::thread::host::Host;
 use crate::thread::rows::{Row, Shared};
 use crate::thread::step::{Definitions, Step};
@@ -111,7 +111,7 @@ fn changed(mut row: Row, fields: &Map<String, Value>) -> std::result::Result<Row
     if let Some(calls) = fields.get("tool_calls") {
         let calls = calls_of(calls)?;
         if wire(&calls) != wire(&row.calls) {
-            row.calls = calls;
+            row.calls = with_places(&row.calls, calls);
         }
     }
     let bare = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
@@ -119,6 +119,17 @@ fn changed(mut row: Row, fields: &Map<String, Value>) -> std::result::Result<Row
         row.attachments.clear();
     }
     Ok(row)
+}
+
+/// The calls that a hook gives. Those that it leaves out keep their places, by which it is known what else stood where.
+fn with_places(before: &[ToolCall], mut given: Vec<ToolCall>) -> Vec<ToolCall> {
+    let kept = |call: &ToolCall| match given.iter().position(|other| other.id == call.id) {
+        Some(place) => ToolCall { extra_content: call.extra_content.clone(), ..given.remove(place) },
+        None => ToolCall::dropped(&call.name),
+    };
+    let mut calls: Vec<ToolCall> = before.iter().map(kept).collect();
+    calls.append(&mut given);
+    calls
 }
 
 fn wire(calls: &[ToolCall]) -> Vec<Value> {
@@ -302,18 +313,21 @@ fn form(message: &ChatMessage, images: &mut usize) -> Value {
     }
 }
 
-/// What a hook gave, as a provider takes it: each call with its result after it, no result without its call, and never
-/// a reply at the end.
+/// What a hook gave, as a provider takes it: each call with its result after it, no result without its call, no id twice,
+/// no message that says nothing, and somebody else's word at the end.
 fn repaired(messages: &[Kept<ChatMessage>]) -> Vec<Kept<ChatMessage>> {
     let mut results: Vec<&Kept<ChatMessage>> =
         messages.iter().filter(|message| matches!(&***message, ChatMessage::Tool { .. })).collect();
     let mut out: Vec<Kept<ChatMessage>> = Vec::with_capacity(messages.len() + 1);
     for message in messages {
-        let ChatMessage::Assistant { content, tool_calls, .. } = &**message else {
-            if !matches!(&**message, ChatMessage::Tool { .. }) {
+        let (content, tool_calls) = match &**message {
+            ChatMessage::Assistant { content, tool_calls, .. } => (content, tool_calls),
+            ChatMessage::Tool { .. } => continue,
+            ChatMessage::User(parts) if parts.iter().all(is_blank) => continue,
+            ChatMessage::System(_) | ChatMessage::User(_) => {
                 out.push(message.clone());
+                continue;
             }
-            continue;
         };
         if tool_calls.is_empty() && content.trim().is_empty() {
             continue;
@@ -327,11 +341,12 @@ fn repaired(messages: &[Kept<ChatMessage>]) -> Vec<Kept<ChatMessage>> {
             });
         }
     }
-    let is_reply = matches!(out.last().map(|last| &**last), Some(ChatMessage::Assistant { .. }));
-    if is_reply || out.iter().all(|message| matches!(&**message, ChatMessage::System(_))) {
-        out.push(ChatMessage::User(vec![Part::Text(CONTINUE.to_owned())]).into());
-    }
+    fit(&mut out);
     out
+}
+
+fn is_blank(part: &Part) -> bool {
+    matches!(part, Part::Text(text) if text.trim().is_empty())
 }
 
 impl<H: Host> Thread<H> {

@@ -12,10 +12,11 @@ use super::{At, Next, Subject, wrong};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::hook::HookName;
-use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
+use crate::spec::message::{ToolResult, ToolStatus};
 use crate::thread::Thread;
 use crate::thread::edit::edited;
 use crate::thread::host::{Cell, Host, Param, Sql};
+use crate::thread::replay;
 use crate::thread::rows::{Inbound, Row, Shared};
 use crate::thread::step::Definitions;
 use crate::thread::tool_call::{Call, Done, Receipt, result_row};
@@ -137,13 +138,12 @@ impl<H: Host> Thread<H> {
         let row = self.transition(|state, sql| {
             done.close(sql, "dropped", reply, call, None, now)?;
             let mut row = Row::clone(reply);
-            if let Some(place) = row.calls.get_mut(call.index) {
-                *place = ToolCall::dropped(&call.call.name);
-            }
+            replay::drop_call(&mut row.calls, call.index);
+            row.reasoning = replay::without(row.reasoning.as_deref(), &call.call.id);
             let calls = serde_json::to_string(&row.calls).map_err(Error::internal)?;
             sql.run(
-                "UPDATE messages SET tool_calls = ? WHERE seq = ?",
-                &[Param::Text(&calls), Param::Int(reply.seq)],
+                "UPDATE messages SET tool_calls = ?, reasoning = ? WHERE seq = ?",
+                &[Param::Text(&calls), row.reasoning.as_ref().into(), Param::Int(reply.seq)],
             )?;
             state.filled = state.filled.max(call.seq + 1 - reply.seq);
             // No later step takes its seq. Clients that come back have seen the call.

@@ -116,11 +116,35 @@ impl<H: Host> Thread<H> {
             };
             heard.rows.push(state.insert(sql, row)?);
         }
-        self.hear_words(state, sql, &birth.words, files, n, heard)
+        self.take_words(state, sql, &birth.words, files, n, heard)?;
+        if birth.held { Ok(()) } else { self.start_hearing(state, sql, heard) }
     }
 
-    /// A message of the parent's: a silent row for each file, then the text, which starts a run.
+    /// A message of the parent's, which starts a run.
     pub(super) fn hear_words(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        words: &Words,
+        files: Vec<AttachmentRef>,
+        n: i64,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        self.take_words(state, sql, words, files, n, heard)?;
+        self.start_hearing(state, sql, heard)
+    }
+
+    /// Starts a run for what the parent has said, unless one is active.
+    pub(super) fn start_hearing(&self, state: &mut State, sql: &H::Sql, heard: &mut Heard) -> Result<()> {
+        if state.active().is_none() && state.waiting() > 0 {
+            self.start_for_queue(state, sql, self.host.now_us())?;
+            heard.entry = Some(Entry::Started);
+        }
+        Ok(())
+    }
+
+    /// A message of the parent's: a silent row for each file, then the text.
+    fn take_words(
         &self,
         state: &mut State,
         sql: &H::Sql,
@@ -158,10 +182,6 @@ impl<H: Host> Thread<H> {
         heard.rows.push(row);
         // A message goes on with what the parent has stopped.
         state.meta.stopped = false;
-        if state.active().is_none() {
-            self.start_for_queue(state, sql, now)?;
-            heard.entry = Some(Entry::Started);
-        }
         Ok(())
     }
 }

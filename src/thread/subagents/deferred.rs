@@ -173,6 +173,7 @@ impl<H: Host> Thread<H> {
             .hint("Try again when one of them has been terminated."));
         }
         let mut birth = deferred.birth.clone();
+        birth.held = self.holds_children(state);
         let given = self.deferred_values(id, deferred, given)?;
         let values = self.child_values(state, sql, agent, &given)?;
         birth.env = self.seal_for(id, &values)?;

@@ -182,6 +182,9 @@ impl<H: Host> Thread<H> {
             What::Create(birth) => self.begin(state, sql, birth, files, letter.n, &mut heard)?,
             What::Message(words) => self.hear_words(state, sql, words, files, letter.n, &mut heard)?,
             What::SetEnv(sealed) => self.hear_env(state, sql, sealed.clone())?,
+            What::Begin if state.meta.terminated_us.is_none() && !state.meta.stopped => {
+                self.start_hearing(state, sql, &mut heard)?;
+            }
             What::Stop if state.meta.terminated_us.is_none() => {
                 state.meta.stopped = true;
                 Event::stop(state.active()).insert(sql, now)?;
@@ -196,7 +199,7 @@ impl<H: Host> Thread<H> {
                 // nothing more to say would never learn that.
                 self.tell_parent(state, sql, What::Terminated)?;
             }
-            What::Stop | What::Terminate => {}
+            What::Begin | What::Stop | What::Terminate => {}
             What::Check(_) | What::Report(_) | What::Status(_) | What::Notify(_) | What::Terminated => {
                 return Err(stranger());
             }
@@ -370,6 +373,12 @@ impl<H: Host> Thread<H> {
             self.delete_tree(Told::Knows).await?;
             return Ok(());
         }
+        // Before the letter is forgotten: a process that dies here sends it again, and tells its hooks again.
+        let letter: Option<Letter> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
+        let held = !is_parent && letter.is_some_and(|letter| letter.holds());
+        if held {
+            self.tell_hooks_of(to).await?;
+        }
         let heard = self.transition(|state, sql| {
             let mut heard = Heard::default();
             forget_letter(sql, to, n)?;
@@ -380,6 +389,9 @@ impl<H: Host> Thread<H> {
             if taken {
                 if child.state == ChildState::Creating {
                     child.state = ChildState::Live;
+                    if held {
+                        self.tell_child(state, sql, &mut child, What::Begin)?;
+                    }
                     state.update_child(sql, child)?;
                 }
                 return Ok(heard);
@@ -388,7 +400,7 @@ impl<H: Host> Thread<H> {
             state.update_child(sql, child)?;
             Ok(heard)
         })?;
-        if heard.entry.is_some() || !heard.rows.is_empty() {
+        if held || heard.entry.is_some() || !heard.rows.is_empty() {
             self.act_on(heard)?;
         }
         Ok(())

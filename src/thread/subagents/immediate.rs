@@ -202,11 +202,16 @@ impl<H: Host> Thread<H> {
             return ("subagent_create".to_owned(), args, begun);
         }
         let mut args = Map::new();
-        for (property, text) in
-            [(&entry.init_agent_name_property, &begun.name), (&entry.init_user_message_property, &begun.text)]
-        {
-            if let (Some(property), Some(text)) = (property, text) {
-                args.insert(property.clone(), text.clone().into());
+        let agent = self.catalog.agents.get(&entry.name);
+        let required = agent.map(|agent| self.catalog.required_of(&agent.side_a.prompt)).unwrap_or_default();
+        for (property, text, usual) in [
+            (&entry.init_agent_name_property, &begun.name, entry.name.as_str()),
+            (&entry.init_user_message_property, &begun.text, BEGIN),
+        ] {
+            let Some(property) = property else { continue };
+            let usual = || required.contains(&property.as_str()).then(|| usual.to_owned());
+            if let Some(text) = text.clone().or_else(usual) {
+                args.insert(property.clone(), text.into());
             }
         }
         (entry.name.clone(), Value::Object(args), begun)

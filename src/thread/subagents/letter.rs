@@ -33,6 +33,8 @@ pub(crate) struct Letter {
 pub(crate) enum What {
     /// To a child that is to exist.
     Create(Box<Birth>),
+    /// To a child that was held: the parent's hooks know of it, and it may begin.
+    Begin,
     /// A message to the child.
     Message(Words),
     /// Values of variables have changed.
@@ -73,6 +75,16 @@ pub(crate) struct Birth {
     #[serde(default, skip_serializing_if = "Sealed::is_empty")]
     pub(crate) env: Sealed,
     pub(crate) words: Words,
+    /// Whether it waits for [`What::Begin`] before its first run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) held: bool,
+}
+
+impl Letter {
+    /// Whether the child that it makes is held.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(&self.what, What::Create(birth) if birth.held)
+    }
 }
 
 /// A message and the paths of its files, which are the writer's.

@@ -48,10 +48,8 @@ pub(in crate::thread) enum Wanted<'a> {
 
 /// A child that a call has made or written to.
 pub(super) struct Told {
-    child: Child,
     /// What the call gives at once; none when the child's answer is waited for.
     pub(super) result: Option<ToolResult>,
-    event: &'static str,
 }
 
 impl NewChild<'_> {
@@ -167,9 +165,6 @@ impl<H: Host> Thread<H> {
             Err(result) => return Ok(Done::refused_with(result)),
         };
         self.announce_tool_start(&call.call.name);
-        if told.event == "create" {
-            self.tell_hooks_of_child(definitions, call.seq, told.child.to_json()).await?;
-        }
         self.send_letters();
         match told.result {
             Some(result) => {
@@ -256,7 +251,7 @@ impl<H: Host> Thread<H> {
                 state.update_child(sql, child.clone())?;
                 Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
                 let result = (!waits).then(|| ToolResult::success(written(&child)));
-                Ok(Ok(Told { child, result, event: "message" }))
+                Ok(Ok(Told { result }))
             }
         }
     }
@@ -304,6 +299,7 @@ impl<H: Host> Thread<H> {
             arguments: new.arguments.clone(),
             words: new.words.clone(),
             env: Sealed::default(),
+            held: self.holds_children(state),
         };
         let needs = match self.begin_with(state, sql, new.agent, &child.reference, &taken.given) {
             Ok((env, needs)) => {
@@ -319,7 +315,7 @@ impl<H: Host> Thread<H> {
                 self.defer_child(state, sql, child, Deferred { birth, withheld, most: new.most() })?;
             Event::subagent("variables", &child, state.active(), None).insert(sql, now)?;
             let result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
-            return Ok(Ok(Told { child, result: Some(result), event: "variables" }));
+            return Ok(Ok(Told { result: Some(result) }));
         }
         self.tell_child(state, sql, &mut child, What::Create(Box::new(birth)))?;
         if let Some(receipt) = receipt {
@@ -328,7 +324,7 @@ impl<H: Host> Thread<H> {
         state.insert_child(sql, child.clone())?;
         Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
         let result = receipt.is_none().then(|| ToolResult::success(started(&child)));
-        Ok(Ok(Told { child, result, event: "create" }))
+        Ok(Ok(Told { result }))
     }
 
     /// The receipt waits for the answer to the last letter.

@@ -111,10 +111,15 @@ impl<H: Host> Thread<H> {
             };
             match lost {
                 Some(text) if child.wait.is_some() => {
-                    if expired {
-                        self.tell_child(state, sql, &mut child, What::Stop)?;
-                    }
                     "idle".clone_into(&mut child.status);
+                    if expired && child.facts.resumable {
+                        self.tell_child(state, sql, &mut child, What::Stop)?;
+                    } else if expired {
+                        // Nobody could ever write to it again.
+                        self.tell_child(state, sql, &mut child, What::Terminate)?;
+                        child.state = ChildState::Terminated;
+                        "terminated".clone_into(&mut child.status);
+                    }
                     Event::subagent("failure", &child, state.active(), Some(&text)).insert(sql, now)?;
                     self.end_wait(state, sql, &mut child, &ToolResult::error(text), &mut heard)?;
                 }

@@ -4,12 +4,11 @@
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::models::{ChatMessage, ChatRequest, Kept, Part};
+use crate::models::{CONTINUE, ChatMessage, ChatRequest, Kept, Part};
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
 use crate::thread::Thread;
 use crate::thread::attachments::{Pictured, Room};
-use crate::thread::context::CONTINUE;
 use crate::thread::host::Host;
 use crate::thread::opening::Opening;
 use crate::thread::rows::{Row, Shared};

@@ -165,6 +165,10 @@ fn turns(messages: &[Value], tools: bool, found: &mut Vec<String>) {
             let blocks = blocks.iter().filter(|block| block["type"] == kind);
             blocks.map(|block| block[key].as_str().unwrap_or_default().to_owned()).collect()
         };
+        let last = blocks.last().and_then(|block| block["type"].as_str()).unwrap_or_default();
+        if message["role"] == "assistant" && last.ends_with("thinking") {
+            found.push(format!("message {at}: the final block in an assistant message cannot be thinking"));
+        }
         if of("text", "text").iter().any(|text| text.trim().is_empty()) {
             found.push(format!("message {at} has a blank text"));
         }

@@ -18,6 +18,9 @@ pub fn complaints(body: &Value) -> Vec<String> {
     if messages.last().is_some_and(|message| message["role"] == "assistant") {
         found.push("the last message is the assistant's".into());
     }
+    if messages.last().is_some_and(|message| message["role"] == "system") {
+        found.push("expected last role user or tool".into());
+    }
     pairs(messages, &mut found);
     match &body["tools"] {
         Value::Null => {
@@ -169,6 +172,7 @@ mod tests {
         for (what, messages) in [
             ("no messages", json!([{ "role": "system", "content": "s" }])),
             ("last message is the assistant's", json!([user, { "role": "assistant", "content": "a" }])),
+            ("expected last role", json!([user, { "role": "system", "content": "s" }])),
             ("calls without results at the end", json!([user, calls(vec![call("a")])])),
             ("calls without results before it", json!([user, calls(vec![call("a")]), user])),
             ("a result without its call", json!([user, tool("a")])),

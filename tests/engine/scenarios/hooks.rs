@@ -473,3 +473,79 @@ fn a_thread_without_hooks_asks_nobody_and_pays_nothing() {
     // Hooks of requests store nothing, so they cost no statement either.
     assert_eq!(cost(json!([])), cost(json!(["trim"])));
 }
+
+#[test]
+fn hooks_are_given_the_values_that_they_name() {
+    for (run, value) in [("http", "k-secret-1"), ("native", "k-secret-1"), ("http", ""), ("native", "")] {
+        story("values of hooks")
+            .define(move |catalog| {
+                let http = json!({ "http": { "url": format!("{TOOL_URL}/key"),
+                    "headers": { "authorization": "Bearer {{env HOOK_KEY}}" } } });
+                catalog["hooks"]["keyed"] = json!({ "hook": "after_system_message",
+                    "run": if run == "http" { http } else { json!({ "native": "keyed" }) },
+                    "variables": [{ "name": "HOOK_KEY", "type": "secret", "required": true }] });
+                catalog["agents"]["helper"]["hooks"] = json!(["keyed"]);
+                catalog["agents"]["helper"]["env"] = json!({ "HOOK_KEY": "k-secret-1" });
+            })
+            .setup(|sim| {
+                react(sim, "keyed", |call| {
+                    Ok(format!("key {}", call.env["HOOK_KEY"].as_str().unwrap()).into())
+                });
+                sim.world.outside.server("/key", |request, _| {
+                    let key = request.headers.iter().find(|(name, _)| name == "authorization");
+                    Answer::json(&json!({ "value": format!("key {}", key.unwrap().1) }))
+                });
+            })
+            .drive(move |sim| async move {
+                if value.is_empty() {
+                    let mut without = crate::sim::catalog(&super::with_work());
+                    without["hooks"]["keyed"] = json!({ "hook": "after_system_message",
+                        "run": { "native": "keyed" },
+                        "variables": [{ "name": "HOOK_KEY", "type": "secret", "required": true }] });
+                    without["agents"]["helper"]["hooks"] = json!(["keyed"]);
+                    sim.deploy(&without);
+                }
+                sim.ask("hello").await;
+            })
+            .check(move |sim, _| {
+                let requests = sim.world.outside.requests.borrow();
+                let system = requests[0].texts("system")[0].to_owned();
+                match value.is_empty() {
+                    // What a hook says is looked through for secrets, so the value itself is not there.
+                    false => assert!(system.starts_with("key ") && asked(sim).len() == 1, "{system}"),
+                    true => {
+                        assert_eq!(system, "You help.");
+                        let [(_, why)] = &failures(sim)[..] else { panic!("{:?}", failures(sim)) };
+                        assert!(why.contains("needs a value for HOOK_KEY"), "{why}");
+                    }
+                }
+                assert!(!system.contains("k-secret-1"), "{system}");
+            })
+            .calm();
+    }
+}
+
+#[test]
+fn an_http_hook_is_sent_the_secret_in_its_header() {
+    let seen: Rc<std::cell::RefCell<Vec<String>>> = Rc::default();
+    let heard = seen.clone();
+    behind(Kind::Http, "a key in a header", &["after_create_message"])
+        .define(|catalog| {
+            catalog["hooks"]["after_create_message"]["run"]["http"]["headers"] =
+                json!({ "x-key": "{{env HOOK_KEY}}" });
+            catalog["agents"]["helper"]["env"] = json!({ "HOOK_KEY": "k-secret-1" });
+        })
+        .setup(move |sim| {
+            let heard = heard.clone();
+            sim.world.outside.server("/after_create_message", move |request, _| {
+                let key = request.headers.iter().find(|(name, _)| name == "x-key").unwrap();
+                heard.borrow_mut().push(key.1.clone());
+                Answer::json(&json!({}))
+            });
+        })
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+        })
+        .once();
+    assert_eq!(*seen.borrow(), ["k-secret-1"; 2]);
+}

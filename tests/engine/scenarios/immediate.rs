@@ -289,3 +289,28 @@ fn hints_wait_for_values_that_are_missing_with_what_was_given() {
         .sampled(300)
         .sweep();
 }
+
+#[test]
+fn a_required_message_and_name_are_the_usual_ones_where_nobody_gives_others() {
+    family("a child with required arguments")
+        .define(|catalog| {
+            entry(
+                catalog,
+                json!({ "name": "shop", "immediate": true, "blocking": false,
+                    "initUserMessageProperty": "task", "initAgentNameProperty": "as" }),
+            );
+            catalog["prompts"]["shop_a"]["requiredSchema"] = json!({ "type": "object", "properties": {
+                "task": { "type": "string" }, "as": { "type": "string" } }, "required": ["task", "as"] });
+        })
+        .says(script)
+        .drive(|sim| async move {
+            sim.send("hello").await;
+            until_results(&sim, 1).await;
+        })
+        .terms(|terms| terms.one_answer = false)
+        .check(|_, history| {
+            let [result] = results(history).try_into().unwrap_or_else(|all| panic!("{all:?}"));
+            assert!(result.contains("told \"Begin.\""), "{result}");
+        })
+        .calm();
+}

@@ -1,5 +1,6 @@
 //! What happens to threads: stories with every way to fail at every point.
 
+mod any_history;
 mod attachments;
 mod budgets;
 mod code;

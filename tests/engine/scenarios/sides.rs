@@ -252,3 +252,61 @@ fn a_session_tool_that_fails_or_names_missing_files_ends_nothing() {
         })
         .calm();
 }
+
+/// The tool that ends the session, sixty others, then one that takes its time: the rules look at all of them, also in a
+/// process that has seen none, or after an edit.
+fn ends_early(edited: bool) -> Scenario {
+    super::story("a session that ends with the first of many calls")
+        .define(|catalog| {
+            catalog["tools"]["finish"] = super::native(true);
+            catalog["prompts"]["p"]["tools"] = json!(["work", "finish"]);
+            catalog["agents"]["helper"]["sideA"]["sessionStop"] = "finish".into();
+        })
+        .setup(|sim| {
+            sim.world.outside.native("work", |call, _| {
+                let us = if call.args["n"] == 60 { 2_000_000 } else { 0 };
+                Native::Gives(us, ToolResult::success("noted"))
+            });
+        })
+        .says(|request| match request.results().len() {
+            0 => (1..=60).fold(Say::call("finish", &json!({ "n": 0 })), |say, n| {
+                say.and_call("work", &json!({ "n": n }).to_string())
+            }),
+            _ => Say::text("the session did not end"),
+        })
+        .drive(move |sim| async move {
+            sim.ask("hello").await;
+            let message = sim.send("Do it.").await;
+            if edited {
+                let ran = |sim: &Sim| sim.world.outside.executions.borrow().len() == 122;
+                sim.until("the last call", ran).await;
+                let first = sim.history().await[0]["id"].as_str().unwrap().to_owned();
+                let body = json!({ "content": "Hi." }).to_string();
+                sim.insist(bobbin::api::ThreadRoute::PatchMessage(first), &[], None, body).await;
+                sim.accepted.borrow_mut().clear();
+            }
+            let outcome = sim.outcome(&message).await;
+            assert_eq!(outcome["reason"], "session_stop", "{outcome}");
+        })
+        .check(|_, history| assert!(!history.texts("assistant").contains(&"the session did not end")))
+        .terms(|terms| terms.one_answer = false)
+}
+
+#[test]
+fn a_session_ends_whatever_stands_behind_the_call_that_ends_it() {
+    ends_early(true).calm();
+    ends_early(false).sampled(40).sweep();
+}
+
+#[test]
+fn with_a_person_each_message_has_a_session_of_its_own() {
+    super::story("a cap on turns")
+        .define(|catalog| catalog["agents"]["helper"]["maxSessionTurns"] = 2.into())
+        .drive(|sim| async move {
+            for text in ["one", "two", "three", "four"] {
+                let outcome = sim.ask(text).await;
+                assert_eq!(outcome["outcome"], "completed", "{outcome}");
+            }
+        })
+        .calm();
+}

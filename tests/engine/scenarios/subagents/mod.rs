@@ -4,6 +4,7 @@ mod blocking;
 mod ends;
 mod open;
 mod resumable;
+mod told;
 mod tree;
 
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(open::all());
     all.extend(resumable::all());
     all.extend(tree::all());
+    all.extend(told::all());
     all.extend(ends::all());
     all
 }

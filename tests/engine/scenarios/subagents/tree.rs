@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::host::SECOND_US;
+
 use super::{agent, goes_on, heard, lists, references, story, tell, times, waits};
 use crate::sweep::Scenario;
 
@@ -65,4 +67,41 @@ fn three_levels_that_do_not_wait_come_to_rest() {
 #[test]
 fn three_levels_of_which_one_waits_have_one_answer() {
     mixed().sampled(300).sweep();
+}
+
+#[test]
+fn a_stop_reaches_a_whole_tree_at_once() {
+    let leaf = json!({ "q": r#"call nap {}"# }).to_string();
+    let research = json!({ "q": format!("call leaf {leaf}") }).to_string();
+    story("a tree that is stopped")
+        .define(|catalog| {
+            agent(catalog, "leaf", &json!(["nap"]));
+            agent(catalog, "research", &json!([waits("leaf")]));
+            lists(catalog, json!([goes_on("research")]));
+        })
+        .drive(move |sim| {
+            let research = research.clone();
+            async move {
+                sim.send(&format!("call research {research}")).await;
+                // The leaf is in its nap of three seconds, which ends long after the stop.
+                sim.until_executions(1).await;
+                sim.stop().await;
+                // One hop each.
+                sim.world.pause(SECOND_US / 5).await;
+                let runs = "SELECT count(*) FROM runs WHERE phase != 'ended'";
+                for thread in sim.family() {
+                    assert_eq!(thread.member.database.ask::<i64>(runs), [0], "{}", thread.member.id);
+                }
+                let asked = sim.world.outside.requests.borrow().len();
+                sim.world.pause(10 * SECOND_US).await;
+                assert_eq!(sim.world.outside.requests.borrow().len(), asked, "no model is asked after it");
+                assert_eq!(sim.world.outside.executions.borrow().len(), 1, "no tool is called after it");
+            }
+        })
+        .terms(|terms| {
+            terms.one_answer = false;
+            terms.overlap = true;
+            terms.outcomes = vec!["stopped", "completed"];
+        })
+        .calm();
 }

@@ -1,0 +1,174 @@
+//! What every provider takes, whatever the history came to be by: no call id twice, and somebody else's word at the end
+//! (docs/durability.md). Ids are unique when they are stored, as far as the thread then remembers; here they are by
+//! construction, in what is sent.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::{ChatMessage, Kept, Part};
+
+/// An unstored user's message, where a request must have one.
+pub const CONTINUE: &str = "Continue.";
+
+/// Characters of an id that Anthropic takes.
+const ID_CHARS: usize = 128;
+
+/// Makes messages fit. Each reply's results stand directly behind it, in the order of its calls.
+pub fn fit(messages: &mut Vec<Kept<ChatMessage>>) {
+    unique_ids(messages);
+    let says = || Kept::from(ChatMessage::User(vec![Part::Text(CONTINUE.to_owned())]));
+    if !messages.iter().any(|message| matches!(**message, ChatMessage::User(_))) {
+        // Code alone has begun this; some providers take no request without a user's message.
+        let leading =
+            messages.iter().take_while(|message| matches!(***message, ChatMessage::System(_))).count();
+        messages.insert(leading, says());
+    }
+    let own = |message: &Kept<ChatMessage>| {
+        matches!(**message, ChatMessage::Assistant { .. } | ChatMessage::System(_))
+    };
+    if messages.last().is_none_or(own) {
+        messages.push(says());
+    }
+}
+
+/// Gives calls whose id an earlier one has, in any provider's eyes, another one, and their results too. The same
+/// messages get the same ids again, so that providers' caches hold.
+fn unique_ids(messages: &mut [Kept<ChatMessage>]) {
+    let mut seen: HashSet<Cow<'_, str>> = HashSet::new();
+    let mut replaced: Vec<(usize, usize, String)> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let ChatMessage::Assistant { tool_calls, .. } = &**message else { continue };
+        for (index, call) in tool_calls.iter().enumerate() {
+            let id = permitted(&call.id);
+            if !call.id.is_empty() && !seen.contains(&id) {
+                seen.insert(id);
+                continue;
+            }
+            let base: String = id.chars().take(ID_CHARS - 8).collect();
+            let fresh = (2_u32..).map(|n| format!("{base}_{n}")).find(|id| !seen.contains(id.as_str()));
+            let fresh = fresh.unwrap_or_default();
+            seen.insert(fresh.clone().into());
+            replaced.push((at, index, fresh));
+        }
+    }
+    drop(seen);
+    for (at, index, id) in replaced {
+        replace(messages, at, index, id);
+    }
+}
+
+fn replace(messages: &mut [Kept<ChatMessage>], at: usize, index: usize, id: String) {
+    if let Some(result) = messages.get_mut(at + 1 + index)
+        && matches!(**result, ChatMessage::Tool { .. })
+    {
+        let mut changed = ChatMessage::clone(result);
+        if let ChatMessage::Tool { call_id, .. } = &mut changed {
+            call_id.clone_from(&id);
+        }
+        *result = changed.into();
+    }
+    if let Some(reply) = messages.get_mut(at) {
+        let mut changed = ChatMessage::clone(reply);
+        if let ChatMessage::Assistant { tool_calls, .. } = &mut changed
+            && let Some(call) = tool_calls.get_mut(index)
+        {
+            call.id = id;
+        }
+        *reply = changed.into();
+    }
+}
+
+/// An id or a name as Anthropic takes it: letters, digits, `_` and `-`. Those of other providers' replies may hold others.
+pub(super) fn permitted(name: &str) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match name {
+        "" => "_".into(),
+        name if name.len() <= ID_CHARS && name.chars().all(allowed) => name.into(),
+        name => name.chars().take(ID_CHARS).map(|c| if allowed(c) { c } else { '_' }).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::message::{ToolCall, ToolStatus};
+
+    fn said(text: &str) -> Kept<ChatMessage> {
+        ChatMessage::User(vec![Part::Text(text.into())]).into()
+    }
+
+    fn system() -> Kept<ChatMessage> {
+        ChatMessage::System("s".into()).into()
+    }
+
+    fn exchange(ids: &[&str]) -> Vec<Kept<ChatMessage>> {
+        let call = |id: &&str| ToolCall { id: (*id).into(), ..ToolCall::default() };
+        let tool_calls = ids.iter().map(call).collect();
+        let result = |id: &&str| ChatMessage::Tool {
+            call_id: (*id).into(),
+            name: "work".into(),
+            content: (*id).into(),
+            status: ToolStatus::Success,
+            images: Vec::new(),
+        };
+        let reply = ChatMessage::Assistant { content: String::new(), tool_calls, payload: Vec::new() };
+        std::iter::once(reply).chain(ids.iter().map(result)).map(Kept::from).collect()
+    }
+
+    fn ids(messages: &[Kept<ChatMessage>]) -> Vec<&str> {
+        let of = |message: &'_ Kept<ChatMessage>| match &**message {
+            ChatMessage::Tool { call_id, .. } => vec![call_id.clone()],
+            ChatMessage::Assistant { tool_calls, .. } => {
+                tool_calls.iter().map(|call| call.id.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        messages.iter().flat_map(of).map(|id| &*id.leak()).collect()
+    }
+
+    #[test]
+    fn ids_that_come_again_are_others_for_the_call_and_its_result() {
+        let mut messages = vec![system(), said("u")];
+        let long = "x".repeat(200);
+        let longer = format!("{long}y");
+        let twice = [
+            exchange(&["a", "a.b:c", "a_b_c"]),
+            exchange(&["a", "", "b"]),
+            exchange(&["a_2", &long]),
+            exchange(&[&longer, "a"]),
+        ];
+        messages.extend(twice.into_iter().flatten());
+        fit(&mut messages);
+        let cut = format!("{}_2", "x".repeat(120));
+        let expected = [
+            ["a", "a.b:c", "a_b_c_2"].repeat(2),
+            ["a_2", "__2", "b"].repeat(2),
+            ["a_2_2", &long].repeat(2),
+            [cut.as_str(), "a_3"].repeat(2),
+        ];
+        assert_eq!(ids(&messages), expected.concat());
+        let again = messages.clone();
+        fit(&mut messages);
+        assert_eq!(messages, again, "what fits stays as it is");
+    }
+
+    #[test]
+    fn somebody_else_has_the_last_word() {
+        let reply = || -> Kept<ChatMessage> {
+            ChatMessage::Assistant { content: "r".into(), tool_calls: Vec::new(), payload: Vec::new() }.into()
+        };
+        let go = || said(CONTINUE);
+        for (messages, expected) in [
+            (vec![system()], vec![system(), go()]),
+            (vec![system(), said("u")], vec![system(), said("u")]),
+            (vec![system(), said("u"), system()], vec![system(), said("u"), system(), go()]),
+            (vec![system(), said("u"), reply()], vec![system(), said("u"), reply(), go()]),
+            (vec![system(), reply()], vec![system(), go(), reply(), go()]),
+            (vec![system(), system()], vec![system(), system(), go()]),
+        ] {
+            let mut fitted = messages;
+            fit(&mut fitted);
+            assert_eq!(fitted, expected);
+        }
+    }
+}
