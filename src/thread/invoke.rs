@@ -23,6 +23,7 @@ use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, ToolEntry, schema};
 use crate::text::first_bytes;
+use crate::tools::execute;
 
 impl ThreadState {
     /// Calls something now and gives its result (spec §6.4): a tool, or a prompt, which answers in one step. What is
@@ -162,6 +163,9 @@ impl<H: Host> Thread<H> {
         let Some(definitions) = self.definitions_in(scope)? else {
             return refused("The thread's agent is not among the definitions any more.".to_owned());
         };
+        if self.is_off(&definitions, name) {
+            return refused(off(&definitions, name));
+        }
         let kept = self.redact_json(args.clone());
         let earlier = match scope.entered {
             Entered::First => None,
@@ -286,6 +290,12 @@ impl<H: Host> Thread<H> {
         })
     }
 
+    /// Whether this runs code of a model's where the prompt does not list it: that alone is never called unlisted.
+    pub(super) fn is_off(&self, definitions: &Definitions<'_>, name: &str) -> bool {
+        definitions.prompt.tool(name).is_none()
+            && self.catalog.tools.get(name).is_some_and(|tool| execute::runs(&tool.run))
+    }
+
     /// What a call runs on that code makes: the agent of today, and the prompt that led to the code.
     pub(super) fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
         let prompt = scope.path.last().and_then(|name| self.catalog.prompts.get(name));
@@ -315,6 +325,11 @@ impl<H: Host> Thread<H> {
             )
         })
     }
+}
+
+/// What is told where [`Thread::is_off`].
+pub(super) fn off(definitions: &Definitions<'_>, name: &str) -> String {
+    format!("\"{name}\" is off here: the prompt \"{}\" does not list it.", definitions.prompt.name)
 }
 
 /// What is told where calls are nested too deeply.

@@ -10,7 +10,7 @@ use super::Thread;
 use super::body::bounded;
 use super::handoff;
 use super::host::{Cell, Host, NativeCall, Param, Sql};
-use super::invoke::too_deep;
+use super::invoke::{off, too_deep};
 use super::model_call::Watch;
 use super::rows::{Inbound, Row, Shared};
 use super::scope::{Entered, Place, Scope};
@@ -241,6 +241,9 @@ impl<H: Host> Thread<H> {
                 .is_some_and(|work| work.repeats(*runs, kind))
         {
             return Ok(Done::unknown(name, scope.place));
+        }
+        if started.is_none() && self.is_off(definitions, name) && known.is_some() {
+            return Ok(Done::refused(off(definitions, name)));
         }
         let Some((entry, callable)) = known else {
             return Ok(Done::refused(self.unknown_tool(definitions, name)?));

@@ -100,6 +100,35 @@ fn calls_of_code_go_through_receipts() {
 }
 
 #[test]
+fn it_is_off_where_no_prompt_lists_it() {
+    coder("off", json!({}), |_| async { gives(json!("it ran")) })
+        .define(|catalog| {
+            catalog["prompts"]["other"] = catalog["prompts"]["p"].clone();
+            catalog["prompts"]["p"]["tools"] = json!(["find"]);
+        })
+        .says(clerk)
+        .setup(|sim| {
+            sim.world.outside.native("find", |call, _| {
+                let state = call.state.clone();
+                Native::Works(Box::pin(async move {
+                    let called = state.invoke_tool("execute_code", json!({ "code": "await work()" })).await;
+                    state.queue_tool("execute_code", json!({ "code": "await work()" })).unwrap();
+                    called.unwrap()
+                }))
+            });
+        })
+        .drive(|sim| async move {
+            sim.ask("use find").await;
+        })
+        .check(|sim, history| {
+            let off = "\"execute_code\" is off here: the prompt \"p\" does not list it.";
+            assert_eq!(history.texts("tool"), [off, off]);
+            assert!(sim.world.outside.sandbox.runs.borrow().is_empty());
+        })
+        .calm();
+}
+
+#[test]
 fn the_code_is_told_what_it_can_call() {
     coder("declared", json!({}), |_| async { gives(json!(1)) })
         .check(|sim, _| {
