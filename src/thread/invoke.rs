@@ -266,13 +266,18 @@ impl<H: Host> Thread<H> {
     /// Work apart from any run begins.
     pub(super) fn work_apart(&self, state: &ThreadState) -> Result<Apart> {
         let scope = state.invoke_door().scope().clone();
-        Ok(Apart { scope, after: self.read(|state, _| Ok(state.max_seq))? })
+        let after = match scope.entered {
+            Entered::First => self.read(|state, _| Ok(state.max_seq))?,
+            // What it called before the process was lost, and does not call now, has ended with that.
+            Entered::Again => 0,
+        };
+        Ok(Apart { scope, after })
     }
 
     /// It has ended: what it called and did not wait for was dropped with it, and its outcome is not known.
     pub(super) fn end_apart(&self, apart: Apart) -> Result<()> {
         let Apart { scope, after } = apart;
-        if !scope.has_invoked() {
+        if !scope.has_invoked() && scope.entered == Entered::First {
             return Ok(());
         }
         let now = self.host.now_us();

@@ -84,6 +84,8 @@ pub enum Native {
 pub enum Handler {
     /// Waits for so long, then acts and answers.
     Acts(i64, Box<dyn FnOnce() -> bobbin::Result<EndpointAnswer>>),
+    /// Does what this future does.
+    Works(LocalBoxFuture<'static, EndpointAnswer>),
     /// Never comes back.
     Never,
 }

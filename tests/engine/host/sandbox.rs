@@ -14,7 +14,11 @@ pub struct Ran {
     /// What was asked for.
     pub run: Run,
     door: Rc<dyn Door>,
+    aside: Aside,
 }
+
+/// Lets something go on beside the run.
+pub(super) type Aside = Rc<dyn Fn(LocalBoxFuture<'static, ()>)>;
 
 type Script = Rc<dyn Fn(Ran) -> LocalBoxFuture<'static, Outcome>>;
 
@@ -40,11 +44,16 @@ impl Sandbox {
         self.scripts.borrow_mut().clear();
     }
 
-    pub(super) fn start(&self, run: Run, door: Rc<dyn Door>) -> LocalBoxFuture<'static, Outcome> {
+    pub(super) fn start(
+        &self,
+        run: Run,
+        door: Rc<dyn Door>,
+        aside: Aside,
+    ) -> LocalBoxFuture<'static, Outcome> {
         self.runs.borrow_mut().push(run.clone());
         let script = self.scripts.borrow().get(&run.source).cloned();
         match script {
-            Some(script) => script(Ran { run, door }),
+            Some(script) => script(Ran { run, door, aside }),
             None => Box::pin(async { Outcome::lost("nothing is known of this source") }),
         }
     }
@@ -83,6 +92,15 @@ impl Ran {
             Answer::Value(value) => Ok(table(value)),
             Answer::Error(error) => Err(table(error)[1][2].as_str().unwrap_or_default().to_owned()),
         }
+    }
+
+    /// The same, and does not wait for it: the call has left when this returns.
+    pub fn call_aside(&self, function: u64, args: &[Value]) {
+        let call = self.door.call(function, arguments(args), Ran::back());
+        (self.aside)(Box::pin(async move {
+            // Nobody hears what comes of it.
+            let _unheard = call.await;
+        }));
     }
 
     /// Reports a value.

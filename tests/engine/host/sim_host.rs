@@ -291,6 +291,7 @@ impl Host for SimHost {
                 match acting.world().outside.ask_endpoint(&call) {
                     None => Err(Error::internal("there is no such endpoint")),
                     Some(Handler::Never) => std::future::pending().await,
+                    Some(Handler::Works(work)) => Ok(work.await),
                     Some(Handler::Acts(us, act)) => {
                         if us > 0 {
                             acting.world().pause(us).await;
@@ -338,7 +339,10 @@ impl Host for SimHost {
             // What code does to the outside waits behind the output gate.
             gate().await;
             let source = run.source.clone();
-            let outcome = host.world().outside.sandbox.start(run, door).await;
+            let (world, member) = (host.world().clone(), host.member().clone());
+            let aside =
+                move |work: futures_util::future::LocalBoxFuture<'static, ()>| world.spawn(&member, work);
+            let outcome = host.world().outside.sandbox.start(run, door, Rc::new(aside)).await;
             host.point(At::SandboxDone, &source).await;
             outcome
         }

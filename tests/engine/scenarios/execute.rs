@@ -16,7 +16,7 @@ use crate::sim::{Sim, native};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![calling()]
+    vec![calling(), unawaited(), racing_its_limit()]
 }
 
 /// The prompt offers `find` and `execute_code`; the code is always the same, and `does` is what it does.
@@ -97,6 +97,65 @@ fn calling() -> Scenario {
 #[test]
 fn calls_of_code_go_through_receipts() {
     calling().sweep();
+}
+
+/// What became of the calls of code, whatever failed: none is open, none was made twice.
+fn closed(sim: &Sim, calls: usize) -> Vec<String> {
+    assert!(found(sim) <= calls, "no call is made again");
+    let receipts: Vec<String> =
+        sim.world.database.ask("SELECT state FROM calls WHERE reply <= 0 ORDER BY id");
+    assert!(receipts.len() <= calls, "{receipts:?}");
+    assert!(!receipts.iter().any(|state| state == "started"), "{receipts:?}");
+    receipts
+}
+
+/// Code that ends before the tools that it called have.
+fn unawaited() -> Scenario {
+    coder("calls that code does not wait for", json!({}), |ran| async move {
+        ran.call_aside(0, &[]);
+        ran.call_aside(0, &[]);
+        gives(json!("over"))
+    })
+    .check(|sim, history| {
+        let receipts = closed(sim, 2);
+        if history.faults == 0 {
+            let told = told(history);
+            assert_eq!(told["status"], "success");
+            assert_eq!(receipts, ["succeeded", "succeeded"]);
+            let ended = |call: &Value| call["status"] == "success";
+            assert!(told["toolCalls"].as_array().unwrap().iter().all(ended), "{told}");
+        }
+    })
+}
+
+#[test]
+fn calls_that_code_does_not_wait_for_are_waited_for() {
+    unawaited().sweep();
+}
+
+/// The same where the time is up before they end.
+fn racing_its_limit() -> Scenario {
+    coder("a call that outlives the code's time", json!({ "codeTimeoutMs": 300 }), |ran| async move {
+        ran.call_aside(0, &[]);
+        gives(json!("over"))
+    })
+    .check(|sim, history| {
+        let receipts = closed(sim, 1);
+        if history.faults == 0 {
+            assert_eq!(receipts, ["indeterminate"]);
+            let told = told(history);
+            assert_eq!(
+                (&told["status"], &told["toolCalls"][0]["status"]),
+                (&json!("terminated"), &json!("running"))
+            );
+            assert_eq!(code(sim), "codeTimeoutMs");
+        }
+    })
+}
+
+#[test]
+fn a_call_that_outlives_the_time_of_its_code_is_of_unknown_outcome() {
+    racing_its_limit().sweep();
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod any_history;
 mod attachments;
 mod budgets;
 mod code;
+mod dropped;
 mod edits;
 mod effects;
 mod endpoints;
@@ -105,6 +106,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(streams::all());
     all.extend(values::all());
     all.extend(code::all());
+    all.extend(dropped::all());
     all.extend(execute::all());
     all.extend(env::all());
     all.extend(family_env::all());
