@@ -53,6 +53,10 @@ pub const CALL_DEPTH: u32 = 8;
 
 /// Steps of one run, whatever `maxSteps` says (spec §21). A larger `maxSteps` is a catalog error.
 pub const RUN_STEPS: u32 = 250;
+/// Text of an error of a tool that the log keeps.
+pub const LOGGED_ERROR_BYTES: usize = 1 << 10;
+/// Where it happened, as the tool says.
+pub const LOGGED_STACK_BYTES: usize = 4 << 10;
 /// Identical tool errors in a row that stop a run (spec §19).
 pub const REPEATED_ERRORS: u32 = 8;
 /// Sequence numbers that a step reserves: its reply and up to 256 results.
@@ -225,6 +229,8 @@ pub const WRITES: usize = 100;
 pub const UPLOAD_US: i64 = DAY_US;
 /// Chunks of replaced files that one write deletes.
 pub const PRUNED_CHUNKS: i64 = 64;
+/// Pause between two such deletions, where one follows the other.
+pub const PRUNE_PAUSE_US: i64 = 1_000;
 /// Objects of a bucket that one call deletes; the platform's own limit is 1,000.
 pub const DELETED_OBJECTS: i64 = 1_000;
 /// Files that may fail to move to or from the bucket before the rest waits for the next write.

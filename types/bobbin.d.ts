@@ -62,6 +62,14 @@ declare module "bobbin" {
     error?: string;
     error_code?: string;
     error_data?: JsonObject;
+    /** Where it went wrong; only the log has it. */
+    stack?: string;
+    /** In place of `result`: texts are joined, images are files. */
+    content?: ({ type: "text"; text: string } | { type: "image"; mimeType: string; data: string })[];
+    /** Files that are stored with the result; models that see are shown the images. */
+    attachments?: (NewAttachment | AttachmentRef)[];
+    /** The subagent that it is about. */
+    subagent_id?: string;
   }
 
   /** The thread that the code works in. Times are microseconds since 1970. */
@@ -197,6 +205,15 @@ declare module "bobbin" {
     metadata: JsonObject;
     attachments: AttachmentRef[];
     subagent_id: string | null;
+    /** These are there where `subagent_id` names a subagent of the thread, as the registry has it now. */
+    subagent_name?: string;
+    subagent_title?: string | null;
+    subagent_description?: string;
+    subagent_status?: string;
+    subagent_resumable?: boolean;
+    subagent_blocking?: boolean;
+    subagent_thread_name?: string | null;
+    subagent_spawn_group_id?: string | null;
     [field: string]: unknown;
   }
 

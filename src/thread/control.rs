@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
+use super::attachments;
 use super::body::Body;
 use super::flow::{Entry, Finished};
 use super::host::{Host, Sibling, Sql};
@@ -16,6 +17,7 @@ use super::side::Side;
 use super::state::State;
 use super::subagents::{BY_PARENT, Told, What};
 use super::tool_call::{Abandoned, abandon_started};
+use super::tool_result::told;
 use super::{Thread, subagents};
 use crate::api::{Reply, ThreadRequest};
 use crate::directory::call::{self, DirectoryCall};
@@ -127,6 +129,8 @@ impl<H: Host> Thread<H> {
                     name: Some(name),
                     tool_call_id: Some(call_id),
                     status: Some(result.status),
+                    metadata: told(&result),
+                    attachments: attachments::stored(&result.stored)?,
                     parent: of.as_ref().and_then(|of| of.parent),
                     depth: of.as_ref().map_or(0, |of| of.depth),
                     ..Row::new(seq, Role::Tool, result.text(), now)

@@ -10,7 +10,7 @@ use super::body::Body;
 use super::hooks::Hooked;
 use super::host::{Host, Param, Sql};
 use super::live::Verdict;
-use super::rows::{self, Row, Shared, message_seq, not_found};
+use super::rows::{self, Row, Shared, columns, message_seq, not_found};
 use super::state::State;
 use crate::api::Reply;
 use crate::error::{Code, Error, Result};
@@ -128,10 +128,24 @@ impl<H: Host> Thread<H> {
         let seq = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
             let calls: Value = row.calls.iter().map(|call| call.id.as_str()).collect();
+            let calls = calls.to_string();
+            let results = [Param::Int(row.seq), Param::Int(row.seq + limits::BLOCK), Param::Text(&calls)];
+            if !row.calls.is_empty() {
+                // The files of its results go with them.
+                let with_files = concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM messages WHERE seq > ? AND seq < ? AND role = 'tool' AND attachments IS NOT NULL
+                      AND tool_call_id IN (SELECT value FROM json_each(?))"
+                );
+                for result in rows::read(sql, with_files, &results)? {
+                    attachments::remove(state, sql, &result.attachments)?;
+                }
+            }
             sql.run(
                 "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool'
                  AND tool_call_id IN (SELECT value FROM json_each(?3)))",
-                &[Param::Int(row.seq), Param::Int(row.seq + limits::BLOCK), Param::Text(&calls.to_string())],
+                &results,
             )?;
             attachments::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);

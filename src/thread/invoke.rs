@@ -8,6 +8,7 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
 
+use super::attachments::{self, NewAttachment};
 use super::body::shallow;
 use super::handoff;
 use super::host::{Cell, Host, Param, Sql};
@@ -17,6 +18,7 @@ use super::step::Definitions;
 use super::subagents::Wanted;
 use super::thread_state::{Open, ThreadState};
 use super::tool_call::{Work, abandon_within, fitting, interrupted};
+use super::tool_result::{files_of, is_of_files, logged_error, no_files};
 use super::{Thread, subagents};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -217,8 +219,7 @@ impl<H: Host> Thread<H> {
         let (id, entered) = match earlier {
             Some(earlier) if !work.repeats(earlier.runs, &earlier.kind) => {
                 let result = ToolResult::error(interrupted(name));
-                self.end_invoked(scope, earlier.id, &result, "indeterminate", true)?;
-                return Ok(result);
+                return self.end_invoked(scope, earlier.id, name, result, "indeterminate", true);
             }
             Some(earlier) => {
                 self.transition(|state, sql| {
@@ -242,8 +243,7 @@ impl<H: Host> Thread<H> {
         let result = fitting(name, result);
         self.announce_tool_end(name, result.status);
         let state = if result.status == ToolStatus::Success { "succeeded" } else { "failed" };
-        self.end_invoked(scope, id, &result, state, inside.has_invoked())?;
-        Ok(result)
+        self.end_invoked(scope, id, name, result, state, inside.has_invoked())
     }
 
     /// An agent takes over after the step, in which its call is queued.
@@ -307,20 +307,50 @@ impl<H: Host> Thread<H> {
         Ok(self.definitions()?.map(|found| Definitions { prompt: prompt.unwrap_or(found.prompt), ..found }))
     }
 
-    /// Stores the result in the receipt.
+    /// Stores the result in the receipt, and its files as files of the thread: whoever called finds their paths.
     fn end_invoked(
         &self,
         scope: &Scope,
         id: i64,
-        result: &ToolResult,
+        name: &str,
+        mut result: ToolResult,
         state: &'static str,
         has_invoked: bool,
-    ) -> Result<()> {
+    ) -> Result<ToolResult> {
+        let files = match files_of(name, &mut result) {
+            Ok(files) => files,
+            Err(failed) => {
+                result = failed;
+                Vec::new()
+            }
+        };
+        for (mime, size) in files.iter().filter_map(NewAttachment::content) {
+            self.make_index(mime, size)?;
+        }
+        match self.keep_invoked(scope, id, result.clone(), &files, state, has_invoked) {
+            Err(error) if !files.is_empty() && is_of_files(&error) => {
+                self.keep_invoked(scope, id, no_files(name, &error), &[], "failed", has_invoked)
+            }
+            kept => kept,
+        }
+    }
+
+    fn keep_invoked(
+        &self,
+        scope: &Scope,
+        id: i64,
+        mut result: ToolResult,
+        files: &[NewAttachment],
+        state: &'static str,
+        has_invoked: bool,
+    ) -> Result<ToolResult> {
         let now = self.host.now_us();
-        let kept = serde_json::to_string(result).map_err(Error::internal)?;
-        let error =
-            (result.status == ToolStatus::Error).then(|| first_bytes(&result.text(), 1024).to_owned());
-        self.transition(|_, sql| {
+        let state = if result.status == ToolStatus::Error && state == "succeeded" { "failed" } else { state };
+        let error = (result.status == ToolStatus::Error).then(|| logged_error(&result.text(), &result));
+        self.transition(|state_now, sql| {
+            let stored = attachments::store(state_now, sql, files, || self.host.random(), now)?;
+            result.attachments = attachments::kept(&stored)?;
+            let kept = serde_json::to_string(&result).map_err(Error::internal)?;
             if has_invoked {
                 abandon_within(sql, scope.place, id, now)?;
             }
@@ -328,7 +358,8 @@ impl<H: Host> Thread<H> {
                 "UPDATE calls SET state = ?, ended_us = ?, error = ?, data = json_set(data, '$.result', json(?)) WHERE id = ?",
                 &[Param::Text(state), Param::Int(now), error.as_ref().into(), Param::Text(&kept), Param::Int(id)],
             )
-        })
+        })?;
+        Ok(result)
     }
 }
 

@@ -18,6 +18,7 @@ use super::rows::{self, Row, Shared, columns, message_id, message_seq};
 use super::run::Run;
 use super::state::State;
 use super::step::Step;
+use super::subagents;
 use crate::access::{Action, Caller, ThreadRef};
 use crate::error::Result;
 use crate::limits;
@@ -83,18 +84,18 @@ impl Partial {
     }
 }
 
-fn message_frame(state: &State, row: &Row, at: Position) -> Frame {
+fn message_frame<S: Sql>(state: &State, sql: &S, row: &Row, at: Position) -> Result<Frame> {
     let thread = &state.meta.thread_id;
-    Frame {
+    Ok(Frame {
         kind: "message_data",
         id: Some(at.id(thread)),
         data: json!({
             "type": "message_data", "message_id": row.id(thread), "depth": row.depth,
-            "data": row.to_json(thread, state.is_queued(row)),
+            "data": subagents::message_json(state, sql, row)?,
         }),
         silent: row.silent,
         depth: row.depth,
-    }
+    })
 }
 
 /// The text of an attempt from an offset on. `at` is what its reader has afterwards.
@@ -186,6 +187,7 @@ impl<H: Host> Thread<H> {
         let has_more = page.has_more();
         let mut messages = page.into_rows();
         messages.reverse();
+        messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
         let data = json!({
             "type": "snapshot",
             "messages": messages,
@@ -227,7 +229,7 @@ impl<H: Host> Thread<H> {
         }
         for row in &missed {
             at.mark = row.seq.min(state.settled());
-            frames.push(message_frame(state, row, at));
+            frames.push(message_frame(state, sql, row, at)?);
         }
         if let Some(partial) = running.filter(|partial| at.text.is_none_or(|text| text.seq != partial.seq)) {
             at.text = partial.position();
@@ -315,10 +317,10 @@ impl<H: Host> Thread<H> {
         if !self.host.has_listeners() {
             return Ok(());
         }
-        let (frame, queued) = self.read(|state, _| {
+        let (frame, queued) = self.read(|state, sql| {
             let mut at = Position::now(state, self.live.partial.borrow().as_ref());
             at.mark = at.mark.min(row.seq);
-            Ok((message_frame(state, row, at), state.is_queued(row)))
+            Ok((message_frame(state, sql, row, at)?, state.is_queued(row)))
         })?;
         if queued {
             self.live.shown_queued.borrow_mut().push(row.clone());

@@ -7,10 +7,10 @@
 //!
 //! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks,
 //!   watchdogs; `tries`: how far a step is with its model; `replay`: what providers want back with their replies.
-//! * `tool_call`: receipts. `http_tool`: tools behind a URL. `post`: the request of whatever has `run.http`.
-//!   `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a called prompt
-//!   or agent begins with. `tool_queue`: calls that code queues; `invoke`: calls that it waits for; `scope`: where a call is
-//!   made.
+//! * `tool_call`: receipts. `tool_result`: results and their files. `http_tool`: tools behind a URL. `post`: the request of
+//!   whatever has `run.http`. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the
+//!   message that a called prompt or agent begins with. `tool_queue`: calls that code queues; `invoke`: calls that it waits
+//!   for; `scope`: where a call is made.
 //! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `side`: the two sides. `session`: what a
 //!   session came to.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
@@ -70,6 +70,7 @@ mod subprompt;
 mod thread_state;
 mod tool_call;
 mod tool_queue;
+mod tool_result;
 mod tries;
 mod values;
 mod window;

@@ -11,7 +11,7 @@ use super::host::{Cell, Host, Param, Sql};
 use super::live::Alarm;
 use super::rows::{self, Row, columns, message_id, message_seq, not_found};
 use super::state::State;
-use super::{alarm, effects, schema};
+use super::{alarm, effects, schema, subagents};
 use crate::api::{Query, Reply, agents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -121,6 +121,7 @@ impl<H: Host> Thread<H> {
             if newest_first {
                 messages.reverse();
             }
+            messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
             Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
         })
     }
@@ -135,7 +136,7 @@ impl<H: Host> Thread<H> {
         self.read(|state, sql| {
             let thread = &state.meta.thread_id;
             let row = rows::find(sql, message_seq(thread, id)?)?.ok_or_else(|| not_found(id))?;
-            Ok(row.to_json(thread, state.is_queued(&row)))
+            subagents::message_json(state, sql, &row)
         })
     }
 
@@ -279,7 +280,9 @@ fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Value> {
         }
     }
     let (total, has_more) = (page.len(), page.has_more());
-    Ok(json!({ "messages": page.into_rows(), "total": total, "hasMore": has_more }))
+    let mut messages = page.into_rows();
+    messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
+    Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
 }
 
 /// Where an entry of the log is.

@@ -222,6 +222,13 @@ impl Row {
             metadata.insert("queued".into(), true.into());
             metadata.insert("queue_status".into(), "queued".into());
         }
+        // The registry knows the rest (`subagents/shown`).
+        let subagent = match self.role {
+            // Of a result it is no metadata of anybody's.
+            Role::Tool => metadata.remove("subagent_id"),
+            _ => metadata.get("subagent_id").cloned(),
+        };
+        let subagent = subagent.filter(Value::is_string);
         let calls: Vec<Value> =
             self.calls.iter().filter(|call| !call.is_dropped()).map(ToolCall::to_wire).collect();
         let calls = if calls.is_empty() { Value::Null } else { Value::Array(calls).to_string().into() };
@@ -240,7 +247,7 @@ impl Row {
             "silent": self.silent,
             "metadata": metadata,
             "attachments": self.attachments,
-            "subagent_id": null,
+            "subagent_id": subagent,
         })
     }
 }

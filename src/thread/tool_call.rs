@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::Thread;
-use super::body::bounded;
+use super::attachments::NewAttachment;
 use super::handoff;
 use super::host::{Cell, Host, NativeCall, Param, Sql};
 use super::invoke::{off, too_deep};
@@ -18,9 +18,10 @@ use super::step::Definitions;
 use super::stop::Cap;
 use super::thread_state::Where;
 use super::tool_queue;
+use super::tool_result::files_of;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::spec::message::{Role, ToolCall, ToolResult, ToolStatus};
+use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Run, Tool, ToolEntry, schema};
 use crate::text::first_bytes;
 
@@ -55,6 +56,7 @@ pub(super) enum Receipt {
 }
 
 /// A call's result, still to be stored.
+#[derive(Clone)]
 pub(super) struct Done {
     pub(super) result: ToolResult,
     pub(super) receipt: Receipt,
@@ -142,12 +144,25 @@ impl Done {
         Done { state: ended(&result), result, receipt: Receipt::Started, within: None }
     }
 
+    /// The files that its result brings. One that cannot be taken makes it an error.
+    pub(super) fn take_files(&mut self, name: &str) -> Vec<NewAttachment> {
+        match files_of(name, &mut self.result) {
+            Ok(files) => files,
+            Err(result) => {
+                self.becomes(result);
+                Vec::new()
+            }
+        }
+    }
+
     /// Another result in its place.
     pub(super) fn becomes(&mut self, result: ToolResult) {
         if result.status != self.result.status && self.state != "indeterminate" && !self.hands_off() {
             self.state = ended(&result);
         }
-        self.result = result;
+        // What is stored for it already stays.
+        let stored = std::mem::take(&mut self.result.stored);
+        self.result = ToolResult { stored, ..result };
     }
 
     /// Closes its receipt, or writes the one of a call that never started.
@@ -380,11 +395,16 @@ impl<H: Host> Thread<H> {
         match &tool.run {
             Run::Native(name) => {
                 let running = self.host.native(NativeCall { name: name.clone(), ..call });
-                Ok(self.redact_result(self.in_time(tool, running).await))
+                Ok(self.given(self.in_time(tool, running).await))
             }
-            Run::Http(http) => Ok(self.redact_result(self.http_tool(http, tool, &env, call).await)),
-            Run::Code(code) => Ok(self.redact_result(self.in_time(tool, self.code_tool(code, call)).await)),
+            Run::Http(http) => Ok(self.given(self.http_tool(http, tool, &env, call).await)),
+            Run::Code(code) => Ok(self.given(self.in_time(tool, self.code_tool(code, call)).await)),
         }
+    }
+
+    /// A tool's own result, without what only the runtime says.
+    fn given(&self, result: ToolResult) -> ToolResult {
+        self.redact_result(ToolResult { stored: Vec::new(), ..result })
     }
 
     /// The result of a tool, which may have a time limit.
@@ -402,70 +422,10 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// Stores a result: receipt and message in one transition.
-    pub(super) fn store_result(&self, reply: &Shared, call: &Call, done: &Done, row: Row) -> Result<Shared> {
-        let now = row.created_us;
-        let content = row.content.as_deref().unwrap_or_default();
-        let error = (done.result.status == ToolStatus::Error).then(|| first_bytes(content, 1024).to_owned());
-        let row = self.transition(|state, sql| {
-            done.close(sql, done.state, reply, call, error.as_deref(), now)?;
-            if done.hands_off()
-                && let Some(earlier) = state.handoff.replace(call.seq)
-            {
-                // The last one wins.
-                sql.run(
-                    "UPDATE calls SET ended_us = ? WHERE id = ?",
-                    &[Param::Int(now), Param::Int(earlier)],
-                )?;
-            }
-            if reply.inbound == Inbound::Tool {
-                let run = state.active_mut()?;
-                run.steps += 1;
-                run.update(sql)?;
-            }
-            state.insert(sql, row)
-        })?;
-        if reply.inbound == Inbound::Tool {
-            // It does not wait any more.
-            self.broadcast_message(reply)?;
-        }
-        self.broadcast_message(&row)?;
-        Ok(row)
-    }
-
     /// Whether the run has taken as many steps as any may; a queued tool counts as one.
     fn at_hard_cap(&self) -> Result<bool> {
         self.read(|state, _| Ok(state.active().is_some_and(|run| run.steps >= limits::RUN_STEPS)))
     }
-}
-
-/// A result as it is stored.
-pub(super) fn result_row(reply: &Row, call: &Call, done: &Done, now: i64) -> Row {
-    let text = done.result.text();
-    let content = match done.result.status {
-        ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
-        _ => text,
-    };
-    Row {
-        name: Some(call.call.name.clone()),
-        tool_call_id: Some(call.call.id.clone()),
-        status: Some(done.result.status),
-        metadata: failure(&done.result),
-        parent: reply.parent,
-        depth: reply.depth,
-        ..Row::new(call.seq, Role::Tool, content, now)
-    }
-}
-
-/// What clients are told of a failure besides its text.
-fn failure(result: &ToolResult) -> Option<String> {
-    let ToolResult { error_code, error_data, .. } = result;
-    if error_code.is_none() && error_data.is_none() {
-        return None;
-    }
-    let told = serde_json::json!({ "error_code": error_code, "error_data": error_data });
-    // It must be possible to read it again.
-    bounded("error_data", &told).is_ok().then(|| told.to_string())
 }
 
 /// The state of a receipt whose call came to its end.

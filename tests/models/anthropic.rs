@@ -310,6 +310,30 @@ fn address_and_headers() {
 }
 
 #[test]
+fn images_of_results_stand_in_them() {
+    let image = || Part::Image { media_type: "image/png".into(), data: "iVBO/+=".into() };
+    let ChatMessage::Tool { call_id, name, content, status, .. } =
+        result("c1", "Drawn.", ToolStatus::Success)
+    else {
+        panic!()
+    };
+    let history = chat(vec![
+        user("Draw."),
+        assistant("", vec![call("c1", "f", "{}")], &[]),
+        ChatMessage::Tool { call_id, name, content, status, images: vec![image()] },
+        user("And?"),
+    ]);
+    let sent = body(&ChatRequest { tools: vec![offer("f")].into(), ..history });
+    assert_eq!(
+        sent["messages"][2]["content"][0],
+        json!({ "type": "tool_result", "tool_use_id": "c1", "content": [
+            { "type": "text", "text": "Drawn." },
+            { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "iVBO/+=" } },
+        ] })
+    );
+}
+
+#[test]
 fn roles_take_turns_and_results_come_first() {
     let history = chat(vec![
         ChatMessage::System("One.".into()),

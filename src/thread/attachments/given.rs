@@ -18,10 +18,15 @@ const OF_NEW: [&str; 9] =
 
 /// The `attachments` of a request's body.
 pub(in crate::thread) fn parse(body: &mut Body) -> Result<Vec<NewAttachment>> {
-    let Some(list) = body.take("attachments") else { return Ok(Vec::new()) };
-    let Value::Array(list) = list else {
-        return Err(Error::field("attachments", "`attachments` must be a list."));
-    };
+    match body.take("attachments") {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => listed(list),
+        Some(_) => Err(Error::field("attachments", "`attachments` must be a list.")),
+    }
+}
+
+/// Attachments that a message or the result of a tool gives.
+pub(in crate::thread) fn listed(list: Vec<Value>) -> Result<Vec<NewAttachment>> {
     if list.len() > limits::ATTACHMENTS {
         let message =
             format!("{} attachments are too many; the limit is {}.", list.len(), limits::ATTACHMENTS);
@@ -96,9 +101,10 @@ pub(super) fn check(attachment: &NewAttachment) -> Result<()> {
         ("description", description.as_ref(), limits::ATTACHMENT_TEXT_BYTES),
     ];
     for (field, text, limit) in texts {
-        if let Some(text) = text.filter(|text| text.len() > limit) {
-            let message = format!("`{field}` has {} bytes; the limit is {limit}.", text.len());
-            return Err(too_large(field, message));
+        // The row has it as JSON, in which a control character takes six bytes.
+        let bytes = text.map_or(0, |text| Value::from(text.as_str()).to_string().len().saturating_sub(2));
+        if bytes > limit {
+            return Err(too_large(field, format!("`{field}` has {bytes} bytes; the limit is {limit}.")));
         }
     }
     Ok(())

@@ -10,9 +10,9 @@ mod picture;
 mod shown;
 mod store;
 
-pub(super) use given::parse;
+pub(super) use given::{listed, parse};
 pub(super) use shown::{Pictured, Room};
-pub(super) use store::{adopt, remove, store};
+pub(super) use store::{adopt, kept, remove, store, stored};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //! stores or deletes the message.
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::given::{check, within};
 use super::picture::{self, Flaw, Picture, is_said_to_be_image, seen_type};
@@ -50,6 +50,20 @@ pub(in crate::thread) fn store<S: Sql>(
         stored.push(one.map_err(|error| within(at, error))?);
     }
     Ok(stored)
+}
+
+/// Attachments that were stored before the message that shows them.
+///
+/// # Errors
+/// `internal` for what is none.
+pub(in crate::thread) fn stored(given: &[Value]) -> Result<Vec<AttachmentRef>> {
+    let read = |value: &Value| serde_json::from_value(value.clone());
+    given.iter().map(read).collect::<std::result::Result<_, _>>().map_err(Error::internal)
+}
+
+/// The same as a result keeps them until its message is stored.
+pub(in crate::thread) fn kept(attachments: &[AttachmentRef]) -> Result<Vec<Value>> {
+    attachments.iter().map(|one| serde_json::to_value(one).map_err(Error::internal)).collect()
 }
 
 /// What the bytes of a file say, as far as they were looked at.

@@ -4,8 +4,9 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-
 use std::rc::Rc;
+
+use serde_json::Value;
 
 use super::super::Thread;
 use super::super::attachments::NewAttachment;
@@ -152,9 +153,24 @@ impl<H: Host> Thread<H> {
         if redactor.is_empty() {
             return result;
         }
+        // The bytes of a file are left alone, as those are that a tool writes.
+        let file = |part: Value| match part {
+            Value::Object(mut fields) => {
+                let data = fields.remove("data");
+                let mut part = redactor.json(Value::Object(fields));
+                if let (Some(fields), Some(data)) = (part.as_object_mut(), data) {
+                    fields.insert("data".into(), data);
+                }
+                part
+            }
+            other => redactor.json(other),
+        };
         ToolResult {
             result: result.result.map(|value| redactor.json(value)),
             error: result.error.map(|text| redactor.owned(text)),
+            stack: result.stack.map(|text| redactor.owned(text)),
+            content: result.content.into_iter().map(file).collect(),
+            attachments: result.attachments.into_iter().map(file).collect(),
             error_code: result.error_code.map(|text| redactor.owned(text)),
             error_data: result.error_data.map(|data| {
                 data.into_iter().map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect()

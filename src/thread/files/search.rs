@@ -176,11 +176,16 @@ fn candidates<S: Sql>(sql: &S, wanted: &str) -> Result<Vec<(String, i64, u64)>> 
     };
     match question {
         None => {
-            sql.each("SELECT id, parent, name, size FROM files WHERE search > 0", &[], &mut note)?;
+            sql.each(
+                "SELECT id, parent, name, size FROM files WHERE search > 0 AND +parent IS NOT NULL",
+                &[],
+                &mut note,
+            )?;
         }
         Some(question) => sql.each(
             "SELECT id, parent, name, size FROM files
-             WHERE search = 1 OR id IN (SELECT rowid FROM file_texts WHERE file_texts MATCH ?)",
+             WHERE (search = 1 OR id IN (SELECT rowid FROM file_texts WHERE file_texts MATCH ?))
+                AND +parent IS NOT NULL",
             &[Param::Text(&question)],
             &mut note,
         )?,

@@ -74,8 +74,17 @@ impl<H: Host> Thread<H> {
             }
             ThreadRoute::DeleteFile(path) => {
                 let path = at(path)?;
-                match self.remove(&path, Removal::Either, &Conditions::of(request))? {
-                    true => Ok(Served::empty(204)),
+                let what = match query.flag("recursive")? {
+                    true => Removal::Everything,
+                    false => Removal::Either,
+                };
+                match self.remove(&path, what, &Conditions::of(request))? {
+                    true => {
+                        if what == Removal::Everything {
+                            self.prune_all();
+                        }
+                        Ok(Served::empty(204))
+                    }
                     false => Err(tree::no_file(&path)),
                 }
             }

@@ -73,6 +73,11 @@ impl ThreadState {
         self.door().rmdir_file(path)
     }
 
+    /// Removes a directory with everything in it, or a file; without one nothing happens.
+    pub fn remove_all(&self, path: &str) -> Result<()> {
+        self.door().remove_all(path)
+    }
+
     /// Gives a file, or a directory with everything in it, another path.
     ///
     /// # Errors
@@ -112,6 +117,7 @@ pub(in crate::thread) trait FileDoor {
     fn unlink_file(&self, path: &str) -> Result<()>;
     fn mkdir_file(&self, path: &str) -> Result<FileRecord>;
     fn rmdir_file(&self, path: &str) -> Result<()>;
+    fn remove_all(&self, path: &str) -> Result<()>;
     fn move_file(&self, from: &str, to: &str) -> Result<FileRecord>;
     fn get_file_stats(&self) -> Result<FileStats>;
     fn grep_files(&self, pattern: &str) -> Result<Vec<GrepResult>>;
@@ -163,6 +169,13 @@ impl<H: Host> FileDoor for Open<H> {
             true => Ok(()),
             false => Err(super::tree::no_file(&path)),
         }
+    }
+
+    fn remove_all(&self, path: &str) -> Result<()> {
+        if self.thread.remove(&at(path)?, Removal::Everything, &Conditions::default())? {
+            self.thread.prune_all();
+        }
+        Ok(())
     }
 
     fn move_file(&self, from: &str, to: &str) -> Result<FileRecord> {

@@ -35,6 +35,8 @@ pub(super) enum Removal {
     Directory,
     /// Either.
     Either,
+    /// A file, or a directory with all that is in it.
+    Everything,
 }
 
 impl<H: Host> Thread<H> {
@@ -75,7 +77,7 @@ impl<H: Host> Thread<H> {
         Ok((record, created))
     }
 
-    /// Takes a file or an empty directory away. Whether there was one.
+    /// Takes a file or a directory away. Whether there was one.
     pub(super) fn remove(
         self: &Rc<Self>,
         path: &FilePath,
@@ -93,8 +95,16 @@ impl<H: Host> Thread<H> {
             match (row.kind, what) {
                 (Kind::Directory, Removal::File) => return Err(is_directory(path)),
                 (Kind::File, Removal::Directory) => return Err(is_file(path)),
+                (Kind::Directory, Removal::Everything) => {
+                    discard_entries(sql, path)?;
+                    discard(sql, &row)?;
+                    // Counted anew when it is asked for.
+                    state.files = None;
+                    return Ok(true);
+                }
                 (Kind::Directory, _) if table::has_entries(sql, path)? => {
-                    return Err(conflict(format!("{path} is not empty.")));
+                    return Err(conflict(format!("{path} is not empty."))
+                        .hint("Remove it with all that is in it: `?recursive=true`."));
                 }
                 _ => discard(sql, &row)?,
             }
@@ -336,6 +346,24 @@ pub(super) fn discard<S: Sql>(sql: &S, row: &Row) -> Result<()> {
         return table::delete(sql, row, limits::PRUNED_CHUNKS + 2).map(|_| ());
     }
     Row { parent: None, kind: Kind::Gone, search: Search::No, ..row.clone() }.update(sql)
+}
+
+/// Takes everything below a directory out of the tree. The rows of the files stay without a place, and a later write
+/// deletes their content bit by bit: it may be gigabytes.
+fn discard_entries<S: Sql>(sql: &S, path: &FilePath) -> Result<()> {
+    let (first, end) = (format!("{path}/"), format!("{path}0"));
+    let below = [Param::Text(path.as_str()), Param::Text(&first), Param::Text(&end)];
+    // What the bucket may have an object of is named until that is deleted.
+    sql.run(
+        "UPDATE objects SET storage = 1
+         WHERE id IN (SELECT id FROM files WHERE parent = ? OR (parent >= ? AND parent < ?))",
+        &below,
+    )?;
+    sql.run("DELETE FROM files WHERE kind = 0 AND (parent = ? OR (parent >= ? AND parent < ?))", &below)?;
+    sql.run(
+        "UPDATE files SET parent = NULL, kind = 4 WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &below,
+    )
 }
 
 /// Everything below a directory that was moved goes with it.

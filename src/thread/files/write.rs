@@ -273,22 +273,45 @@ impl<H: Host> Thread<H> {
         self.tend_bucket();
     }
 
-    fn prune(&self) -> Result<()> {
+    /// The same until nothing is left, beside the caller and with pauses in which others go on. What a crash or an eviction
+    /// leaves is for the next write.
+    pub(super) fn prune_all(self: &Rc<Self>) {
+        self.prune_files();
+        let thread = self.clone();
+        self.host.spawn(async move {
+            loop {
+                thread.host.sleep_until(thread.host.now_us() + limits::PRUNE_PAUSE_US).await;
+                match thread.prune() {
+                    Ok(true) => {}
+                    Ok(false) => return thread.tend_bucket(),
+                    // The thread was deleted.
+                    Err(error) if error.code == Code::ThreadNotFound => return,
+                    Err(error) => return thread.log(&format!("files were not pruned: {error}")),
+                }
+            }
+        });
+    }
+
+    /// Whether there is more.
+    fn prune(&self) -> Result<bool> {
         let expired = self.host.now_us() - limits::UPLOAD_US;
         let mut left = self.read(|_, sql| table::placeless(sql, expired))?;
         left.retain(|row| row.kind != Kind::Write || !self.live.writing.borrow().contains(&row.id));
         if left.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         self.transition(|_, sql| {
             let mut limit = limits::PRUNED_CHUNKS;
             for row in &left {
+                if row.search == Search::Index {
+                    search::forget(sql, row.id)?;
+                }
                 limit -= table::delete(sql, row, limit)?;
                 if limit <= 0 {
                     break;
                 }
             }
-            Ok(())
+            Ok(true)
         })
     }
 }

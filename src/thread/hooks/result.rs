@@ -19,7 +19,8 @@ use crate::thread::host::{Cell, Host, Param, Sql};
 use crate::thread::replay;
 use crate::thread::rows::{Inbound, Row, Shared};
 use crate::thread::step::Definitions;
-use crate::thread::tool_call::{Call, Done, Receipt, result_row};
+use crate::thread::tool_call::{Call, Done, Receipt};
+use crate::thread::tool_result::result_row;
 
 /// Those that may change what is stored of a call.
 const CHANGING: [HookName; 4] = [
@@ -47,7 +48,11 @@ enum Null {
 
 impl Subject for Outcome {
     fn args(&self) -> Vec<Value> {
-        vec![self.call.clone(), serde_json::to_value(&self.result).unwrap_or_default()]
+        let mut result = serde_json::to_value(&self.result).unwrap_or_default();
+        if let Some(fields) = result.as_object_mut() {
+            fields.remove("stored");
+        }
+        vec![self.call.clone(), result]
     }
 
     fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
@@ -107,9 +112,10 @@ impl<H: Host> Thread<H> {
             }
             done.becomes(self.redact_result(outcome.result));
         }
+        let files = done.take_files(&call.call.name);
         let row = result_row(&reply, call, &done, self.host.now_us());
         let row = self.before_create(definitions, row).await?;
-        let row = self.store_result(&reply, call, &done, row)?;
+        let row = self.store_result(&reply, call, &done, row, &files)?;
         self.after_create(definitions, &row).await?;
         Ok(reply)
     }

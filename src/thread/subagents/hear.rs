@@ -18,7 +18,7 @@ use crate::spec::message::{ToolResult, ToolStatus};
 use crate::text::first_bytes;
 use crate::thread::Thread;
 use crate::thread::accept::room;
-use crate::thread::attachments::AttachmentRef;
+use crate::thread::attachments::{self, AttachmentRef};
 use crate::thread::control::Halted;
 use crate::thread::flow::Entry;
 use crate::thread::host::Host;
@@ -274,6 +274,7 @@ impl<H: Host> Thread<H> {
                 Ending::Result => ToolResult::success(text),
                 Ending::Failure | Ending::Stopped => ToolResult::error(text),
             };
+            let result = ToolResult { stored: attachments::kept(&files)?, ..result };
             return self.end_wait(state, sql, child, &result, heard);
         }
         // The first answer of one that was made after its call had ended is a message.

@@ -7,8 +7,8 @@
 //!   files that come with them. `wait`: the receipt that is parked until a child answers. `cascade`: stop and terminate.
 //! * `values`: values of variables in letters. `deferred`: children that wait for some. `immediate`: children that begin
 //!   with their prompt.
-//! * `ask`: requests to other threads of the family. `cost`, `delete`: of a whole tree. `remote`: the family for the code
-//!   that works in a thread.
+//! * `shown`: what messages say of them. `ask`: requests to other threads of the family. `cost`, `delete`: of a whole tree.
+//!   `remote`: the family for the code that works in a thread.
 
 #![expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
 
@@ -30,6 +30,7 @@ mod receipt;
 mod registry;
 mod remote;
 mod report;
+mod shown;
 mod spawn;
 mod values;
 mod wait;
@@ -43,5 +44,6 @@ pub(super) use receipt::KIND;
 pub(crate) use registry::{Child, next_due};
 pub(super) use remote::{BY_CODE, FamilyDoor};
 pub use remote::{RemoteThread, Subagent};
+pub(super) use shown::{message as message_json, project};
 pub(super) use spawn::Wanted;
 pub(super) use wanted::is_tool;

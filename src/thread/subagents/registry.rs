@@ -368,3 +368,13 @@ fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Resul
     })?;
     Ok(rows)
 }
+
+/// A child by its reference, terminated or not, for whoever only reads.
+pub(super) fn find<S: Sql>(state: &State, sql: &S, reference: &str) -> Result<Option<Child>> {
+    let known = state.children.iter().flatten().find(|child| child.reference == reference);
+    if let Some(child) = known {
+        return Ok(Some(child.clone()));
+    }
+    let statement = children!("WHERE open IN (0, 1) AND reference = ?");
+    Ok(read(sql, statement, &[Param::Text(reference)])?.into_iter().next())
+}

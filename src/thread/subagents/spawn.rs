@@ -107,6 +107,11 @@ impl NewChild<'_> {
     }
 }
 
+/// A success that concerns a child.
+fn about(child: &Child, text: String) -> ToolResult {
+    ToolResult { subagent_id: Some(child.reference.clone()), ..ToolResult::success(text) }
+}
+
 /// A child whose values cannot be had is not made; anything else is no error of the call.
 fn not_created(name: &str, error: Error) -> Result<std::result::Result<Told, ToolResult>> {
     match error.code {
@@ -250,7 +255,7 @@ impl<H: Host> Thread<H> {
                 }
                 state.update_child(sql, child.clone())?;
                 Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
-                let result = (!waits).then(|| ToolResult::success(written(&child)));
+                let result = (!waits).then(|| about(&child, written(&child)));
                 Ok(Ok(Told { result }))
             }
         }
@@ -323,7 +328,7 @@ impl<H: Host> Thread<H> {
         }
         state.insert_child(sql, child.clone())?;
         Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
-        let result = receipt.is_none().then(|| ToolResult::success(started(&child)));
+        let result = receipt.is_none().then(|| about(&child, started(&child)));
         Ok(Ok(Told { result }))
     }
 

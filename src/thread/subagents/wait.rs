@@ -56,7 +56,8 @@ impl<H: Host> Thread<H> {
         let Some(wait) = child.wait.take() else { return Ok(()) };
         child.due_us = None;
         child.checks = 0;
-        let kept = serde_json::to_string(result).map_err(Error::internal)?;
+        let result = ToolResult { subagent_id: Some(child.reference.clone()), ..result.clone() };
+        let kept = serde_json::to_string(&result).map_err(Error::internal)?;
         sql.run(
             "UPDATE calls SET result = ? WHERE id = ? AND kind = 'subagent' AND state = 'waiting'",
             &[Param::Text(&kept), Param::Int(wait.receipt)],

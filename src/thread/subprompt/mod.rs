@@ -19,7 +19,8 @@ use super::scope::{Entered, Place, Scope};
 use super::state::State;
 use super::step::{Definitions, Step, reply_row};
 use super::stop::Cap;
-use super::tool_call::{Call, result_row};
+use super::tool_call::Call;
+use super::tool_result::result_row;
 use super::tries::Tries;
 use crate::error::Result;
 use crate::limits;
@@ -82,9 +83,10 @@ impl<H: Host> Thread<H> {
             results.push(match stored {
                 Some(row) => row,
                 None => {
-                    let done = self.call(&scope, &definitions, &reply, &call).await?;
+                    let mut done = self.call(&scope, &definitions, &reply, &call).await?;
+                    let files = done.take_files(&call.call.name);
                     let row = result_row(&reply, &call, &done, self.host.now_us());
-                    self.store_result(&reply, &call, &done, row)?
+                    self.store_result(&reply, &call, &done, row, &files)?
                 }
             });
         }

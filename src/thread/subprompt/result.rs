@@ -1,5 +1,6 @@
 //! What the caller of a prompt gets (spec §23): its text, what it called, and what went wrong, as the entry asks.
 
+use crate::limits;
 use crate::spec::ToolEntry;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::text::first_bytes;
@@ -30,11 +31,14 @@ pub(super) fn compose(entry: &ToolEntry, reply: &Row, results: &[Shared]) -> Too
     if wanted(entry.include_tool_calls) && !results.is_empty() {
         parts.push(calls(reply, results));
     }
-    match failed.is_empty() {
+    let result = match failed.is_empty() {
         false => ToolResult::error(parts.join("\n\n")),
         true if parts.is_empty() => ToolResult::success("The prompt finished and gave no output."),
         true => ToolResult::success(parts.join("\n\n")),
-    }
+    };
+    // Whoever called the prompt sees what its tools gave.
+    let files = results.iter().flat_map(|row| &row.attachments).take(limits::ATTACHMENTS);
+    files.fold(result, |result, file| result.with_path(&file.path))
 }
 
 /// The calls and their results.

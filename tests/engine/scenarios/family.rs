@@ -187,6 +187,14 @@ fn files_up() -> Scenario {
             rest(&sim).await;
             let there = files_of(&sim);
             assert_eq!(there.len(), 2, "copied once: {there:?}");
+            let history = sim.history().await;
+            let result = history.iter().find(|message| message["role"] == "tool").unwrap();
+            assert_eq!(result["attachments"].as_array().unwrap().len(), 2, "{result}");
+            assert_eq!(
+                (&result["subagent_name"], &result["subagent_blocking"]),
+                (&json!("research"), &json!(true))
+            );
+            assert!(result["subagent_id"].is_string(), "{result}");
             let large = bytes(9, CHUNK + 3);
             for (path, content) in there.iter().zip([&large[..], GIF]) {
                 let got = get(&sim, path).await;

@@ -4,10 +4,70 @@ use bobbin::api::ThreadRoute;
 use bobbin::limits;
 use serde_json::{Value, json};
 
-use super::files::{bytes, holds, nothing_left, put};
+use super::files::{bytes, grep, holds, nothing_left, put};
 use super::story;
 use crate::files::{Got, Sent};
+use crate::host::SECOND_US;
 use crate::sim::Sim;
+use crate::sweep::Scenario;
+
+pub fn all() -> Vec<Scenario> {
+    vec![emptied()]
+}
+
+fn emptied() -> Scenario {
+    story("a directory with all that is in it").drive(|sim| async move {
+        for (path, content) in [
+            ("d/a.txt", b"needle".to_vec()),
+            ("d/e/large", bytes(3, 2_500_000)),
+            ("d/e/f/x", b"x".to_vec()),
+            ("dz", b"needle".to_vec()),
+            ("d0", b"x".to_vec()),
+        ] {
+            put(&sim, path, if path.ends_with("large") { "a/b" } else { "text/plain" }, &content).await;
+        }
+        let whole = Sent::new(ThreadRoute::DeleteFile("d".into()));
+        assert_eq!(sim.serve(whole.clone()).await.status, 409);
+        let gone = sim.serve(whole.query("recursive", "true")).await;
+        assert!(matches!(gone.status, 204 | 404), "{gone:?}");
+        let left: Vec<String> =
+            sim.world.database.ask("SELECT name FROM files WHERE parent IS NOT NULL ORDER BY name");
+        assert_eq!(left, ["d0", "dz"]);
+        assert_eq!(grep(&sim, "needle").await, ["/dz"]);
+        // What a crash has left goes with the next writes.
+        for _ in [1, 2, 3] {
+            put(&sim, "last", "text/plain", b"bye").await;
+        }
+        nothing_left(&sim);
+    })
+}
+
+#[test]
+fn a_directory_goes_with_all_that_is_in_it_or_stays_as_it_was() {
+    emptied().sweep();
+}
+
+#[test]
+fn a_large_tree_goes_at_once_and_its_content_bit_by_bit() {
+    story("a large tree")
+        .drive(|sim| async move {
+            put(&sim, "t/first", "text/plain", b"x").await;
+            sim.world.database.alter(
+                "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9000)
+                 INSERT INTO files (parent, name, kind, mime, size, chunks, metadata, created_us, updated_us, search)
+                 SELECT '/t/' || (n % 9), 'f' || n, 1, 'a/b', 0, 0, '{}', 1, 1, 0 FROM n",
+            );
+            sim.evict().await;
+            let gone = Sent::new(ThreadRoute::DeleteFile("t".into())).query("recursive", "true");
+            assert_eq!(sim.serve(gone).await.status, 204);
+            let left = || sim.world.database.ask::<i64>("SELECT count(*) FROM files")[0];
+            assert!(left() > 8_000, "{} rows are left: it was not bit by bit", left());
+            sim.world.pause(10 * SECOND_US).await;
+            assert_eq!(left(), 0);
+            put(&sim, "t/again", "text/plain", b"x").await;
+        })
+        .calm();
+}
 
 /// The request that writes to a path.
 type Route = fn(&str) -> Sent;

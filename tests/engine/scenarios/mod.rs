@@ -31,6 +31,7 @@ mod pictures;
 mod queue;
 mod queue_tool;
 mod reasoning;
+mod result_files;
 mod schema;
 mod sides;
 mod soak;
@@ -117,6 +118,8 @@ pub fn all() -> Vec<Scenario> {
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());
+    all.extend(result_files::all());
+    all.extend(file_routes::all());
     all.extend(handoff::all());
     all.extend(queue_tool::all());
     all.extend(subprompts::all());
