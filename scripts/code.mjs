@@ -7,9 +7,9 @@
 // where somebody uses them.
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { builtinModules } from "node:module";
 import { extname, join, posix } from "node:path";
-import { inCheckout, shown } from "./files.mjs";
+import { complaintsOf } from "./code-complaints.mjs";
+import { inCheckout } from "./files.mjs";
 import { Complaint } from "./run.mjs";
 import { linesOf } from "./source-map.mjs";
 
@@ -18,6 +18,7 @@ import { linesOf } from "./source-map.mjs";
  * @property {string} source
  * @property {string[]} uses                                               modules below `bobbin/` that it imports
  * @property {[line: number, file: string, first: number][]} [lines]       what its lines were: see src/spec/catalog.rs
+ * @property {string[]} [exports]                                          names; of the application's own files
  */
 /** @typedef {import("esbuild").BuildOptions} BuildOptions */
 /** @typedef {import("esbuild").Message} Message */
@@ -30,7 +31,9 @@ export const WEB = {
   "url.js": ["URL", "URLSearchParams"],
   "encoding.js": ["TextEncoder", "TextDecoder", "atob", "btoa"],
   "clone.js": ["structuredClone"],
-  "timers.js": ["setTimeout", "clearTimeout", "queueMicrotask"],
+  "timers.js": ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "queueMicrotask"],
+  "events.js": ["AbortController", "AbortSignal", "DOMException", "Event", "EventTarget"],
+  "form.js": ["FormData"],
   "crypto.js": ["crypto"],
   "http.js": ["Headers", "Request", "Response", "fetch"],
 };
@@ -41,8 +44,9 @@ const FOLDER = "bobbin";
 /** What a name is called while it is not yet known which of them a file uses. */
 const PROBE = "bobbin-global:";
 const INJECTED = "bobbin-globals";
-/** A name that is asked for as a property, `globalThis.fetch`, is brought in under this one. */
-const HELD = "__bobbin_globalThis_";
+const ENTRY = "bobbin-entry";
+/** What the global object is called while it is not yet known whether a file asks for it. */
+const OBJECT = "__bobbin_globalThis";
 
 const NAMES = Object.values(WEB).flat();
 
@@ -50,11 +54,12 @@ const NAMES = Object.values(WEB).flat();
 const READING = {
   bundle: true,
   format: "esm",
-  platform: "neutral",
+  // What a package has in place of Node's modules, whole files or some, is in its field `browser`.
+  platform: "browser",
   target: "esnext",
   // Syntax that the engine does not know yet.
   supported: { decorators: false, using: false },
-  mainFields: ["module", "main"],
+  mainFields: ["browser", "module", "main"],
   // Where a package has one file for Node and one for everybody else, it is the latter.
   conditions: ["module", "worker", "browser"],
   jsx: "automatic",
@@ -76,7 +81,7 @@ export async function bundleCode(agents, out) {
   // Not at the head of the file: on a fresh machine set-up installs it first.
   const esbuild = await import("esbuild");
   const bundles = await Promise.all(files.map((file) => bundled(esbuild, agents, file)));
-  const errors = new Set(bundles.flatMap((bundle) => ("errors" in bundle ? bundle.errors.map((error) => told(agents, error)) : [])));
+  const errors = new Set(bundles.flatMap((bundle) => ("errors" in bundle ? bundle.errors : [])));
   if (errors.size > 0) {
     const count = `${errors.size} error${errors.size === 1 ? "" : "s"}`;
     throw new Complaint(`${[...errors].sort().join("\n")}\n${count}: the code was not bundled`);
@@ -120,43 +125,55 @@ function isCode(name) {
  * @param {import("esbuild")} esbuild
  * @param {string} agents
  * @param {string} file
- * @returns {Promise<Source | { errors: Message[] }>}
+ * @returns {Promise<Source | { errors: string[] }>}
  */
 async function bundled(esbuild, agents, file) {
-  /** @param {(name: string) => string} place  of a global's module */
-  const build = (place) =>
+  // Read once: it may be saved meanwhile, and what was looked at is what is to be served.
+  const text = readFileSync(join(agents, file), "utf8").replace(/^\uFEFF/, "");
+  /** @param {string} object  what the global object is called @param {import("esbuild").Plugin[]} plugins */
+  const build = (object, ...plugins) =>
     esbuild.build({
       ...READING,
       metafile: true,
       absWorkingDir: agents,
-      entryPoints: [`./${file}`],
+      // Not by its path, in which `*` would stand for many.
+      entryPoints: [ENTRY],
       outfile: join(agents, "out.js"),
       sourcemap: "external",
       sourcesContent: false,
-      define: {
-        "process.env.NODE_ENV": '"production"',
-        global: "globalThis",
-        ...Object.fromEntries(NAMES.map((name) => [`globalThis.${name}`, HELD + name])),
-      },
       inject: [INJECTED],
-      plugins: [globals(place)],
+      define: { "process.env.NODE_ENV": '"production"', globalThis: object, global: object, self: object },
+      plugins: [entry(join(agents, file), text), ...plugins],
     });
   try {
-    const probe = await build((name) => PROBE + name);
+    const probe = await build(OBJECT, globals((name) => PROBE + name));
     // A package may ask for more than there is, as long as it can do without.
-    const asked = imported(probe).filter((path) => path.startsWith(PROBE));
-    const used = asked.map((path) => path.slice(PROBE.length));
-    const uses = [...new Set(used.map((name) => `${FOLDER}/${moduleOf(name)}`))].sort();
+    const used = imported(probe)
+      .filter((path) => path.startsWith(PROBE))
+      .map((path) => path.slice(PROBE.length));
+    const exports = Object.values(probe.metafile.outputs).flatMap((output) => (output.entryPoint === undefined ? [] : output.exports));
     const inputs = Object.keys(probe.metafile.inputs).filter((path) => !path.endsWith(INJECTED));
-    const source = inputs.length > 1 ? undefined : await asItIs(esbuild, agents, file, used);
-    if (source !== undefined) return { source, uses };
-    const whole = await build((name) => fromFile(file, moduleOf(name)));
-    const text = (/** @type {string} */ end) => whole.outputFiles?.find(({ path }) => path.endsWith(end))?.text ?? "";
-    return { source: text(".js"), uses, lines: linesOf(text(".js.map")) };
+    const source = inputs.length > 1 ? undefined : await asItIs(esbuild, file, text, used);
+    const modules = (/** @type {string[]} */ names) => [...new Set(names.map((name) => `${FOLDER}/${moduleOf(name)}`))].sort();
+    // `execution.abortSignal` is made of it (src/thread/code/file.rs).
+    const signals = text.includes("abortSignal") ? ["AbortController"] : [];
+    if (source !== undefined) return { source, uses: modules([...used, ...signals]), exports };
+    const installed = used.includes(OBJECT) ? mentioned(probe) : [];
+    const whole = await build("globalThis", globals((name) => fromFile(file, moduleOf(name)), installed));
+    const output = (/** @type {string} */ end) => whole.outputFiles?.find(({ path }) => path.endsWith(end))?.text ?? "";
+    const uses = [...new Set([...imported(whole).map((path) => posix.join(posix.dirname(file), path)), ...modules(signals)])].sort();
+    return { source: output(".js"), uses, lines: linesOf(output(".js.map")), exports };
   } catch (error) {
     if (!isFailure(error)) throw error;
-    return { errors: error.errors };
+    return { errors: await complaintsOf(error.errors, agents, file, (plugin) => build(OBJECT, plugin, globals((name) => PROBE + name))) };
   }
+}
+
+/** The web's names that stand somewhere in the code: those that it could ask the global object for. @param {import("esbuild").BuildResult} probe */
+function mentioned(probe) {
+  const code = probe.outputFiles?.find(({ path }) => path.endsWith(".js"))?.text ?? "";
+  const words = new Set(code.match(/[A-Za-z]+/g));
+  return NAMES.filter((name) => words.has(name));
 }
 
 /**
@@ -164,13 +181,12 @@ async function bundled(esbuild, agents, file) {
  * does not understand it as it is.
  *
  * @param {import("esbuild")} esbuild
- * @param {string} agents
  * @param {string} file
+ * @param {string} source
  * @param {string[]} used   the globals
  */
-async function asItIs(esbuild, agents, file, used) {
-  if (extname(file) === ".tsx" || used.some((name) => name.startsWith("globalThis."))) return undefined;
-  const source = readFileSync(join(agents, file), "utf8").replace(/^\uFEFF/, "");
+async function asItIs(esbuild, file, source, used) {
+  if (extname(file) === ".tsx" || used.includes(OBJECT)) return undefined;
   const loader = /\.m?ts$/.test(file) ? "ts" : "js";
   const options = /** @type {const} */ ({ loader, target: "esnext" });
   const [plain, lowered] = await Promise.all([
@@ -187,21 +203,47 @@ async function asItIs(esbuild, agents, file, used) {
 }
 
 /**
+ * The file that is bundled.
+ *
+ * @param {string} path
+ * @param {string} text
+ * @returns {import("esbuild").Plugin}
+ */
+function entry(path, text) {
+  const loader = /** @type {const} */ ({ ".ts": "ts", ".mts": "ts", ".tsx": "tsx" })[extname(path)] ?? "js";
+  return {
+    name: "entry",
+    setup(build) {
+      build.onResolve({ filter: new RegExp(`^${ENTRY}$`) }, ({ kind }) => (kind === "entry-point" ? { path } : undefined));
+      build.onLoad({ filter: new RegExp(`^${exactly(path)}$`), namespace: "file" }, () => ({ contents: text, loader }));
+    },
+  };
+}
+
+/** A pattern for this text alone. @param {string} text */
+const exactly = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+
+/**
  * Brings the globals in that a file uses, each from the module at `place`.
  *
  * @param {(name: string) => string} place
+ * @param {string[]} [installed]   names that the global object is to have, too; nothing while that is not known
  * @returns {import("esbuild").Plugin}
  */
-function globals(place) {
-  const lines = NAMES.flatMap((name) => [
-    `export { ${name} } from ${JSON.stringify(PROBE + name)};`,
-    `export { ${name} as ${HELD}${name} } from ${JSON.stringify(`${PROBE}globalThis.${name}`)};`,
-  ]);
+function globals(place, installed) {
+  const lines = NAMES.map((name) => `export { ${name} } from ${JSON.stringify(PROBE + name)};`);
+  if (!installed) lines.push(`export { ${OBJECT} } from ${JSON.stringify(PROBE + OBJECT)};`);
+  for (const name of installed ?? []) {
+    lines.push(
+      `import { ${name} as own_${name} } from ${JSON.stringify(PROBE + name)};`,
+      `Object.defineProperty(globalThis, "${name}", { value: own_${name}, writable: true, enumerable: false, configurable: true });`,
+    );
+  }
   const filter = new RegExp(`^${INJECTED}$`);
   return {
     name: "globals",
     setup(build) {
-      build.onResolve({ filter }, ({ path }) => ({ path, namespace: "bobbin", sideEffects: false }));
+      build.onResolve({ filter }, ({ path }) => ({ path, namespace: "bobbin", sideEffects: Boolean(installed?.length) }));
       build.onLoad({ filter, namespace: "bobbin" }, () => ({ contents: lines.join("\n"), loader: "js" }));
       build.onResolve({ filter: new RegExp(`^${PROBE}`) }, ({ path }) => ({
         path: place(path.slice(PROBE.length)),
@@ -212,11 +254,10 @@ function globals(place) {
   };
 }
 
-/** @param {string} name  of a global; possibly as a property of `globalThis` */
+/** @param {string} name  of a global */
 function moduleOf(name) {
-  const bare = name.replace(/^globalThis\./, "");
-  const module = Object.entries(WEB).find(([, names]) => names.includes(bare))?.[0];
-  if (module === undefined) throw new Error(`no module of isolate/web/ has ${bare}`);
+  const module = Object.entries(WEB).find(([, names]) => names.includes(name))?.[0];
+  if (module === undefined) throw new Error(`no module of isolate/web/ has ${name}`);
   return module;
 }
 
@@ -253,25 +294,3 @@ async function webModule(esbuild, name) {
 
 /** @param {unknown} error @returns {error is import("esbuild").BuildFailure} */
 const isFailure = (error) => error instanceof Error && "errors" in error && Array.isArray(error.errors);
-
-/** An error in one line, which editors and terminals can jump to. @param {string} agents @param {Message} message */
-function told(agents, { text, location }) {
-  const [, specifier] = /^Could not resolve "(.*)"$/.exec(text) ?? [];
-  const what = specifier === undefined ? text : unresolved(specifier);
-  if (!location) return what;
-  const file = shown(join(agents, location.file));
-  // esbuild counts columns from 0 and in bytes.
-  const before = Buffer.from(location.lineText).subarray(0, location.column).toString();
-  return `${file}:${location.line}:${before.length + 1}: ${what}`;
-}
-
-/** @param {string} specifier */
-function unresolved(specifier) {
-  const name = specifier.replace(/^node:/, "");
-  if (specifier.startsWith("node:") || builtinModules.includes(name)) {
-    return `"${specifier}" is a module of Node's, and those do not exist in the sandbox`;
-  }
-  if (specifier === "bobbin") return '"bobbin" has types alone: write `import type`';
-  if (specifier.startsWith(".")) return `there is no file "${specifier}"`;
-  return `the package of "${specifier}" is not installed: run \`npm install\` in the folder of definitions`;
-}

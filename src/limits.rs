@@ -219,6 +219,9 @@ pub const THREAD_BYTES: i64 = 9_000_000_000;
 pub const FILE_CHUNK_BYTES: usize = 1_000_000;
 /// A file that native code reads or writes as a whole.
 pub const FILE_WHOLE_BYTES: usize = 32 << 20;
+/// Bytes that code can give another thread at once: a message between two objects has 32 MiB at most, and bytes travel in
+/// it as text.
+pub const REMOTE_BYTES: usize = 16 << 20;
 /// Thumbnail of a file.
 pub const THUMBNAIL_BYTES: usize = 256 << 10;
 /// Uploads of a thread that are under way.

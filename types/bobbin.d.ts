@@ -77,8 +77,11 @@ declare module "bobbin" {
     readonly children: readonly Subagent[];
     /** What a subagent was created with. */
     readonly arguments: JsonObject;
-    /** Scratch space of one run, in memory: what is set here its other tools find. */
-    readonly context: JsonObject;
+    /**
+     * Scratch space of one run, in memory: what is in it when a tool ends, changes within its values too, the run's other
+     * tools find.
+     */
+    readonly context: { [key: string]: any };
     /** The run under way; null in effects and endpoints. */
     readonly execution: Execution | null;
 
@@ -88,7 +91,8 @@ declare module "bobbin" {
     injectMessage(input: NewMessage): Promise<Message>;
     /** Queues a message, which starts a run or joins the one under way. */
     queueMessage(input: NewMessage): Promise<void>;
-    updateMessage(id: string, updates: { content: string }): Promise<Message>;
+    /** `metadata` is merged into what is there, key by key; `null` takes a key away. */
+    updateMessage(id: string, updates: { content?: string; silent?: boolean; metadata?: JsonObject }): Promise<Message>;
     /** Whether there was one. */
     deleteMessage(id: string): Promise<boolean>;
     getLogs(options?: { limit?: number; offset?: number; order?: "asc" | "desc" }): Promise<Log[]>;
@@ -106,8 +110,13 @@ declare module "bobbin" {
     notifyParent(content: string): Promise<void>;
     setStatus(status: string): Promise<void>;
 
-    /** The value of a variable that the definition lists in `variables`; rejects for all others, and when there is none. */
+    /**
+     * The value of a variable that the definition lists in `variables`, or that `setEnv` has set in this call; rejects for
+     * all others, and when there is none.
+     */
     env(name: string): Promise<string>;
+    /** Of these, the value that the deployment gives; null when it gives none. */
+    instanceEnv(name: string): Promise<string | null>;
     envType(name: string): Promise<"text" | "secret">;
     setEnv(name: string, value: string, options?: { type?: "text" | "secret" }): Promise<void>;
 
@@ -131,9 +140,11 @@ declare module "bobbin" {
 
     writeFile(path: string, data: string | ArrayBuffer | ArrayBufferView, mimeType: string, options?: FileOptions): Promise<FileRecord>;
     readFile(path: string): Promise<ArrayBuffer | null>;
-    readFileStream(path: string): Promise<AsyncIterable<FileChunk> | null>;
+    readFileStream(path: string, options?: { signal?: AbortSignal }): Promise<AsyncIterable<FileChunk> | null>;
     statFile(path: string): Promise<FileRecord | null>;
+    /** All entries, or a page of at most `limit` (500): a large directory as a whole takes more memory than there is. */
     readdirFile(path: string): Promise<{ entries: FileRecord[] }>;
+    readdirFile(path: string, options: { limit?: number; cursor?: string | null }): Promise<{ entries: FileRecord[]; cursor: string | null }>;
     unlinkFile(path: string): Promise<void>;
     mkdirFile(path: string): Promise<FileRecord>;
     rmdirFile(path: string): Promise<void>;
@@ -160,16 +171,13 @@ declare module "bobbin" {
     readonly terminated: number | null;
   }
 
-  /** Another thread of the family. */
-  interface RemoteThread extends ThreadFacts {
-    getMessages(options?: MessagesOptions): Promise<MessagesResult>;
-    queueMessage(input: NewMessage): Promise<void>;
-    /** The id of the message. */
-    injectMessage(input: NewMessage): Promise<string>;
-    getValue<T = Json>(key: string): Promise<T | null>;
-    setValue(key: string, value: unknown): Promise<void>;
-    readFile(path: string): Promise<ArrayBuffer | null>;
-    terminate(): Promise<void>;
+  /**
+   * Another thread of the family: what is done to it is done over there. Its properties were read when it was asked for.
+   * What is a thread's own does not reach: its values and those of its variables; these members reject. Files of up to
+   * 16 MB can be written.
+   */
+  interface RemoteThread extends Omit<ThreadState, "getValue" | "setValue" | "env" | "instanceEnv" | "readFileStream" | "runCode" | "execution"> {
+    readonly execution: null;
   }
 
   interface Execution {
@@ -179,6 +187,12 @@ declare module "bobbin" {
     readonly sideAStepCount: number;
     readonly sideBStepCount: number;
     readonly stopped: boolean;
+    /** The side that asked for that. */
+    readonly stoppedBy?: Side;
+    /** The newest 100 messages, silent ones too, in order of time, as they were when the call began. */
+    readonly messageHistory: readonly Message[];
+    /** For what takes a signal. Code ends with its run, so that it never sees this one abort. */
+    readonly abortSignal: AbortSignal;
     readonly promptPath: readonly string[];
     /** The next turn goes to that side; agents of type `dual_ai` only. */
     forceTurn(side: Side): void;
@@ -282,6 +296,8 @@ declare module "bobbin" {
   interface EffectOptions {
     /** Milliseconds. */
     delay?: number;
+    /** When it is due: a date, its text, or milliseconds since 1970; not with `delay`. */
+    at?: Date | string | number;
     /** Milliseconds; not with `cron`. */
     every?: number;
     cron?: string;
@@ -326,6 +342,8 @@ declare module "bobbin" {
     width?: number;
     height?: number;
     metadata?: JsonObject;
+    /** A small picture of it: its bytes, or base64. */
+    thumbnail?: ArrayBuffer | ArrayBufferView | string;
   }
 
   interface FileChunk {
@@ -396,7 +414,7 @@ declare module "bobbin" {
   }
 }
 
-// What exists beside the language. There is no DOM, no Node, and no setInterval.
+// What exists beside the language. There is no DOM, and nothing of Node's.
 
 interface Console {
   log(...args: unknown[]): void;
@@ -410,6 +428,9 @@ declare var console: Console;
 /** At most 256 wait, at most ten minutes each, and none beyond the end of its call. */
 declare function setTimeout<Args extends unknown[]>(callback: (...args: Args) => void, ms?: number, ...args: Args): number;
 declare function clearTimeout(id?: number): void;
+/** Rings until it is cleared or its call ends, every 4 ms at most; it counts as one of the 256. */
+declare function setInterval<Args extends unknown[]>(callback: (...args: Args) => void, ms?: number, ...args: Args): number;
+declare function clearInterval(id?: number): void;
 declare function queueMicrotask(callback: () => void): void;
 declare function structuredClone<T>(value: T, options?: { transfer?: ArrayBuffer[] }): T;
 declare function atob(data: string): string;
@@ -433,6 +454,48 @@ declare class TextDecoder {
   readonly fatal: boolean;
   readonly ignoreBOM: boolean;
   decode(input?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean }): string;
+}
+
+declare class DOMException extends Error {
+  constructor(message?: string, options?: string | { name?: string; cause?: unknown });
+  readonly code: number;
+}
+
+declare class Event {
+  constructor(type: string, init?: { cancelable?: boolean });
+  readonly type: string;
+  readonly target: EventTarget | null;
+  readonly currentTarget: EventTarget | null;
+  readonly cancelable: boolean;
+  readonly defaultPrevented: boolean;
+  readonly timeStamp: number;
+  preventDefault(): void;
+  stopPropagation(): void;
+  stopImmediatePropagation(): void;
+}
+
+type EventListener = ((event: Event) => void) | { handleEvent(event: Event): void };
+
+declare class EventTarget {
+  addEventListener(type: string, listener: EventListener | null, options?: boolean | { once?: boolean; signal?: AbortSignal }): void;
+  removeEventListener(type: string, listener: EventListener | null): void;
+  dispatchEvent(event: Event): boolean;
+}
+
+declare class AbortSignal extends EventTarget {
+  private constructor();
+  static abort(reason?: unknown): AbortSignal;
+  static timeout(ms: number): AbortSignal;
+  static any(signals: Iterable<AbortSignal>): AbortSignal;
+  readonly aborted: boolean;
+  readonly reason: any;
+  onabort: ((event: Event) => void) | null;
+  throwIfAborted(): void;
+}
+
+declare class AbortController {
+  readonly signal: AbortSignal;
+  abort(reason?: unknown): void;
 }
 
 declare class URLSearchParams implements Iterable<[name: string, value: string]> {
@@ -474,13 +537,30 @@ declare class URL {
 }
 
 type HeadersInit = Headers | Iterable<Iterable<string>> | Record<string, string>;
+/** Of texts: there are no files. */
+declare class FormData implements Iterable<[name: string, value: string]> {
+  append(name: string, value: string): void;
+  set(name: string, value: string): void;
+  delete(name: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string): boolean;
+  forEach(callback: (value: string, name: string, form: FormData) => void, self?: unknown): void;
+  entries(): IterableIterator<[name: string, value: string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[name: string, value: string]>;
+}
+
 /** A body is whole: there are no streams, files or forms with files. */
-type BodyInit = string | ArrayBuffer | ArrayBufferView | URLSearchParams;
+type BodyInit = string | ArrayBuffer | ArrayBufferView | URLSearchParams | FormData;
 
 interface RequestInit {
   method?: string;
   headers?: HeadersInit;
   body?: BodyInit | null;
+  /** Ends the request, out there too. */
+  signal?: AbortSignal | null;
 }
 
 interface ResponseInit {
@@ -519,6 +599,7 @@ declare class Request {
   constructor(input: string | URL | Request, init?: RequestInit);
   readonly url: string;
   readonly method: string;
+  readonly signal: AbortSignal;
   clone(): Request;
 }
 

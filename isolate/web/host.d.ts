@@ -6,12 +6,19 @@ interface HostAnswer {
   body: Uint8Array;
 }
 
+interface HostRequest {
+  method: string;
+  headers: [name: string, value: string][];
+  body?: string | Uint8Array | undefined;
+  /** What `abort` is told to end it. */
+  id?: number;
+}
+
 declare const host: {
   sleep(ms: number): Promise<void>;
-  fetch(
-    url: string,
-    init: { method: string; headers: [name: string, value: string][]; body?: string | Uint8Array | undefined },
-  ): Promise<HostAnswer>;
+  fetch(url: string, init: HostRequest): Promise<HostAnswer>;
+  /** Ends a request that was given this id. */
+  abort(id: number): Promise<void>;
 };
 declare const facts: { entropy: Uint8Array };
 declare const console: { error(...args: unknown[]): void };

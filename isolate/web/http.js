@@ -1,113 +1,24 @@
 // Headers, Request, Response and fetch, for code in the sandbox. Bodies are whole: text, bytes or the parameters of a
-// form. There are no streams, no files, and no signals; `body` is always null.
+// form, also of several parts. There are no streams and no files; `body` is always null.
 
+import { AbortController, AbortSignal } from "./events.js";
 import { TextDecoder, TextEncoder } from "./encoding.js";
+import { FormData } from "./form.js";
+import { Headers, heard, TOKEN } from "./http/headers.js";
 import { URL, URLSearchParams } from "./url.js";
 
-/** @typedef {string | ArrayBuffer | ArrayBufferView | URLSearchParams | null | undefined} BodyInit */
-/** @typedef {Headers | Iterable<Iterable<string>> | Record<string, string>} HeadersInit */
-/** @typedef {{ method?: string, headers?: HeadersInit, body?: BodyInit }} RequestInit */
+export { Headers };
+
+/** @typedef {string | ArrayBuffer | ArrayBufferView | URLSearchParams | FormData | null | undefined} BodyInit */
+/** @typedef {import("./http/headers.js").HeadersInit} HeadersInit */
+/** @typedef {{ method?: string, headers?: HeadersInit, body?: BodyInit, signal?: AbortSignal | null }} RequestInit */
 /** @typedef {{ status?: number, statusText?: string, headers?: HeadersInit }} ResponseInit */
 
 /** Methods that are written large, however they were given. */
 const METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Statuses whose answers have no body. */
 const EMPTY = [101, 103, 204, 205, 304];
 const REDIRECTS = [301, 302, 303, 307, 308];
-
-export class Headers {
-  /** By the name in small letters. `set-cookie` alone may not be joined. @type {Map<string, string[]>} */
-  #values = new Map();
-
-  /** @param {HeadersInit} [init] */
-  constructor(init = {}) {
-    if (typeof init !== "object" || init === null) throw new TypeError("Headers: an object or a list of pairs is expected");
-    const pairs = Symbol.iterator in init ? /** @type {Iterable<Iterable<string>>} */ (init) : Object.entries(init);
-    for (const pair of pairs) {
-      const [name, value, ...more] = pair;
-      if (name === undefined || value === undefined || more.length > 0) throw new TypeError("Headers: pairs of a name and a value are expected");
-      this.append(name, value);
-    }
-  }
-
-  /** @param {string} name @param {string} value */
-  append(name, value) {
-    const key = keyOf(name);
-    this.#values.set(key, [...(this.#values.get(key) ?? []), valueOf(value)]);
-  }
-
-  /** @param {string} name @param {string} value */
-  set(name, value) {
-    this.#values.set(keyOf(name), [valueOf(value)]);
-  }
-
-  /** @param {string} name */
-  delete(name) {
-    this.#values.delete(keyOf(name));
-  }
-
-  /** @param {string} name @returns {string | null} */
-  get(name) {
-    return this.#values.get(keyOf(name))?.join(", ") ?? null;
-  }
-
-  /** @param {string} name */
-  has(name) {
-    return this.#values.has(keyOf(name));
-  }
-
-  /** @returns {string[]} */
-  getSetCookie() {
-    return [...(this.#values.get("set-cookie") ?? [])];
-  }
-
-  /** @param {(value: string, name: string, headers: Headers) => void} callback @param {unknown} [self] */
-  forEach(callback, self) {
-    for (const [name, value] of this) callback.call(self, value, name, this);
-  }
-
-  /** @returns {IterableIterator<[name: string, value: string]>} */
-  *entries() {
-    const names = [...this.#values.keys()].sort();
-    for (const name of names) {
-      const values = this.#values.get(name) ?? [];
-      if (name !== "set-cookie") yield [name, values.join(", ")];
-      else for (const value of values) yield [name, value];
-    }
-  }
-
-  /** @returns {IterableIterator<string>} */
-  *keys() {
-    for (const [name] of this.entries()) yield name;
-  }
-
-  /** @returns {IterableIterator<string>} */
-  *values() {
-    for (const [, value] of this.entries()) yield value;
-  }
-
-  [Symbol.iterator]() {
-    return this.entries();
-  }
-
-  get [Symbol.toStringTag]() {
-    return "Headers";
-  }
-}
-
-/** @param {unknown} name */
-function keyOf(name) {
-  if (!TOKEN.test(String(name))) throw new TypeError(`Headers: "${name}" is no name of a header`);
-  return String(name).toLowerCase();
-}
-
-/** @param {unknown} value */
-function valueOf(value) {
-  const text = String(value).replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
-  if (/[\0\n\r]|[^\0-\xff]/.test(text)) throw new TypeError("Headers: a value holds a line break or a character beyond U+00FF");
-  return text;
-}
 
 /** What a request and an answer carry. */
 class Message {
@@ -172,10 +83,22 @@ class Message {
   }
 }
 
+/** @param {FormData} form @returns {[string, string]} */
+function multipart(form) {
+  const fields = [...form];
+  // One that stands in no value.
+  let boundary = "----bobbin";
+  while (fields.some(([name, value]) => `${name}${value}`.includes(boundary))) boundary += "-";
+  const escaped = (/** @type {string} */ name) => name.replace(/\r?\n|\r/g, "%0D%0A").replaceAll('"', "%22");
+  const parts = fields.map(([name, value]) => `--${boundary}\r\nContent-Disposition: form-data; name="${escaped(name)}"\r\n\r\n${value.replace(/\r?\n|\r/g, "\r\n")}\r\n`);
+  return [`${parts.join("")}--${boundary}--\r\n`, `multipart/form-data; boundary=${boundary}`];
+}
+
 /** The content of a body, and its type where it has one of itself. @param {BodyInit} body @returns {[string | Uint8Array | null, string?]} */
 function contentOf(body) {
   if (body === null || body === undefined) return [null];
   if (body instanceof URLSearchParams) return [String(body), "application/x-www-form-urlencoded;charset=UTF-8"];
+  if (body instanceof FormData) return multipart(body);
   if (body instanceof ArrayBuffer) return [new Uint8Array(body.slice(0))];
   if (ArrayBuffer.isView(body)) return [new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice()];
   if (typeof body === "object" && Object.prototype.toString.call(body) === "[object Object]") {
@@ -189,10 +112,14 @@ export class Request extends Message {
   #url;
   /** @type {string} */
   #method;
+  /** Made when somebody asks for it. @type {AbortSignal | undefined} */
+  #signal;
 
   /** @param {string | URL | Request} input @param {RequestInit} [init] */
   constructor(input, init = {}) {
     const from = input instanceof Request ? input : undefined;
+    const signal = init.signal === undefined ? from && from.#signal : (init.signal ?? undefined);
+    if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError("Request: `signal` must be an AbortSignal");
     const method = methodOf(init.method ?? from?.method ?? "GET");
     const given = init.body ?? null;
     const body = given === null && from ? Message.contentOf(from) : given;
@@ -202,6 +129,7 @@ export class Request extends Message {
     if (/^[^/?#]*\/\/[^/?#]*@/.test(url)) throw new TypeError("Request: user and password do not belong in the URL");
     this.#url = url;
     this.#method = method;
+    this.#signal = signal;
   }
 
   get url() {
@@ -210,6 +138,15 @@ export class Request extends Message {
 
   get method() {
     return this.#method;
+  }
+
+  get signal() {
+    return (this.#signal ??= new AbortController().signal);
+  }
+
+  /** The signal that somebody gave or asked for. @param {Request} request */
+  static signalOf(request) {
+    return request.#signal;
   }
 
   clone() {
@@ -264,7 +201,7 @@ export class Response extends Message {
 
   /** What `fetch` gives. @param {HostAnswer} answer @param {string} url */
   static from({ status, headers, body }, url) {
-    const response = new Response(EMPTY.includes(status) ? null : body, { status, headers });
+    const response = new Response(EMPTY.includes(status) ? null : body, { status, headers: heard(headers) });
     response.#url = url;
     response.#type = "basic";
     return response;
@@ -306,6 +243,9 @@ export class Response extends Message {
   }
 }
 
+/** Numbers of requests that can be aborted. */
+let lastFetch = 0;
+
 /**
  * Reaches the hosts that the definition allows. Redirects are not followed: their answers are as they came.
  *
@@ -315,10 +255,33 @@ export class Response extends Message {
  */
 export async function fetch(input, init) {
   const request = new Request(input, init);
+  const signal = Request.signalOf(request);
+  signal?.throwIfAborted();
   const content = Message.contentOf(request) ?? undefined;
   const { method, headers } = request;
   const [url = ""] = request.url.split("#");
-  return Response.from(await host.fetch(url, { method, headers: [...headers], body: content }), url);
+  const sent = { method, headers: [...headers], body: content };
+  const answer = signal ? await abortable(url, sent, signal) : await host.fetch(url, sent);
+  return Response.from(answer, url);
+}
+
+/**
+ * A request that ends when its signal says so, out there too.
+ *
+ * @param {string} url
+ * @param {HostRequest} sent
+ * @param {AbortSignal} signal
+ * @returns {Promise<HostAnswer>}
+ */
+function abortable(url, sent, signal) {
+  const id = ++lastFetch;
+  return new Promise((resolve, reject) => {
+    // Told first: whoever hears of the end may be done, and then nothing is told any more.
+    const abort = () => void host.abort(id).finally(() => reject(signal.reason));
+    signal.addEventListener("abort", abort, { once: true });
+    const over = () => signal.removeEventListener("abort", abort);
+    host.fetch(url, { ...sent, id }).then(resolve, (error) => reject(signal.aborted ? signal.reason : error)).finally(over);
+  });
 }
 
 // For the harness.
@@ -326,9 +289,10 @@ export async function fetch(input, init) {
 /**
  * The request that an endpoint answers.
  *
- * @param {{ url: string, method: string, headers: HeadersInit, body: Uint8Array }} facts
+ * @param {{ url: string, method: string, headers: Record<string, string> | [string, string][], body: Uint8Array }} facts
  */
-export function received({ url, method, headers, body }) {
+export function received({ url, method, headers: given, body }) {
+  const headers = heard(Array.isArray(given) ? given : Object.entries(given));
   return new Request(url, { method, headers, body: body.length === 0 || method === "GET" ? null : body });
 }
 

@@ -39,6 +39,9 @@ pub fn find<'a, T>(
     Matched::OtherMethods(known.into_iter().map(Method::as_str).collect())
 }
 
+/// The header in which the router tells an object the address of a request to an endpoint, as it was written.
+pub const ADDRESS: &str = "x-bobbin-address";
+
 /// Whether a request header is told to an endpoint. Credentials are the runtime's business, as is what it says itself.
 pub fn tells_header(name: &str) -> bool {
     !matches!(name, "authorization" | "cookie" | "proxy-authorization") && !name.starts_with("x-bobbin-")

@@ -135,6 +135,8 @@ pub enum ThreadRoute {
     Events,
     /// What another thread of the family tells this one: no route of the API, but what one object sends to another.
     Letter,
+    /// A call of a member of the thread by code of another one of its family: no route of the API, either.
+    Member,
     /// Any other path: the object looks for an endpoint of its catalog.
     Endpoint {
         /// The request's method.
@@ -421,7 +423,10 @@ mod tests {
     /// A path of each route of a thread; the compiler asks for that of a new one.
     fn path(route: &ThreadRoute) -> Option<&'static str> {
         Some(match route {
-            ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Endpoint { .. } => return None,
+            ThreadRoute::Create
+            | ThreadRoute::Letter
+            | ThreadRoute::Member
+            | ThreadRoute::Endpoint { .. } => return None,
             ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",
             ThreadRoute::PostMessage | ThreadRoute::ListMessages => "/messages",
             ThreadRoute::GetMessage(_) | ThreadRoute::PatchMessage(_) | ThreadRoute::DeleteMessage(_) => {

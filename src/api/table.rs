@@ -48,6 +48,7 @@ impl ThreadRoute {
         Some(match self {
             ThreadRoute::Create
             | ThreadRoute::Letter
+            | ThreadRoute::Member
             | ThreadRoute::Get
             | ThreadRoute::Patch
             | ThreadRoute::Delete

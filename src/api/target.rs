@@ -35,6 +35,24 @@ impl Target {
     }
 }
 
+/// The address as an endpoint sees it: that of the request without what leads to the thread, and not decoded.
+pub fn below_thread(url: &str) -> String {
+    let url = url.split('#').next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let at = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (host, resource) = rest.split_at(at);
+    let (path, query) = match resource.split_once('?') {
+        Some((path, query)) => (path, format!("?{query}")),
+        None => (resource, String::new()),
+    };
+    // `/api/threads/:id`; empty segments at the beginning do not count (`segments`).
+    let mut below = path.trim_start_matches('/');
+    for _ in 0..3 {
+        below = below.split_once('/').map_or("", |(_, below)| below);
+    }
+    format!("{scheme}://{host}/{below}{query}")
+}
+
 /// Resolves percent escapes and, in a query, `+`.
 fn decode(text: &str, plus_is_space: bool) -> String {
     let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
@@ -78,6 +96,20 @@ mod tests {
         assert_eq!(target.query.get("search"), Some("x y&z"));
         assert_eq!(target.query.get("flag"), Some(""));
         assert_eq!(target.query.get("nothing"), None);
+    }
+
+    #[test]
+    fn an_endpoint_sees_the_address_as_it_was_written() {
+        for (url, below) in [
+            ("https://h:8/api/threads/t/a%2Fb/%41?q=x+y%20z#top", "https://h:8/a%2Fb/%41?q=x+y%20z"),
+            ("http://h/api/threads/t", "http://h/"),
+            ("http://h/api/threads/t/", "http://h/"),
+            ("http://h/api/threads/t?x=/y", "http://h/?x=/y"),
+            ("http://h//api/threads/t/a/", "http://h/a/"),
+            ("", "http:///"),
+        ] {
+            assert_eq!(below_thread(url), below, "{url}");
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Changes to what is stored: the thread's tags and properties, messages' text, deletion of messages (spec §14.4).
+//! Changes to what is stored: the thread's tags and properties, messages, deletion of messages (spec §14.4).
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Thread;
 use super::attachments;
-use super::body::Body;
+use super::body::{Body, Unchecked, bounded};
 use super::hooks::Hooked;
 use super::host::{Host, Param, Sql};
 use super::live::Verdict;
@@ -15,6 +15,92 @@ use super::state::State;
 use crate::api::Reply;
 use crate::error::{Code, Error, Result};
 use crate::limits;
+
+/// A change to a message (spec §14.2); what is absent stays. A text alone is one, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MessageUpdate {
+    /// Another text; not blank.
+    pub content: Option<String>,
+    /// Whether it is kept from people.
+    pub silent: Option<bool>,
+    /// Merged into what is there, key by key; `null` takes a key away.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl From<&str> for MessageUpdate {
+    fn from(content: &str) -> MessageUpdate {
+        MessageUpdate { content: Some(content.to_owned()), ..MessageUpdate::default() }
+    }
+}
+
+impl MessageUpdate {
+    /// Fields of a body, or of `updates` in code.
+    ///
+    /// # Errors
+    /// `missing_field` where nothing is to change; `invalid_field` for a field that is none, and for a blank text.
+    pub(super) fn of(body: Unchecked) -> Result<MessageUpdate> {
+        let mut body = body.known(&["content", "silent", "metadata"])?;
+        let silent = match body.take("silent") {
+            None => None,
+            Some(Value::Bool(silent)) => Some(silent),
+            Some(_) => return Err(Error::field("silent", "`silent` must be true or false.")),
+        };
+        let update =
+            MessageUpdate { content: body.string("content")?, silent, metadata: body.object("metadata")? };
+        update.check()?;
+        Ok(update)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if self.content.is_none() && self.silent.is_none() && self.metadata.is_none() {
+            return Err(Error::missing("content").hint("Give `content`, `silent` or `metadata`."));
+        }
+        let Some(content) = &self.content else { return Ok(()) };
+        if content.trim().is_empty() {
+            return Err(Error::field("content", "`content` must not be empty.")
+                .hint("DELETE takes the message away."));
+        }
+        if content.len() > limits::CONTENT_BYTES {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What is given, as hooks see it.
+    pub(super) fn to_json(&self) -> Value {
+        let mut fields = Map::new();
+        fields.extend(self.content.as_deref().map(|text| ("content".to_owned(), text.into())));
+        fields.extend(self.silent.map(|silent| ("silent".to_owned(), silent.into())));
+        fields.extend(self.metadata.clone().map(|metadata| ("metadata".to_owned(), metadata.into())));
+        Value::Object(fields)
+    }
+
+    /// The row as it is then.
+    fn applied(self, row: Row) -> Result<Row> {
+        let metadata = match self.metadata {
+            None => row.metadata.clone(),
+            Some(changes) => {
+                let mut merged = row.metadata();
+                for (key, value) in changes {
+                    match value {
+                        Value::Null => drop(merged.remove(&key)),
+                        value => drop(merged.insert(key, value)),
+                    }
+                }
+                let merged = Value::Object(merged);
+                bounded("metadata", &merged)?;
+                (merged != json!({})).then(|| merged.to_string())
+            }
+        };
+        // What led to the old text goes with it.
+        let reasoning = if self.content.is_some() { None } else { row.reasoning.clone() };
+        let content = self.content.or_else(|| row.content.clone());
+        Ok(Row { content, reasoning, metadata, silent: self.silent.unwrap_or(row.silent), ..row })
+    }
+}
 
 impl<H: Host> Thread<H> {
     /// `PATCH /threads/:id`.
@@ -66,50 +152,52 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// `PATCH …/messages/:id`: another text.
+    /// `PATCH …/messages/:id`: another text, or what else may change.
     pub(super) async fn patch_message(self: &Rc<Self>, id: &str, body: &str) -> Result<Reply> {
-        let mut body = Body::parse(body)?.known(&["content"])?;
-        let content = body.string("content")?.ok_or_else(|| Error::missing("content"))?;
-        self.update_message(id, content, Hooked::Yes).await?;
+        let update = MessageUpdate::of(Body::parse(body)?)?;
+        self.update_message(id, update, Hooked::Yes).await?;
         Ok(Reply::json(200, &json!({ "success": true })))
     }
 
-    /// Gives a message another text, as the hooks of such a change leave it.
+    /// Changes a message, as the hooks of such a change leave it.
     pub(super) async fn update_message(
         self: &Rc<Self>,
         id: &str,
-        content: String,
+        update: MessageUpdate,
         hooked: Hooked,
     ) -> Result<()> {
-        if content.trim().is_empty() {
-            return Err(Error::field("content", "`content` must not be empty.")
-                .hint("DELETE takes the message away."));
-        }
-        if content.len() > limits::CONTENT_BYTES {
-            return Err(Error::new(
-                Code::TooLarge,
-                format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
-            ));
-        }
+        update.check()?;
         self.read(|state, sql| editable(state, sql, id).map(drop))?;
         let definitions = match hooked {
             Hooked::Yes => self.definitions()?,
             Hooked::ByHook => None,
         };
-        let content = match &definitions {
-            Some(definitions) => self.before_update(definitions, id, content).await?,
-            None => content,
+        let update = match &definitions {
+            Some(definitions) => self.before_update(definitions, id, update).await?,
+            None => update,
         };
-        let row = self.transition(|state, sql| {
-            let row = editable(state, sql, id)?;
-            // What led to the old text goes with it.
+        let (row, recount) = self.transition(|state, sql| {
+            let old = editable(state, sql, id)?;
+            let silent = old.silent;
+            let row = update.applied(old)?;
             sql.run(
-                "UPDATE messages SET content = ?, reasoning = NULL WHERE seq = ?",
-                &[Param::Text(&content), Param::Int(row.seq)],
+                "UPDATE messages SET content = ?, reasoning = ?, silent = ?, metadata = ? WHERE seq = ?",
+                &[
+                    row.content.as_ref().into(),
+                    row.reasoning.as_ref().into(),
+                    Param::Int(i64::from(row.silent)),
+                    row.metadata.as_ref().into(),
+                    Param::Int(row.seq),
+                ],
             )?;
             edited(state, sql)?;
-            Ok(Shared::new(Row { content: Some(content), reasoning: None, ..row }))
+            let recount = row.silent != silent;
+            Ok((Shared::new(row), recount))
         })?;
+        if recount {
+            // Everything that was counted is counted anew.
+            self.state.borrow_mut().take();
+        }
         self.broadcast_message(&row)?;
         match &definitions {
             Some(definitions) => self.after_update(definitions, &row).await,

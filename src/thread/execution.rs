@@ -3,11 +3,14 @@
 
 use std::rc::Rc;
 
+use futures_channel::oneshot;
+use futures_util::future::{FutureExt, Shared};
 use serde_json::{Map, Value};
 
 use super::host::Host;
 use super::side::{Asked, Side};
 use super::thread_state::{Open, ThreadState};
+use crate::api::Query;
 use crate::error::{Code, Error, Result};
 use crate::spec::AgentKind;
 
@@ -26,6 +29,8 @@ pub struct Execution {
     pub side_b_step_count: u32,
     /// Whether the run was asked to end after this step.
     pub stopped: bool,
+    /// The side that asked for that.
+    pub stopped_by: Option<Side>,
     /// The prompts that led here, the active side's first.
     pub prompt_path: Vec<String>,
     door: Rc<dyn ExecutionDoor>,
@@ -41,6 +46,18 @@ impl Execution {
         self.door.ask(Asked::Turn(side))
     }
 
+    /// The newest messages, silent ones too, in order of time, as the API shows them: at most
+    /// [`limits::PAGE_DEFAULT`](crate::limits::PAGE_DEFAULT).
+    pub fn message_history(&self) -> Result<Vec<Value>> {
+        self.door.history()
+    }
+
+    /// Says when the run ends, however it does. A tool's own future is dropped then; this is for what it started
+    /// elsewhere.
+    pub fn abort_signal(&self) -> AbortSignal {
+        AbortSignal(self.door.aborted())
+    }
+
     /// Ends the run once the step's calls are done, with the reason `stopped_by_code`. Queued messages wait for the next
     /// send or `continue`.
     ///
@@ -49,6 +66,29 @@ impl Execution {
     pub fn stop(&self) -> Result<()> {
         self.door.ask(Asked::Stop)
     }
+}
+
+/// Tells of the end of a run.
+#[derive(Clone)]
+pub struct AbortSignal(Shared<oneshot::Receiver<()>>);
+
+impl AbortSignal {
+    /// Whether the run has ended.
+    pub fn is_aborted(&self) -> bool {
+        self.0.clone().now_or_never().is_some()
+    }
+
+    /// Waits for its end.
+    pub async fn aborted(&self) {
+        // It never says anything: the sender goes with the run.
+        let _gone = self.0.clone().await;
+    }
+}
+
+/// The end of the active run, for whoever waits for it: dropped when it comes.
+pub(super) struct Abort {
+    _end: oneshot::Sender<()>,
+    signal: Shared<oneshot::Receiver<()>>,
 }
 
 impl ThreadState {
@@ -67,6 +107,11 @@ impl ThreadState {
     /// The whole of it.
     pub(super) fn whole_context(&self) -> Context {
         self.execution_door().whole_context()
+    }
+
+    /// Takes such a value away.
+    pub fn remove_context(&self, key: &str) {
+        self.execution_door().remove_context(key);
     }
 
     /// Sets such a value. Nothing is kept where no run works ([`ThreadState::execution`]).
@@ -92,6 +137,7 @@ impl Seen {
             side_a_step_count,
             side_b_step_count,
             stopped: run.asked == Some(Asked::Stop),
+            stopped_by: (run.asked == Some(Asked::Stop)).then_some(run.side),
             prompt_path,
             door,
         }
@@ -105,6 +151,11 @@ pub(super) trait ExecutionDoor {
     fn context(&self, key: &str) -> Option<Value>;
     fn whole_context(&self) -> Context;
     fn set_context(&self, key: &str, value: Value);
+    fn remove_context(&self, key: &str);
+    fn history(&self) -> Result<Vec<Value>>;
+    /// Whether a run works here.
+    fn at_work(&self) -> bool;
+    fn aborted(&self) -> Shared<oneshot::Receiver<()>>;
 }
 
 impl<H: Host> ExecutionDoor for Open<H> {
@@ -145,6 +196,33 @@ impl<H: Host> ExecutionDoor for Open<H> {
         if self.at.in_step() {
             self.thread.live.context.borrow_mut().insert(key.to_owned(), value);
         }
+    }
+
+    fn remove_context(&self, key: &str) {
+        if self.at.in_step() {
+            self.thread.live.context.borrow_mut().remove(key);
+        }
+    }
+
+    fn at_work(&self) -> bool {
+        self.at.in_step()
+    }
+
+    fn history(&self) -> Result<Vec<Value>> {
+        let query = Query(vec![("includeSilent".to_owned(), "true".to_owned())]);
+        match self.thread.messages(&query)?.get_mut("messages").map(Value::take) {
+            Some(Value::Array(messages)) => Ok(messages),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn aborted(&self) -> Shared<oneshot::Receiver<()>> {
+        let mut aborted = self.thread.live.aborted.borrow_mut();
+        let abort = aborted.get_or_insert_with(|| {
+            let (end, signal) = oneshot::channel();
+            Abort { _end: end, signal: signal.shared() }
+        });
+        abort.signal.clone()
     }
 }
 

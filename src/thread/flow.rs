@@ -239,6 +239,7 @@ impl<H: Host> Thread<H> {
             None => rows::find(sql, run.block)?.map(Shared::new),
         };
         self.live.context.borrow_mut().clear();
+        self.live.aborted.borrow_mut().take();
         if reason == Reason::DefinitionMissing && !run.block_open() {
             // Nothing can take in what waits: it has failed with this run and starts no other.
             run.block = state.next_seq();

@@ -9,7 +9,7 @@ use futures_util::future::AbortHandle;
 
 use super::context::Offers;
 use super::env::Values;
-use super::execution::Context;
+use super::execution::{Abort, Context};
 use super::files::Mover;
 use super::hooks::Telling;
 use super::rows::Shared;
@@ -46,6 +46,8 @@ pub(super) struct Live {
     pub(super) writing: RefCell<BTreeSet<i64>>,
     /// Scratch space of the code of the active run.
     pub(super) context: RefCell<Context>,
+    /// Resolves when the active run ends; made when code asks for it.
+    pub(super) aborted: RefCell<Option<Abort>>,
     /// Who moves files between the database and the bucket.
     pub(super) mover: Mover,
     /// Who waits for the hooks of a new thread, while they run.

@@ -76,9 +76,10 @@ mod values;
 mod window;
 
 pub use attachments::NewAttachment;
+pub use edit::MessageUpdate;
 pub use effects::{NewEffect, Repetition};
 pub use endpoints::{EndpointAnswer, EndpointCall, Panicked};
-pub use execution::Execution;
+pub use execution::{AbortSignal, Execution};
 pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult, spilled_above};
 pub use frame::{Filter, Frame};
 pub use hooks::HookCall;
@@ -169,6 +170,7 @@ impl<H: Host> Thread<H> {
             ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Stream | ThreadRoute::Events => {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
+            ThreadRoute::Member => self.answer_member(&request).await,
             ThreadRoute::Get => self.get(),
             ThreadRoute::Patch => self.patch(&request.body).await,
             ThreadRoute::Delete => self.delete(&request).await,

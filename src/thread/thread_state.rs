@@ -11,6 +11,7 @@ use super::Thread;
 use super::accept::Input;
 use super::attachments::NewAttachment;
 use super::code::CodeDoor;
+use super::edit::MessageUpdate;
 use super::effects::{self, NewEffect};
 use super::env::EnvDoor;
 use super::execution::ExecutionDoor;
@@ -183,12 +184,17 @@ impl ThreadState {
         self.0.queue_tool(name, args)
     }
 
-    /// Gives a message another text. Where no hook of such a change is listed that is done when this is first polled.
+    /// Changes a message: another text, or a [`MessageUpdate`]. Where no hook of such a change is listed that is done
+    /// when this is first polled.
     ///
     /// # Errors
     /// `message_not_found`; `conflict` for a message of the step that is running.
-    pub fn update_message(&self, id: &str, content: &str) -> LocalBoxFuture<'static, Result<()>> {
-        self.0.update_message(id.to_owned(), content.to_owned())
+    pub fn update_message(
+        &self,
+        id: &str,
+        update: impl Into<MessageUpdate>,
+    ) -> LocalBoxFuture<'static, Result<()>> {
+        self.0.update_message(id.to_owned(), update.into())
     }
 
     /// Deletes a message; a reply with the results of its calls. Whether there was one.
@@ -287,7 +293,7 @@ pub(super) trait Door:
     fn messages(&self, query: &Query) -> Result<Value>;
     fn message(&self, id: &str) -> Result<Option<Value>>;
     fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>>;
-    fn update_message(&self, id: String, content: String) -> LocalBoxFuture<'static, Result<()>>;
+    fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>>;
     fn delete_message(&self, id: &str) -> Result<bool>;
     fn schedule_effect(&self, effect: NewEffect) -> Result<String>;
     fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>>;
@@ -378,9 +384,12 @@ impl<H: Host> Door for Open<H> {
         found(self.thread.message(id))
     }
 
-    fn update_message(&self, id: String, content: String) -> LocalBoxFuture<'static, Result<()>> {
+    fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>> {
         let (thread, hooked) = (self.thread.clone(), self.at.hooked());
-        Box::pin(async move { thread.update_message(&id, thread.redact(content), hooked).await })
+        Box::pin(async move {
+            let update = thread.redact_update(update);
+            thread.update_message(&id, update, hooked).await
+        })
     }
 
     fn delete_message(&self, id: &str) -> Result<bool> {

@@ -7,10 +7,11 @@ use super::attachments::{self, NewAttachment};
 use super::body::bounded;
 use super::host::{Host, Param, Sql};
 use super::rows::{Inbound, Row, Shared};
-use super::tool_call::{Call, Done, first_bytes};
+use super::tool_call::{Call, Done};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::spec::message::{Role, ToolResult, ToolStatus};
+use crate::text::first_bytes;
 
 impl<H: Host> Thread<H> {
     /// Stores a result: receipt, message and files in one transition. Files that cannot be stored make it an error.

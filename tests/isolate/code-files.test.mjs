@@ -64,7 +64,7 @@ async function call(engine, file, source, { args = [], host = {}, facts = {}, be
     modules,
     args,
     globals: {
-      host: { call: () => null, runCode: () => null, fetch: () => null, sleep: (/** @type {number} */ ms) => sleep(ms), ...host },
+      host: { call: () => null, runCode: () => null, fetch: () => null, abort: async () => {}, sleep: (/** @type {number} */ ms) => sleep(ms), ...host },
       facts: { ...FACTS, entropy: crypto.getRandomValues(new Uint8Array(32)), ...facts },
     },
   });
@@ -107,11 +107,13 @@ contract("members of the thread are asked of the host, by name and with their ar
   assert.deepEqual(asked, [
     ["queueTool", "other", { a: 1 }],
     ["emit", "e", [1]],
-    ["setContext", "seen", true],
-    ["setContext", "gone", null],
     ["forceTurn", "b"],
     ["getValue", "k"],
     ["getParentThread"],
+    // What is in the context at the end, changes within its values too.
+    ["setContext", "kept", [1, 2]],
+    ["setContext", "seen", true],
+    ["removeContext", "gone"],
   ]);
 });
 
@@ -216,16 +218,18 @@ contract("code in the sandbox runs code of its own, and may end it", async (engi
   const host = {
     runCode: async (/** @type {string} */ source, /** @type {any} */ options) => {
       told.push(source, Object.keys(options));
+      for (const report of ended.reports) await options.report(report);
       return { result: async () => (await sleep(30), ended), terminate: (/** @type {string} */ reason) => void told.push(reason) };
     },
   };
   const source = `export default async (state) => {
-      const execution = state.runCode("export default 5", { filename: "y.ts" });
+      const heard = [];
+      const execution = state.runCode("export default 5", { filename: "y.ts", report: (value) => void heard.push(value) });
       const before = execution.running;
       execution.terminate("enough");
       const result = await execution;
-      return [before, execution.running, result.result, execution.reports, (await execution.finally(() => {})).status];
+      return [before, execution.running, result.result, execution.reports, heard, (await execution.finally(() => {})).status];
     }`;
-  assert.deepEqual(await value(engine, "tools/x.js", source, { host }), [true, false, 5, [1, 2], "success"]);
-  assert.deepEqual(told, ["export default 5", ["filename"], "enough"]);
+  assert.deepEqual(await value(engine, "tools/x.js", source, { host }), [true, false, 5, [1, 2], [1, 2], "success"]);
+  assert.deepEqual(told, ["export default 5", ["filename", "report"], "enough"]);
 });

@@ -67,9 +67,9 @@ test("a folder without code is left alone", async () => {
 test("a file that imports nothing stays as it is, so that errors name its own lines", async () => {
   const source = 'import type { ThreadState } from "bobbin";\n\nexport default async (\n  state: ThreadState,\n) => state.threadId;\n';
   const made = await bundles({ "tools/x.ts": source, "api/[day].post.ts": "export default () => 1", "hooks/x.mjs": "\uFEFFexport default () => 2" });
-  assert.deepEqual(made["tools/x.ts"], { source, uses: [] });
-  assert.deepEqual(made["api/[day].post.ts"], { source: "export default () => 1", uses: [] });
-  assert.deepEqual(made["hooks/x.mjs"], { source: "export default () => 2", uses: [] });
+  assert.deepEqual(made["tools/x.ts"], { source, uses: [], exports: ["default"] });
+  assert.deepEqual(made["api/[day].post.ts"], { source: "export default () => 1", uses: [], exports: ["default"] });
+  assert.deepEqual(made["hooks/x.mjs"], { source: "export default () => 2", uses: [], exports: ["default"] });
 });
 
 test("names that the web has and the language has not come from modules, at the end of the file", async () => {
@@ -78,9 +78,10 @@ test("names that the web has and the language has not come from modules, at the 
   assert.deepEqual(made["api/deep/x.ts"], {
     source: `${source}\nimport { URL } from "../../bobbin/url.js";`,
     uses: ["bobbin/url.js"],
+    exports: ["default"],
   });
   assert.deepEqual(made["bobbin/url.js"]?.uses, ["bobbin/encoding.js"]);
-  assert.deepEqual(made["bobbin/http.js"]?.uses, ["bobbin/encoding.js", "bobbin/url.js"]);
+  assert.deepEqual(made["bobbin/http.js"]?.uses, ["bobbin/events.js", "bobbin/encoding.js", "bobbin/form.js", "bobbin/url.js"]);
 });
 
 test("a name that the file has itself, or that it asks for as a property, is what the file means", async () => {
@@ -194,4 +195,72 @@ test("a module of Node's that a package only tries is no mistake until it is ask
     "node_modules/tries/x.js": 'let fs; try { fs = require("fs"); } catch { fs = "none"; } module.exports = () => fs;',
   });
   assert.equal(await run(made, "tools/x.js"), "none");
+});
+
+test("files whose names are patterns elsewhere are bundled like all others, and alone", async () => {
+  const names = ["api/c/[*].ts", "api/[x].ts", "lib/a{b,c}.ts", "lib/q?.ts", "lib/w*.ts", "lib/#h.ts", "lib/$&.ts"];
+  const made = await bundles(Object.fromEntries(names.map((name) => [name, `import { one } from "${name.startsWith("api/c") ? "../../" : "../"}lib/one.js"; export default () => one + ${JSON.stringify(name)};`]).concat([["lib/one.js", "export const one = 1; export const more = () => new URL('http://x');"]])));
+  for (const name of names) {
+    assert.ok(made[name]?.source.includes(JSON.stringify(name)), name);
+    assert.equal(made[name]?.source.match(/export \{/g)?.length, 1, name);
+  }
+});
+
+test("names that a file exports are told, whether or not they are bundled", async () => {
+  const made = await bundles({ "tools/a.ts": "export const execute = 1; export type T = string;", "tools/b.ts": 'export * from "./a"; export { execute as default } from "./a";', "lib/c.ts": "" });
+  assert.deepEqual([made["tools/a.ts"]?.exports, made["tools/b.ts"]?.exports?.sort(), made["lib/c.ts"]?.exports], [["execute"], ["default", "execute"], []]);
+});
+
+test("what a package puts in place of its files for browsers is what is bundled", async () => {
+  const made = await bundles({
+    "tools/x.js": 'import { one } from "mapped"; import two from "named"; export default () => [one, two];',
+    "node_modules/mapped/package.json": '{ "name": "mapped", "main": "x.js", "browser": { "./node.js": "./web.js", "fs": false } }',
+    "node_modules/mapped/x.js": 'const fs = require("fs"); exports.one = require("./node.js") + Object.keys(fs).length;',
+    "node_modules/mapped/node.js": 'module.exports = require("http");',
+    "node_modules/mapped/web.js": 'module.exports = "web";',
+    "node_modules/named/package.json": '{ "name": "named", "main": "node.js", "browser": "web.js" }',
+    "node_modules/named/node.js": 'module.exports = require("stream");',
+    "node_modules/named/web.js": 'module.exports = "web";',
+  });
+  assert.deepEqual(await run(made, "tools/x.js"), ["web0", "web"]);
+});
+
+test("what is wrong with a package is said of the file that imports it", async () => {
+  const lines = await complaints({
+    "tools/a.ts": '// of Node\nimport { go } from "../lib/go";\nexport default go;\n',
+    "lib/go.ts": 'export { go } from "outer/deep";\n',
+    "node_modules/outer/package.json": '{ "name": "outer" }',
+    "node_modules/outer/deep.js": 'import inner from "inner"; export const go = inner;',
+    "node_modules/inner/package.json": '{ "name": "inner", "main": "x.js" }',
+    "node_modules/inner/x.js": 'import fs from "fs"; import tls from "tls"; export default [fs, tls];',
+  });
+  const text = `lib/go.ts:1:20: "outer/deep" cannot run in the sandbox: "fs" is a module of Node's, and those do not exist in the sandbox (node_modules/inner/x.js:1:16; and 1 more like this)`;
+  assert.deepEqual(lines, [text, "1 error: the code was not bundled"]);
+});
+
+test("what code asks the global object for is there, as far as it is named", async () => {
+  const made = await bundles({
+    "tools/finds.js": 'import find from "find"; export default () => find();',
+    "node_modules/find/package.json": '{ "name": "find", "main": "x.js" }',
+    "node_modules/find/x.js": `var root = typeof self !== "undefined" ? self : typeof global !== "undefined" ? global : this;
+      module.exports = () => [typeof root["crypto"].getRandomValues, root.btoa("a"), root === globalThis, Object.keys(root).includes("crypto")];`,
+    "tools/sets.js": "globalThis.fetch ??= 1; export default () => typeof globalThis.fetch;",
+  });
+  assert.deepEqual(made["tools/finds.js"]?.uses, ["bobbin/crypto.js", "bobbin/encoding.js"]);
+  assert.deepEqual(made["tools/sets.js"]?.uses, ["bobbin/http.js"]);
+  Object.assign(globalThis, { facts: { entropy: new Uint8Array(32) } });
+  assert.deepEqual(await run(made, "tools/finds.js"), ["function", "YQ==", true, false]);
+});
+
+test("a file that is saved while it is bundled is served as it was read", async () => {
+  const path = folder({ "tools/x.ts": "export default () => new URL('http://a');" });
+  const out = `${path}.json`;
+  const bundling = bundleCode(path, out);
+  // It was read by then, and the bundler has not answered.
+  await new Promise(setImmediate);
+  writeFileSync(join(path, "tools/x.ts"), 'import { z } from "zod"; export default () => [z, fetch];');
+  assert.equal(await bundling, true);
+  const { source, uses } = JSON.parse(readFileSync(out, "utf8"))["tools/x.ts"];
+  if (source.includes("zod")) assert.fail(`an import that nobody bundled: ${source}`);
+  assert.deepEqual(uses, ["bobbin/url.js"]);
 });

@@ -13,6 +13,8 @@ const sleeps = [];
 const fetched = [];
 /** @type {any} */
 let answer;
+/** Requests that were aborted, by their numbers. @type {number[]} */
+const aborted = [];
 Object.assign(globalThis, {
   facts: { entropy: ENTROPY },
   host: {
@@ -21,10 +23,11 @@ Object.assign(globalThis, {
       fetched.push({ url, init });
       return answer;
     },
+    abort: async (/** @type {number} */ id) => void aborted.push(id),
   },
 });
 const web = /** @type {any} */ ({});
-for (const name of ["url", "encoding", "clone", "timers", "crypto", "http"]) {
+for (const name of ["url", "encoding", "clone", "timers", "events", "form", "crypto", "http"]) {
   Object.assign(web, await import(new URL(`../../isolate/web/${name}.js`, import.meta.url).href));
 }
 
@@ -211,6 +214,70 @@ test("timers are bounded, and an error in one is told and stops no other", async
   assert.equal(ran[2], "next");
 });
 
+test("an interval rings until it is cleared, also by itself, and leaves out what it missed", async () => {
+  sleeps.length = 0;
+  /** @type {number[]} */
+  const rings = [];
+  const id = web.setInterval((/** @type {number} */ given) => {
+    rings.push(given);
+    if (rings.length === 3) web.clearInterval(id);
+  }, 0, 7);
+  assert.ok((sleeps[0]?.ms ?? 0) >= 3, "no more often than every 4 ms");
+  for (let ring = 0; ring < 5; ring++) {
+    await new Promise((resolve) => setTimeout(resolve, 25));
+    for (const sleep of sleeps.splice(0)) sleep.end();
+    await settle();
+  }
+  assert.deepEqual([rings, sleeps], [[7, 7, 7], []]);
+  assert.throws(() => web.setInterval("code", 5), TypeError);
+});
+
+test("listeners are called in order, once or until they are taken away, and what one throws is told", () => {
+  const target = new web.EventTarget();
+  /** @type {unknown[]} */
+  const heard = [];
+  const first = (/** @type {any} */ event) => void heard.push(["first", event.type, event.target === target]);
+  target.addEventListener("x", first);
+  target.addEventListener("x", first);
+  target.addEventListener("x", { handleEvent: () => heard.push("object") }, { once: true });
+  const { error } = console;
+  console.error = (...args) => void heard.push(String(args));
+  target.addEventListener("x", () => assert.fail("on purpose"), { once: true });
+  target.addEventListener("x", (/** @type {any} */ event) => event.preventDefault());
+  assert.equal(target.dispatchEvent(new web.Event("x", { cancelable: true })), false);
+  console.error = error;
+  assert.deepEqual(heard.splice(0).map((one) => String(one).slice(0, 24)), ["first,x,true", "object", "Uncaught:,AssertionError"]);
+  target.removeEventListener("x", first);
+  assert.equal(target.dispatchEvent(new web.Event("x")), true);
+  assert.deepEqual(heard, []);
+  assert.throws(() => target.dispatchEvent({ type: "x" }), TypeError);
+});
+
+test("a signal aborts once, with its reason, and others with it", async () => {
+  const controller = new web.AbortController();
+  const { signal } = controller;
+  const both = web.AbortSignal.any([new web.AbortController().signal, signal]);
+  /** @type {unknown[]} */
+  const heard = [];
+  signal.onabort = () => heard.push("replaced");
+  signal.onabort = () => heard.push(signal.reason.name, both.aborted);
+  signal.throwIfAborted();
+  controller.abort();
+  controller.abort("again");
+  assert.deepEqual(heard, ["AbortError", true]);
+  assert.ok(signal.reason instanceof web.DOMException && signal.reason instanceof Error && signal.reason.code === 20);
+  assert.equal(both.reason, signal.reason);
+  assert.equal(web.AbortSignal.any([web.AbortSignal.abort("why")]).reason, "why");
+  assert.throws(() => signal.throwIfAborted(), { name: "AbortError" });
+  assert.throws(() => new web.AbortSignal(), TypeError);
+  sleeps.length = 0;
+  const late = web.AbortSignal.timeout(1);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  sleeps[0]?.end();
+  await settle();
+  assert.deepEqual([late.aborted, late.reason.name], [true, "TimeoutError"]);
+});
+
 test("random numbers are ChaCha20 of what the host gave, and no key is used twice", () => {
   // A block's second half is given away, from its end; its first is the next key.
   const expected = [];
@@ -253,6 +320,13 @@ test("requests and answers carry text and bytes, once", async () => {
   assert.throws(() => request.clone(), /read already/);
   assert.deepEqual(await copy.bytes(), new TextEncoder().encode("a=b+c"));
   assert.equal(new web.Request(new web.Request("http://x/", { headers: { a: "1" } }), { method: "PUT" }).headers.get("a"), "1");
+  const form = new web.FormData();
+  form.append('a"', "1\n2");
+  form.append("b", "----bobbin");
+  const sent = new web.Request("http://x", { method: "POST", body: form });
+  assert.equal(sent.headers.get("content-type"), "multipart/form-data; boundary=----bobbin-");
+  assert.equal(await sent.text(), '------bobbin-\r\nContent-Disposition: form-data; name="a%22"\r\n\r\n1\r\n2\r\n------bobbin-\r\nContent-Disposition: form-data; name="b"\r\n\r\n----bobbin\r\n------bobbin---\r\n');
+  assert.throws(() => form.set("c", new Uint8Array()), /no files/);
   const json = web.Response.json({ a: 1 }, { status: 201 });
   assert.deepEqual([json.status, json.ok, json.headers.get("content-type"), await json.json()], [201, true, "application/json", { a: 1 }]);
   const bytes = new web.Response(Uint8Array.of(1, 2, 3).subarray(1));
@@ -271,6 +345,39 @@ test("fetch hands the host one URL, one method, pairs of headers and a body", as
   const response = await web.fetch(new web.URL("http://x/y?z#h"), { method: "PUT", headers: { A: "1" }, body: "é" });
   assert.deepEqual(fetched, [{ url: "http://x/y?z", init: { method: "PUT", headers: [["a", "1"], ["content-type", "text/plain;charset=UTF-8"]], body: "é" } }]);
   assert.deepEqual([response.status, response.ok, response.url, response.headers.get("content-type"), await response.text()], [404, false, "http://x/y?z", "text/x", "gone"]);
+});
+
+test("a request whose signal aborts is ended at the host, and one that has ended is left alone", async () => {
+  fetched.length = aborted.length = 0;
+  answer = new Promise(() => {});
+  const controller = new web.AbortController();
+  const waiting = web.fetch("http://x/", { signal: controller.signal });
+  await settle();
+  controller.abort(new RangeError("enough"));
+  await assert.rejects(waiting, { name: "RangeError", message: "enough" });
+  const [{ init } = assert.fail("nothing was sent")] = fetched;
+  assert.deepEqual(aborted, [init.id]);
+  await assert.rejects(web.fetch("http://x/", { signal: controller.signal }), RangeError);
+  assert.equal(fetched.length, 1, "nothing is sent any more");
+  answer = { status: 200, headers: [], body: new Uint8Array() };
+  const later = new web.AbortController();
+  await web.fetch(new web.Request("http://x/", { signal: later.signal }));
+  later.abort();
+  assert.equal(fetched.length, 2);
+  assert.equal(aborted.length, 1);
+  await assert.rejects(web.fetch("http://x/", { signal: {} }), /must be an AbortSignal/);
+  assert.equal(new web.Request("http://x/").signal.aborted, false);
+});
+
+test("headers from outside are as they came, and can be passed on; nobody sets one like that", async () => {
+  const request = web.received({ url: "http://x/a", method: "GET", headers: [["x-name", "日本"]], body: new Uint8Array() });
+  assert.equal(request.headers.get("X-Name"), "日本");
+  assert.equal(new web.Headers(request.headers).get("x-name"), "日本");
+  assert.equal(new web.Request(request, { method: "POST" }).headers.get("x-name"), "日本");
+  assert.throws(() => request.headers.set("x-name", "日本"), TypeError);
+  assert.throws(() => new web.Response("", { headers: { "x-name": "日本" } }), TypeError);
+  answer = { status: 200, headers: [["x-name", "日本"]], body: new Uint8Array() };
+  assert.equal((await web.fetch("http://x/", { headers: request.headers })).headers.get("x-name"), "日本");
 });
 
 test("an endpoint's request is made of what the host says, and its answer becomes what the host reads", async () => {

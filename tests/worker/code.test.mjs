@@ -11,11 +11,18 @@ import { until } from "./support/poll.mjs";
 import { checkout } from "./support/server.mjs";
 import { suite } from "./support/suite.mjs";
 
+/** Requests that were broken off by the one who asked. @type {string[]} */
+const gaveUp = [];
 /** A server out there: says what it was asked. */
 const outside = http.createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request.setEncoding("utf8")) body += chunk;
   const { method, url, headers } = request;
+  if (url === "/slow") {
+    // Never answered; who gives up is noted.
+    response.once("close", () => gaveUp.push("closed"));
+    return;
+  }
   if (url === "/moved") {
     response.writeHead(302, { location: "/elsewhere" }).end();
     return;
@@ -75,6 +82,23 @@ codeTool(
 file("lib/fib.ts", "export const fib = (n: number): number => (n < 2 ? n : fib(n - 1) + fib(n - 2));");
 codeTool("result", "export default () => ({ status: 'error', error: 'no such thing', error_code: 'missing' });");
 codeTool("throws", 'import type { ThreadState } from "bobbin";\n\nexport default (state: ThreadState) => {\n  throw new RangeError(`not in ${state.agentId}`);\n};\n');
+codeTool(
+  "aborts",
+  `export default async (state, { url }) => {
+    const rings: number[] = [];
+    const interval = setInterval(() => rings.push(rings.length), 5);
+    const error = await fetch(url, { signal: AbortSignal.timeout(300) }).catch((error) => error);
+    clearInterval(interval);
+    return [error.name, error instanceof DOMException, rings.length > 1];
+  };`,
+  { code: () => ({ allowedHosts: [outsideHost] }) },
+);
+file("api/seen/[name].ts", `export default async (request) => {
+    let refused = "";
+    try { new Headers({ "x-name": "日本" }); } catch (error) { refused = error.name; }
+    return { url: request.url, name: request.headers.get("x-name"), refused };
+  };`);
+file("api/rest/[*].ts", "export default (request, state, params) => params;");
 codeTool("endless", "export default () => { for (;;); };", { code: { memoryLimitBytes: 4 << 20 } });
 codeTool("hungry", "export default () => { const all = []; for (;;) all.push(new Array(1000).fill('x')); };", { code: { memoryLimitBytes: 4 << 20 } });
 
@@ -372,6 +396,24 @@ test("fetch reaches the hosts that the definition lists, and no other", async ()
     assert.match(await told("fetches", { url }), /TypeError/, url);
   }
   assert.match(await told("fetches", { url: "https://example.com/" }), /example\.com is not allowed.*allowedHosts/);
+});
+
+test("a request whose signal aborts is broken off out there", async () => {
+  assert.deepEqual(JSON.parse(await told("aborts", { url: `http://${outsideHost}/slow` })), ["TimeoutError", true, true]);
+  await until("the connection is closed", () => gaveUp.length > 0);
+});
+
+test("an endpoint sees any header and the address as it was written, and may be for all paths below", async () => {
+  const thread = await bobbin.client.thread("coder");
+  const base = `${bobbin.server.base}/api/threads/${thread.id}`;
+  // Not through a client that refuses to send such a value: these are the bytes that curl sends.
+  const sent = http.request(`${base}/seen/a%2Fb%41?q=x+y%20z`, { headers: { "x-name": Buffer.from("日本").toString("latin1") } });
+  const [answer] = await Promise.all([once(sent, "response"), sent.end()]);
+  let text = "";
+  for await (const chunk of answer[0].setEncoding("utf8")) text += chunk;
+  const { host } = new URL(base);
+  assert.deepEqual([answer[0].statusCode, JSON.parse(text)], [200, { url: `http://${host}/seen/a%2Fb%41?q=x+y%20z`, name: "日本", refused: "TypeError" }]);
+  assert.deepEqual((await thread.send("GET", "/rest/a/b%2Fc")).json, { "*": "a/b/c" });
 });
 
 test("a variable that the definition does not list is not seen, and a secret is in no result", async () => {

@@ -2,6 +2,7 @@
 //! object that it concerns, in one remote call.
 
 use bobbin::access::{Action, Caller, no_thread};
+use bobbin::api::target::below_thread;
 use bobbin::api::{
     BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id,
 };
@@ -214,6 +215,9 @@ impl Incoming<'_> {
         let failed = |error: JsValue| Error::internal(thrown(&error));
         let mut headers = self.request.headers_of(route.headers()).map_err(failed)?;
         headers.retain(|(name, _)| endpoints::tells_header(name));
+        if matches!(route, ThreadRoute::Endpoint { .. }) {
+            headers.push((endpoints::ADDRESS.to_owned(), below_thread(&self.head.url)));
+        }
         let reads = route.reads();
         let call = ThreadRequest {
             thread_id: id.clone(),

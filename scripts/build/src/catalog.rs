@@ -82,8 +82,8 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
             severity: Severity::Warning,
         });
     }
-    let Reading { mut catalog, sources, partial, mut complaints, .. } = reading;
-    code::gather(agents, bundles, &mut catalog)?;
+    let Reading { mut catalog, mut sources, partial, mut complaints, .. } = reading;
+    code::gather(agents, bundles, &mut catalog, &mut sources)?;
     catalog.add_built_in();
     let whole = |complaint: &Complaint| match partial.get(&complaint.file) {
         Some(fields) => {

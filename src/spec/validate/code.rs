@@ -7,9 +7,20 @@ use crate::spec::tool::Code;
 impl Check<'_> {
     pub(super) fn code(&mut self, at: Place<'_>, code: &Code) {
         if !self.catalog.code.contains_key(&code.file) {
-            let known: Vec<&str> = self.catalog.code.keys().map(String::as_str).collect();
-            let hint = hint(&code.file, &known);
+            let hint = hint(&code.file, &self.code_files(&code.file));
             self.error(at, "run.code", format!("there is no file {}{hint}", code.file));
+        } else if let Some(exports) = self.sources.code.get(&code.file)
+            && !exports.iter().any(|name| name == "default")
+        {
+            let named = match exports.as_slice() {
+                [] => "it exports nothing".to_owned(),
+                names => format!("it exports {}", names.join(", ")),
+            };
+            let text = format!(
+                "{} has no default export, which is the function that is called ({named}): write `export default`",
+                code.file
+            );
+            self.error(at, "run.code", text);
         }
         if code.memory_limit_bytes == Some(0) {
             self.error(at, "run.code.memoryLimitBytes", "must be a positive number");
@@ -21,6 +32,25 @@ impl Check<'_> {
         }
     }
 }
+
+impl Check<'_> {
+    /// What could have been meant: the files of code in the same folder, or all where there are none.
+    fn code_files(&self, wanted: &str) -> Vec<&str> {
+        let folder = |file: &str| file.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+        let known = self.catalog.code.keys().chain(self.sources.code.keys()).map(String::as_str);
+        let mut all: Vec<&str> = known.filter(|file| !file.starts_with(RESERVED_FOLDER)).collect();
+        all.sort_unstable();
+        all.dedup();
+        // The same file in another folder is nearer than another file of the same name's length.
+        let name = |file: &str| file.rsplit('/').next().map(str::to_owned);
+        let namesakes: Vec<&str> = all.iter().copied().filter(|file| name(file) == name(wanted)).collect();
+        let beside: Vec<&str> = all.iter().copied().filter(|file| folder(file) == folder(wanted)).collect();
+        [namesakes, beside, all].into_iter().find(|files| !files.is_empty()).unwrap_or_default()
+    }
+}
+
+/// Where the modules for the web's names are.
+const RESERVED_FOLDER: &str = "bobbin/";
 
 /// What is wrong with a host that code may reach.
 pub(crate) fn wrong_host(host: &str) -> Option<String> {

@@ -119,6 +119,8 @@ impl Kind {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     files: BTreeMap<(Kind, String), String>,
+    /// Files of code, whether or not a definition names them, with the names that they export.
+    code: BTreeMap<String, Vec<String>>,
 }
 
 impl Sources {
@@ -130,6 +132,11 @@ impl Sources {
         }
         self.files.insert(key, file.to_owned());
         None
+    }
+
+    /// Notes a file of code, and the names that it exports.
+    pub fn insert_code(&mut self, file: &str, exports: Vec<String>) {
+        self.code.insert(file.to_owned(), exports);
     }
 
     fn file(&self, kind: Kind, name: &str) -> String {

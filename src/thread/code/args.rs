@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json};
 use crate::api::Query;
 use crate::code::Value;
 use crate::error::{Error, Result};
+use crate::spec::validate::hint;
 
 /// Those that are not taken yet.
 pub(super) struct Args(std::vec::IntoIter<Value>);
@@ -18,6 +19,11 @@ impl Args {
     /// The next one; absent ones are `undefined`.
     pub(super) fn next(&mut self) -> Value {
         self.0.next().unwrap_or(Value::Undefined)
+    }
+
+    /// All that are left.
+    pub(super) fn all(self) -> Vec<Value> {
+        self.0.collect()
     }
 
     pub(super) fn text(&mut self, name: &str) -> Result<String> {
@@ -69,9 +75,21 @@ impl Args {
         }
     }
 
+    /// Arguments that are kept: none are `{}`. What JSON cannot hold is refused, not lost.
+    pub(super) fn storable_object(&mut self, name: &str) -> Result<Json> {
+        match self.storable(name)? {
+            Json::Null => Ok(Json::Object(Map::new())),
+            object @ Json::Object(_) => Ok(object),
+            _ => Err(wrong(name, "an object")),
+        }
+    }
+
     /// Options of a list (spec §14.3), as parameters of a query.
-    pub(super) fn query(&mut self) -> Result<Query> {
+    pub(super) fn query(&mut self, known: &[&str]) -> Result<Query> {
         let options = self.optional_object("options")?.unwrap_or_default();
+        if let Some(name) = options.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::field(name, format!("`{name}` is no option here{}.", hint(name, known))));
+        }
         let parameters = options.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
             let name = if name == "maxDepth" { "depth".to_owned() } else { name };
             (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))

@@ -1,8 +1,12 @@
 //! `fetch` of sandboxed code: to the hosts that its definition lists, and to no other.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use futures_channel::oneshot;
+use futures_util::future::{Either, select};
 use serde_json::Value as Json;
 
 use super::args::Args;
@@ -12,11 +16,31 @@ use crate::limits;
 use crate::thread::Thread;
 use crate::thread::host::Host;
 
+/// What ends a request that is under way, by the number that the code gave it.
+type Under = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
+
 /// `(url, { method, headers, body })`, which gives `{ status, headers, body }`. No redirect is followed.
 pub(super) fn fetch<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<String>) -> Function {
+    fetch_and_abort(thread, allowed).0
+}
+
+/// The same, and what ends such a request: `abort(id)` that of `fetch(url, { …, id })`.
+pub(super) fn fetch_and_abort<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<String>) -> (Function, Function) {
+    let under = Under::default();
+    let abort = {
+        let under = under.clone();
+        Function::new("abort", move |args| {
+            let ended = args.first().and_then(number).and_then(|id| under.borrow_mut().remove(&id));
+            // It may be over.
+            let _over = ended.map(|ended| ended.send(()));
+            Box::pin(async { Ok(Value::Undefined) })
+        })
+    };
     let (thread, allowed) = (thread.clone(), Rc::<[String]>::from(allowed));
-    Function::new("fetch", move |args| {
-        let (thread, allowed) = (thread.clone(), allowed.clone());
+    let fetch = Function::new("fetch", move |args| {
+        let (thread, allowed, under) = (thread.clone(), allowed.clone(), under.clone());
+        // Entered before anything is waited for: what ends it may come next.
+        let entered = args.get(1).and_then(|init| number(init.get("id"))).map(|id| Entered::new(under, id));
         Box::pin(async move {
             let request = request(args)?;
             permitted(&request.url, &allowed)?;
@@ -25,9 +49,55 @@ pub(super) fn fetch<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<String>) -> Fu
                 return Err(Thrown::new(format!("fetch: the private address {host} is not allowed here.")));
             }
             thread.live.outgoing.set(thread.live.outgoing.get() + 1);
-            sent(&thread, request).await
+            match entered {
+                None => sent(&thread, request).await,
+                Some(entered) => entered.until_ended(sent(&thread, request)).await,
+            }
         })
-    })
+    });
+    (fetch, abort)
+}
+
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) if *number >= 0.0 => Some(*number as u64),
+        _ => None,
+    }
+}
+
+/// A request that can be ended, for as long as it is under way.
+struct Entered {
+    under: Under,
+    id: u64,
+    ended: Option<oneshot::Receiver<()>>,
+}
+
+impl Entered {
+    fn new(under: Under, id: u64) -> Entered {
+        let (end, ended) = oneshot::channel();
+        under.borrow_mut().insert(id, end);
+        Entered { under, id, ended: Some(ended) }
+    }
+
+    /// The request is dropped, and with that cancelled, when it is told to end.
+    async fn until_ended(
+        mut self,
+        sent: impl Future<Output = Result<Value, Thrown>>,
+    ) -> Result<Value, Thrown> {
+        let Some(ended) = self.ended.take() else { return sent.await };
+        match select(Box::pin(sent), ended).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => {
+                Err(Thrown { name: "AbortError".to_owned(), ..Thrown::new("The request was aborted.") })
+            }
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.under.borrow_mut().remove(&self.id);
+    }
 }
 
 async fn sent<H: Host>(thread: &Thread<H>, request: Request) -> Result<Value, Thrown> {

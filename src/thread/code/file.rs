@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
 use super::bridge;
-use super::fetch::fetch;
+use super::fetch::fetch_and_abort;
 use super::place::place;
 use crate::code::{BinaryKind, CodeError, CodeResult, Execution, Function, Options, Status, Thrown, Value};
 use crate::error::Result;
@@ -19,6 +19,10 @@ use crate::thread::thread_state::ThreadState;
 
 /// What makes `state`, for every file.
 const HARNESS: &str = include_str!("harness.js");
+/// What comes before it for a file that asks for `execution.abortSignal`. In one line: places in the harness stay.
+const SIGNALS: &str = r#"import { AbortController } from "./bobbin/events.js"; "#;
+/// The module with `AbortController`; scripts/code.mjs adds it to files that name `abortSignal`.
+const WEB_EVENTS: &str = "./bobbin/events.js";
 /// What calls the file's function, by [`Job::order`].
 const CALLS: &str = include_str!("harness/call.js");
 const ANSWERS: &str = include_str!("harness/answer.js");
@@ -86,12 +90,22 @@ impl<H: Host> Thread<H> {
     fn start_file(self: &Rc<Self>, modules: Vec<(String, String)>, job: Job<'_>) -> Result<Execution> {
         let Job { code, state, env, args, order } = job;
         let specifier = Json::String(format!("./{}", code.file)).to_string();
-        let harness = HARNESS.replace("\"FILE\"", &specifier) + order.caller();
-        let facts = bridge::facts(&state, self.entropy())?;
+        let mentions = |name: &str| {
+            modules.first().is_some_and(|(_, source)| source.contains(name))
+                && state.execution_door().at_work()
+        };
+        // What few files ask for is there for them alone: neither is free.
+        let signal = modules.iter().any(|(name, _)| name == WEB_EVENTS) && mentions("abortSignal");
+        let harness = if signal { SIGNALS } else { "" }.to_owned()
+            + &HARNESS.replace("\"FILE\"", &specifier)
+            + order.caller();
+        let facts = bridge::facts(&state, self.entropy(), mentions("messageHistory"))?;
+        let (fetch, abort) = fetch_and_abort(self, code.allowed_hosts.clone());
         let host = Value::Object(vec![
             ("call".to_owned(), bridge::call(&state, env).into()),
             ("runCode".to_owned(), run_code(&state).into()),
-            ("fetch".to_owned(), fetch(self, code.allowed_hosts.clone()).into()),
+            ("fetch".to_owned(), fetch.into()),
+            ("abort".to_owned(), abort.into()),
             ("sleep".to_owned(), sleep(self.sleep()).into()),
         ]);
         let options = Options {

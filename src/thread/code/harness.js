@@ -17,17 +17,61 @@ const asked = (methods, call) =>
 
 const ASKED = [
   "getMessages", "getMessage", "injectMessage", "queueMessage", "updateMessage", "deleteMessage", "getLogs",
-  "loadModel", "loadPrompt", "loadAgent", "env", "envType", "setEnv", "notifyParent", "setStatus", "invokeTool",
+  "loadModel", "loadPrompt", "loadAgent", "envType", "setEnv", "notifyParent", "setStatus",
   "scheduleEffect", "getScheduledEffects", "removeScheduledEffect", "getValue", "setValue", "terminate",
   "writeFile", "readFile", "statFile", "readdirFile", "unlinkFile", "mkdirFile", "rmdirFile", "moveFile", "renameFile",
-  "getFileStats", "grepFiles", "findFiles", "getFileThumbnail",
+  "getFileStats", "grepFiles", "findFiles", "getFileThumbnail", "env", "instanceEnv",
 ];
-const REMOTE = ["getMessages", "queueMessage", "injectMessage", "getValue", "setValue", "readFile", "terminate"];
 
-const remote = (thread) => thread && freeze({ ...thread.facts, ...asked(REMOTE, thread.call) });
+const names = {
+  getModelNames: () => [...facts.names.models],
+  getPromptNames: () => [...facts.names.prompts],
+  getAgentNames: () => [...facts.names.agents],
+};
 
-async function* chunks(next) {
-  for (let chunk = await next(); chunk !== null; chunk = await next()) yield chunk;
+/** Definitions are the deployment's: those of another thread are these. */
+const HERE = ["loadModel", "loadPrompt", "loadAgent"];
+
+/** Another thread of the family: the members that `state` has, done over there. No run is under way for whoever looks in. */
+const remote = (thread) => {
+  if (!thread) return null;
+  const { call } = thread;
+  return freeze({
+    ...thread.facts,
+    context: freeze({}),
+    execution: null,
+    ...asked([...ASKED, "invokeTool", "readFileStream", "runCode"], call),
+    ...asked(HERE, host.call),
+    ...names,
+    queueTool: (name, args) => aside(call("queueTool", name, args)),
+    emit: (event, data) => aside(call("emit", event, data)),
+    getChildThread: async (reference) => remote(await call("getChildThread", reference)),
+    getParentThread: async () => remote(await call("getParentThread")),
+  });
+};
+
+async function* chunks(next, signal) {
+  for (;;) {
+    signal?.throwIfAborted();
+    const chunk = await (signal ? unlessAborted(next(), signal) : next());
+    if (chunk === null) return;
+    yield chunk;
+  }
+}
+
+/** @param {Promise<any>} promise */
+const unlessAborted = (promise, signal) =>
+  new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+
+/** Refuses options that are not known: one that is dropped in silence is not what was asked for. */
+function closed(options, member, known) {
+  const odd = Object.keys(options ?? {}).find((name) => !known.includes(name));
+  if (odd !== undefined) throw new TypeError(`${member}: \`${odd}\` is no option; there are ${known.join(", ")}`);
+  return options ?? {};
 }
 
 /** A result of code that was never run. */
@@ -59,18 +103,67 @@ function execution(source, options) {
   return handle;
 }
 
-/** Scratch space of the run: what is set here is there for its other tools. */
-const context = new Proxy(facts.context, {
-  set(kept, key, value) {
-    kept[key] = value;
-    aside(host.call("setContext", String(key), value));
-    return true;
-  },
-  deleteProperty(kept, key) {
-    aside(host.call("setContext", String(key), null));
-    return delete kept[key];
-  },
-});
+/**
+ * Scratch space of the run: what is in it when the handler ends, or when it makes a call, is there for the run's other
+ * tools, and what those leave there is here after the call.
+ */
+const context = { ...facts.context };
+/** What the thread has of it, as text: changes within a value are seen by that. */
+let kept = written(context);
+
+function written(values) {
+  return new Map(Object.entries(values).map(([key, value]) => [key, JSON.stringify(value) ?? "null"]));
+}
+
+async function keepContext() {
+  const now = written(context);
+  const changed = [...now].filter(([key, text]) => kept.get(key) !== text).map(([key]) => host.call("setContext", key, context[key]));
+  const gone = [...kept.keys()].filter((key) => !now.has(key)).map((key) => host.call("removeContext", key));
+  kept = now;
+  await Promise.all([...changed, ...gone]);
+}
+
+async function invokeTool(name, args) {
+  await keepContext();
+  try {
+    return await host.call("invokeTool", name, args);
+  } finally {
+    const found = await host.call("getContext");
+    const text = written(found);
+    // What was changed here meanwhile stays.
+    for (const [key, value] of Object.entries(found)) if (kept.get(key) !== text.get(key)) context[key] = value;
+    for (const key of kept.keys()) if (!text.has(key)) delete context[key];
+    kept = text;
+  }
+}
+
+/** The run, as it was when the call began; what is asked of it here shows at once. */
+function running({ messageHistory, stoppedBy, ...seen }) {
+  const run = {
+    ...seen,
+    ...(stoppedBy && { stoppedBy }),
+    messageHistory: messageHistory ?? [],
+    stop() {
+      [run.stopped, run.stoppedBy] = [true, run.currentSide];
+      aside(host.call("stop"));
+    },
+    forceTurn(side) {
+      [run.stopped, run.stoppedBy] = [false, undefined];
+      aside(host.call("forceTurn", side));
+    },
+  };
+  if (typeof AbortController === "function") run.abortSignal = new AbortController().signal;
+  return run;
+}
+
+/** Runs the handler, and ends what it began. */
+async function called(...args) {
+  try {
+    return await handler(...args);
+  } finally {
+    await keepContext();
+  }
+}
 
 const state = {
   threadId: facts.threadId,
@@ -81,22 +174,19 @@ const state = {
   children: facts.children,
   arguments: facts.arguments,
   context,
-  execution: facts.execution && {
-    ...facts.execution,
-    stop: () => aside(host.call("stop")),
-    forceTurn: (side) => aside(host.call("forceTurn", side)),
-  },
+  execution: facts.execution && running(facts.execution),
   ...asked(ASKED, host.call),
+  invokeTool,
   queueTool: (name, args) => aside(host.call("queueTool", name, args)),
   emit: (event, data) => aside(host.call("emit", event, data)),
-  getModelNames: () => [...facts.names.models],
-  getPromptNames: () => [...facts.names.prompts],
-  getAgentNames: () => [...facts.names.agents],
+  ...names,
   getChildThread: async (reference) => remote(await host.call("getChildThread", reference)),
   getParentThread: async () => remote(await host.call("getParentThread")),
-  readFileStream: async (path) => {
+  readFileStream: async (path, options) => {
+    const { signal } = closed(options, "readFileStream", ["signal"]);
+    signal?.throwIfAborted();
     const next = await host.call("readFileChunks", path);
-    return next && chunks(next);
+    return next && chunks(next, signal);
   },
   runCode: execution,
 };

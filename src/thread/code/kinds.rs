@@ -84,17 +84,23 @@ fn missing(hook: HookName) -> String {
 
 /// What the harness makes a `Request` of.
 fn request(call: &EndpointCall) -> Value {
+    let url = if call.address.is_empty() { address(call) } else { call.address.clone() };
+    Value::Object(vec![
+        ("url".to_owned(), Value::String(url)),
+        ("method".to_owned(), call.method.as_str().into()),
+        ("headers".to_owned(), json!(call.headers).into()),
+        ("body".to_owned(), Value::Binary(BinaryKind::Uint8Array, call.body.clone())),
+    ])
+}
+
+/// An address for a request that has none of its own.
+fn address(call: &EndpointCall) -> String {
     let query: Vec<String> =
         call.query.0.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value))).collect();
     let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
     let host = call.header("host").unwrap_or("localhost");
     let path: Vec<String> = call.path.split('/').map(escaped).collect();
-    Value::Object(vec![
-        ("url".to_owned(), Value::String(format!("http://{host}{}{query}", path.join("/")))),
-        ("method".to_owned(), call.method.as_str().into()),
-        ("headers".to_owned(), json!(call.headers).into()),
-        ("body".to_owned(), Value::Binary(BinaryKind::Uint8Array, call.body.clone())),
-    ])
+    format!("http://{host}{}{query}", path.join("/"))
 }
 
 fn escaped(text: &str) -> String {

@@ -7,13 +7,16 @@ mod file;
 mod kinds;
 mod place;
 
+pub(super) use bridge::{Asked, Plain};
+
 use std::rc::Rc;
 
 use super::Thread;
 use super::host::Host;
 use super::thread_state::{Open, ThreadState};
+use crate::api::{Reply, ThreadRequest};
 use crate::code::{Execution, Function, Options, Start, start};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 impl ThreadState {
     /// Runs an ES module in the sandbox (spec §17.1): TypeScript unless the options say otherwise, with nothing of the
@@ -62,6 +65,12 @@ impl<H: Host> CodeDoor for Open<H> {
 }
 
 impl<H: Host> Thread<H> {
+    /// A call of a member by code of another thread of the family.
+    pub(super) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
+        Ok(Reply::json(200, &bridge::answer(&self.thread_state(), asked).await?))
+    }
+
     fn run_code(self: &Rc<Self>, source: &str, options: Options) -> Execution {
         let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
         let owner = self.read(|state, _| Ok(state.meta.thread_id.clone())).unwrap_or_default();

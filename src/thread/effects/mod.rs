@@ -8,5 +8,6 @@ mod schedule;
 
 pub(crate) use rows::{Tally, cancel_all, next_due};
 pub(super) use run::{Ahead, Begun};
+pub(in crate::thread) use schedule::at_time;
 pub(crate) use schedule::{By, remove};
 pub use schedule::{NewEffect, Repetition};

@@ -27,6 +27,8 @@ pub struct NewEffect {
     /// When it is due, in milliseconds from now. One that repeats every so often is due for the first time after
     /// this, or after one interval where this is `None`.
     pub delay_ms: Option<i64>,
+    /// When it is due, in microseconds since 1970, in place of `delay_ms`; what is past is due at once.
+    pub at_us: Option<i64>,
     /// Whether it comes again.
     pub repeats: Repetition,
 }
@@ -46,7 +48,13 @@ pub enum Repetition {
 impl NewEffect {
     /// One that is due once, after so many milliseconds.
     pub fn once(name: impl Into<String>, args: Value, delay_ms: i64) -> NewEffect {
-        NewEffect { name: name.into(), args, delay_ms: Some(delay_ms), repeats: Repetition::Once }
+        NewEffect {
+            name: name.into(),
+            args,
+            delay_ms: Some(delay_ms),
+            at_us: None,
+            repeats: Repetition::Once,
+        }
     }
 }
 
@@ -103,8 +111,12 @@ impl<H: Host> Thread<H> {
     pub(crate) fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
         let now = self.host.now_us();
         let repeat = Repeat::of(&effect.repeats)?;
-        let from = effect.delay_ms.map(|ms| after("delay", ms, now)).transpose()?;
-        let field = if from.is_some() { "delay" } else { "cron" };
+        let (from, field) = match (effect.delay_ms, effect.at_us) {
+            (Some(_), Some(_)) => return Err(Error::field("at", "Give `delay` or `at`, not both.")),
+            (Some(ms), None) => (Some(after("delay", ms, now)?), "delay"),
+            (None, Some(at)) => (Some(at), "at"),
+            (None, None) => (None, "cron"),
+        };
         let id = self.schedule(Wanted { name: effect.name, args: effect.args, from, field, repeat }, None)?;
         self.read(|state, _| Ok(effect_id(&state.meta.thread_id, id)))
     }
@@ -318,7 +330,7 @@ fn after(field: &str, ms: i64, now: i64) -> Result<i64> {
 
 /// A date, or milliseconds since 1970. A number that is none from 1973 on is refused: it was meant to be seconds, or
 /// another time than the beginning of 1970.
-fn at_time(at: &Value) -> Result<i64> {
+pub(in crate::thread) fn at_time(at: &Value) -> Result<i64> {
     match at {
         Value::String(text) => instant("at", text, Edge::Start),
         Value::Number(number) => number

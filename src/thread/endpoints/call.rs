@@ -30,6 +30,9 @@ pub struct EndpointCall {
     pub method: Method,
     /// The path below the thread, decoded, with its leading slash.
     pub path: String,
+    /// The address as the client wrote it, without what leads to the thread: `https://host/reports/a%2Fb?q=1`. Empty where
+    /// the request did not come over HTTP.
+    pub address: String,
     /// The path's parameters, decoded; those of a catch-all are `*`, with their slashes.
     pub params: BTreeMap<String, String>,
     /// The query, decoded.

@@ -19,7 +19,7 @@ use super::host::Host;
 use super::log::Event;
 use super::model_call::Watch;
 use crate::access::Action;
-use crate::api::endpoints::{Matched, find};
+use crate::api::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::api::route::{no_route, not_allowed};
 use crate::api::{Served, ThreadRequest};
 use crate::error::{Code, Error, Result};
@@ -80,7 +80,8 @@ impl<H: Host> Thread<H> {
             path: format!("/{}", path.join("/")),
             params,
             query: request.query.clone(),
-            headers: request.headers.clone(),
+            headers: request.headers.iter().filter(|(name, _)| tells_header(name)).cloned().collect(),
+            address: request.header(ADDRESS).unwrap_or_default().to_owned(),
             body,
             now_us: self.host.now_us(),
             random,
@@ -115,7 +116,7 @@ impl<H: Host> Thread<H> {
             Run::Code(code) => {
                 let running = self.code_endpoint(code, call);
                 let answer = Watch::for_ms(&self.host, limit_ms).within(running).await;
-                return answer.unwrap_or_else(|| Err(late(limit_ms))).map_err(Failure::Broke);
+                return answer.unwrap_or_else(|| Err(late(limit_ms))).map_err(|error| self.refusal(error));
             }
             Run::Native(native) => native.clone(),
         };
@@ -130,6 +131,16 @@ impl<H: Host> Thread<H> {
                 self.host.close_listeners("the thread had to start over");
                 Err(Failure::Broke(panicked.to_string()))
             }
+        }
+    }
+
+    /// Why code failed. That the thread is terminated is no mistake of the code's: the client is told.
+    fn refusal(&self, error: String) -> Failure {
+        match self.read(|state, _| state.must_live()) {
+            Err(over) if over.code == Code::Terminated && error.contains(&over.message) => {
+                Failure::Refused(over)
+            }
+            _ => Failure::Broke(error),
         }
     }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::super::Thread;
 use super::super::attachments::NewAttachment;
+use super::super::edit::MessageUpdate;
 use super::super::endpoints::EndpointAnswer;
 use super::super::host::Host;
 use super::super::state::State;
@@ -223,6 +224,19 @@ impl<H: Host> Thread<H> {
             metadata: metadata.map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect(),
             attachments: message.attachments.into_iter().map(shows).collect(),
             ..message
+        }
+    }
+
+    /// A change to a message that code makes.
+    pub(in crate::thread) fn redact_update(&self, update: MessageUpdate) -> MessageUpdate {
+        let redactor = self.redactor();
+        let metadata = |fields: serde_json::Map<String, serde_json::Value>| {
+            fields.into_iter().map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect()
+        };
+        MessageUpdate {
+            content: update.content.map(|text| redactor.owned(text)),
+            metadata: update.metadata.map(metadata),
+            ..update
         }
     }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
+use serde_json::Value;
 
 use super::conditions::Conditions;
 use super::path::FilePath;
@@ -9,6 +10,7 @@ use super::record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
 use super::table;
 use super::tree::Removal;
 use super::write::Draft;
+use crate::api::Query;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::thread::ThreadState;
@@ -53,6 +55,14 @@ impl ThreadState {
     /// The entries of a directory, directories first, then by name; none when there is no such directory.
     pub fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>> {
         self.door().readdir_file(path)
+    }
+
+    /// A page of them: the query (`limit`, `cursor`) and the answer of `GET …/fs/{path}`.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` for a file.
+    pub fn readdir_page(&self, path: &str, query: &Query) -> Result<Value> {
+        self.door().readdir_page(path, query)
     }
 
     /// Removes a file; without one nothing happens.
@@ -114,6 +124,7 @@ pub(in crate::thread) trait FileDoor {
     fn read_file_stream(&self, path: &str) -> Result<Option<LocalBoxStream<'static, Result<FileChunk>>>>;
     fn stat_file(&self, path: &str) -> Result<Option<FileRecord>>;
     fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>>;
+    fn readdir_page(&self, path: &str, query: &Query) -> Result<Value>;
     fn unlink_file(&self, path: &str) -> Result<()>;
     fn mkdir_file(&self, path: &str) -> Result<FileRecord>;
     fn rmdir_file(&self, path: &str) -> Result<()>;
@@ -153,6 +164,10 @@ impl<H: Host> FileDoor for Open<H> {
 
     fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>> {
         self.thread.entries(&at(path)?)
+    }
+
+    fn readdir_page(&self, path: &str, query: &Query) -> Result<Value> {
+        self.thread.list(&at(path)?, query)
     }
 
     fn unlink_file(&self, path: &str) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{At, Hooked, Next, Subject, wrong};
 use crate::env::Redactor;
@@ -12,6 +12,7 @@ use crate::spec::hook::HookName;
 use crate::spec::message::Role;
 use crate::thread::Thread;
 use crate::thread::accept::Input;
+use crate::thread::edit::MessageUpdate;
 use crate::thread::host::Host;
 use crate::thread::replay::Replay;
 use crate::thread::rows::{Row, Shared};
@@ -105,26 +106,46 @@ fn written(
 /// A change to a message.
 struct Updates {
     id: String,
-    content: String,
+    update: MessageUpdate,
     secrets: Rc<Redactor>,
 }
 
 impl Subject for Updates {
     fn args(&self) -> Vec<Value> {
-        vec![self.id.as_str().into(), json!({ "content": self.content })]
+        vec![self.id.as_str().into(), self.update.to_json()]
     }
 
     fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+        if !answer.is_null() && !answer.is_object() {
+            return Err(wrong("the changes or null", &answer));
+        }
+        let mut update = self.update.clone();
         match answer.get("content") {
-            None if answer.is_null() || answer.is_object() => {}
-            None => return Err(wrong("the changes or null", &answer)),
+            None => {}
             Some(Value::String(text)) if text.trim().is_empty() || text.len() > limits::CONTENT_BYTES => {
                 return Err(format!("it gave a `content` of {} bytes", text.len()));
             }
-            Some(Value::String(text)) if *text == self.content => {}
-            Some(Value::String(text)) => self.content = self.secrets.owned(text.clone()),
+            Some(Value::String(text)) if self.update.content.as_ref() == Some(text) => {}
+            Some(Value::String(text)) => update.content = Some(self.secrets.owned(text.clone())),
             Some(other) => return Err(wrong("a text as `content`", other)),
         }
+        match answer.get("silent") {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(silent)) => update.silent = Some(*silent),
+            Some(other) => return Err(wrong("true or false as `silent`", other)),
+        }
+        match answer.get("metadata") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(metadata)) if self.update.metadata.as_ref() == Some(metadata) => {}
+            Some(Value::Object(metadata)) => {
+                let secrets = &self.secrets;
+                let clean = metadata.clone().into_iter();
+                let clean = clean.map(|(name, value)| (secrets.owned(name), secrets.json(value)));
+                update.metadata = Some(clean.collect());
+            }
+            Some(other) => return Err(wrong("an object as `metadata`", other)),
+        }
+        self.update = update;
         Ok(Next::Go)
     }
 }
@@ -213,21 +234,21 @@ impl<H: Host> Thread<H> {
         self.add_message(input, None)
     }
 
-    /// `before_update_message`: the text that the message gets.
+    /// `before_update_message`: the change as it is made.
     pub(in crate::thread) async fn before_update(
         self: &Rc<Self>,
         definitions: &Definitions<'_>,
         id: &str,
-        content: String,
-    ) -> Result<String> {
+        update: MessageUpdate,
+    ) -> Result<MessageUpdate> {
         if !self.has_hooks(definitions, &[HookName::BeforeUpdateMessage]) {
-            return Ok(content);
+            return Ok(update);
         }
         // Each change has its place: the next one that is stored has the next number.
         let at = At::beside(definitions, self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?);
-        let mut updates = Updates { id: id.to_owned(), content, secrets: self.redactor() };
+        let mut updates = Updates { id: id.to_owned(), update, secrets: self.redactor() };
         self.transform(&at, HookName::BeforeUpdateMessage, &mut updates).await?;
-        Ok(updates.content)
+        Ok(updates.update)
     }
 
     /// `after_update_message`.
@@ -267,6 +288,8 @@ fn place_of_edit(id: &str, edit: i64) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::thread::rows::Inbound;
 
@@ -324,13 +347,21 @@ mod tests {
     #[test]
     fn what_a_hook_may_make_of_a_change() {
         let changed = |answer: Value| {
-            let mut updates = Updates { id: "m_1".into(), content: "text".into(), secrets: Rc::default() };
-            updates.take(answer).map(|_| updates.content)
+            let mut updates = Updates { id: "m_1".into(), update: "text".into(), secrets: Rc::default() };
+            updates.take(answer).map(|_| updates.update.to_json())
         };
-        assert_eq!(changed(json!(null)), Ok("text".into()));
-        assert_eq!(changed(json!({})), Ok("text".into()));
-        assert_eq!(changed(json!({ "content": "more" })), Ok("more".into()));
-        for wrong in [json!("more"), json!({ "content": null }), json!({ "content": "" }), json!([])] {
+        assert_eq!(changed(json!(null)), Ok(json!({ "content": "text" })));
+        assert_eq!(changed(json!({})), Ok(json!({ "content": "text" })));
+        let more = json!({ "content": "more", "silent": true, "metadata": { "a": 1 } });
+        assert_eq!(changed(more.clone()), Ok(more));
+        for wrong in [
+            json!("more"),
+            json!({ "content": null }),
+            json!({ "content": "" }),
+            json!([]),
+            json!({ "silent": "yes" }),
+            json!({ "metadata": [] }),
+        ] {
             assert!(changed(wrong.clone()).is_err(), "{wrong}");
         }
     }

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::ask::{self, to_thread};
@@ -15,9 +14,10 @@ use crate::api::{Query, ThreadRequest, ThreadRoute};
 use crate::error::{Code, Error, Result};
 use crate::http::Response;
 use crate::limits;
-use crate::spec::finite;
 use crate::thread::ThreadState;
 use crate::thread::attachments::NewAttachment;
+use crate::thread::code::{Asked, Plain};
+use crate::thread::edit::MessageUpdate;
 use crate::thread::host::{Host, ObjectStream};
 use crate::thread::thread_state::{Identity, NewMessage, Open};
 
@@ -167,28 +167,89 @@ impl RemoteThread {
         self.post("inject", message, None).await
     }
 
-    /// A value (spec §18); `None` when there is none.
+    /// Calls a member of the thread over there by the name that it has in code (`updateMessage`, `statFile`,
+    /// `scheduleEffect`, …), with JSON for its arguments and its result. Everything that [`ThreadState`] does is there but
+    /// what is the thread's own: its values (spec §18.1), those of its variables, and its run.
     ///
     /// # Errors
-    /// `invalid_field` when it is no `T`.
-    pub async fn get_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
-        let query = Query(vec![("key".to_owned(), key.to_owned())]);
-        let mut body = match self.get(ThreadRoute::GetValues, query).await {
-            Err(error) if error.code == Code::NotFound => return Ok(None),
-            body => body?,
-        };
-        let value = body.get_mut("value").map(Value::take).unwrap_or_default();
-        serde_json::from_value(value)
-            .map(Some)
-            .map_err(|error| Error::field("value", format!("The value of “{key}” does not fit: {error}.")))
+    /// Those of the member; `invalid_field`, of the field `method`, for one that does not reach another thread.
+    pub async fn member(&self, method: &str, args: Vec<Value>) -> Result<Value> {
+        match self.call(method, args.into_iter().map(Plain::Json).collect()).await? {
+            Plain::Json(value) => Ok(value),
+            Plain::Bytes(base64) => Ok(Value::String(base64)),
+        }
     }
 
-    /// Sets a value; one that is `null` as JSON deletes the key.
-    pub async fn set_value<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
-        let value = finite::to_json(value)
-            .map_err(|error| Error::field("value", format!("The value for “{key}” is refused: {error}.")))?;
-        let body = json!({ "key": key, "value": value }).to_string();
-        self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::PostValue) }).await.map(drop)
+    /// The same, with bytes.
+    pub(in crate::thread) async fn call(&self, method: &str, args: Vec<Plain>) -> Result<Plain> {
+        let asked = Asked { method: method.to_owned(), args };
+        let body = serde_json::to_string(&asked).map_err(Error::internal)?;
+        let answer = self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::Member) }).await?;
+        serde_json::from_value(answer).map_err(Error::internal)
+    }
+
+    /// A thread of this one's family, which this one has named.
+    pub(in crate::thread) fn relative(&self, id: &str) -> RemoteThread {
+        RemoteThread { id: id.to_owned(), from: self.from.clone() }
+    }
+
+    /// A message as the API shows it, silent ones too.
+    pub async fn get_message(&self, id: &str) -> Result<Option<Value>> {
+        let message = self.member("getMessage", vec![id.into()]).await?;
+        Ok(Some(message).filter(|message| !message.is_null()))
+    }
+
+    /// Changes a message.
+    pub async fn update_message(&self, id: &str, update: impl Into<MessageUpdate>) -> Result<()> {
+        self.member("updateMessage", vec![id.into(), update.into().to_json()]).await.map(drop)
+    }
+
+    /// Deletes a message; whether there was one.
+    pub async fn delete_message(&self, id: &str) -> Result<bool> {
+        Ok(self.member("deleteMessage", vec![id.into()]).await? == Value::Bool(true))
+    }
+
+    /// A page of its log, without its envelope.
+    pub async fn get_logs(&self, options: Value) -> Result<Value> {
+        self.member("getLogs", vec![options]).await
+    }
+
+    /// Queues a call there.
+    pub async fn queue_tool(&self, name: &str, args: Value) -> Result<()> {
+        self.member("queueTool", vec![name.into(), args]).await.map(drop)
+    }
+
+    /// Schedules an effect there, due after so many milliseconds. Its id.
+    pub async fn schedule_effect(&self, name: &str, args: Value, delay_ms: i64) -> Result<String> {
+        let id = self.member("scheduleEffect", vec![name.into(), args, delay_ms.into()]).await?;
+        Ok(id.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Cancels an effect; whether it was still to run.
+    pub async fn remove_scheduled_effect(&self, id: &str) -> Result<bool> {
+        Ok(self.member("removeScheduledEffect", vec![id.into()]).await? == Value::Bool(true))
+    }
+
+    /// Tells whoever listens to it; nothing is stored.
+    pub async fn emit(&self, event: &str, data: Value) -> Result<()> {
+        self.member("emit", vec![event.into(), data]).await.map(drop)
+    }
+
+    /// Writes a file there, of at most [`limits::REMOTE_BYTES`]; its record.
+    pub async fn write_file(&self, path: &str, data: &[u8], mime_type: &str) -> Result<Value> {
+        if data.len() > limits::REMOTE_BYTES {
+            let text = format!("{} bytes are too many; the limit is {}.", data.len(), limits::REMOTE_BYTES);
+            return Err(Error::new(Code::TooLarge, text));
+        }
+        let args = vec![
+            Plain::Json(path.into()),
+            Plain::Bytes(STANDARD.encode(data)),
+            Plain::Json(mime_type.into()),
+        ];
+        match self.call("writeFile", args).await? {
+            Plain::Json(record) => Ok(record),
+            Plain::Bytes(_) => Err(Error::internal("a record of a file came as bytes")),
+        }
     }
 
     /// A file's bytes; `None` when there is none.

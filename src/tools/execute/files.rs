@@ -10,11 +10,18 @@ type Act = fn(&ThreadState, &str, Option<&Value>) -> Result<Value, Thrown>;
 /// `files`: `read`, `write`, `list`.
 pub(super) fn door(state: &ThreadState, directory: &str) -> Value {
     let directory: Rc<str> = Rc::from(directory.trim_end_matches('/'));
-    let function = |name: &str, act: Act| {
+    let function = |name: &'static str, act: Act| {
         let (state, directory) = (state.clone(), directory.clone());
         let function = Function::new(name, move |args| {
             let path = args.first().and_then(Value::text).unwrap_or_default();
-            let done = within(&directory, path).and_then(|path| act(&state, &path, args.get(1)));
+            let done =
+                within(&directory, path).and_then(|path| match path == *directory && name == "write" {
+                    // A file there would leave no place for others.
+                    true => Err(Thrown::new(format!(
+                        "files.write(): “{path}” is the working directory; name a file in it."
+                    ))),
+                    false => act(&state, &path, args.get(1)),
+                });
             Box::pin(std::future::ready(done))
         });
         (name.to_owned(), Value::from(function))

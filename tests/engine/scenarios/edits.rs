@@ -1,7 +1,7 @@
 //! Messages that are changed or deleted, and what the model sees then.
 
 use bobbin::api::ThreadRoute;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{clerk, story};
 use crate::host::SECOND_US;
@@ -104,6 +104,63 @@ fn a_queued_message_can_be_taken_back() {
             sim.outcome(&first).await;
             sim.world.pause(60 * SECOND_US).await;
             assert_eq!(sim.world.outside.requests.borrow().len(), 1, "nothing is left to answer");
+        })
+        .calm();
+}
+
+/// A change of everything that may change is there whole, or not at all.
+#[test]
+fn a_message_is_changed_as_a_whole_whatever_fails() {
+    let body = |fields: Value| fields.to_string();
+    story("changed whole")
+        .drive(move |sim| async move {
+            let message = sim.send("hello").await;
+            sim.outcome(&message).await;
+            let route = || ThreadRoute::PatchMessage(message.id.clone());
+            let change = json!({ "content": "changed", "silent": true, "metadata": { "a": 1, "gone": 1 } });
+            assert_eq!(sim.insist(route(), &[], None, body(change)).await.status, 200);
+            let merged = json!({ "metadata": { "b": [2], "gone": null } });
+            assert_eq!(sim.insist(route(), &[], None, body(merged)).await.status, 200);
+            let seen =
+                sim.insist(ThreadRoute::GetMessage(message.id.clone()), &[], None, String::new()).await.body;
+            assert_eq!(
+                (&seen["content"], &seen["silent"], &seen["metadata"]),
+                (&json!("changed"), &json!(true), &json!({ "a": 1, "b": [2] }))
+            );
+            let page = sim.insist(ThreadRoute::ListMessages, &[], None, String::new()).await.body;
+            let shown = page["messages"].as_array().unwrap().len();
+            assert_eq!(page["total"], json!(shown), "what is silent is not counted: {page}");
+            let silent = page["messages"].as_array().unwrap().iter().any(|m| m["content"] == "changed");
+            assert!(!silent, "{page}");
+        })
+        .terms(|terms| {
+            terms.one_answer = false;
+            // Its text is another one then.
+            terms.texts_repeat = true;
+        })
+        .sweep();
+}
+
+#[test]
+fn a_change_that_is_none_is_refused_by_name() {
+    story("no change")
+        .drive(|sim| async move {
+            let message = sim.send("hello").await;
+            sim.outcome(&message).await;
+            for (body, field) in [
+                (json!({}), "content"),
+                (json!({ "content": "x", "metdata": {} }), "metdata"),
+                (json!({ "content": " " }), "content"),
+                (json!({ "silent": "yes" }), "silent"),
+                (json!({ "metadata": [] }), "metadata"),
+            ] {
+                let route = ThreadRoute::PatchMessage(message.id.clone());
+                let seen = sim.insist(route, &[], None, body.to_string()).await;
+                assert_eq!((seen.status, &seen.body["error"]["field"]), (400, &json!(field)), "{body}");
+            }
+            let seen =
+                sim.insist(ThreadRoute::GetMessage(message.id.clone()), &[], None, String::new()).await;
+            assert_eq!(seen.body["content"], "hello");
         })
         .calm();
 }

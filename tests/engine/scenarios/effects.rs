@@ -439,6 +439,7 @@ fn code_schedules_and_cancels_too() {
                     assert!(state.remove_scheduled_effect(&id).unwrap());
                     assert!(!state.remove_scheduled_effect(&id).unwrap());
                     let daily = NewEffect {
+                        at_us: None,
                         delay_ms: None,
                         repeats: Repetition::Cron("30 8 * * 1-5".into()),
                         ..NewEffect::once("ring", json!({}), 0)

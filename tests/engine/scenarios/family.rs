@@ -3,10 +3,10 @@
 
 use bobbin::api::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{FileOptions, NewAttachment, NewMessage};
+use bobbin::thread::{FileOptions, MessageUpdate, NewAttachment, NewMessage};
 use bobbin::{Code, limits};
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::files::{bytes, get, nothing_left, put};
 use crate::contract::History;
@@ -493,15 +493,32 @@ fn code_reaches_into_threads_of_its_family_and_no_other() {
                     let me = state.identity().unwrap().thread_id;
                     let identity = parent.identity().await.unwrap();
                     assert_eq!((identity.thread_id.as_str(), identity.agent_id.as_str()), (THREAD, "helper"));
-                    parent.set_value("told", &me).await.unwrap();
-                    assert_eq!(parent.get_value::<String>("told").await.unwrap(), Some(me));
-                    assert_eq!(parent.get_value::<String>("nothing").await.unwrap(), None);
+                    // The values of a thread are its own (spec §18.1), and so is its run.
+                    for own in ["getValue", "setValue", "env", "instanceEnv", "stop", "setContext", "runCode", "x"] {
+                        let refused = parent.member(own, vec![json!("told"), json!(1)]).await.unwrap_err();
+                        assert_eq!(refused.code, Code::InvalidField, "{own}");
+                        assert!(refused.message.starts_with(&format!("{own}() does not reach another thread")), "{refused}");
+                    }
+                    let record = parent.write_file("/up.bin", &[0, 255], "x/y").await.unwrap();
+                    assert_eq!(record["size"], 2);
+                    let stat = parent.member("statFile", vec![json!("/up.bin")]).await.unwrap();
+                    assert_eq!(stat["mimeType"], "x/y");
+                    assert_eq!(parent.read_file("/up.bin").await.unwrap(), Some(Bytes::from_static(&[0, 255])));
+                    parent.member("unlinkFile", vec![json!("/up.bin")]).await.unwrap();
+                    let about = parent.member("about", vec![]).await.unwrap();
+                    assert_eq!((&about["parent"], &about["children"][0]["reference"]), (&json!(null), &json!(me)));
                     let content = parent.read_file("/attachments/a.txt").await.unwrap();
                     assert_eq!(content, Some(Bytes::from_static(b"one")));
                     assert_eq!(parent.read_file("/none").await.unwrap(), None);
                     assert_eq!(parent.read_file("/attachments").await.unwrap_err().code, Code::Conflict);
                     let note = NewMessage { silent: true, ..NewMessage::user("noted from below") };
-                    parent.inject_message(note).await.unwrap();
+                    let note = parent.inject_message(note).await.unwrap();
+                    let update = MessageUpdate { metadata: Some(Map::from_iter([("from".into(), me.into())])), ..MessageUpdate::default() };
+                    parent.update_message(&note, update).await.unwrap();
+                    let noted = parent.get_message(&note).await.unwrap().unwrap();
+                    assert_eq!((&noted["content"], &noted["silent"]), (&json!("noted from below"), &json!(true)));
+                    assert!(noted["metadata"]["from"].is_string());
+                    assert!(parent.get_message("m_0_0").await.unwrap().is_none());
                     let missing = NewMessage {
                         attachments: vec![NewAttachment::Path { path: "/none".into(), description: None }],
                         ..NewMessage::user("x")
@@ -522,7 +539,7 @@ fn code_reaches_into_threads_of_its_family_and_no_other() {
                     let child = state.get_child_thread(&children[0].reference).unwrap().unwrap();
                     let page = child.get_messages(&bobbin::api::Query::default()).await.unwrap();
                     assert!(page["total"].as_i64().unwrap() > 0, "{page}");
-                    let error = child.set_value("x", &1).await.unwrap_err();
+                    let error = child.write_file("/x", b"1", "text/plain").await.unwrap_err();
                     assert_eq!(error.code, Code::Terminated);
                     assert!(state.get_child_thread("6f0c0000-0000-4000-8000-00000000ffff").unwrap().is_none());
                     child.terminate().await.unwrap();

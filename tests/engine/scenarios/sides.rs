@@ -106,12 +106,18 @@ fn two_sides_take_turns_and_see_each_other_as_the_user_whatever_fails() {
     debate().sweep();
 }
 
+type Signals = std::rc::Rc<std::cell::RefCell<Vec<bobbin::thread::AbortSignal>>>;
+
 /// B asks for another turn of its own, and then the run is stopped by code.
 fn forced() -> Scenario {
+    let signals = Signals::default();
+    let given = signals.clone();
     two_sides("forced turns", |_| {})
-        .setup(|sim| {
-            sim.world.outside.native("work", |call, before| {
+        .setup(move |sim| {
+            let given = given.clone();
+            sim.world.outside.native("work", move |call, before| {
                 let (state, n) = (call.state.clone(), call.args["n"].as_i64());
+                let given = given.clone();
                 Native::Acts(Box::new(move || {
                     let execution = state.execution().unwrap().unwrap();
                     let asked = match n {
@@ -120,6 +126,13 @@ fn forced() -> Scenario {
                         _ => execution.stop(),
                     };
                     asked.unwrap();
+                    let now = state.execution().unwrap().unwrap();
+                    let stopped = n != Some(0) && n != Some(1);
+                    assert_eq!((now.stopped, now.stopped_by), (stopped, stopped.then_some(now.current_side)));
+                    let history = now.message_history().unwrap();
+                    assert_eq!(history[0]["content"], "Go.");
+                    assert!(!now.abort_signal().is_aborted());
+                    given.borrow_mut().push(now.abort_signal());
                     let path = execution.prompt_path.join("/");
                     ToolResult::success(format!("{path} {} {before}", execution.current_side.as_str()))
                 }))
@@ -134,9 +147,16 @@ fn forced() -> Scenario {
             (model, n) => Say::text(format!("{model} {n}?")),
         })
         .terms(|terms| terms.outcomes = vec!["stopped"])
-        .drive(|sim| async move {
-            let outcome = sim.ask("Go.").await;
-            assert_eq!(outcome["reason"], "stopped_by_code", "{outcome}");
+        .drive(move |sim| {
+            let signals = signals.clone();
+            async move {
+                let outcome = sim.ask("Go.").await;
+                assert_eq!(outcome["reason"], "stopped_by_code", "{outcome}");
+                assert!(
+                    signals.borrow().iter().all(bobbin::thread::AbortSignal::is_aborted),
+                    "the run is over"
+                );
+            }
         })
         .check(|sim, history| {
             let sides: Vec<&str> =

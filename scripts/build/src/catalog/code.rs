@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use bobbin::spec::validate::Sources;
 use bobbin::spec::{Catalog, Code, Run, Source, WEB_HTTP};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Extensions of files that can run there.
@@ -47,15 +49,45 @@ pub(super) fn locate(definition: &str, value: &mut Value) -> Result<(), String> 
     Ok(())
 }
 
+/// A file as scripts/code.mjs hands it over.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bundle {
+    source: String,
+    #[serde(default)]
+    uses: Vec<String>,
+    #[serde(default)]
+    lines: Vec<(u32, String, u32)>,
+    /// The names that it exports; none of the modules that stand for the web's names.
+    #[serde(default)]
+    exports: Option<Vec<String>>,
+}
+
+impl From<Bundle> for Source {
+    fn from(Bundle { source, uses, lines, .. }: Bundle) -> Source {
+        Source { source, uses, lines }
+    }
+}
+
 /// Puts what they name into the catalog: as it was bundled, or as it is in the folder.
-pub(super) fn gather(agents: &Path, bundles: Option<&Path>, catalog: &mut Catalog) -> Result<()> {
-    let mut bundles: BTreeMap<String, Source> = match bundles {
+pub(super) fn gather(
+    agents: &Path,
+    bundles: Option<&Path>,
+    catalog: &mut Catalog,
+    sources: &mut Sources,
+) -> Result<()> {
+    let mut bundles: BTreeMap<String, Bundle> = match bundles {
         None => BTreeMap::new(),
         Some(path) => {
             let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
             serde_json::from_str(&text).with_context(|| format!("{} is not as it is made", path.display()))?
         }
     };
+    for (file, Bundle { exports, .. }) in &bundles {
+        if let Some(exports) = exports {
+            sources.insert_code(file, exports.clone());
+        }
+    }
     let mut wanted: Vec<String> = files(catalog).map(|code| code.file.clone()).collect();
     if catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Run::Code(_))) {
         // They are called with a `Request`, whether they name it or not.
@@ -69,7 +101,7 @@ pub(super) fn gather(agents: &Path, bundles: Option<&Path>, catalog: &mut Catalo
             fs::read_to_string(agents.join(&file)).ok().map(|source| Source { source, ..Source::default() })
         };
         // One that is not there is complained about where it is named.
-        let Some(source) = bundles.remove(&file).or_else(raw) else { continue };
+        let Some(source) = bundles.remove(&file).map(Source::from).or_else(raw) else { continue };
         wanted.extend(source.uses.iter().cloned());
         catalog.code.insert(file, source);
     }

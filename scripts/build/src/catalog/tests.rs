@@ -590,6 +590,36 @@ fn code_that_is_not_there_and_hosts_that_are_none_are_named() {
 }
 
 #[test]
+fn the_file_that_was_meant_is_named_and_one_without_a_default_export_is_no_tool() {
+    let tool = |file: &str| format!(r#"{{ "description": "d", "run": {{ "code": "{file}" }} }}"#);
+    let bundles = r#"{ "tools/daily.ts": { "source": "", "exports": ["default"] }, "lib/words.ts": { "source": "", "exports": ["default"] },
+        "tools/ticket.ts": { "source": "", "exports": ["execute", "more"] }, "tools/empty.ts": { "source": "", "exports": [] },
+        "bobbin/http.js": { "source": "" } }"#;
+    for (file, said) in [
+        ("tikcet.ts", "there is no file tools/tikcet.ts; did you mean \"tools/ticket.ts\"?"),
+        ("words.ts", "there is no file tools/words.ts; did you mean \"lib/words.ts\"?"),
+        (
+            "ticket.ts",
+            "tools/ticket.ts has no default export, which is the function that is called (it exports execute, more)",
+        ),
+        ("empty.ts", "(it exports nothing): write `export default`"),
+    ] {
+        let folder = folder(&[
+            MODEL,
+            PROMPT,
+            AGENT,
+            ("tools/x.json", &tool(file)),
+            ("tools/daily.json", &tool("daily.ts")),
+        ]);
+        let path = folder.path().join("bundles.json");
+        fs::write(&path, bundles).unwrap();
+        let told =
+            report(Path::new(""), &compile(folder.path(), Some(&path), &natives()).unwrap().complaints);
+        assert!(told.contains(said), "{file}: {told}");
+    }
+}
+
+#[test]
 fn bundles_stand_for_the_files_that_they_are_made_from() {
     let tool = r#"{ "description": "d", "run": { "code": "x.ts" } }"#;
     let folder = folder(&[MODEL, PROMPT, AGENT, ("tools/x.json", tool), ("tools/x.ts", CODE)]);

@@ -3,7 +3,7 @@
 import { answered, received } from "./bobbin/http.js";
 
 export default async (request, params) => {
-  const answer = await answered(await handler(received(request), state, params));
+  const answer = await answered(await called(received(request), state, params));
   await Promise.all(open);
   return answer;
 };
