@@ -24,7 +24,6 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, ToolEntry, schema};
-use crate::text::first_bytes;
 use crate::tools::execute;
 
 impl ThreadState {

@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Run, Tool, ToolEntry, schema};
-use crate::text::first_bytes;
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
