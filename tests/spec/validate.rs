@@ -180,7 +180,7 @@ fn each_mistake_is_named_with_file_and_field() {
         ),
         (
             "/hooks/short_history/variables",
-            json!([{ "name": "bad name" }]),
+            json!([{ "name": "bad name", "type": "text" }]),
             "hooks/short_history: error in variables[0].name: \"bad name\" cannot name a variable: letters, digits and _, not starting with a digit",
         ),
         (

@@ -182,12 +182,15 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
     up_to(content.len(), calls.len(), out);
 }
 
-/// What a provider wants back, without what nothing follows: the API refuses a reply that ends with thinking. One was cut
-/// off there, or what it thought about is gone.
+/// What a provider wants back, without what nothing follows: the API refuses a reply that ends with thinking, because it was
+/// cut off there. One with calls goes back as it came.
 fn without_trailing<'a>(content: &str, calls: &[ToolCall], payload: &'a [Placed]) -> &'a [Placed] {
+    if !calls.is_empty() {
+        return payload;
+    }
     let follows = |placed: &Placed| {
         let text = content.get(boundary(content, placed.text)..).unwrap_or_default();
-        placed.calls < calls.len() || !text.trim().is_empty()
+        !text.trim().is_empty()
     };
     let kept = payload.iter().rposition(follows).map_or(0, |last| last + 1);
     payload.get(..kept).unwrap_or_default()

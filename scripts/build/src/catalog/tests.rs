@@ -187,7 +187,7 @@ fn hooks_are_read_and_checked() {
     );
     assert_eq!(
         wrong(r#"{ "name": "other", "hook": "filter_messages", "run": { "native": "trim" } }"#)[0],
-        "hooks/other.json: error in name: unknown field; there are id, hook, description, run, timeoutMs"
+        "hooks/other.json: error in name: unknown field; there are id, hook, description, run, timeoutMs, variables"
     );
     assert_eq!(
         told(&[MODEL, PROMPT, agent, trim, ("hooks/b.json", other), ("hooks/other.json", trim.1)]),
