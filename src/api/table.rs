@@ -69,7 +69,6 @@ impl ThreadRoute {
             | ThreadRoute::PutFile(_)
             | ThreadRoute::PostFile(_)
             | ThreadRoute::MoveFile(_)
-            | ThreadRoute::DeleteFile(_)
             | ThreadRoute::StartUpload
             | ThreadRoute::GetUpload(_)
             | ThreadRoute::PutChunk { .. }
@@ -88,6 +87,7 @@ impl ThreadRoute {
                 &["stats", "grep", "find", "format", "stat", "thumbnail", "limit", "cursor"]
             }
             ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => FILE,
+            ThreadRoute::DeleteFile(_) => &["recursive"],
             ThreadRoute::Stream | ThreadRoute::Events => STREAM,
             ThreadRoute::Endpoint { .. } => return None,
         })

@@ -72,8 +72,7 @@ pub(crate) fn guard(config: &Config, head: &Head, rule: Option<BodyRule>) -> Res
     let empty = !head.has_body || head.content_length == Some(0);
     dev_guard(&DevRequest {
         host: head.host.as_deref(),
-        // With keys a page from elsewhere has nothing to use: the ordinary rule of origins holds.
-        origin: head.origin.as_deref().filter(|origin| config.is_open() && !config.allows(origin)),
+        origin: head.origin.as_deref().filter(|origin| !config.allows(origin)),
         content_type: head.content_type.as_deref(),
         body: match rule {
             _ if empty => Body::None,
