@@ -26,7 +26,7 @@ const IDLE_MS = 3_000;
 /** Headers that are of one connection only. */
 const OF_CONNECTION = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"]);
 
-/** @typedef {{ status: number, code: string, message: string, hint: string, retryAfter?: number, closes?: boolean }} Problem */
+/** @typedef {{ status: number, code: string, message: string, hint: string, field?: string, retryAfter?: number, closes?: boolean }} Problem */
 
 /** @type {Problem} */
 const RESTARTED = {
@@ -52,6 +52,7 @@ const DOTS = {
   code: "invalid_field",
   message: "The path has a segment `.` or `..`, which no address of this API has.",
   hint: "Escape what is a part of a name: an id or a file name is one segment.",
+  field: "path",
 };
 
 /** @type {Problem} */
@@ -61,7 +62,7 @@ const NOT_FOUND = { status: 404, code: "not_found", message: "There is no such r
 const malformed = (message) => ({ status: 400, code: "bad_json", message, hint: "Send the request again, whole.", closes: true });
 
 /** @param {Problem} problem */
-const bodyOf = ({ code, message, hint }) => JSON.stringify({ error: { code, message, hint } });
+const bodyOf = ({ code, message, hint, field }) => JSON.stringify({ error: { code, message, hint, field } });
 
 /** @param {Problem} problem @returns {Record<string, string | number>} */
 const headersOf = (problem) => ({
