@@ -77,7 +77,7 @@ const READING = {
  */
 export async function bundleCode(agents, out) {
   const files = codeFiles(agents);
-  if (files.length === 0) return false;
+  if (files.length === 0 && !letsModelsFetch(agents)) return false;
   // Not at the head of the file: on a fresh machine set-up installs it first.
   const esbuild = await import("esbuild");
   const bundles = await Promise.all(files.map((file) => bundled(esbuild, agents, file)));
@@ -90,6 +90,19 @@ export async function bundleCode(agents, out) {
   const entries = [...files.map((file, at) => [file, bundles[at]]), ...web];
   writeFileSync(out, JSON.stringify(Object.fromEntries(entries)));
   return true;
+}
+
+/**
+ * Whether a prompt may let the code of its model reach hosts: that needs the web's modules, too. Where it says so the
+ * compiler of definitions knows; here it is enough that some file has the word.
+ *
+ * @param {string} agents
+ */
+function letsModelsFetch(agents) {
+  const files = existsSync(agents) ? readdirSync(agents, { recursive: true, withFileTypes: true }) : [];
+  return files
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes("node_modules"))
+    .some((entry) => /\.(json|md)$/.test(entry.name) && readFileSync(join(entry.parentPath, entry.name), "utf8").includes("allowedHosts"));
 }
 
 /**

@@ -7,6 +7,14 @@ use super::tool::{Run, Tool};
 use crate::tools::execute;
 
 impl Catalog {
+    /// Whether some prompt lets the code of its model reach hosts: then the catalog needs the web's modules.
+    pub fn lets_models_fetch(&self) -> bool {
+        let entries = self.prompts.values().flat_map(|prompt| &prompt.tools);
+        entries
+            .filter(|entry| entry.name == execute::NAME)
+            .any(|entry| entry.options.contains_key("allowedHosts"))
+    }
+
     /// Defines them. A definition of the same name stands.
     pub fn add_built_in(&mut self) {
         let listed =

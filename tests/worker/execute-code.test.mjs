@@ -1,11 +1,29 @@
 // `execute_code` from the outside: code of a model's own, the tools that it calls, and the limits that hold whatever it does.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import { after } from "node:test";
 import { say, textOf, use } from "./support/model.mjs";
 import { sleep } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
-const bobbin = suite();
+/** A server out there that says what it was asked. */
+const outside = http.createServer(async (request, answer) => {
+  const body = Buffer.concat(await request.toArray()).toString();
+  const { method, url, headers } = request;
+  answer.writeHead(url === "/gone" ? 404 : 200, { "content-type": "application/json", "x-from": "outside" });
+  answer.end(JSON.stringify({ method, url, own: headers["x-own"], type: headers["content-type"], body }));
+});
+outside.listen(0, "127.0.0.1");
+await once(outside, "listening");
+const host = `127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (outside.address()).port}`;
+after(() => {
+  outside.closeAllConnections();
+  outside.close();
+});
+
+const bobbin = suite({ vars: { BOBBIN_ALLOW_PRIVATE_HOSTS: "127.0.0.1" } });
 const test = bobbin.test.bind(bobbin);
 
 const search = bobbin.tool("search", async ({ args }) => {
@@ -26,6 +44,7 @@ const coder = (name, options) =>
   }, { tools: ["search", "write-down", options ? { name: "execute_code", options } : "execute_code"] });
 
 const free = coder("free");
+const reaching = coder("reaching", { allowedHosts: [host, "*.example.org"] });
 const bounded = coder("bounded", { maxCodeSize: 2000, maxOutputSize: 60, codeTimeoutMs: 700, maxToolCalls: 3 });
 
 /** What comes of some code. @param {{ name: string }} agent @param {string} code */
@@ -125,6 +144,43 @@ test("files are those below the working directory, the network is closed", async
   assert.match(outside, /^refused: .*not below \/sandbox/);
   assert.match(network, /^refused: fetch: example\.com is not allowed/);
   assert.deepEqual(absent, ["undefined", "undefined", "undefined"]);
+});
+
+/** @param {typeof free} agent */
+const described = (agent) => agent.model.asked[0]?.body.tools.find((/** @type {any} */ tool) => tool.function.name === "execute_code").function.description;
+
+test("the network reaches the listed hosts, and is as on the web", async () => {
+  const told = await run(reaching, `
+    const url = new URL("http://${host}/");
+    url.searchParams.set("q", "é");
+    const answer: Response = await fetch(url, { method: "POST", headers: { "X-Own": "plain" }, body: "some text" });
+    const other = await fetch("http://${host}/gone", { headers: new Headers([["x-own", "pair"]]) });
+    const form = await fetch("http://${host}/", { method: "POST", body: new URLSearchParams({ a: "1" }) });
+    const refused = await fetch("https://example.com/").catch((error) => error.message);
+    return [
+      [answer.ok, answer.status, answer.headers.get("X-From"), await answer.json()],
+      [other.ok, other.status, JSON.parse(new TextDecoder().decode(await other.bytes())).own],
+      await form.json(),
+      refused,
+    ];`);
+  assert.equal(told.status, "success", JSON.stringify(told));
+  const [answer, other, form, refused] = told.result;
+  assert.deepEqual(answer.slice(0, 3), [true, 200, "outside"]);
+  assert.deepEqual({ ...answer[3], type: "" }, { method: "POST", url: "/?q=%C3%A9", own: "plain", type: "", body: "some text" });
+  assert.deepEqual(other, [false, 404, "pair"]);
+  assert.deepEqual([form.type.split(";")[0], form.body], ["application/x-www-form-urlencoded", "a=1"]);
+  assert.match(refused, /^fetch: example\.com is not allowed/);
+  const wrong = await run(reaching, "await fetch(1);\nthrow new TypeError('second line')");
+  assert.equal(wrong.status, "error");
+  const lines = await run(reaching, "const a = new URL('http://a/');\nthrow new Error(a.host)");
+  assert.deepEqual([lines.error.message, lines.error.line], ["a", 2]);
+});
+
+test("the model is told which hosts it can reach, if any", async () => {
+  assert.match(described(reaching), new RegExp(`Reaches these hosts and no others: ${host}, \\*\\.example\\.org\\.`));
+  assert.match(described(reaching), /declare function fetch\(url: string \| URL \| Request, init\?: RequestInit\): Promise<Response>;/);
+  await run(free, "return 1");
+  assert.doesNotMatch(described(free), /fetch/);
 });
 
 test("nothing of one run is there in the next, in the same thread or another", async () => {

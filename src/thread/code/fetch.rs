@@ -7,7 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use futures_channel::oneshot;
 use futures_util::future::{Either, select};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::args::Args;
 use crate::code::{BinaryKind, Function, Thrown, Value};
@@ -15,6 +15,8 @@ use crate::http::{Body as _, Reads, Request, private_target};
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::host::Host;
+
+const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of texts.";
 
 /// What ends a request that is under way, by the number that the code gave it.
 type Under = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
@@ -131,14 +133,16 @@ fn request(args: Vec<Value>) -> Result<Request, Thrown> {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].into_iter().find(|known| *known == method);
     let method = known.ok_or_else(|| Thrown::new(format!("fetch: there is no method {method} here.")))?;
     let mut headers = Vec::new();
-    if let Some(Json::Array(pairs)) = init.get("headers").to_json() {
-        for pair in &pairs {
-            let text = |at: usize| pair.get(at).and_then(Json::as_str);
-            let (Some(name), Some(value)) = (text(0), text(1)) else {
-                return Err(Thrown::new("fetch: headers must be pairs of texts."));
-            };
-            headers.push((name.to_ascii_lowercase(), value.to_owned()));
-        }
+    let pairs = match init.get("headers").to_json() {
+        None | Some(Json::Null) => Vec::new(),
+        Some(Json::Array(pairs)) => pairs,
+        Some(Json::Object(named)) => named.into_iter().map(|(name, value)| json!([name, value])).collect(),
+        Some(_) => return Err(Thrown::new(HEADERS)),
+    };
+    for pair in &pairs {
+        let text = |at: usize| pair.get(at).and_then(Json::as_str);
+        let (Some(name), Some(value)) = (text(0), text(1)) else { return Err(Thrown::new(HEADERS)) };
+        headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
     let body = match init.get("body") {
         Value::Undefined | Value::Null => None,

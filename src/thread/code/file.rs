@@ -140,7 +140,7 @@ impl<H: Host> Thread<H> {
 const NAME: &str = "<bobbin>";
 
 /// Waits so many milliseconds, for `setTimeout` in the sandbox.
-fn sleep(sleep: Sleep) -> Function {
+pub(super) fn sleep(sleep: Sleep) -> Function {
     Function::new("sleep", move |args| {
         let ms = match args.first() {
             Some(Value::Number(ms)) if (0.0..=limits::CODE_TIMER_MS).contains(ms) => *ms,

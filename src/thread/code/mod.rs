@@ -6,8 +6,10 @@ mod fetch;
 mod file;
 mod kinds;
 mod place;
+mod web;
 
 pub(super) use bridge::{Asked, Plain};
+pub(crate) use web::Web;
 
 use std::rc::Rc;
 
@@ -15,7 +17,7 @@ use super::Thread;
 use super::host::Host;
 use super::thread_state::{Open, ThreadState};
 use crate::api::{Reply, ThreadRequest};
-use crate::code::{Execution, Function, Options, Start, start};
+use crate::code::{Execution, Options, Start, start};
 use crate::error::{Error, Result};
 
 impl ThreadState {
@@ -30,9 +32,9 @@ impl ThreadState {
 }
 
 impl ThreadState {
-    /// `fetch` for code, to these hosts alone: `(url, { method, headers, body })` gives `{ status, headers, body }`.
-    pub(crate) fn fetcher(&self, allowed_hosts: Vec<String>) -> Function {
-        self.code_door().fetcher(allowed_hosts)
+    /// What this code needs to reach these hosts, and no others.
+    pub(crate) fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
+        self.code_door().web(code, allowed_hosts)
     }
 
     /// Names of what the prompt offers here.
@@ -44,7 +46,7 @@ impl ThreadState {
 /// The thread behind it.
 pub(super) trait CodeDoor {
     fn run_code(&self, source: &str, options: Options) -> Execution;
-    fn fetcher(&self, allowed_hosts: Vec<String>) -> Function;
+    fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web;
     fn offered(&self) -> Result<Vec<String>>;
 }
 
@@ -53,8 +55,8 @@ impl<H: Host> CodeDoor for Open<H> {
         self.thread.run_code(source, options)
     }
 
-    fn fetcher(&self, allowed_hosts: Vec<String>) -> Function {
-        fetch::fetch(&self.thread, allowed_hosts)
+    fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
+        self.thread.web(code, allowed_hosts)
     }
 
     fn offered(&self) -> Result<Vec<String>> {

@@ -91,12 +91,12 @@ pub(in crate::thread) fn offers(catalog: &Catalog, entries: &[ToolEntry], family
     if !family.children.is_empty() {
         offers.push(message(family));
     }
-    declare(catalog, &mut offers);
+    declare(catalog, entries, &mut offers);
     offers
 }
 
 /// Code that a model writes is told what it can call.
-fn declare(catalog: &Catalog, offers: &mut [ToolOffer]) {
+fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolOffer]) {
     let runs_code = |offer: &&mut ToolOffer| {
         let tool = catalog.tools.get(&offer.name);
         tool.is_some_and(|tool| execute::runs(&tool.run))
@@ -109,11 +109,14 @@ fn declare(catalog: &Catalog, offers: &mut [ToolOffer]) {
         // As it was written: the offer's makes every property required.
         schema: catalog.callable(&offer.name).map_or(Some(&offer.parameters), |callable| callable.schema()),
     }));
-    if !declared.is_empty()
-        && let Some(offer) = offers.iter_mut().find(|offer| offer.name == own)
-    {
+    let options = entries.iter().find(|entry| entry.name == own).map(|entry| &entry.options);
+    // Wrong options are said where the tool is called.
+    let settings = options.and_then(|options| execute::Settings::of(options).ok());
+    let reach = settings.map(|settings| execute::reach(settings.allowed_hosts())).unwrap_or_default();
+    let Some(offer) = offers.iter_mut().find(|offer| offer.name == own) else { return };
+    for text in [declared, reach].iter().filter(|text| !text.is_empty()) {
         offer.description.push_str("\n\n");
-        offer.description.push_str(&declared);
+        offer.description.push_str(text);
     }
 }
 

@@ -33,6 +33,20 @@ pub(crate) fn declarations<'a>(declared: impl Iterator<Item = Declared<'a>>) -> 
     format!("declare const tools: {{\n{}\n}};", members.join("\n"))
 }
 
+/// What the code can reach, and with what; empty when that is nothing.
+pub(crate) fn reach(hosts: &[String]) -> String {
+    if hosts.is_empty() {
+        return String::new();
+    }
+    format!(
+        "/** Reaches these hosts and no others: {}. It follows no redirect. `Headers`, `Request`, `Response`, `FormData`, \
+         `URL`, `URLSearchParams`, `TextEncoder`, `TextDecoder`, `atob`, `btoa`, `AbortController` and `AbortSignal` are \
+         there as on the web; bodies have no streams. */\n\
+         declare function fetch(url: string | URL | Request, init?: RequestInit): Promise<Response>;",
+        hosts.join(", ")
+    )
+}
+
 fn takes_nothing(schema: &Value) -> bool {
     schema.get("properties").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty)
 }

@@ -13,7 +13,7 @@ use futures_util::future::{Either, select};
 use futures_util::lock::Mutex;
 use serde_json::{Map, Value as Json, json};
 
-pub(crate) use declarations::{Declared, declarations};
+pub(crate) use declarations::{Declared, declarations, reach};
 use over::Over;
 pub(crate) use settings::{Settings, WrongOption};
 
@@ -72,11 +72,12 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
         over: Cell::new(None),
         execution: RefCell::default(),
     });
-    let source = format!("{BEFORE}{code}\n}}");
-    let options = Options { filename: FILENAME.to_owned(), ..Options::default() }
+    let web = call.state.web(code, running.settings.allowed_hosts.clone());
+    let source = format!("{BEFORE}{code}\n}}{}", web.imports);
+    let options = Options { filename: FILENAME.to_owned(), modules: web.modules, ..Options::default() }
         .global("tools", running.tools(&offered))
         .global("files", files::door(&call.state, &running.settings.working_directory))
-        .global("fetch", call.state.fetcher(running.settings.allowed_hosts.clone()));
+        .global(web.global.0, web.global.1);
     let execution = Rc::new(call.state.run_code(&source, options));
     *running.execution.borrow_mut() = Rc::downgrade(&execution);
     let limit_ms = running.settings.code_timeout_ms;

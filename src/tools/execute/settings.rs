@@ -71,6 +71,11 @@ impl Settings {
         if wrong.is_empty() { Ok(settings) } else { Err(wrong) }
     }
 
+    /// Hosts that the code may reach.
+    pub(crate) fn allowed_hosts(&self) -> &[String] {
+        &self.allowed_hosts
+    }
+
     fn take(&mut self, name: &str, value: &Value) -> Result<(), WrongOption> {
         match name {
             "maxCodeSize" => self.max_code_size = whole(name, value, 1..=u64::MAX)?,

@@ -89,8 +89,9 @@ pub(super) fn gather(
         }
     }
     let mut wanted: Vec<String> = files(catalog).map(|code| code.file.clone()).collect();
-    if catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Run::Code(_))) {
-        // They are called with a `Request`, whether they name it or not.
+    let answers = catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Run::Code(_)));
+    if answers || catalog.lets_models_fetch() {
+        // Endpoints are called with a `Request`, whether they name it or not; what a model writes nobody knows yet.
         wanted.push(WEB_HTTP.to_owned());
     }
     while let Some(file) = wanted.pop() {

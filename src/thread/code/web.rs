@@ -1,0 +1,76 @@
+//! What the web has, for code that a model wrote: the modules that files of code have (isolate/web/), where the code
+//! mentions what is in them.
+
+use std::rc::Rc;
+
+use super::fetch::{fetch, fetch_and_abort};
+use super::file::sleep;
+use crate::code::Value;
+use crate::spec::WEB_HTTP;
+use crate::thread::Thread;
+use crate::thread::host::Host;
+
+/// The modules, and the names of theirs that such code has.
+const MODULES: [(&str, &[&str]); 5] = [
+    ("http.js", &["fetch", "Headers", "Request", "Response"]),
+    ("form.js", &["FormData"]),
+    ("url.js", &["URL", "URLSearchParams"]),
+    ("encoding.js", &["TextEncoder", "TextDecoder", "atob", "btoa"]),
+    ("events.js", &["AbortController", "AbortSignal"]),
+];
+
+/// See the module.
+pub(crate) struct Web {
+    /// What brings the names in, as further statements; it stands behind the code, where it moves no line.
+    pub(crate) imports: String,
+    /// The modules that it names.
+    pub(crate) modules: Vec<(String, String)>,
+    /// A global, with its name: what the modules ask, or the one function that says that there is no network.
+    pub(crate) global: (&'static str, Value),
+}
+
+impl<H: Host> Thread<H> {
+    /// What this code needs of it, to reach these hosts and no others.
+    pub(super) fn web(self: &Rc<Self>, code: &str, allowed_hosts: Vec<String>) -> Web {
+        let modules =
+            if allowed_hosts.is_empty() { Vec::new() } else { self.catalog.modules_of(&[WEB_HTTP]) };
+        if modules.is_empty() {
+            let fetch = fetch(self, allowed_hosts);
+            return Web { imports: String::new(), modules, global: ("fetch", fetch.into()) };
+        }
+        let imports = imports(code);
+        let modules = if imports.is_empty() { Vec::new() } else { modules };
+        let (fetch, abort) = fetch_and_abort(self, allowed_hosts);
+        let host = Value::Object(vec![
+            ("fetch".to_owned(), fetch.into()),
+            ("abort".to_owned(), abort.into()),
+            ("sleep".to_owned(), sleep(self.sleep()).into()),
+        ]);
+        Web { imports, modules, global: ("host", host) }
+    }
+}
+
+/// Imports of the names that the code mentions.
+fn imports(code: &str) -> String {
+    let word = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
+    let mentions = |name: &&&str| code.split(|char| !word(char)).any(|found| found == **name);
+    let line = |(module, names): &(&str, &[&str])| {
+        let names: Vec<&str> = names.iter().filter(mentions).copied().collect();
+        (!names.is_empty()).then(|| format!("; import {{ {} }} from \"./bobbin/{module}\"", names.join(", ")))
+    };
+    MODULES.iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::imports;
+
+    #[test]
+    fn code_imports_the_names_that_it_mentions() {
+        assert_eq!(imports("return prefetch(URLs, $URL)"), "");
+        assert_eq!(
+            imports("const a = await fetch(new URL(x)); return a instanceof Response"),
+            "; import { fetch, Response } from \"./bobbin/http.js\"; import { URL } from \"./bobbin/url.js\""
+        );
+    }
+}
