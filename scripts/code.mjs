@@ -9,7 +9,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join, posix } from "node:path";
 import { complaintsOf } from "./code-complaints.mjs";
-import { inCheckout } from "./files.mjs";
+import { inCheckout, readIfThere } from "./files.mjs";
 import { Complaint } from "./run.mjs";
 import { linesOf } from "./source-map.mjs";
 
@@ -93,16 +93,14 @@ export async function bundleCode(agents, out) {
 }
 
 /**
- * Whether a prompt may let the code of its model reach hosts: that needs the web's modules, too. Where it says so the
- * compiler of definitions knows; here it is enough that some file has the word.
+ * Whether a prompt may let the code of its model reach hosts: that needs the web's modules, too. What it says the
+ * compiler of definitions reads; here it is enough that some file of the folder has the word.
  *
  * @param {string} agents
  */
 function letsModelsFetch(agents) {
-  const files = existsSync(agents) ? readdirSync(agents, { recursive: true, withFileTypes: true }) : [];
-  return files
-    .filter((entry) => entry.isFile() && !entry.parentPath.includes("node_modules"))
-    .some((entry) => /\.(json|md)$/.test(entry.name) && readFileSync(join(entry.parentPath, entry.name), "utf8").includes("allowedHosts"));
+  const texts = filesIn(agents).filter((path) => /\.(json|md)$/.test(path));
+  return texts.some((path) => readIfThere(join(agents, path))?.includes("allowedHosts"));
 }
 
 /**
@@ -111,6 +109,11 @@ function letsModelsFetch(agents) {
  * @param {string} agents
  */
 function codeFiles(agents) {
+  return filesIn(agents).filter((path) => path.includes("/") && isCode(posix.basename(path)));
+}
+
+/** All files of the folder, by their paths with `/`. @param {string} agents */
+function filesIn(agents) {
   /** @type {string[]} */
   const files = [];
   /** @param {string} folder */
@@ -119,7 +122,7 @@ function codeFiles(agents) {
       const path = posix.join(folder, entry.name);
       if (entry.name.startsWith(".") || entry.name === "node_modules") continue;
       if (entry.isDirectory()) add(path);
-      else if (folder !== "" && isCode(entry.name)) files.push(path);
+      else files.push(path);
     }
   };
   // What is wrong with the folder itself the compiler of definitions says.

@@ -24,7 +24,7 @@ const LINGER_MS = 10_000;
 const IDLE_MS = 3_000;
 
 /** Headers that are of one connection only. */
-const OF_CONNECTION = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"]);
+export const OF_CONNECTION = new Set(["connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"]);
 
 /** @typedef {{ status: number, code: string, message: string, hint: string, field?: string, retryAfter?: number, closes?: boolean }} Problem */
 
@@ -84,14 +84,15 @@ function answerRaw(socket, problem) {
  * The headers of a message that go on, each as often as it came.
  *
  * @param {string[]} raw
+ * @param {Set<string>} left   those that do not
  */
-function passing(raw) {
+export function passing(raw, left = OF_CONNECTION) {
   /** @type {Record<string, string | string[]>} */
   const headers = {};
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = (raw[at] ?? "").toLowerCase();
     const value = raw[at + 1] ?? "";
-    if (!OF_CONNECTION.has(name)) headers[name] = name in headers ? [headers[name] ?? [], value].flat() : value;
+    if (!left.has(name)) headers[name] = name in headers ? [headers[name] ?? [], value].flat() : value;
   }
   return headers;
 }

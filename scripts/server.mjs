@@ -13,6 +13,7 @@ import { modelsThatLack, withLocalModel } from "./model-keys.mjs";
 import { cache, inCheckout, readIfThere } from "./files.mjs";
 import { startFront } from "./front.mjs";
 import { localKeys } from "./local-key.mjs";
+import { startOutbound } from "./outbound.mjs";
 import { Complaint, signalGroup } from "./run.mjs";
 import { takeStateFolder } from "./state-folder.mjs";
 
@@ -80,7 +81,8 @@ export async function startServer(options) {
   const defaults = Object.entries(DEVELOPMENT_VARS).filter(([name]) => !inDevVars(name));
   await reloadCatalog();
   const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(options.persist) };
-  const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars };
+  const outbound = await startOutbound();
+  const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
   const varsFile = join(home, "vars.json");
   rmSync(varsFile, { force: true });
   writeFileSync(varsFile, JSON.stringify(vars), { mode: 0o600, flag: "wx" });
@@ -129,6 +131,7 @@ export async function startServer(options) {
   const stop = async () => {
     stopping = true;
     front?.stop();
+    outbound.stop();
     child.kill("SIGTERM");
     const timer = setTimeout(() => signalGroup(child.pid, "SIGKILL"), 5000);
     await exited;

@@ -71,9 +71,24 @@ pub fn date(us: i64) -> String {
 }
 
 /// The host of a URL whose target is private or link-local and not listed in `allowed` (hosts, or `host:port`,
-/// separated by commas); `None` when the request may leave. Names are judged by their spelling: the platform that
-/// resolves them refuses private answers itself.
+/// separated by commas); `None` when the request may leave. Names are judged by their spelling: where one leads is not
+/// seen here (docs/run-code.md says what holds for it).
 pub fn private_target(url: &str, allowed: &str) -> Option<String> {
+    let (_, host) = authority(url);
+    (is_private(&host) && !lists(allowed, url)).then_some(host)
+}
+
+/// Whether `allowed` (hosts, or `host:port`, separated by commas) has the host of a URL.
+pub fn lists(allowed: &str, url: &str) -> bool {
+    let (authority, host) = authority(url);
+    allowed.split(',').map(str::trim).any(|entry| {
+        let entry = entry.to_ascii_lowercase();
+        !entry.is_empty() && (entry == authority || entry.trim_matches(['[', ']']) == host)
+    })
+}
+
+/// Host and port of a URL as they are written, without a user; and the host alone.
+fn authority(url: &str) -> (String, String) {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
@@ -81,19 +96,13 @@ pub fn private_target(url: &str, allowed: &str) -> Option<String> {
         Some(rest) => rest.split_once(']').map_or(rest, |(host, _)| host),
         None => authority.split_once(':').map_or(authority.as_str(), |(host, _)| host),
     };
-    let host = host.trim_end_matches('.');
-    let listed = allowed.split(',').map(str::trim).any(|entry| {
-        let entry = entry.to_ascii_lowercase();
-        !entry.is_empty() && (entry == authority || entry.trim_matches(['[', ']']) == host)
-    });
-    (!listed && is_private(host)).then(|| host.to_owned())
+    let host = host.trim_end_matches('.').to_owned();
+    (authority, host)
 }
 
 fn is_private(host: &str) -> bool {
     if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
-        let [first, ..] = address.segments();
-        let mapped = address.to_ipv4().is_some_and(is_private_v4);
-        return mapped || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80;
+        return is_private_v6(address);
     }
     if let Ok(address) = host.parse::<std::net::Ipv4Addr>() {
         return is_private_v4(address);
@@ -106,8 +115,26 @@ fn is_private(host: &str) -> bool {
     number || host.is_empty() || local.iter().any(|name| host == *name || host.ends_with(&format!(".{name}")))
 }
 
+/// scripts/outbound.mjs has the same ranges.
+fn is_private_v6(address: std::net::Ipv6Addr) -> bool {
+    let [first, second, third, .., last_but_one, last] = address.segments();
+    let inside = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_private_v4(std::net::Ipv4Addr::new(a, b, c, d))
+    };
+    address.to_ipv4().is_some_and(is_private_v4)
+        || address.is_unspecified()
+        // Unique local, link-local, what once was site-local, multicast.
+        || first & 0xfe00 == 0xfc00
+        || first & 0xff80 == 0xfe80
+        || first & 0xff00 == 0xff00
+        // Ways to IPv4 addresses: NAT64 and 6to4.
+        || (first == 0x64 && second == 0xff9b && inside(last_but_one, last))
+        || (first == 0x2002 && inside(second, third))
+}
+
 fn is_private_v4(address: std::net::Ipv4Addr) -> bool {
-    let [a, b, ..] = address.octets();
+    let [a, b, c, _] = address.octets();
     address.is_private()
         || address.is_loopback()
         || address.is_link_local()
@@ -115,6 +142,8 @@ fn is_private_v4(address: std::net::Ipv4Addr) -> bool {
         || a == 0
         || a >= 224
         || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (b == 18 || b == 19))
 }
 
 #[cfg(test)]
@@ -147,6 +176,12 @@ mod tests {
             "http://[::ffff:10.0.0.1]/",
             "http://[fd00::1]/",
             "http://[fe80::1]/",
+            "http://[fec0::1]/",
+            "http://[ff02::1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:a00:1::1]/",
+            "http://198.18.0.1/",
+            "http://192.0.0.170/",
             "http://user:pass@localhost/",
             "http://metadata.google.internal/",
             "http://localhost./",
@@ -157,6 +192,9 @@ mod tests {
             "https://example.com/",
             "https://8.8.8.8/",
             "http://[2606:4700::1111]/",
+            "http://[64:ff9b::808:808]/",
+            "http://[2002:808:808::1]/",
+            "http://192.0.2.1/",
             "https://x1.example.com:8443/a",
         ] {
             assert_eq!(private_target(url, ""), None, "{url}");

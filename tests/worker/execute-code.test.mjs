@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import http from "node:http";
 import { after } from "node:test";
 import { say, textOf, use } from "./support/model.mjs";
@@ -16,8 +17,13 @@ const outside = http.createServer(async (request, answer) => {
   answer.end(JSON.stringify({ method, url, own: headers["x-own"], type: headers["content-type"], body }));
 });
 outside.listen(0, "127.0.0.1");
+let asked = 0;
+outside.on("request", () => asked++);
 await once(outside, "listening");
 const host = `127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (outside.address()).port}`;
+/** Another name of this machine, which does not look like one. */
+const [, loopback] = /^127\.0\.0\.1\s+(?:\S+\s+)*?(?!localhost|\S*\.local)([a-z0-9.-]+)\s*$/m.exec(readFileSync("/etc/hosts", "utf8")) ?? [];
+const named = `${loopback}:${host.split(":")[1]}`;
 after(() => {
   outside.closeAllConnections();
   outside.close();
@@ -44,7 +50,7 @@ const coder = (name, options) =>
   }, { tools: ["search", "write-down", options ? { name: "execute_code", options } : "execute_code"] });
 
 const free = coder("free");
-const reaching = coder("reaching", { allowedHosts: [host, "*.example.org"] });
+const reaching = coder("reaching", { allowedHosts: [host, named, "*.example.org"] });
 const bounded = coder("bounded", { maxCodeSize: 2000, maxOutputSize: 60, codeTimeoutMs: 700, maxToolCalls: 3 });
 
 /** What comes of some code. @param {{ name: string }} agent @param {string} code */
@@ -142,7 +148,7 @@ test("files are those below the working directory, the network is closed", async
   assert.deepEqual([read, list, none], ["alpha", ["/sandbox/notes/a.txt"], null]);
   assert.match(above, /^refused: .*not below \/sandbox/);
   assert.match(outside, /^refused: .*not below \/sandbox/);
-  assert.match(network, /^refused: fetch: example\.com is not allowed/);
+  assert.match(network, /^refused: fetch: no host can be reached from here: .*`allowedHosts`/);
   assert.deepEqual(absent, ["undefined", "undefined", "undefined"]);
 });
 
@@ -176,8 +182,17 @@ test("the network reaches the listed hosts, and is as on the web", async () => {
   assert.deepEqual([lines.error.message, lines.error.line], ["a", 2]);
 });
 
+test("no name leads to a private address unless it is listed", async () => {
+  // tests/scripts/outbound.test.mjs has names wherever it runs.
+  if (loopback === undefined) return;
+  const before = asked;
+  const told = await run(reaching, `return await fetch("http://${named}/").catch((error) => [error.name, error.message]);`);
+  assert.deepEqual(told.result, ["TypeError", `fetch: the private address 127.0.0.1 is not allowed here: ${loopback} leads to it.`]);
+  assert.equal(asked, before);
+});
+
 test("the model is told which hosts it can reach, if any", async () => {
-  assert.match(described(reaching), new RegExp(`Reaches these hosts and no others: ${host}, \\*\\.example\\.org\\.`));
+  assert.match(described(reaching), new RegExp(`Reaches these hosts and no others: ${host}, ${named}, \\*\\.example\\.org\\.`));
   assert.match(described(reaching), /declare function fetch\(url: string \| URL \| Request, init\?: RequestInit\): Promise<Response>;/);
   await run(free, "return 1");
   assert.doesNotMatch(described(free), /fetch/);

@@ -10,8 +10,9 @@ use futures_util::future::{Either, select};
 use serde_json::{Value as Json, json};
 
 use super::args::Args;
+use super::outbound;
 use crate::code::{BinaryKind, Function, Thrown, Value};
-use crate::http::{Body as _, Reads, Request, private_target};
+use crate::http::{Body as _, Reads, Request};
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::host::Host;
@@ -21,13 +22,9 @@ const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of te
 /// What ends a request that is under way, by the number that the code gave it.
 type Under = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
 
-/// `(url, { method, headers, body })`, which gives `{ status, headers, body }`. No redirect is followed.
-pub(super) fn fetch<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<String>) -> Function {
-    fetch_and_abort(thread, allowed).0
-}
-
-/// The same, and what ends such a request: `abort(id)` that of `fetch(url, { …, id })`.
-pub(super) fn fetch_and_abort<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<String>) -> (Function, Function) {
+/// `(url, { method, headers, body, id })`, which gives `{ status, headers, body }`, and what ends such a request: `abort(id)`.
+/// No redirect is followed. Code sees what isolate/web/http.js makes of it.
+pub(super) fn fetch<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<String>) -> (Function, Function) {
     let under = Under::default();
     let abort = {
         let under = under.clone();
@@ -46,10 +43,7 @@ pub(super) fn fetch_and_abort<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<Stri
         Box::pin(async move {
             let request = request(args)?;
             permitted(&request.url, &allowed)?;
-            let private = thread.host.var("BOBBIN_ALLOW_PRIVATE_HOSTS").unwrap_or_default();
-            if let Some(host) = private_target(&request.url, &private) {
-                return Err(Thrown::new(format!("fetch: the private address {host} is not allowed here.")));
-            }
+            let request = outbound::permitted(request, |name| thread.host.var(name))?;
             thread.live.outgoing.set(thread.live.outgoing.get() + 1);
             match entered {
                 None => sent(&thread, request).await,
@@ -108,6 +102,9 @@ async fn sent<H: Host>(thread: &Thread<H>, request: Request) -> Result<Value, Th
         ..Thrown::new(format!("fetch failed: {error}"))
     };
     let mut response = thread.host.fetch(request).await.map_err(|error| failed(&error))?;
+    if let Some(unsent) = outbound::unsent(&response) {
+        return Err(Thrown { name: "TypeError".to_owned(), ..Thrown::new(unsent) });
+    }
     let mut body = Vec::new();
     while let Some(chunk) = response.body.next().await {
         let chunk = chunk.map_err(|error| failed(&error))?;

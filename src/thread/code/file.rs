@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
 use super::bridge;
-use super::fetch::fetch_and_abort;
+use super::fetch::fetch;
 use super::place::place;
 use crate::code::{BinaryKind, CodeError, CodeResult, Execution, Function, Options, Status, Thrown, Value};
 use crate::error::Result;
@@ -100,7 +100,7 @@ impl<H: Host> Thread<H> {
             + &HARNESS.replace("\"FILE\"", &specifier)
             + order.caller();
         let facts = bridge::facts(&state, self.entropy(), mentions("messageHistory"))?;
-        let (fetch, abort) = fetch_and_abort(self, code.allowed_hosts.clone());
+        let (fetch, abort) = fetch(self, code.allowed_hosts.clone());
         let host = Value::Object(vec![
             ("call".to_owned(), bridge::call(&state, env).into()),
             ("runCode".to_owned(), run_code(&state).into()),

@@ -5,6 +5,7 @@ mod bridge;
 mod fetch;
 mod file;
 mod kinds;
+mod outbound;
 mod place;
 mod web;
 

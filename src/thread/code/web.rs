@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use super::fetch::{fetch, fetch_and_abort};
+use super::fetch::fetch;
 use super::file::sleep;
-use crate::code::Value;
+use crate::code::{Function, Thrown, Value};
 use crate::spec::WEB_HTTP;
 use crate::thread::Thread;
 use crate::thread::host::Host;
@@ -32,21 +32,37 @@ pub(crate) struct Web {
 impl<H: Host> Thread<H> {
     /// What this code needs of it, to reach these hosts and no others.
     pub(super) fn web(self: &Rc<Self>, code: &str, allowed_hosts: Vec<String>) -> Web {
-        let modules =
-            if allowed_hosts.is_empty() { Vec::new() } else { self.catalog.modules_of(&[WEB_HTTP]) };
+        if allowed_hosts.is_empty() {
+            return Web::closed(
+                "fetch: no host can be reached from here: the prompt lists execute_code without `allowedHosts`.",
+            );
+        }
+        let modules = self.catalog.modules_of(&[WEB_HTTP]);
         if modules.is_empty() {
-            let fetch = fetch(self, allowed_hosts);
-            return Web { imports: String::new(), modules, global: ("fetch", fetch.into()) };
+            return Web::closed(
+                "fetch: the catalog was built without the modules of the web; `npm start` and `npm run deploy` build it with them.",
+            );
         }
         let imports = imports(code);
         let modules = if imports.is_empty() { Vec::new() } else { modules };
-        let (fetch, abort) = fetch_and_abort(self, allowed_hosts);
+        let (fetch, abort) = fetch(self, allowed_hosts);
         let host = Value::Object(vec![
             ("fetch".to_owned(), fetch.into()),
             ("abort".to_owned(), abort.into()),
             ("sleep".to_owned(), sleep(self.sleep()).into()),
         ]);
         Web { imports, modules, global: ("host", host) }
+    }
+}
+
+impl Web {
+    /// There is no network: `fetch` says why.
+    fn closed(why: &'static str) -> Web {
+        let fetch = Function::new("fetch", move |_| {
+            let refused = Thrown { name: "TypeError".to_owned(), ..Thrown::new(why) };
+            Box::pin(async { Err(refused) })
+        });
+        Web { imports: String::new(), modules: Vec::new(), global: ("fetch", fetch.into()) }
     }
 }
 
