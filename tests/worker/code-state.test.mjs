@@ -106,6 +106,15 @@ tool("alone", `
   await state.setStatus("fine");
   return { empty: await state.notifyParent("  ").catch(failed), parent: await state.getParentThread(), child: await state.getChildThread("x") };
 `);
+tool("sets", `
+  const tried = [];
+  tried.push(await state.setValue("c", { a: [1] }, { ifValue: null }), await state.setValue("c", 2, { ifValue: undefined }));
+  tried.push(await state.setValue("c", 2, { ifValue: { a: [1.0] } }), await state.setValue("c", 3), await state.getValue("c"));
+  tried.push(await state.setValue("c", null, { ifValue: 3 }), await state.getValue("c"), await state.setValue("c", 1, {} as any), await state.setValue("c", 1, null as any));
+  const odd = await state.setValue("c", 9, { ifvalue: 1 } as any).catch(failed);
+  const refused = [await state.setValue("c", 9, { ifValue: 1n }).catch(failed), await state.setValue("c", 9, 1 as any).catch(failed)];
+  return { tried: tried.map((value) => value ?? null), odd, refused, left: await state.getValue("c") };
+`);
 tool("queues", 'state.queueTool("noted", { word: "queued" });\nreturn "queued";');
 tool("noted", "await state.setValue('noted', args.word);\nreturn args.word;");
 tool("stops", `
@@ -116,6 +125,19 @@ tool("stops", `
   return { before, after: [run.stopped, run.stoppedBy], history, content: run.messageHistory[0]!.content };
 `);
 tool("ends", "await state.terminate();\nawait new Promise(() => {});");
+bobbin.definitions.push(() =>
+  bobbin.folder.file(
+    "api/count.post.ts",
+    `import type { EndpointHandler } from "bobbin";
+    const count: EndpointHandler = async (request, state) => {
+      for (let tries = 1; ; tries++) {
+        const seen = await state.getValue<number>("count");
+        if (await state.setValue("count", (seen ?? 0) + 1, { ifValue: seen })) return { tries };
+      }
+    };
+    export default count;`,
+  ),
+);
 bobbin.definitions.push(() => bobbin.folder.file("api/writes.post.ts", "export default async (request, state) => { await state.setValue('late', 1); return 'written'; };"));
 
 /** A model that makes the call in the newest message, and repeats its result. @type {import("./support/model.mjs").Script} */
@@ -206,6 +228,22 @@ test("a thread that is nobody's child has nobody to tell", async () => {
   const { empty, parent, child } = await told("alone");
   assert.deepEqual([parent, child], [null, null]);
   assert.match(empty, /empty|blank|missing|required/i);
+});
+
+test("a value is set only while it is as it was read, if that is asked for", async () => {
+  const { tried, odd, refused, left } = await told("sets");
+  assert.deepEqual(tried, [true, false, true, null, 3, true, null, null, null]);
+  assert.match(odd, /`ifvalue` is no field.*Did you mean `ifValue`\?/);
+  assert.match(refused[0], /bigint/);
+  assert.match(refused[1], /`options` must be an object/);
+  assert.equal(left, 1);
+});
+
+test("code that counts at the same time counts right", async () => {
+  const thread = await bobbin.client.thread("coder");
+  const answers = await Promise.all(Array.from({ length: 20 }, () => thread.send("POST", "/count", {})));
+  assert.deepEqual(answers.map(({ status }) => status), Array(20).fill(200), answers.find(({ status }) => status !== 200)?.text ?? "");
+  assert.equal((await thread.send("GET", "/kv?key=count")).json.value, 20);
 });
 
 test("a queued call is made after those of the step", async () => {

@@ -23,7 +23,7 @@ use crate::thread::side::Side;
 use crate::thread::thread_state::ThreadState;
 use afar::remote;
 use files::file_method;
-use options::{effect, env_kind, message, told};
+use options::{effect, env_kind, if_value, message, told};
 
 /// The function that reaches a thread. `env`: the values of variables that the definition declares; no others are seen.
 pub(super) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {
@@ -123,7 +123,10 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> Result<
         "setValue" => {
             let key = args.text("key")?;
             let value = args.storable("value")?;
-            done(state.set_value(&key, &value))?
+            match if_value(args.next())? {
+                None => done(state.set_value(&key, &value))?,
+                Some(expected) => Value::Bool(state.compare_and_set(&key, &expected, &value)?),
+            }
         }
         "terminate" => done(state.terminate())?,
         "setContext" => {

@@ -138,6 +138,24 @@ pub(super) fn env_kind(fields: Option<Map<String, Json>>) -> Result<Option<Varia
     Ok(kind)
 }
 
+/// `{ ifValue? }` of setValue: the value that must be there. That the option is given counts: `undefined` is no value, as
+/// `null` is, and never means that whatever is there is overwritten.
+pub(super) fn if_value(options: Value) -> Result<Option<Json>> {
+    let fields = match options {
+        Value::Undefined | Value::Null => return Ok(None),
+        Value::Object(fields) => fields,
+        _ => return Err(Error::field("options", "`options` must be an object.")),
+    };
+    let mut expected = None;
+    for (name, value) in fields {
+        match name.as_str() {
+            "ifValue" => expected = Some(Args::new(vec![value]).storable("ifValue")?),
+            _ => return known(Map::from_iter([(name, Json::Null)]), &["ifValue"]).map(|_| None),
+        }
+    }
+    Ok(expected)
+}
+
 /// The bytes of base64.
 pub(super) fn bytes_of(text: &str) -> Result<Bytes> {
     STANDARD.decode(text).map(Bytes::from).map_err(|_| Error::field("data", "`data` is no base64."))
