@@ -10,8 +10,12 @@ import engine from "../quickjs.wasm";
 import { PIECE_BYTES, PIECE_UNITS } from "../wire.js";
 import { Meter } from "./meter.js";
 
-/** What QuickJS allows for its own stack; deeper code gets a RangeError. The engine's own functions need the rest. */
-const STACK_BYTES = 300_000;
+/**
+ * What QuickJS may take of the stack in its memory; deeper code gets a RangeError that it can catch. The machine's own stack,
+ * of just under 1 MB, is to last longer, also where nothing is optimized yet: the frames in memory are as large as they are
+ * for this (scripts/build/src/fuel/stack.rs).
+ */
+const STACK_BYTES = 260_000;
 /** What fragments may take beyond the limit before the instance is too large. */
 const SLACK_BYTES = 8 << 20;
 

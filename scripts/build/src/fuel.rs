@@ -12,8 +12,10 @@
 //!
 //! A QuickJS gets two more things. Where it has no more memory it sets the exported global `oom` and dies, because a
 //! program that catches this error goes on in an engine whose allocations fail at random: its allocators are wrapped, and
-//! the function that throws the error never returns. And the export `drain` runs the jobs that are due, one after another,
-//! without a crossing for each.
+//! the function that throws the error never returns. The export `drain` runs the jobs that are due, one after another,
+//! without a crossing for each. And its frames in memory are made as large as those that it cannot see (`stack`).
+
+mod stack;
 
 use std::path::Path;
 
@@ -78,6 +80,8 @@ struct Engine {
     throws_out_of_memory: u32,
     job_is_pending: u32,
     executes_job: u32,
+    /// A global.
+    stack_pointer: u32,
 }
 
 /// An allocator, and its parameter that is 0 when nothing is to be allocated.
@@ -101,6 +105,7 @@ impl Plan {
             engine: None,
         };
         let mut exports = Vec::new();
+        let mut stack_pointer = None;
         let mut kinds = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
             match payload? {
@@ -133,6 +138,8 @@ impl Plan {
                         let export = export?;
                         if export.kind == ExternalKind::Func {
                             exports.push((export.name.to_owned(), export.index));
+                        } else if export.name == "__stack_pointer" {
+                            stack_pointer = Some(export.index);
                         }
                     }
                 }
@@ -167,6 +174,7 @@ impl Plan {
                 throws_out_of_memory: find("JS_ThrowOutOfMemory")?,
                 job_is_pending: find("qjs_is_job_pending")?,
                 executes_job: find("qjs_execute_pending_job")?,
+                stack_pointer: stack_pointer.context("the module does not export its stack pointer")?,
             });
         }
         Ok(plan)
@@ -363,9 +371,16 @@ impl Reencode for Meter {
                 [Instruction::I32Const(1), Instruction::GlobalSet(oom), Instruction::Unreachable],
             );
         }
-        let mut operators = body.get_operators_reader()?;
-        while !operators.eof() {
-            let operator = operators.read()?;
+        let deepened = match self.plan.engine {
+            Some(engine) => stack::deepened(&body, length, engine.stack_pointer)
+                .map_err(|_| reencode::Error::InvalidConstExpr)?,
+            None => stack::Deepened::default(),
+        };
+        for (at, operator) in body.get_operators_reader()?.into_iter().enumerate() {
+            let mut operator = operator?;
+            if deepened.at.contains(&at) {
+                operator = Operator::I32Const { value: deepened.bytes };
+            }
             let cost = Cost::of(&operator);
             if cost == Cost::Length {
                 let fuel = self.plan.fuel();

@@ -107,3 +107,45 @@ fn a_module_that_is_no_quickjs_is_refused_as_one() {
     assert!(error.to_string().contains("does not export"), "{error}");
     assert!(meter(Kind::Plain, b"\0asm").is_err());
 }
+
+/// What `stack::deepened` makes of a function with these instructions and three locals.
+fn deepened(body: &[Instruction<'_>]) -> stack::Deepened {
+    let bytes = module(&[], body);
+    let mut found = None;
+    for payload in Parser::new(0).parse_all(&bytes) {
+        if let Payload::CodeSectionEntry(body) = payload.unwrap() {
+            found = Some(stack::deepened(&body, 3, 0).unwrap());
+        }
+    }
+    found.unwrap()
+}
+
+#[test]
+fn frames_in_memory_grow_in_their_prologue_and_epilogues_alike() {
+    let enter = [
+        Instruction::GlobalGet(0),
+        Instruction::I32Const(32),
+        Instruction::I32Sub,
+        Instruction::LocalTee(0),
+        Instruction::GlobalSet(0),
+    ];
+    let leave = |bytes| {
+        [
+            Instruction::LocalGet(0),
+            Instruction::I32Const(bytes),
+            Instruction::I32Add,
+            Instruction::GlobalSet(0),
+        ]
+    };
+    let end = [Instruction::End];
+    let body = [enter.as_slice(), &leave(32), &leave(32), &end].concat();
+    assert_eq!(deepened(&body), stack::Deepened { bytes: 32 + 80, at: vec![1, 6, 10] });
+    // One that gives back something else, one without a frame, and one of another global.
+    for body in [
+        [enter.as_slice(), &leave(48), &end].concat(),
+        [leave(32).as_slice(), &end].concat(),
+        [[Instruction::GlobalGet(1)].as_slice(), &enter[1..], &leave(32), &end].concat(),
+    ] {
+        assert_eq!(deepened(&body), stack::Deepened::default());
+    }
+}
