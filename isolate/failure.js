@@ -73,7 +73,7 @@ function frameOf(line, engine, known, columns) {
   const [lineAt, columnAt] = [Number(at), Number(column)];
   // QuickJS counts bytes of UTF-8.
   const units = engine === "v8" ? columnAt : columns.units(module, lineAt, columnAt);
-  const place = { line: lineAt, column: units, filename: module.name };
+  const place = { line: lineAt, column: inSource(module, lineAt, units), filename: module.name };
   const name = called === key ? "" : called.slice(0, -key.length - 1).trim();
   const where = `${place.filename}:${place.line}:${place.column}`;
   return { called: name, text: name === "" ? `    at ${where}` : `    at ${name} (${where})`, ...place };
@@ -89,6 +89,28 @@ function fileIn(called, known) {
     if (known.has(called.slice(from + 1))) return called.slice(from + 1);
   }
   return undefined;
+}
+
+/**
+ * The column of the source: the compiler may have put code into the line (isolate/compiler/src/edits.rs). A place in that
+ * is the place where it was put.
+ *
+ * @param {import("./wire.js").Module} module
+ * @param {number} line
+ * @param {number} column
+ */
+function inSource({ moved = [] }, line, column) {
+  let [from, to] = [0, moved.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    const [onLine = 0, at = 0] = moved[middle] ?? [];
+    if (onLine < line || (onLine === line && at <= column)) from = middle + 1;
+    else to = middle;
+  }
+  const [lineBefore, at = 1, was = 1] = moved[from - 1] ?? [];
+  const [lineAfter, , next = 0] = moved[from] ?? [];
+  const own = lineBefore === line ? was + column - at : column;
+  return lineAfter === line ? Math.min(own, next) : own;
 }
 
 /** Columns in UTF-16 units, from an engine's in bytes of UTF-8; all from 1. */

@@ -49,8 +49,9 @@
  */
 
 /**
- * A module that the compiler made; `resolved` is what its specifiers mean.
- * @typedef {{ name: string, code: string, resolved: [string, string][] }} Module
+ * A module that the compiler made; `resolved` is what its specifiers mean, `moved` where columns of the code are not those of
+ * the source: from column `at` of a line on they count from column `was`.
+ * @typedef {{ name: string, code: string, resolved: [string, string][], moved?: [line: number, at: number, was: number][] }} Module
  *
  * What an engine links and runs: the main module comes first.
  *

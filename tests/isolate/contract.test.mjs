@@ -238,6 +238,21 @@ contract("columns count UTF-16 units of the source as it was written", async (en
   assert.equal(error.column, line.indexOf("missing") + 1);
 });
 
+contract("columns are those of the source on lines, too, into which the compiler puts code", async (engine) => {
+  const lines = [
+    'class A { constructor(private readonly é: string, public b = 1) { missing(this.é) } } export default () => new A("x")',
+    'enum Level { Low, High = 1 << 2, Name = "é😀".length } export default () => missing(Level.High)',
+    "namespace N { export const a = 1, b = a + 1; export function c() { missing(a, b) } } export default () => N.c()",
+    "enum B { X = 1,\n Y, Z = X } export default () => missing(B.Y)",
+    "export default () => import('./none.ts').catch(() => missing(import.meta.url))",
+  ];
+  for (const source of lines) {
+    const { error } = await server.run(source, { engine });
+    const [line, before] = [source.slice(0, source.indexOf("missing")).split("\n").length, source.lastIndexOf("\n", source.indexOf("missing"))];
+    assert.deepEqual([error.name, error.line, error.column], ["ReferenceError", line, source.indexOf("missing") - before], source);
+  }
+});
+
 contract("a stack names the caller's modules and nothing else", async (engine) => {
   const modules = { "./lib.ts": "export const fail = () => { throw new Error('deep') }" };
   const source = "import { fail } from './lib.ts';\nfunction outer() { fail() }\nexport default () => [1].map(outer)";

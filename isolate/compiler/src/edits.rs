@@ -3,8 +3,17 @@
 use std::collections::HashMap;
 
 use oxc_span::Span;
+use serde::Serialize;
 
 use crate::text::{Source, ends_line};
+
+/// As many places are said where columns are others: beyond that they are those of the text that the engine gets.
+const MOVED: usize = 20_000;
+
+/// From column `at` of a line on, up to the next of these on the line, columns count from column `was` of the source. In
+/// UTF-16 units, all from 1; a line ends with a line feed. In JSON: `[line, at, was]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Moved(u32, u32, u32);
 
 /// What takes the place of a part of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,10 +107,11 @@ impl Edits {
         }
     }
 
-    /// The text after all changes.
-    pub(crate) fn apply(mut self, source: Source<'_>) -> String {
+    /// The text after all changes, and where its columns are not those of the source.
+    pub(crate) fn apply(mut self, source: Source<'_>) -> (String, Vec<Moved>) {
         self.list.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut out = String::with_capacity(source.0.len() + 256);
+        let mut columns = Columns::default();
         let mut done = 0;
         for Edit { span, with } in &self.list {
             debug_assert!(span.start >= done, "edits overlap at {span:?}");
@@ -112,14 +122,69 @@ impl Edits {
             match with {
                 With::Blank { first, last } => blank(&mut out, old, *first, *last),
                 With::Code(code) => {
+                    let from = out.len();
                     out.push_str(code);
                     out.extend(old.chars().filter(|char| ends_line(*char)));
+                    columns.moved(source.slice(0, start), old, out.get(from..).unwrap_or_default());
                 }
             }
             done = end;
         }
         out.push_str(source.slice(done, source.0.len() as u32));
-        out
+        (out, columns.list)
+    }
+}
+
+/// Keeps account of the columns of a text that is being made.
+#[derive(Default)]
+struct Columns {
+    /// Up to where the source was counted, in bytes.
+    counted: usize,
+    was: Place,
+    is: Place,
+    list: Vec<Moved>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    line: u32,
+    column: u32,
+}
+
+impl Place {
+    fn pass(&mut self, text: &str) {
+        let units = |text: &str| match text.is_ascii() {
+            true => text.len() as u32,
+            false => text.encode_utf16().count() as u32,
+        };
+        match text.rsplit_once('\n') {
+            None => self.column += units(text),
+            Some((before, last)) => {
+                self.line += 1 + before.matches('\n').count() as u32;
+                self.column = units(last);
+            }
+        }
+    }
+}
+
+impl Columns {
+    /// `new` stands where `old` stood, after `before`. What was blanked before is as wide as it was.
+    fn moved(&mut self, before: &str, old: &str, new: &str) {
+        if self.list.len() == MOVED {
+            return;
+        }
+        let between = before.get(self.counted..).unwrap_or_default();
+        self.counted = before.len() + old.len();
+        for (place, text) in [(&mut self.was, old), (&mut self.is, new)] {
+            place.pass(between);
+            place.pass(text);
+        }
+        let by = |at: u32, was: u32| i64::from(at) - i64::from(was);
+        let on_this_line = self.list.last().filter(|Moved(line, ..)| *line == self.is.line + 1);
+        let now = by(self.is.column, self.was.column);
+        if now != on_this_line.map_or(0, |Moved(_, at, was)| by(*at, *was)) {
+            self.list.push(Moved(self.is.line + 1, self.is.column + 1, self.was.column + 1));
+        }
     }
 }
 
@@ -155,7 +220,7 @@ mod tests {
         let source = Source("a: \"é😀\"\r\n b;");
         let mut edits = Edits::default();
         edits.blank(1, 14);
-        assert_eq!(edits.apply(source), format!("a{}\r\n b;", " ".repeat(7)));
+        assert_eq!(edits.apply(source), (format!("a{}\r\n b;", " ".repeat(7)), vec![]));
     }
 
     #[test]
@@ -164,7 +229,7 @@ mod tests {
         let mut edits = Edits::default();
         edits.blank_until(2, 5, ')');
         edits.blank_with(5, 6, ';');
-        assert_eq!(edits.apply(source), "(a  );");
+        assert_eq!(edits.apply(source).0, "(a  );");
     }
 
     #[test]
@@ -172,6 +237,20 @@ mod tests {
         let source = Source("enum\nE\n{}");
         let mut edits = Edits::default();
         edits.replace(0, 8, "var E; {");
-        assert_eq!(edits.apply(source), "var E; {\n\n}");
+        assert_eq!(edits.apply(source).0, "var E; {\n\n}");
+    }
+
+    #[test]
+    fn it_is_known_where_columns_are_not_those_of_the_source() {
+        let source = Source("é😀(a: T)\nb\nenum E {\n} c d");
+        let mut edits = Edits::default();
+        edits.insert(6, "in😀");
+        edits.replace(7, 8, "one");
+        edits.replace(15, 25, "E");
+        edits.insert(26, "s");
+        edits.replace(28, 29, "x");
+        let (text, moved) = edits.apply(source);
+        assert_eq!(text, "é😀in😀(one: T)\nb\nE\n sc x");
+        assert_eq!(moved, [Moved(1, 8, 4), Moved(1, 12, 6), Moved(4, 1, 2), Moved(4, 3, 3)]);
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn write(
             return Err(mistake.locate(module.source, &module.name));
         }
     }
-    let mut code = edits.apply(module.source);
+    let (mut code, columns) = edits.apply(module.source);
     let missing: Vec<&str> = globals.names.iter().copied().filter(|name| !own.contains(*name)).collect();
     let mut last = moved.unwrap_or_default();
     if !missing.is_empty() {
@@ -93,7 +93,7 @@ pub(crate) fn write(
     if let Some(keys) = keys {
         keyed::check(&module.name, &code, keys)?;
     }
-    Ok(Compiled { name: module.name, code, resolved })
+    Ok(Compiled { name: module.name, code, resolved, moved: columns })
 }
 
 fn kept(clause: &Clause) -> impl Iterator<Item = &Part> {

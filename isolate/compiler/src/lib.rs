@@ -66,6 +66,7 @@ mod request;
 mod resolve;
 mod text;
 
+pub use edits::Moved;
 pub use error::{CompileError, ErrorKind};
 pub use request::{Answer, Compiled, Language, Links, Main, Request, ResolveRequest, Resolved};
 

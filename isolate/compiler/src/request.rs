@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::edits::Moved;
 use crate::error::CompileError;
 
 /// How a source is read.
@@ -67,12 +68,15 @@ pub struct Request {
 pub struct Compiled {
     /// Its name inside the engine.
     pub name: String,
-    /// Plain ECMAScript, every token where it was in the source, and one line more: the import of the globals, and
-    /// with keyed links what else the module takes of others.
+    /// Plain ECMAScript, every token on the line where it was in the source, and one line more: the import of the globals,
+    /// and with keyed links what else the module takes of others.
     pub code: String,
     /// Every specifier of the module, and every one of an `import()` with a literal that can be resolved, with the
     /// module that it means.
     pub resolved: Vec<(String, String)>,
+    /// Where columns of the code are not those of the source, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<Moved>,
 }
 
 /// All modules of a call; the main module is the first.
