@@ -134,8 +134,18 @@ function send(request, response, lookup, agents, refuses, unsent) {
   sent.on("response", (answer) => {
     // Broken off there, broken off here.
     answer.on("error", () => response.destroy());
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", passing(answer.rawHeaders, OWN));
+    try {
+      response.writeHead(answer.statusCode ?? 502, passing(answer.rawHeaders, OWN));
+    } catch (error) {
+      // A head that may be read, and not be written.
+      answer.destroy();
+      return unsent(new Error(`fetch failed: ${url.host}: ${/** @type {Error} */ (error).message}`));
+    }
     answer.pipe(response);
+  });
+  sent.on("upgrade", (_, socket) => {
+    socket.destroy();
+    unsent(new Error(`fetch failed: ${url.host}: it wants another protocol`));
   });
   response.once("close", () => sent.destroy());
   request.pipe(sent);

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { createServer as createTcp } from "node:net";
 import { test } from "node:test";
 import { isPrivate, startOutbound } from "../../scripts/outbound.mjs";
 import { exchange } from "../worker/support/http.mjs";
@@ -90,6 +91,28 @@ test("a name that leads to a private address is refused, also when it leads ther
 
 /** @param {Parameters<typeof sent>} given */
 const unsent = async (...given) => String((await sent(...given)).headers["x-bobbin-unsent"]);
+
+test("whatever a server answers, a failure is one of that request", async () => {
+  const wild = [
+    "HTTP/1.1 200 O\x01K\r\nx-odd: \x80\xff\r\ncontent-length: 2\r\n\r\nok",
+    "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+    "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
+    "HTTP/1.1 999 ?\r\ncontent-length: 0\r\n\r\n",
+    "nothing of the kind\r\n\r\n",
+    "",
+  ];
+  const server = createTcp((socket) => void socket.on("error", () => {}).once("data", () => socket.end(wild[0] ?? "", "latin1")));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  await reached([["127.0.0.1"]], () => {}, async (outbound) => {
+    for (; wild.length > 0; wild.shift()) {
+      const answer = await sent(outbound, `http://name.test:${port}/`).catch((error) => error);
+      assert.ok(answer instanceof Error || [200, 502, 999].includes(answer.status), wild[0]);
+    }
+    assert.match(await unsent(outbound, "http://10.0.0.1/"), /private/);
+  });
+  server.close();
+});
 
 test("what cannot be reached is said, and nobody sends by it who was not told its address", () =>
   reached([["127.0.0.1"]], (_, response) => response.end("never"), async (outbound, port) => {

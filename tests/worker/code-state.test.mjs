@@ -115,6 +115,15 @@ tool("sets", `
   const refused = [await state.setValue("c", 9, { ifValue: 1n }).catch(failed), await state.setValue("c", 9, 1 as any).catch(failed)];
   return { tried: tried.map((value) => value ?? null), odd, refused, left: await state.getValue("c") };
 `);
+tool("bounded", `
+  const hungry = "const a = []; for (;;) a.push(new Array(1000).fill(1.5)); export default 1";
+  const { status, error } = await state.runCode(hungry);
+  const reports: unknown[] = [];
+  const code = "report(1); await rest(); report(2); export default 'rested'";
+  const running = state.runCode(code, { report: (value) => reports.push(value), globals: { rest: () => new Promise((resolve) => setTimeout(() => resolve(reports.length), 1200)) } });
+  const rested = await running;
+  return { status, message: error?.message, rested: rested.status === "success" && rested.result, durationMs: rested.durationMs, reports, seen: running.reports };
+`);
 tool("queues", 'state.queueTool("noted", { word: "queued" });\nreturn "queued";');
 tool("noted", "await state.setValue('noted', args.word);\nreturn args.word;");
 tool("stops", `
@@ -244,6 +253,15 @@ test("code that counts at the same time counts right", async () => {
   const answers = await Promise.all(Array.from({ length: 20 }, () => thread.send("POST", "/count", {})));
   assert.deepEqual(answers.map(({ status }) => status), Array(20).fill(200), answers.find(({ status }) => status !== 200)?.text ?? "");
   assert.equal((await thread.send("GET", "/kv?key=count")).json.value, 20);
+});
+
+test("code that code runs has 16 MB unless it is said, and all the time that it needs", async () => {
+  const { status, message, rested, durationMs, reports, seen } = await told("bounded");
+  assert.equal(status, "memory");
+  assert.match(message, /16777216 bytes/);
+  assert.equal(rested, "rested");
+  assert.ok(durationMs >= 1200, durationMs);
+  assert.deepEqual([reports, seen], [[1, 2], [1, 2]]);
 });
 
 test("a queued call is made after those of the step", async () => {

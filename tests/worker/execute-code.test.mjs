@@ -163,14 +163,19 @@ test("the network reaches the listed hosts, and is as on the web", async () => {
     const other = await fetch("http://${host}/gone", { headers: new Headers([["x-own", "pair"]]) });
     const form = await fetch("http://${host}/", { method: "POST", body: new URLSearchParams({ a: "1" }) });
     const refused = await fetch("https://example.com/").catch((error) => error.message);
+    const leaving = new AbortController();
+    const left = fetch("http://${host}/", { signal: leaving.signal }).catch((error) => error.name);
+    leaving.abort();
     return [
       [answer.ok, answer.status, answer.headers.get("X-From"), await answer.json()],
       [other.ok, other.status, JSON.parse(new TextDecoder().decode(await other.bytes())).own],
       await form.json(),
       refused,
+      await left,
     ];`);
   assert.equal(told.status, "success", JSON.stringify(told));
-  const [answer, other, form, refused] = told.result;
+  const [answer, other, form, refused, left] = told.result;
+  assert.equal(left, "AbortError");
   assert.deepEqual(answer.slice(0, 3), [true, 200, "outside"]);
   assert.deepEqual({ ...answer[3], type: "" }, { method: "POST", url: "/?q=%C3%A9", own: "plain", type: "", body: "some text" });
   assert.deepEqual(other, [false, 404, "pair"]);

@@ -95,7 +95,7 @@ fn json_comes_in_and_goes_out() {
         "modules":[["./m.ts","export enum a { b }"]],"imports":{"host":["default"]},"globals":["g"],"fn":"f"}"#;
     assert_eq!(
         compile_json(request.as_bytes()),
-        r#"{"modules":[{"name":"<runCode>","code":"import { a } from './m'; export const f = a;    \nimport { g } from \"globals:\";","resolved":[["./m","m.ts"]]},{"name":"m.ts","code":"export var a; (function (a) { a[a[\"b\"] = 0] = \"b\"; })(a || (a = {}));\nimport { g } from \"globals:\";","resolved":[]}]}"#
+        r#"{"modules":[{"name":"<runCode>","code":"import { a } from './m'; export const f = a;    \nimport { g } from \"globals:\";","resolved":[["./m","m.ts"]]},{"name":"m.ts","code":"export var a; (function (a) { a[a[\"b\"] = 0] = \"b\"; })(a || (a = {}));\nimport { g } from \"globals:\";","resolved":[],"moved":[[1,30,16],[1,51,18],[1,70,20]]}]}"#
     );
     assert_eq!(
         compile_json(
