@@ -6,7 +6,7 @@
 import * as i from "./intrinsics.js";
 import { capture } from "./console.js";
 import { harden } from "./harden.js";
-import { errorNode, nameOf, pack, textOf, traceOf } from "./pack.js";
+import { errorNode, nameOf, pack, placed, textOf, traceOf } from "./pack.js";
 import { Outbox } from "./outbox.js";
 import { frozenDeep, unpack } from "./unpack.js";
 
@@ -39,9 +39,9 @@ export function start(send, uncaught) {
     const made = (/** @type {unknown[]} */ ...args) =>
       new i.Promises((resolve, reject) => {
         const packed = pack(args, "args", "strict", exported);
-        // The error of the other side has no place in this code; that of the call is what its reader looks for.
+        // The error of the other side has no place in this code; it gets that of the call, which its reader looks for.
         const place = i.stackOf(new i.Errors());
-        outbox.call(id, packed, (ok, value) => (ok ? resolve(value) : reject(placed(value, place))));
+        outbox.call(id, packed, (ok, value) => (ok ? resolve(value) : reject(i.isError(value) ? placed(value, place) : value)));
       });
     return i.freeze(i.hidden(made, name));
   };
@@ -140,14 +140,6 @@ export function start(send, uncaught) {
       }
     },
   };
-}
-
-/** An error that came from outside gets the place of the call. @param {any} value @param {string} place */
-function placed(value, place) {
-  if (i.isError(value)) {
-    i.defineProperty(value, "stack", /** @type {any} */ ({ __proto__: null, value: place, writable: true, enumerable: false, configurable: true }));
-  }
-  return value;
 }
 
 /** What was thrown, as a value for the other side. @param {any} error @param {(value: Function) => number} exported */

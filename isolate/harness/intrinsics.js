@@ -68,6 +68,7 @@ export function patternFlags(pattern) {
 }
 
 export const slice = uncurry(String.prototype.slice);
+export const indexOf = uncurry(String.prototype.indexOf);
 export const unitAt = uncurry(String.prototype.charCodeAt);
 export const symbolText = uncurry(Symbol.prototype.toString);
 const stackGetter = Reflect.getOwnPropertyDescriptor(Error.prototype, "stack")?.get;

@@ -28,7 +28,26 @@ const LEVELS = 100;
 export function serializationError(message) {
   const error = new i.TypeErrors(message);
   i.put(error, "name", "SerializationError");
+  return placed(error, i.stackOf(error));
+}
+
+/** An error with a stack of ours. @template {object} E @param {E} error @param {string} stack */
+export function placed(error, stack) {
+  i.defineProperty(error, "stack", /** @type {any} */ ({ __proto__: null, value: outside(stack), writable: true, enumerable: false, configurable: true }));
   return error;
+}
+
+/** A stack without the frames of the harness, which tell its reader nothing. @param {string} stack */
+function outside(stack) {
+  if (typeof stack !== "string") return stack;
+  let kept = "";
+  for (let rest = stack; ; ) {
+    const end = i.indexOf(rest, "\n");
+    const line = end < 0 ? rest : i.slice(rest, 0, end + 1);
+    if (i.indexOf(line, "(sandbox:") < 0 && i.indexOf(line, "at sandbox:") < 0) kept += line;
+    if (end < 0) return kept;
+    rest = i.slice(rest, end + 1);
+  }
 }
 
 /**

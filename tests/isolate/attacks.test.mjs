@@ -82,6 +82,18 @@ contract("stacks and their hooks give nothing of the harness away", async (engin
   assert.equal(functions, 0);
   assert.equal(kind, "string");
   for (const stack of [callback, caught]) assert.doesNotMatch(stack, /file:|\/isolate\/|index\.js|workerd/);
+  // What the harness throws, and what it passes on, has no frames of it.
+  const own = `const stacks = []; export default async () => {
+      for (const act of [() => host(Symbol()), () => host(() => {}, "fail")]) try { await act() } catch (error) { stacks.push(error.stack) }
+      return stacks;
+    }`;
+  const host = async (/** @type {any} */ _, /** @type {any} */ fails) => Promise.reject(new Error(fails));
+  const stacks = await server.value(own, { engine, globals: { host }, filename: "main.ts" });
+  assert.equal(stacks.length, 2);
+  for (const stack of stacks) {
+    assert.doesNotMatch(stack, /sandbox:/);
+    assert.match(stack, engine === "v8" ? /m0:2:/ : /main\.ts:2:/);
+  }
 });
 
 contract("poisoned prototypes do not reach the harness", async (engine) => {
