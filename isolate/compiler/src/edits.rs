@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::text::{Source, ends_line};
 
 /// As many places are said where columns are others: beyond that they are those of the text that the engine gets.
-const MOVED: usize = 20_000;
+const MOVED: usize = 5_000;
 
 /// From column `at` of a line on, up to the next of these on the line, columns count from column `was` of the source. In
 /// UTF-16 units, all from 1; a line ends with a line feed. In JSON: `[line, at, was]`.
