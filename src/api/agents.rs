@@ -5,20 +5,30 @@ use serde_json::{Value, json};
 use crate::error::{Code, Error, Result};
 use crate::spec::{Agent, Catalog, Variable};
 
-/// What a list shows of an agent: `{name, title, type, description, icon}` (spec §27.1, the `agent` of a thread).
-pub fn summary(agent: &Agent) -> Value {
+/// The header by which a thread's object is told under which origin it was asked.
+pub const ORIGIN: &str = "x-bobbin-origin";
+
+/// What a list shows of an agent: `{name, title, type, description, icon}` (spec §27.1, the `agent` of a thread). An icon
+/// that is a path is told with `origin`, such as `https://bobbin.example`, before it (spec §7.1).
+pub fn summary(agent: &Agent, origin: &str) -> Value {
+    let icon = agent.icon.as_deref().map(|icon| match icon.strip_prefix('/') {
+        // Two slashes are another host.
+        Some(path) if !path.starts_with('/') => format!("{origin}{icon}"),
+        _ => icon.to_owned(),
+    });
     json!({
         "name": agent.name,
         "title": agent.title.as_deref().unwrap_or(&agent.name),
         "type": agent.kind,
         "description": agent.description,
-        "icon": agent.icon,
+        "icon": icon,
     })
 }
 
 /// `GET /agents`: `{agents: [summary]}`, by name.
-pub fn list(catalog: &Catalog) -> Value {
-    json!({ "agents": catalog.agents.values().map(summary).collect::<Vec<_>>() })
+pub fn list(catalog: &Catalog, origin: &str) -> Value {
+    let agents: Vec<Value> = catalog.agents.values().map(|agent| summary(agent, origin)).collect();
+    json!({ "agents": agents })
 }
 
 /// `GET /agents/:name`: the summary, its sides with their prompts' models and tools, and the variables that a thread
@@ -26,9 +36,9 @@ pub fn list(catalog: &Catalog) -> Value {
 ///
 /// # Errors
 /// `agent_not_found`, with the names there are as hint.
-pub fn detail(catalog: &Catalog, name: &str) -> Result<Value> {
+pub fn detail(catalog: &Catalog, name: &str, origin: &str) -> Result<Value> {
     let agent = catalog.agents.get(name).ok_or_else(|| not_found(catalog, name))?;
-    let mut detail = summary(agent);
+    let mut detail = summary(agent, origin);
     let mut variables: Vec<&Variable> = agent.variables.iter().collect();
     for (field, side) in [("sideA", Some(&agent.side_a)), ("sideB", agent.side_b.as_ref())] {
         let Some(side) = side else { continue };
@@ -105,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_detail_shows_what_a_client_needs_and_no_text_or_value() {
-        let detail = detail(&catalog(), "helper").unwrap();
+        let detail = detail(&catalog(), "helper", "").unwrap();
         assert_eq!(detail["title"], "helper");
         assert_eq!(detail["type"], "ai_human");
         assert_eq!(detail["sideA"]["tools"], json!(["t"]));
@@ -121,8 +131,21 @@ mod tests {
     }
 
     #[test]
+    fn an_icon_that_is_a_path_becomes_an_address() {
+        let shown = |icon: &str| {
+            let mut catalog = catalog();
+            catalog.agents.get_mut("helper").unwrap().icon = Some(icon.into());
+            list(&catalog, "https://bobbin.example")["agents"][0]["icon"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(shown("/icons/a.svg"), "https://bobbin.example/icons/a.svg");
+        for other in ["https://cdn.example/a.svg", "//cdn.example/a.svg", "data:image/svg+xml,x"] {
+            assert_eq!(shown(other), other);
+        }
+    }
+
+    #[test]
     fn an_unknown_agent_is_answered_with_the_names_there_are() {
-        let error = detail(&catalog(), "nobody").unwrap_err();
+        let error = detail(&catalog(), "nobody", "").unwrap_err();
         assert_eq!(error.code, Code::AgentNotFound);
         assert_eq!(error.hint.as_deref(), Some("Agents: helper."));
     }

@@ -66,6 +66,9 @@ pub enum DirectoryCall {
     List {
         /// The request's query.
         query: Query,
+        /// The origin under which it was asked, for the icons of agents.
+        #[serde(default)]
+        origin: String,
     },
     /// About the values of variables of the owner or, to [`ROOT`], of the instance.
     Env {

@@ -104,7 +104,7 @@ impl<'a> Filter<'a> {
 
 impl<H: Host> Directory<H> {
     /// `{threads, total, hasMore}`; times are seconds, as on every thread object over HTTP (spec §35.13).
-    pub(super) fn list(&self, query: &Query) -> Result<Reply> {
+    pub(super) fn list(&self, query: &Query, origin: &str) -> Result<Reply> {
         let filter = Filter::of(query)?;
         let limit = query.number("limit", PAGE, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
@@ -124,13 +124,13 @@ impl<H: Host> Directory<H> {
         let mut params = filter.params().to_vec();
         params.extend([Param::Int(limit.into()), Param::Int(offset.into())]);
         let mut page = Page::new(limit);
-        sql.each(statement, &params, &mut |row| page.add(|| item(row, &self.catalog)))?;
+        sql.each(statement, &params, &mut |row| page.add(|| item(row, &self.catalog, origin)))?;
         let more = i64::from(offset) + (page.len() as i64) < total;
         Ok(Reply::json(200, &json!({ "threads": page.into_rows(), "total": total, "hasMore": more })))
     }
 }
 
-fn item(row: &[Cell], catalog: &Catalog) -> Result<Value> {
+fn item(row: &[Cell], catalog: &Catalog, origin: &str) -> Result<Value> {
     let seconds = |column: usize| row.get(column).and_then(Cell::int).map(|us| us / SECOND_US);
     let agent_id = text_at(row, 1).unwrap_or_default();
     let tags: Value = serde_json::from_str(text_at(row, 3).unwrap_or("[]")).map_err(Error::internal)?;
@@ -148,6 +148,6 @@ fn item(row: &[Cell], catalog: &Catalog) -> Result<Value> {
         "last_message_preview": text_at(row, 9),
         "last_message_at": seconds(10),
         // An agent that the catalog no longer has is null: the thread is still there to be read.
-        "agent": catalog.agents.get(agent_id).map(agents::summary),
+        "agent": catalog.agents.get(agent_id).map(|agent| agents::summary(agent, origin)),
     }))
 }

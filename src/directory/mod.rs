@@ -63,7 +63,7 @@ impl<H: Host> Directory<H> {
                 self.activity(&id, version, executing, last_activity_us, last_message)
             }
             DirectoryCall::Delete { id } => self.delete(&id),
-            DirectoryCall::List { query } => self.list(&query),
+            DirectoryCall::List { query, origin } => self.list(&query, &origin),
             DirectoryCall::Owner { owner, threads, version } => {
                 self.owner(owner.as_deref(), threads, version)
             }

@@ -11,7 +11,8 @@
 //! apart, and `demo-fail` answers the first two streams with error 503.
 
 use super::{
-    ChatMessage, ChatRequest, Delta, FinishReason, Part, ProviderCode, ProviderError, ToolChoice, Usage,
+    ChatMessage, ChatRequest, Delta, FinishReason, Part, ProviderCall, ProviderCode, ProviderError,
+    ToolChoice, Usage,
 };
 
 /// Microseconds between two words.
@@ -30,6 +31,17 @@ pub const COUNT_MAX: u32 = 100_000;
 pub struct Script {
     /// Microseconds to wait before each delta, and the delta.
     pub steps: Vec<(i64, Delta)>,
+}
+
+/// Answers a call, at the script's pace.
+pub(super) async fn answer_call(call: ProviderCall) -> Result<(), ProviderError> {
+    let mut at = call.now_us();
+    for (delay_us, delta) in script(&call.request, u64::from(call.stream))?.steps {
+        at += delay_us;
+        call.sleep_until(at).await;
+        call.send(delta).await;
+    }
+    Ok(())
 }
 
 /// The answer to a request. `stream` counts the streams of a reply, from 1: retries, fallbacks and recoveries.

@@ -28,6 +28,12 @@ pub enum Silence {
 }
 
 impl ProviderError {
+    /// A failure of a kind, in the words of who reports it. Of those without a status, `server_error` and `rate_limit` are
+    /// [retried](ProviderError::retryable).
+    pub fn new(code: ProviderCode, message: impl Into<String>) -> ProviderError {
+        ProviderError { code, ..ProviderError::server(message) }
+    }
+
     /// The failure that an answer other than 2xx reports. `headers` have names in lower case; `secrets` are the
     /// credentials that the request carried; `now_us` resolves a `Retry-After` that is a date.
     pub fn from_response(
@@ -107,6 +113,12 @@ impl ProviderError {
     pub(super) fn server(message: impl Into<String>) -> ProviderError {
         let (code, message) = (ProviderCode::ServerError, message.into());
         ProviderError { code, status: None, retry_after_ms: None, message }
+    }
+
+    /// Without credentials that its message may show.
+    #[must_use]
+    pub(crate) fn hiding(self, secrets: &[&str]) -> ProviderError {
+        ProviderError { message: presentable(&self.message, secrets), ..self }
     }
 
     /// As it is told: `clean` takes secrets out of its message, which is then cut to [`MESSAGE_BYTES`], so that no half

@@ -1,7 +1,7 @@
-//! The wire formats of model providers: what a request looks like, how a stream is decoded, what a failure means.
-//! Pure: bytes in, bytes out. The engine (`thread/`) sends the request and feeds the decoder.
+//! Providers of models: what a request looks like, how a stream is decoded, what a failure means. They reach the outside
+//! through the call that they are given; the engine (`thread/`) watches over it and takes the reply.
 //!
-//! * [`prepare`]: what the engine starts with: a request and the [`Decoder`] of its answer.
+//! * [`register`]: adds a provider; [`ProviderCall`]: what it is given.
 //! * [`ReplyBuilder`]: a [`Reply`] out of the decoder's deltas.
 //! * [`failure`]: what went wrong and what is to be done about it; [`backoff_us`]: after which pause.
 //! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages.
@@ -12,6 +12,8 @@ mod address;
 pub mod anthropic;
 mod backoff;
 mod body;
+mod call;
+mod decoding;
 pub mod demo;
 pub mod failure;
 mod fit;
@@ -26,10 +28,13 @@ mod said;
 pub mod sse;
 
 pub use backoff::backoff_us;
+pub(crate) use call::{Chunks, Door};
+pub use call::{Incoming, ProviderCall};
 pub use failure::Silence;
 pub use fit::{CONTINUE, fit};
 pub use kept::Kept;
-pub use provider::{Answer, Decoder, Prepared, prepare};
+pub(crate) use provider::has_provider;
+pub use provider::{Answer, Decoder, Native, providers, register, run, start};
 pub use reasoning::{Payload, Placed, Reasoning};
 pub use reply::ReplyBuilder;
 
@@ -37,7 +42,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::spec::message::{ToolCall, ToolStatus};
+use crate::spec::model::Capabilities;
 use crate::spec::opaque::Opaque;
+use crate::spec::prompt::ResponseFormat;
+use crate::spec::schema;
 
 /// One request to a model, in no provider's format (spec §4.2).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,12 +63,36 @@ pub struct ChatRequest {
     pub parallel_tool_calls: bool,
     /// How much it is to reason.
     pub reasoning: Reasoning,
+    /// Whether the answer's text must be JSON.
+    pub json: Option<JsonMode>,
     /// Tokens of the answer at most, where the model's definition says so.
     pub max_output_tokens: Option<u64>,
     /// Merged into the body last, key by key; the model's under the prompt's. `null` takes a key out of the body.
     pub options: Map<String, Value>,
     /// Stable id of the thread, for sticky routing and caching.
     pub user: Option<String>,
+}
+
+/// An answer whose text must be JSON (spec §4.2, `responseFormat`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct JsonMode {
+    /// JSON Schema of the answer, already made strict (spec §5.4); `None` for any object.
+    pub schema: Option<Value>,
+    /// Whether every property is required, so that the provider's strict mode may be asked for.
+    pub strict: bool,
+}
+
+impl JsonMode {
+    /// What a prompt asks of a model. One that cannot be held to JSON is asked for a plain answer.
+    pub fn of(wanted: Option<&ResponseFormat>, capabilities: &Capabilities) -> Option<JsonMode> {
+        match wanted {
+            Some(ResponseFormat::Json { schema }) if capabilities.supports_json_mode => {
+                let (schema, strict) = schema.as_ref().map(schema::strict).unzip();
+                Some(JsonMode { schema, strict: strict.unwrap_or_default() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A message of a request (spec §4.3).

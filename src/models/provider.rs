@@ -1,8 +1,83 @@
-//! The one place that knows which wire format a provider speaks: what the engine calls.
+//! Providers of models: how one is asked, and the registry that definitions name them from (`provider`; spec §4.1).
+//!
+//! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own, which the engine asks
+//! in the same way, with the same watchdogs, retries, fallbacks and logs:
+//!
+//! ```
+//! use bobbin::models::{Delta, FinishReason};
+//! bobbin::models::register("counting", |call| {
+//!     Box::pin(async move {
+//!         let messages = call.request.messages.len();
+//!         call.send(Delta::Text(format!("You sent {messages} messages."))).await;
+//!         call.send(Delta::Finish(FinishReason::Stop)).await;
+//!         Ok(())
+//!     })
+//! });
+//! ```
 
-use super::{ChatRequest, Delta, ProviderError, anthropic, openai};
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+
+use super::call::ProviderCall;
+use super::{Delta, ProviderError, anthropic, demo, openai};
 use crate::http::Request;
-use crate::spec::{Model, Provider};
+use crate::registry::Registry;
+use crate::thread::Panicked;
+
+/// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
+/// error ends the attempt, and its code says what is done about it ([`ProviderError::retryable`],
+/// [`ProviderError::moves_on`]). Dropped when the run is stopped, and when it is silent for too long.
+pub type Native = fn(ProviderCall) -> LocalBoxFuture<'static, Result<(), ProviderError>>;
+
+/// The providers of this crate.
+const BUILT_IN: &[(&str, Native)] = &[
+    ("anthropic", |call| Box::pin(ask_anthropic(call))),
+    ("demo", |call| Box::pin(demo::answer_call(call))),
+    ("openai", |call| Box::pin(ask_openai(call))),
+];
+
+thread_local! {
+    // Filled once when the program starts.
+    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
+}
+
+/// Adds a provider, or replaces the one of that name. Call it when the program starts.
+pub fn register(name: &'static str, native: Native) {
+    NATIVES.with(|natives| natives.add(name, native));
+}
+
+/// The names that definitions may use.
+pub fn providers() -> Vec<&'static str> {
+    NATIVES.with(Registry::names)
+}
+
+/// Whether this program has a provider of that name.
+pub(crate) fn has_provider(name: &str) -> bool {
+    NATIVES.with(|natives| natives.find(name)).is_some()
+}
+
+/// Starts the provider that a call names. One that this program does not have is an error.
+pub fn start(call: ProviderCall) -> LocalBoxFuture<'static, Result<(), ProviderError>> {
+    match NATIVES.with(|natives| natives.find(call.provider.name())) {
+        Some(native) => native(call),
+        None => {
+            let lack = format!("the provider \"{}\" is not part of this deployment", call.provider.name());
+            Box::pin(std::future::ready(Err(ProviderError::not_set_up(&lack))))
+        }
+    }
+}
+
+/// The same; a panic ends this call alone.
+///
+/// # Errors
+/// What the panic said.
+pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panicked> {
+    // The function may panic before it gives a future.
+    let running = AssertUnwindSafe(async move { start(call).await }).catch_unwind();
+    running.await.map_err(Panicked::of)
+}
 
 /// How an answer is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,36 +98,53 @@ impl Answer {
     }
 }
 
-/// How a request to a model is carried out.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "made once a request and taken apart at once")]
-pub enum Prepared {
-    /// Send this, and feed the answer's body to the decoder. An answer other than 2xx is a
-    /// [`ProviderError::from_response`].
-    Http(Request, Decoder),
-    /// No request: [`demo::script`](super::demo::script) is the answer.
-    Demo,
+async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {
+    let (base_url, key) = (call.base_url.as_deref().unwrap_or_default(), call.api_key.as_deref());
+    let request = openai::request(&call.request, base_url, key, call.answer);
+    exchange(&call, request, Decoder::Openai(openai::Decoder::new(key))).await
 }
 
-/// Prepares a request. `base_url` is the model's address with its `{{env …}}` resolved, `None` for the provider's own;
-/// `api_key` the value that its `apiKeyEnv` names. Neither comes from anything but the deployment (docs/agents.md).
-pub fn prepare(model: &Model, chat: &ChatRequest, base_url: Option<&str>, api_key: Option<&str>) -> Prepared {
-    let answer = if model.capabilities.supports_streaming { Answer::Stream } else { Answer::Whole };
-    let base_url = base_url.unwrap_or_default();
-    match model.provider {
-        Provider::Openai => {
-            let request = openai::request(chat, base_url, api_key, answer);
-            Prepared::Http(request, Decoder::Openai(openai::Decoder::new(api_key)))
+async fn ask_anthropic(call: ProviderCall) -> Result<(), ProviderError> {
+    let (base_url, key) = (call.base_url.as_deref().unwrap_or_default(), call.api_key.as_deref());
+    let request = anthropic::request(&call.request, base_url, key, call.answer);
+    exchange(&call, request, Decoder::Anthropic(anthropic::Decoder::new(key))).await
+}
+
+/// One request over HTTP, and its answer as it is decoded.
+async fn exchange(call: &ProviderCall, request: Request, mut decoder: Decoder) -> Result<(), ProviderError> {
+    let mut incoming = call.fetch(request).await?;
+    if !incoming.is_ok() {
+        return Err(incoming.refusal().await);
+    }
+    let mut deltas = Vec::new();
+    let mut events = 0;
+    loop {
+        let (chunk, lost) = match incoming.next().await {
+            Some(Ok(chunk)) => (Some(chunk), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        let decoded = match &chunk {
+            Some(bytes) => decoder.push(bytes, &mut deltas),
+            // A connection that was lost after the answer was complete has lost nothing.
+            None => decoder.finish(&mut deltas).map_err(|error| lost.unwrap_or(error)),
+        };
+        if decoder.events() > events {
+            events = decoder.events();
+            call.heard();
         }
-        Provider::Anthropic => {
-            let request = anthropic::request(chat, base_url, api_key, answer);
-            Prepared::Http(request, Decoder::Anthropic(anthropic::Decoder::new(api_key)))
+        call.send_all(&mut deltas).await;
+        decoded?;
+        if chunk.is_some() && decoder.is_done() {
+            incoming.drain();
+        } else if chunk.is_some() {
+            continue;
         }
-        Provider::Demo => Prepared::Demo,
+        return Ok(());
     }
 }
 
-/// Decodes a provider's answer, whichever provider it is.
+/// Decodes a provider's answer, whichever of those of this crate it is.
 #[derive(Debug)]
 pub enum Decoder {
     /// Chat completions.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::template;
 use super::variable::{is_default, is_true, yes};
-use crate::models::Usage;
+use crate::models::{Answer, Usage, has_provider};
 
 /// A model that prompts refer to by name (spec §3.1).
 ///
@@ -20,7 +20,8 @@ pub struct Model {
     /// Its name in prompts and fallbacks; the file's name unless given.
     #[serde(default)]
     pub name: String,
-    /// The wire format it speaks.
+    /// What answers its requests: `openai` (chat completions, at any address that speaks them), `anthropic` (its messages),
+    /// `demo` (built-in and deterministic, needs no network), or what a crate of your own registers.
     pub provider: Provider,
     /// The provider's id of the model.
     pub model: String,
@@ -56,10 +57,10 @@ pub struct Model {
     pub provider_options: Map<String, Value>,
 }
 
-/// The wire formats that exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+/// What answers requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub enum Provider {
     /// Chat completions, at any address that speaks them.
     Openai,
@@ -67,24 +68,56 @@ pub enum Provider {
     Anthropic,
     /// The built-in deterministic model; needs no network and no key.
     Demo,
+    /// One that a crate registers ([`crate::models::register`]).
+    Registered(String),
+}
+
+impl From<String> for Provider {
+    fn from(name: String) -> Provider {
+        match name.as_str() {
+            "openai" => Provider::Openai,
+            "anthropic" => Provider::Anthropic,
+            "demo" => Provider::Demo,
+            _ => Provider::Registered(name),
+        }
+    }
+}
+
+impl From<Provider> for String {
+    fn from(provider: Provider) -> String {
+        match provider {
+            Provider::Registered(name) => name,
+            built_in => built_in.name().to_owned(),
+        }
+    }
 }
 
 impl Provider {
+    /// Its name in definitions.
+    pub fn name(&self) -> &str {
+        match self {
+            Provider::Openai => "openai",
+            Provider::Anthropic => "anthropic",
+            Provider::Demo => "demo",
+            Provider::Registered(name) => name,
+        }
+    }
+
     /// The variable that usually holds another address of it.
-    pub const fn base_url_env(self) -> Option<&'static str> {
+    pub const fn base_url_env(&self) -> Option<&'static str> {
         match self {
             Provider::Openai => Some("OPENAI_BASE_URL"),
             Provider::Anthropic => Some("ANTHROPIC_BASE_URL"),
-            Provider::Demo => None,
+            Provider::Demo | Provider::Registered(_) => None,
         }
     }
 
     /// The secret that holds its key unless a model names another.
-    pub const fn key_env(self) -> Option<&'static str> {
+    pub const fn key_env(&self) -> Option<&'static str> {
         match self {
             Provider::Openai => Some("OPENAI_API_KEY"),
             Provider::Anthropic => Some("ANTHROPIC_API_KEY"),
-            Provider::Demo => None,
+            Provider::Demo | Provider::Registered(_) => None,
         }
     }
 }
@@ -141,6 +174,11 @@ impl Model {
         (!url.is_empty()).then(|| url.to_owned())
     }
 
+    /// How it is to answer.
+    pub(crate) fn answer(&self) -> Answer {
+        if self.capabilities.supports_streaming { Answer::Stream } else { Answer::Whole }
+    }
+
     /// Name of the secret that holds its API key.
     pub fn key_env(&self) -> Option<&str> {
         match (&self.api_key_env, &self.base_url) {
@@ -159,8 +197,12 @@ impl Model {
     /// What a request needs and the deployment does not give, in words: a variable of the address, or the key. An address
     /// of its own needs no key, for local servers take any.
     pub fn lacks(&self, deployment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-        if self.provider == Provider::Demo {
-            return None;
+        match &self.provider {
+            Provider::Demo => return None,
+            Provider::Registered(name) if !has_provider(name) => {
+                return Some(format!("its provider \"{name}\" is not part of this deployment"));
+            }
+            _ => {}
         }
         let is_set = |name: &str| deployment(name).is_some_and(|value| !value.trim().is_empty());
         let names = self.base_url.as_deref().map(template::names).unwrap_or_default();
@@ -177,6 +219,8 @@ impl Model {
         match self.key_env() {
             Some(key) if is_set(key) => None,
             Some(key) => Some(format!("it has no key: {key} is not set")),
+            // It may need none, and says so itself.
+            None if matches!(self.provider, Provider::Registered(_)) => None,
             None => Some("it has no key: its definition names no `apiKeyEnv`".to_owned()),
         }
     }

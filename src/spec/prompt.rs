@@ -59,6 +59,9 @@ pub struct Prompt {
     /// How much the model is to reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
+    /// What the text of an answer is; plain text unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<ResponseFormat>,
     /// Ids of hooks, instead of the agent's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
@@ -120,6 +123,22 @@ pub enum PromptPart {
     Env {
         /// Its name. It must be declared with type `text`.
         property: String,
+    },
+}
+
+/// What the text of an answer is (spec §4.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ResponseFormat {
+    /// Any text.
+    Text,
+    /// JSON, to which the model is held; it must declare `supportsJsonMode`.
+    Json {
+        /// JSON Schema of the answer, an object's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
+        schema: Option<Value>,
     },
 }
 

@@ -14,7 +14,7 @@ use super::subagents::{self, Family};
 use super::window::{Entry, Form, SHORT_BYTES, View, Window};
 use crate::error::Result;
 use crate::limits;
-use crate::models::{ChatMessage, ChatRequest, Kept, Part, Reasoning, ToolOffer, fit};
+use crate::models::{ChatMessage, ChatRequest, JsonMode, Kept, Part, Reasoning, ToolOffer, fit};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{Model, Prompt};
 
@@ -150,6 +150,7 @@ impl<H: Host> Thread<H> {
             tool_choice: prompt.tool_choice,
             parallel_tool_calls: prompt.parallel_tool_calls,
             reasoning: Reasoning::of(prompt.reasoning.as_ref(), &model.capabilities),
+            json: JsonMode::of(prompt.response_format.as_ref(), &model.capabilities),
             max_output_tokens: model.capabilities.max_output_tokens,
             options,
             user: self.read(|state, _| Ok(Some(state.meta.thread_id.clone())))?,

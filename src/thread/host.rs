@@ -17,6 +17,7 @@ use crate::api::ThreadRequest;
 use crate::code;
 use crate::error::Result;
 use crate::http::{Body, FetchError, Request, Response};
+use crate::models::{ProviderCall, ProviderError};
 use crate::spec::message::ToolResult;
 
 /// A value bound to a statement.
@@ -253,6 +254,15 @@ pub trait Host: 'static {
         &self,
         call: HookCall,
     ) -> impl Future<Output = std::result::Result<std::result::Result<Value, String>, Panicked>> + 'static;
+
+    /// Runs the provider of a model ([`crate::models::run`]). An unknown name is a failure.
+    ///
+    /// # Errors
+    /// It panicked, which ends this call alone.
+    fn provider(
+        &self,
+        call: ProviderCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<(), ProviderError>, Panicked>> + 'static;
 
     /// Runs code in the sandbox. Whatever happens to it is an outcome.
     fn sandbox(

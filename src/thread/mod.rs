@@ -53,6 +53,7 @@ mod model_call;
 mod opening;
 mod outbox;
 mod post;
+mod provider_call;
 mod read;
 mod replay;
 mod resources;
@@ -171,7 +172,7 @@ impl<H: Host> Thread<H> {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
             ThreadRoute::Member => self.answer_member(&request).await,
-            ThreadRoute::Get => self.get(),
+            ThreadRoute::Get => self.get(&request),
             ThreadRoute::Patch => self.patch(&request.body).await,
             ThreadRoute::Delete => self.delete(&request).await,
             ThreadRoute::PostMessage => self.post_message(&request).await,

@@ -1,5 +1,5 @@
 //! One call of the model: attempts, fallbacks and their pauses (spec §3.3, §35.20, §35.22), each counted in the run's
-//! row before the request leaves; watchdogs on the first chunk and on silence; the stream to whoever listens.
+//! row before the request leaves. What is asked is `provider_call`.
 
 use std::rc::Rc;
 
@@ -10,16 +10,12 @@ use super::Thread;
 use super::host::Host;
 use super::live::Partial;
 use super::log::Attempt;
+use super::provider_call::{Outside, Streaming};
 use super::step::{Definitions, Step};
 use super::tries::Tries;
 use crate::error::Result;
-use crate::http::{Body as _, Response};
 use crate::limits;
-use crate::models::demo;
-use crate::models::{
-    ChatRequest, Decoder, Delta, Prepared, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
-    backoff_us, failure, prepare,
-};
+use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
 use crate::spec::Model;
 
 /// What came of it.
@@ -73,6 +69,7 @@ impl<H: Host> Thread<H> {
         request: ChatRequest,
     ) -> Result<Called> {
         let model = self.current_model(definitions, step)?;
+        let request = Rc::new(request);
         loop {
             let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
             let failed = match self.attempt(step, model, &request, &mut attempt).await? {
@@ -172,7 +169,7 @@ impl<H: Host> Thread<H> {
         self: &Rc<Self>,
         step: Step,
         model: &Model,
-        request: &ChatRequest,
+        request: &Rc<ChatRequest>,
         attempt: &mut Attempt,
     ) -> Result<std::result::Result<Reply, ProviderError>> {
         let deployment = |name: &str| self.deployment(name);
@@ -180,188 +177,22 @@ impl<H: Host> Thread<H> {
             return Ok(Err(ProviderError::not_set_up(&lack)));
         }
         let base_url = model.base_url(&deployment);
-        let key = model.key_env().and_then(deployment);
-        let hidden = request.reasoning.exclude;
-        let streaming = Streaming {
-            thread: self,
-            step,
-            builder: ReplyBuilder::default(),
-            hidden,
-            attempt,
-            payload_us: 0,
+        let api_key = model.key_env().and_then(deployment);
+        let door = Rc::new(Outside::new(self.clone()));
+        let call = ProviderCall {
+            provider: model.provider.clone(),
+            definition: model.name.clone(),
+            request: request.clone(),
+            answer: model.answer(),
+            base_url,
+            api_key: api_key.clone(),
+            stream: attempt.stream,
+            door: door.clone(),
+            out: Rc::default(),
         };
-        match prepare(model, request, base_url.as_deref(), key.as_deref()) {
-            Prepared::Demo => streaming.demo(request).await,
-            Prepared::Http(http, decoder) => {
-                if self.logs_bodies() {
-                    streaming.attempt.body = http.body.clone();
-                }
-                self.live.outgoing.set(self.live.outgoing.get() + 1);
-                streaming.http(http, decoder, key.as_deref()).await
-            }
-        }
-    }
-}
-
-/// An attempt that is being answered.
-struct Streaming<'a, H: Host> {
-    thread: &'a Rc<Thread<H>>,
-    step: Step,
-    builder: ReplyBuilder,
-    /// Whether nobody is to read the reasoning (spec §5.3).
-    hidden: bool,
-    attempt: &'a mut Attempt,
-    /// When payload came last.
-    payload_us: i64,
-}
-
-impl<H: Host> Streaming<'_, H> {
-    async fn demo(mut self, request: &ChatRequest) -> Result<std::result::Result<Reply, ProviderError>> {
-        let script = match demo::script(request, u64::from(self.attempt.stream)) {
-            Ok(script) => script,
-            Err(error) => return Ok(Err(error)),
-        };
-        let host = &self.thread.host;
-        let mut at = host.now_us();
-        for (delay_us, delta) in script.steps {
-            at += delay_us;
-            host.sleep_until(at).await;
-            if let Err(error) = self.take(std::slice::from_ref(&delta))? {
-                return Ok(Err(error));
-            }
-        }
-        Ok(Ok(self.builder.finish()))
-    }
-
-    async fn http(
-        mut self,
-        request: crate::http::Request,
-        mut decoder: Decoder,
-        key: Option<&str>,
-    ) -> Result<std::result::Result<Reply, ProviderError>> {
-        let host = &self.thread.host;
-        let secrets: Vec<&str> = key.into_iter().collect();
-        let url = request.url.clone();
-        let mut watch = Watch::new(host, host.now_us() + limits::FIRST_CHUNK_US);
-        let mut response = match watch.within(host.fetch(request)).await {
-            None => return Ok(Err(ProviderError::timeout(Silence::FirstChunk))),
-            Some(Err(error)) => return Ok(Err(ProviderError::network(&error, &url, &secrets))),
-            Some(Ok(response)) => response,
-        };
-        if !(200..300).contains(&response.status) {
-            return Ok(Err(self.refused(response, &secrets, watch).await));
-        }
-        let mut deltas = Vec::new();
-        let (mut events, mut heard_us) = (0, 0);
-        loop {
-            // The first chunk that carries payload has its own, longer limit.
-            let silence = match self.attempt.first_us {
-                None => Silence::FirstChunk,
-                Some(_) => {
-                    watch.until((heard_us + limits::STALL_US).min(self.payload_us + limits::IDLE_EVENTS_US));
-                    Silence::Stall
-                }
-            };
-            let (chunk, lost) = match watch.within(response.body.next()).await {
-                Some(Some(Ok(chunk))) => (Some(chunk), None),
-                Some(None) => (None, None),
-                Some(Some(Err(error))) => (None, Some(ProviderError::network(&error, &url, &secrets))),
-                None => (None, Some(ProviderError::timeout(silence))),
-            };
-            let decoded = match &chunk {
-                Some(bytes) => decoder.push(bytes, &mut deltas),
-                // A connection that was lost after the answer was complete has lost nothing.
-                None => decoder.finish(&mut deltas).map_err(|error| lost.unwrap_or(error)),
-            };
-            if let Err(error) = self.take(&deltas)? {
-                return Ok(Err(error));
-            }
-            deltas.clear();
-            if decoder.events() > events || self.attempt.first_us.is_none() {
-                (events, heard_us) = (decoder.events(), host.now_us());
-            }
-            if let Err(error) = decoded {
-                return Ok(Err(error));
-            }
-            if chunk.is_some() && decoder.is_done() {
-                self.drain(response.body);
-            } else if chunk.is_some() {
-                continue;
-            }
-            return Ok(Ok(self.builder.finish()));
-        }
-    }
-
-    /// Reads what follows the end of an answer, so that the connection can be used again; not for long, as some
-    /// servers keep it open.
-    fn drain(&self, mut body: H::Body) {
-        let thread = self.thread.clone();
-        self.thread.host.spawn(async move {
-            let mut watch = Watch::new(&thread.host, thread.host.now_us() + limits::SECOND_US);
-            while let Some(Some(Ok(_))) = watch.within(body.next()).await {}
-        });
-    }
-
-    /// Folds deltas into the reply and sends their text to whoever listens, as one frame.
-    fn take(&mut self, deltas: &[Delta]) -> Result<std::result::Result<(), ProviderError>> {
-        let mut text = String::new();
-        let mut reasoning = String::new();
-        for delta in deltas {
-            match delta {
-                Delta::Text(piece) => text.push_str(piece),
-                Delta::Reasoning(piece) => reasoning.push_str(piece),
-                Delta::CallStart { .. }
-                | Delta::CallArguments { .. }
-                | Delta::CallExtra { .. }
-                | Delta::Payload(_) => {}
-                Delta::Usage(_) | Delta::Finish(_) => continue,
-            }
-            self.payload_us = self.thread.host.now_us();
-            self.attempt.first_us.get_or_insert(self.payload_us);
-        }
-        let from = self.builder.content().len();
-        for delta in deltas {
-            if self.hidden && matches!(delta, Delta::Reasoning(_)) {
-                continue;
-            }
-            if let Err(error) = self.builder.push(delta) {
-                return Ok(Err(error));
-            }
-        }
-        if !text.is_empty() {
-            match self.step.call {
-                None => self.thread.stream_text(self.step.block, &text)?,
-                Some(_) => self.thread.stream_inner_text(self.step, self.attempt.stream, from, &text)?,
-            }
-        }
-        if !reasoning.is_empty() && !self.hidden {
-            self.thread.stream_reasoning(self.step, &reasoning)?;
-        }
-        Ok(Ok(()))
-    }
-
-    /// The failure that an answer other than 2xx tells.
-    async fn refused(
-        &self,
-        mut response: Response<H::Body>,
-        secrets: &[&str],
-        mut watch: Watch<'_, H>,
-    ) -> ProviderError {
-        let mut body = Vec::new();
-        while body.len() < failure::BODY_BYTES {
-            match watch.within(response.body.next()).await {
-                Some(Some(Ok(chunk))) => body.extend_from_slice(&chunk),
-                // What was read so far explains the status as well as it can.
-                None | Some(None | Some(Err(_))) => break,
-            }
-        }
-        ProviderError::from_response(
-            response.status,
-            &response.headers,
-            &body,
-            secrets,
-            self.thread.host.now_us(),
-        )
+        let replied = Streaming::new(self, step, request.reasoning.exclude, attempt).reply(call).await?;
+        attempt.body = door.sent();
+        Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))
     }
 }
 
@@ -387,7 +218,7 @@ impl<'a, H: Host> Watch<'a, H> {
     }
 
     /// Moves the deadline.
-    fn until(&mut self, deadline: i64) {
+    pub(super) fn until(&mut self, deadline: i64) {
         self.deadline = deadline;
         if deadline < self.armed {
             self.arm();

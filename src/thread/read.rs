@@ -12,7 +12,7 @@ use super::live::Alarm;
 use super::rows::{self, Row, columns, message_id, message_seq, not_found};
 use super::state::State;
 use super::{alarm, effects, schema, subagents};
-use crate::api::{Query, Reply, agents};
+use crate::api::{Query, Reply, ThreadRequest, agents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::Page;
@@ -20,7 +20,8 @@ use crate::spec::message::ToolResult;
 
 impl<H: Host> Thread<H> {
     /// `GET /threads/:id` (spec §27.1).
-    pub(super) fn get(&self) -> Result<Reply> {
+    pub(super) fn get(&self, request: &ThreadRequest) -> Result<Reply> {
+        let origin = request.header(agents::ORIGIN).unwrap_or_default();
         self.read_mut(|state, sql| {
             let messages = visible(state, sql)?;
             let logs = count_logs(sql)?;
@@ -39,7 +40,7 @@ impl<H: Host> Thread<H> {
                     "created_at": meta.created_us / limits::SECOND_US,
                     "executing": state.active().is_some(), "state": state.word(),
                 },
-                "agent": agent.map(agents::summary),
+                "agent": agent.map(|agent| agents::summary(agent, origin)),
                 "stats": {
                     "messageCount": messages, "logCount": logs, "lastActivity": last_activity / limits::SECOND_US,
                 },

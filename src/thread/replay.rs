@@ -26,7 +26,7 @@ pub(crate) struct Author {
 impl Author {
     pub(super) fn new(model: &Model, prompt: &Prompt) -> Author {
         Author {
-            provider: model.provider,
+            provider: model.provider.clone(),
             definition: model.name.clone(),
             model: model.model.clone(),
             prompt: prompt.name.clone(),

@@ -10,6 +10,7 @@ use bobbin::api::ThreadRequest;
 use bobbin::code::{Door, Outcome, Run};
 use bobbin::directory::Directory;
 use bobbin::http::{Body, FetchError, Request, Response};
+use bobbin::models::{ProviderCall, ProviderCode, ProviderError};
 use bobbin::spec::Catalog;
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sql};
@@ -212,6 +213,14 @@ impl Host for TinyHost {
     ) -> impl Future<Output = std::result::Result<std::result::Result<Json, String>, Panicked>> + 'static
     {
         std::future::ready(Ok(Err("a directory has no hooks".into())))
+    }
+
+    fn provider(
+        &self,
+        _: ProviderCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<(), ProviderError>, Panicked>> + 'static
+    {
+        std::future::ready(Ok(Err(ProviderError::new(ProviderCode::Unknown, "a directory has no models"))))
     }
 
     fn sandbox(&self, _: Run, _: Rc<dyn Door>) -> impl Future<Output = Outcome> + 'static {

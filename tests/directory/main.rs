@@ -30,7 +30,10 @@ fn call(directory: &Rc<Directory<TinyHost>>, call: &DirectoryCall) -> (u16, Valu
 /// `GET /threads?…` with these parameters.
 fn list(directory: &Rc<Directory<TinyHost>>, query: &[(&str, &str)]) -> (u16, Value) {
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    call(directory, &DirectoryCall::List { query: bobbin::api::Query(query) })
+    call(
+        directory,
+        &DirectoryCall::List { query: bobbin::api::Query(query), origin: "https://a.example".into() },
+    )
 }
 
 /// The ids that a list shows, in its order.

@@ -18,7 +18,7 @@ fn a_thread_is_listed_as_the_specification_says() {
             "parent": null, "terminated": null, "created_at": 1_000_000_000, "last_activity_at": 1_000_000_007,
             "executing": true, "last_message_preview": "What is a bobbin?", "last_message_at": 1_000_000_007,
             "agent": { "name": "helper", "title": "The helper", "type": "ai_human", "description": null,
-                "icon": "/helper.svg" },
+                "icon": "https://a.example/helper.svg" },
         }],
         "total": 1, "hasMore": false,
     });

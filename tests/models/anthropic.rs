@@ -3,8 +3,8 @@
 use bobbin::http::Request;
 use bobbin::models::anthropic::{Decoder as Anthropic, request};
 use bobbin::models::{
-    Answer, ChatMessage, ChatRequest, Decoder, FinishReason, Part, Placed, ProviderCode, ProviderError,
-    Reasoning, Reply, ToolChoice, ToolOffer, Usage,
+    Answer, ChatMessage, ChatRequest, Decoder, FinishReason, JsonMode, Part, Placed, ProviderCode,
+    ProviderError, Reasoning, Reply, ToolChoice, ToolOffer, Usage,
 };
 use bobbin::spec::message::{ToolCall, ToolStatus};
 use bobbin::spec::opaque::Opaque;
@@ -461,6 +461,17 @@ fn how_much_is_thought() {
     }
     let sent = body(&ChatRequest { reasoning: word, ..chat(vec![user("Hi")]) });
     assert_eq!(sent["output_config"], json!({ "effort": "xhigh" }));
+    // The schema of the answer stands beside the effort.
+    let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let format = json!({ "type": "json_schema", "schema": schema });
+    let held = |schema| Some(JsonMode { schema, strict: false });
+    let sent = body(&ChatRequest { json: held(Some(schema.clone())), ..chat(vec![user("Hi")]) });
+    assert_eq!(sent["output_config"], json!({ "format": format }));
+    let reasoning = Reasoning { word: Some("xhigh".into()), ..level(100) };
+    let sent = body(&ChatRequest { reasoning, json: held(Some(schema)), ..chat(vec![user("Hi")]) });
+    assert_eq!(sent["output_config"], json!({ "effort": "xhigh", "format": format }));
+    let sent = body(&ChatRequest { json: held(None), ..chat(vec![user("Hi")]) });
+    assert_eq!(sent.get("output_config"), None);
     // What does not go with thinking.
     let forced = ChatRequest {
         reasoning: level(33),

@@ -1,6 +1,8 @@
 // A crate of somebody's own, built in the place of Bobbin's Worker: what docs/tools.md promises.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { after, test } from "node:test";
 import { join } from "node:path";
 import { Client } from "../worker/support/client.mjs";
@@ -11,13 +13,45 @@ const CRATE = join(checkout, "tests/fixtures/own-crate");
 let server;
 after(() => server?.remove());
 
+/** A model of nobody else's: it repeats what it is told, word by word, and refuses once it is told to. */
+const parrot = createServer(async (request, response) => {
+  let said = "";
+  for await (const chunk of request) said += chunk;
+  if (said === "refuse") return response.writeHead(400).end(`no: ${request.headers.authorization}`);
+  for (const word of said.split(" ")) {
+    response.write(`${word}! `);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  response.end();
+});
+after(() => parrot.close());
+
 test("a native tool of one's own crate is built and called, and one that is missing is told of", async () => {
   // Whole in itself, and built the faster for it.
   process.env.BOBBIN_BUILD = "quick";
-  server = await Server.start({ agents: join(CRATE, "agents"), flags: ["--crate", CRATE] });
+  parrot.listen(0, "127.0.0.1");
+  await once(parrot, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (parrot.address());
+  server = await Server.start({
+    agents: join(CRATE, "agents"),
+    flags: ["--crate", CRATE],
+    vars: { PLAIN_URL: `http://127.0.0.1:${port}/`, PLAIN_KEY: "plain-secret" },
+  });
   const thread = await new Client(server.base).thread("greeter");
   const answer = await thread.ask('call greet {"name": "Ada"}');
   assert.match(JSON.stringify(answer), /greet said: Hello, Ada!/);
   assert.doesNotMatch(server.output(), /no native "greet"/);
   assert.match(server.output(), /tool shout: native "shout" is not in this Worker/);
+});
+
+test("a provider of one's own crate answers, and its failure leads to the fallback", async () => {
+  assert.ok(server);
+  const thread = await new Client(server.base).thread("parrot");
+  assert.match(JSON.stringify(await thread.ask("Good morning")), /Good! morning! /);
+  const refused = JSON.stringify(await thread.ask("refuse"));
+  assert.match(refused, /You said: refuse/);
+  const logs = JSON.stringify(await thread.logged("llm_request"));
+  assert.match(logs, /no: \[redacted\]/);
+  assert.doesNotMatch(logs, /plain-secret/);
+  assert.match(server.output(), /model nowhere: provider "nowhere" \(there are anthropic, demo, openai, plain\) is not in this Worker/);
 });

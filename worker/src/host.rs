@@ -7,6 +7,7 @@ use std::rc::Rc;
 use bobbin::api::ThreadRequest;
 use bobbin::code::{Door, Outcome, Run};
 use bobbin::http::{FetchError, Request, Response};
+use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::spec::message::ToolResult;
 use bobbin::thread::Frame;
 use bobbin::thread::host::{EffectCall, Host, NativeCall, ObjectStream, Sibling};
@@ -131,6 +132,14 @@ impl Host for ObjectHost {
     ) -> impl Future<Output = std::result::Result<std::result::Result<serde_json::Value, String>, Panicked>>
     + 'static {
         bobbin::hooks::run(call)
+    }
+
+    fn provider(
+        &self,
+        call: ProviderCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<(), ProviderError>, Panicked>> + 'static
+    {
+        bobbin::models::run(call)
     }
 
     fn sandbox(&self, run: Run, door: Rc<dyn Door>) -> impl Future<Output = Outcome> + 'static {

@@ -100,11 +100,11 @@ impl Incoming<'_> {
             Route::Health => self.health(),
             Route::Agents => {
                 caller.may(&Action::Catalog, None)?;
-                self.value(&agents::list(&*catalog(&self.catalog)?))
+                self.value(&agents::list(&*catalog(&self.catalog)?, origin_of(&self.head.url)))
             }
             Route::Agent(name) => {
                 caller.may(&Action::Catalog, None)?;
-                self.value(&agents::detail(&*catalog(&self.catalog)?, &name)?)
+                self.value(&agents::detail(&*catalog(&self.catalog)?, &name, origin_of(&self.head.url))?)
             }
             Route::MintToken => self.mint(&caller, rule).await,
             Route::CreateThread => {
@@ -186,13 +186,17 @@ impl Incoming<'_> {
         let body = self.checked(rule)?;
         let reads = route.reads();
         let idempotency_key = if reads { None } else { self.head.idempotency_key.clone() };
+        let headers = match route {
+            ThreadRoute::Get => vec![(agents::ORIGIN.to_owned(), origin_of(&self.head.url).to_owned())],
+            _ => Vec::new(),
+        };
         let request = ThreadRequest {
             thread_id: id.clone(),
             caller,
             route,
             query,
             idempotency_key,
-            headers: Vec::new(),
+            headers,
             body: String::new(),
         };
         if let Some(body) = body {
@@ -242,7 +246,8 @@ impl Incoming<'_> {
         let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
         let owner = asked.or(caller.owner());
         caller.may(&Action::ListThreads { user_id: owner }, None)?;
-        let call = DirectoryCall::List { query: self.target.query.clone() };
+        let origin = origin_of(&self.head.url).to_owned();
+        let call = DirectoryCall::List { query: self.target.query.clone(), origin };
         self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
     }
 
@@ -284,6 +289,13 @@ impl Incoming<'_> {
     fn value(&self, value: &serde_json::Value) -> Result<Response> {
         answer::of_value(value, self.origin.as_deref()).map_err(|error| Error::internal(thrown(&error)))
     }
+}
+
+/// Scheme, host and port of an address.
+fn origin_of(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url.get(host..).and_then(|rest| rest.find(['/', '?', '#']));
+    end.and_then(|end| url.get(..host + end)).unwrap_or(url)
 }
 
 /// Sends a request with its body to a thread's object.

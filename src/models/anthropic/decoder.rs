@@ -4,41 +4,22 @@
 use serde_json::value::RawValue;
 
 use super::event::{Block, Delta as Change, Event, WireUsage};
-use crate::models::body::Body;
-use crate::models::halves::{self, Halves};
+use crate::models::decoding::{Decoding, End, Format, Wrong};
 use crate::models::literal::Literal;
-use crate::models::{Delta, FinishReason, ProviderError, sse};
+use crate::models::{Delta, FinishReason, halves};
 use crate::spec::opaque::Opaque;
 
-/// Decodes one answer. Once a call has failed the decoder is of no use.
-#[derive(Debug, Default)]
-pub struct Decoder {
-    body: Body,
-    state: State,
-}
+/// Decodes one answer. It is complete with a stop reason or with `message_stop`.
+pub type Decoder = Decoding<State>;
 
+/// What the events said so far.
 #[derive(Debug, Default)]
-struct State {
+pub struct State {
     /// Blocks that have begun and not ended, with their place in the reply.
     open: Vec<(u64, Open)>,
     calls: usize,
     usage: WireUsage,
     end: End,
-    secret: Option<String>,
-    halves: Halves,
-    /// Events so far; comments are none.
-    events: u64,
-}
-
-/// How much of an end the answer has had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum End {
-    #[default]
-    None,
-    /// A stop reason; usage may still come.
-    Finished,
-    /// `message_stop`: whatever follows is not read.
-    Done,
 }
 
 /// A block that is being sent.
@@ -60,77 +41,19 @@ enum Open {
     Unknown,
 }
 
-impl Decoder {
-    /// A decoder for one answer. `secret` is the API key that was sent, so that an error text never shows it.
-    pub fn new(secret: Option<&str>) -> Decoder {
-        let state = State { secret: secret.map(str::to_owned), ..State::default() };
-        Decoder { body: Body::default(), state }
+impl Format for State {
+    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
+        let event: Event<'_> = serde_json::from_slice(json)?;
+        self.take(event, out)
     }
 
-    /// Takes the next bytes of the body and appends what they say to `out`.
-    ///
-    /// # Errors
-    /// An error that the stream reports, an event that is not JSON, or one over [`sse::EVENT_BYTES`].
-    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let (state, from) = (&mut self.state, out.len());
-        let pushed = self.body.push(bytes, &mut |event| state.event(event, out));
-        state.halves.settle(out, from);
-        pushed
-    }
-
-    /// Events that have come.
-    pub fn events(&self) -> u64 {
-        self.state.events
-    }
-
-    /// Whether `message_stop` has come: what follows is not read, and the end of the body need not be waited for.
-    pub fn is_done(&self) -> bool {
-        self.state.end == End::Done
-    }
-
-    /// The body has ended, broken off or fallen silent.
-    ///
-    /// # Errors
-    /// As for [`push`](Decoder::push); and `server_error` when the answer is not complete: no stop reason came.
-    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let (state, from) = (&mut self.state, out.len());
-        if let Some(whole) = self.body.finish(&mut |event| state.event(event, out))? {
-            state.read(whole, out)?;
-        }
-        state.halves.settle(out, from);
-        state.halves.finish(out);
-        if state.end == End::None { Err(ProviderError::broke_off()) } else { Ok(()) }
+    fn end(&self) -> End {
+        self.end
     }
 }
 
 impl State {
-    fn event(&mut self, event: sse::Event<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        self.events += 1;
-        match event.data.trim_ascii() {
-            _ if self.end == End::Done => Ok(()),
-            b"" => Ok(()),
-            data if event.name == "error" => Err(self.error(data)),
-            data => self.read(data, out),
-        }
-    }
-
-    fn error(&self, body: &[u8]) -> ProviderError {
-        ProviderError::in_stream(body, self.secret.as_deref().as_slice())
-    }
-
-    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        self.halves.look(json);
-        let wrong = match serde_json::from_slice(json) {
-            Ok(event) => return self.take(event, json, out),
-            Err(error) => ProviderError::malformed(&error),
-        };
-        let lossy = String::from_utf8_lossy(json);
-        let mended = halves::mended(&lossy, json).ok_or(wrong)?;
-        let event = serde_json::from_str(&mended).map_err(|error| ProviderError::malformed(&error))?;
-        self.take(event, json, out)
-    }
-
-    fn take(&mut self, event: Event<'_>, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn take(&mut self, event: Event<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         match &*event.r#type.0 {
             "message_start" => {
                 let message = event.message.unwrap_or_default();
@@ -153,9 +76,9 @@ impl State {
                 self.stop(&event.delta.unwrap_or_default().stop_reason.0, out);
             }
             "message_stop" => self.end = End::Done,
-            "error" => return Err(self.error(json)),
+            "error" => return Err(Wrong::Reports(None)),
             "message" => self.whole(&event, out),
-            _ if event.error.is_some() => return Err(self.error(json)),
+            _ if event.error.is_some() => return Err(Wrong::Reports(None)),
             _ => {}
         }
         Ok(())

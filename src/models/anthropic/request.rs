@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::messages::{self, Replay, cached, quoted};
 use super::thinking::Thinking;
@@ -75,8 +75,8 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     if let Some(thinking) = thinking.json() {
         body.entry("thinking", &thinking);
     }
-    if let Thinking::Adaptive(effort) = &thinking {
-        body.entry("output_config", &json!({ "effort": effort }));
+    if let Some(config) = output_config(chat, &thinking) {
+        body.entry("output_config", &config);
     }
     for (key, value) in &chat.options {
         let refused = match key.as_str() {
@@ -90,6 +90,18 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     }
     body.text.push('}');
     body.text
+}
+
+/// How hard it is to think, and the schema that the answer is held to: the API has no JSON without one.
+fn output_config(chat: &ChatRequest, thinking: &Thinking) -> Option<Value> {
+    let mut config = Map::new();
+    if let Thinking::Adaptive(effort) = thinking {
+        config.insert("effort".into(), effort.as_str().into());
+    }
+    if let Some(schema) = chat.json.as_ref().and_then(|mode| mode.schema.as_ref()) {
+        config.insert("format".into(), json!({ "type": "json_schema", "schema": schema }));
+    }
+    (!config.is_empty()).then_some(Value::Object(config))
 }
 
 /// A JSON object that is being written.

@@ -5,147 +5,60 @@ use serde_json::value::RawValue;
 use super::calls::Calls;
 use super::chunk::{self, Choice, Chunk, Message};
 use super::details::Details;
-use crate::models::body::Body;
-use crate::models::halves::{self, Halves};
-use crate::models::{Delta, FinishReason, ProviderError, sse};
+use crate::models::decoding::{Decoding, End, Format, Wrong};
+use crate::models::{Delta, FinishReason, ProviderError};
 
-/// Decodes one answer. Once a call has failed the decoder is of no use.
-#[derive(Debug)]
-pub struct Decoder {
-    body: Body,
-    state: State,
-}
+/// Decodes one answer. It is complete with a finish reason or with `[DONE]`.
+pub type Decoder = Decoding<State>;
 
-#[derive(Debug)]
-struct State {
+/// What the chunks said so far.
+#[derive(Debug, Default)]
+pub struct State {
     calls: Calls,
     details: Details,
     end: End,
-    secret: Option<String>,
-    halves: Halves,
-    /// Events so far; comments are none.
-    events: u64,
 }
 
-/// How much of an end the answer has had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    None,
-    /// A finish reason; usage may still come.
-    Finished,
-    /// `[DONE]`: whatever follows is not read.
-    Done,
-}
+impl Format for State {
+    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
+        let chunk: Chunk<'_> = serde_json::from_slice(json)?;
+        self.take(&chunk, out)
+    }
 
-impl Decoder {
-    /// A decoder for one answer. `secret` is the API key that was sent, so that an error text never shows it.
-    pub fn new(secret: Option<&str>) -> Decoder {
-        Decoder {
-            body: Body::default(),
-            state: State {
-                calls: Calls::default(),
-                details: Details::default(),
-                end: End::None,
-                secret: secret.map(str::to_owned),
-                halves: Halves::default(),
-                events: 0,
-            },
+    fn is_last(&mut self, data: &[u8], out: &mut Vec<Delta>) -> bool {
+        let last = data == b"[DONE]";
+        if last {
+            self.end = End::Done;
+            self.details.hand_over(out);
         }
+        last
     }
 
-    /// Takes the next bytes of the body and appends what they say to `out`.
-    ///
-    /// # Errors
-    /// An error that the stream reports, a chunk that is not JSON, or an event over [`sse::EVENT_BYTES`].
-    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let (state, from) = (&mut self.state, out.len());
-        let pushed = self.body.push(bytes, &mut |event| state.event(event, out));
-        state.halves.settle(out, from);
-        pushed
+    fn end(&self) -> End {
+        self.end
     }
 
-    /// Events that have come.
-    pub fn events(&self) -> u64 {
-        self.state.events
-    }
-
-    /// Whether `[DONE]` has come: what follows is not read, and the end of the body need not be waited for.
-    pub fn is_done(&self) -> bool {
-        self.state.end == End::Done
-    }
-
-    /// The body has ended, broken off or fallen silent.
-    ///
-    /// # Errors
-    /// As for [`push`](Decoder::push); and `server_error` when the answer is not complete: neither a finish reason nor
-    /// `[DONE]` came.
-    pub fn finish(&mut self, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        let state = &mut self.state;
-        let before = out.len();
-        if let Some(whole) = self.body.finish(&mut |event| state.event(event, out))? {
-            state.chunk(whole, out)?;
-            // Whole answers of some servers name no reason.
-            if out.iter().skip(before).any(Delta::is_payload) {
-                state.end = End::Finished;
-            }
+    fn close(&mut self, whole: Option<usize>, out: &mut Vec<Delta>) {
+        // Whole answers of some servers name no reason.
+        if whole.is_some_and(|from| out.iter().skip(from).any(Delta::is_payload)) {
+            self.end = End::Finished;
         }
-        state.details.hand_over(out);
-        state.halves.settle(out, before);
-        state.halves.finish(out);
-        if state.end == End::None { Err(ProviderError::broke_off()) } else { Ok(()) }
+        self.details.hand_over(out);
     }
 }
 
 impl State {
-    fn event(&mut self, event: sse::Event<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        self.events += 1;
-        match event.data.trim_ascii() {
-            _ if self.end == End::Done => Ok(()),
-            b"" => Ok(()),
-            b"[DONE]" => {
-                self.end = End::Done;
-                self.details.hand_over(out);
-                Ok(())
-            }
-            data if event.name == "error" => Err(self.error(data)),
-            data => self.chunk(data, out),
-        }
-    }
-
-    fn error(&self, body: &[u8]) -> ProviderError {
-        ProviderError::in_stream(body, self.secret.as_deref().as_slice())
-    }
-
-    fn chunk(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
-        self.halves.look(json);
-        match serde_json::from_slice::<Chunk<'_>>(json) {
-            Ok(chunk) => self.read(&chunk, json, out),
-            // Some servers cut a character in half between two chunks: bytes become replacement characters, units wait for
-            // their other half.
-            Err(error) => {
-                let lossy = String::from_utf8_lossy(json);
-                let Some(mended) = halves::mended(&lossy, json) else {
-                    return Err(ProviderError::malformed(&error));
-                };
-                match serde_json::from_str::<Chunk<'_>>(&mended) {
-                    Ok(chunk) => self.read(&chunk, json, out),
-                    Err(error) => Err(ProviderError::malformed(&error)),
-                }
-            }
-        }
-    }
-
-    fn read(&mut self, chunk: &Chunk<'_>, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn take(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         let choice = chunk.choices.0.as_ref();
         let is_error = |error: Option<&RawValue>| {
             error.is_some_and(|raw| !matches!(raw.get(), "null" | "\"\"" | "{}" | "false"))
         };
         if is_error(chunk.error) || chunk.object.0 == "error" {
-            return Err(self.error(json));
+            return Err(Wrong::Reports(None));
         }
         if let Some(choice) = choice {
             if let Some(error) = choice.error.filter(|error| is_error(Some(error))) {
-                return Err(self.error(error.get().as_bytes()));
+                return Err(Wrong::Reports(Some(error.get().as_bytes().to_vec())));
             }
             self.choice(choice, out)?;
         }
@@ -156,13 +69,14 @@ impl State {
         Ok(())
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
+    fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
         if let Some(message) = choice.delta.as_ref().or(choice.message.as_ref()) {
             self.message(message, out);
         }
         let reason = &*choice.finish_reason.0;
         if reason == "error" {
-            return Err(ProviderError::server("the provider ended the stream with an error"));
+            let error = ProviderError::server("the provider ended the stream with an error");
+            return Err(Wrong::Failed(error));
         }
         if !reason.is_empty() {
             self.end = End::Finished;
@@ -206,7 +120,7 @@ fn finish_reason(reason: &str) -> FinishReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::ProviderCode;
+    use crate::models::{ProviderCode, sse};
 
     fn decode(body: &str) -> Result<Vec<Delta>, ProviderError> {
         let mut out = Vec::new();

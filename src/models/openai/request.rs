@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::messages::Messages;
 use crate::http::{Reads, Request};
 use crate::models::address::address;
-use crate::models::{Answer, ChatRequest, Kept, Reasoning, ToolChoice, ToolOffer};
+use crate::models::{Answer, ChatRequest, JsonMode, Kept, Reasoning, ToolChoice, ToolOffer};
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -73,6 +73,9 @@ impl Serialize for Body<'_> {
                 ours.entry(name, &tokens)?;
             }
         }
+        if let Some(mode) = &self.chat.json {
+            ours.entry("response_format", &response_format(mode))?;
+        }
         let none = !tools.is_empty() && refuses_effort_with_tools(model);
         if let Some(effort) = if none { Some("none") } else { effort(&self.chat.reasoning) } {
             ours.entry("reasoning_effort", effort)?;
@@ -109,6 +112,19 @@ fn effort(reasoning: &Reasoning) -> Option<&str> {
         _ => "high",
     };
     reasoning.word.as_deref().or(reasoning.level.map(usual))
+}
+
+/// Without a schema any object will do. The API wants a name of every schema.
+fn response_format(mode: &JsonMode) -> Value {
+    match &mode.schema {
+        None => json!({ "type": "json_object" }),
+        Some(schema) if mode.strict => {
+            json!({ "type": "json_schema", "json_schema": { "name": "answer", "schema": schema, "strict": true } })
+        }
+        Some(schema) => {
+            json!({ "type": "json_schema", "json_schema": { "name": "answer", "schema": schema } })
+        }
+    }
 }
 
 /// The entries that options may replace.
@@ -278,6 +294,30 @@ mod tests {
         assert_eq!(limited("", json!({ "max_tokens": 7 })), (None, Some(7)));
         assert_eq!(limited("https://h/v1", json!({ "max_completion_tokens": 7 })), (Some(7), None));
         assert_eq!(limited("https://h/v1", json!({ "max_tokens": null })), (None, None));
+    }
+
+    #[test]
+    fn json_is_asked_for_with_or_without_a_schema() {
+        let schema =
+            json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });
+        for (schema, strict, expected) in [
+            (None, false, json!({ "type": "json_object" })),
+            (
+                Some(schema.clone()),
+                true,
+                json!({ "type": "json_schema", "json_schema": { "name": "answer", "schema": schema, "strict": true } }),
+            ),
+            (
+                Some(schema.clone()),
+                false,
+                json!({ "type": "json_schema", "json_schema": { "name": "answer", "schema": schema } }),
+            ),
+        ] {
+            let chat = ChatRequest { json: Some(JsonMode { schema, strict }), ..chat() };
+            let body: Value = serde_json::from_str(&body(&chat)).unwrap();
+            assert_eq!(body["response_format"], expected);
+        }
+        assert!(!body(&chat()).contains("response_format"));
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Sources {
     }
 }
 
-/// The names that the Worker registers for `run.native`.
+/// The names that the Worker registers for `run.native`, and for the `provider` of models.
 #[derive(Clone, Debug, Default)]
 pub struct Natives {
     /// Of tools.
@@ -160,6 +160,8 @@ pub struct Natives {
     pub endpoints: Vec<&'static str>,
     /// Of hooks.
     pub hooks: Vec<&'static str>,
+    /// Of providers of models.
+    pub providers: Vec<&'static str>,
     /// Whether there are no others: a crate of somebody's own may register some that this program does not have.
     pub complete: bool,
 }
@@ -173,6 +175,7 @@ impl Natives {
             effects: crate::effects::names(),
             endpoints: crate::endpoints::names(),
             hooks: crate::hooks::names(),
+            providers: crate::models::providers(),
         }
     }
 }
@@ -194,6 +197,13 @@ pub fn missing_natives(catalog: &Catalog) -> Vec<String> {
     catalog.endpoints.iter().for_each(|(route, endpoint)| {
         look(Kind::Endpoint, &route.to_string(), &endpoint.run, &natives.endpoints)
     });
+    for (name, model) in &catalog.models {
+        let provider = model.provider.name();
+        if !natives.providers.contains(&provider) {
+            let known = natives.providers.join(", ");
+            missing.push(format!("model {name}: provider \"{provider}\" (there are {known})"));
+        }
+    }
     missing
 }
 

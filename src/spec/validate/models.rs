@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::names::{cycles, wrong_model};
+use super::names::{cycles, nearest, wrong_model};
 use super::{Check, Kind, Place};
 use crate::spec::model::{Capabilities, Model, Provider};
 
@@ -29,6 +29,11 @@ impl Check<'_> {
     }
 
     fn provider(&mut self, at: Place<'_>, model: &Model) {
+        if let Provider::Registered(name) = &model.provider
+            && let Some(wrong) = unknown_provider(name, &self.natives.providers, self.natives.complete)
+        {
+            self.error(at, "provider", wrong);
+        }
         if model.model.trim().is_empty() {
             self.error(at, "model", "the provider's id of the model is empty");
         } else if model.provider == Provider::Demo && !DEMO_MODELS.contains(&model.model.as_str()) {
@@ -52,6 +57,9 @@ impl Check<'_> {
         if model.provider == Provider::Anthropic && model.provider_options.contains_key("system") {
             let own = "the runtime sets this field of the request itself";
             self.error(at, "providerOptions.system", own);
+        }
+        if model.provider == Provider::Demo && model.capabilities.supports_json_mode {
+            self.error(at, "capabilities.supportsJsonMode", "the demo provider answers in plain text");
         }
         if model.provider == Provider::Demo && (model.base_url.is_some() || model.api_key_env.is_some()) {
             self.warning(
@@ -141,4 +149,28 @@ impl Check<'_> {
             );
         }
     }
+}
+
+/// What is wrong with the name of a provider: a crate of somebody's own may register some that this program does not have.
+fn unknown_provider(name: &str, known: &[&str], complete: bool) -> Option<String> {
+    if !complete || known.contains(&name) {
+        return None;
+    }
+    let near = nearest(name, known);
+    let hint = match (name, near) {
+        ("test", _) => "the built-in model is `demo`; ".to_owned(),
+        (
+            "openrouter" | "google" | "workers-ai" | "groq" | "ollama" | "deepseek" | "mistral" | "azure"
+            | "llama.cpp" | "vllm",
+            _,
+        ) => "its API is that of `openai`, at a `baseUrl`; ".to_owned(),
+        (_, Some(near)) => format!("did you mean \"{near}\"? "),
+        _ => String::new(),
+    };
+    let mut known = known.to_vec();
+    known.sort_by_key(|known| Some(*known) != near);
+    let list = known.join(", ");
+    Some(format!(
+        "no provider \"{name}\"; {hint}there are {list}, and those that a crate of your own registers"
+    ))
 }

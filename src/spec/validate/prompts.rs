@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Map, Value};
+
 use super::names::{cycles, wrong_callable};
 use super::{Check, Kind, Place};
 use crate::models::ToolChoice;
 use crate::models::openai::refuses_effort_with_tools;
 use crate::spec::catalog::Catalog;
 use crate::spec::model::{Model, Provider};
-use crate::spec::prompt::{Prompt, PromptPart, PromptText, may_render};
+use crate::spec::prompt::{Prompt, PromptPart, PromptText, ResponseFormat, may_render};
 use crate::spec::variable::{Variable, VariableKind};
 
 impl Check<'_> {
@@ -86,6 +88,7 @@ impl Check<'_> {
         let reasons = prompt.reasoning.as_ref().is_some_and(|r| r.effort.is_some() || r.max_tokens.is_some());
         let chain = || self.catalog.model_chain(&prompt.model);
         self.reasoning(at, prompt);
+        self.response_format(at, prompt);
         if reasons
             && prompt.tool_choice == ToolChoice::Required
             && chain().iter().any(|model| model.provider == Provider::Anthropic)
@@ -125,6 +128,56 @@ impl Check<'_> {
         }
     }
 
+    /// Whether each model of a prompt can be held to JSON, and in the way that its API asks for.
+    fn response_format(&mut self, at: Place<'_>, prompt: &Prompt) {
+        let catalog = self.catalog;
+        let Some(ResponseFormat::Json { schema }) = &prompt.response_format else { return };
+        if let Some(schema) = schema {
+            self.schema(at, "responseFormat.schema", schema);
+        }
+        let chain = catalog.model_chain(&prompt.model);
+        for (place, model) in chain.iter().enumerate() {
+            let name = &model.name;
+            let own = |options: &Map<String, Value>| options.contains_key(json_option(&model.provider));
+            match (model.capabilities.supports_json_mode, place) {
+                (false, 0) => self.error(
+                    at,
+                    "responseFormat",
+                    format!(
+                        "the model \"{name}\" is not said to know JSON: set its `capabilities.supportsJsonMode` if its API can be held to it, or choose another model"
+                    ),
+                ),
+                (false, _) => self.warning(
+                    at,
+                    "responseFormat",
+                    format!("the fallback \"{name}\" cannot be held to JSON: it is asked for a plain answer"),
+                ),
+                (true, _) if model.provider == Provider::Anthropic && schema.is_none() => {
+                    let message = format!("Anthropic holds answers to a schema only, and \"{name}\" is asked there: give `responseFormat.schema`");
+                    self.error(at, "responseFormat", message);
+                }
+                (true, _) if own(&prompt.provider_options) || own(&model.provider_options) => {
+                    let option = json_option(&model.provider);
+                    let message = format!("`providerOptions.{option}` would take its place for \"{name}\": say it once");
+                    self.error(at, "responseFormat", message);
+                }
+                (true, _) => {}
+            }
+        }
+        let speaks = |text: &str| text.to_ascii_lowercase().contains("json");
+        let told = match &prompt.prompt {
+            PromptText::Text(text) => speaks(text),
+            PromptText::Parts(parts) => parts.iter().any(|part| match part {
+                PromptPart::Text { content } => speaks(content),
+                PromptPart::Include { .. } | PromptPart::Env { .. } => true,
+            }),
+        };
+        if schema.is_none() && !told && chain.iter().any(|model| model.provider == Provider::Openai) {
+            let message = "says nothing of JSON: chat completions without a schema refuse such requests, or give blanks without end";
+            self.warning(at, "prompt", message);
+        }
+    }
+
     fn include_cycles(&mut self) {
         let catalog = self.catalog;
         let names: Vec<&str> = catalog.prompts.keys().map(String::as_str).collect();
@@ -159,6 +212,11 @@ impl Check<'_> {
             self.error(at, format!("prompt[{index}].property"), message);
         }
     }
+}
+
+/// The field of a request that holds a model to JSON.
+fn json_option(provider: &Provider) -> &'static str {
+    if *provider == Provider::Anthropic { "output_config" } else { "response_format" }
 }
 
 fn includes<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a str> {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use bobbin::api::ThreadRequest;
 use bobbin::code::{Door, Outcome, Run};
 use bobbin::http::{Body, FetchError, Request, Response};
+use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::spec::message::{ToolResult, ToolStatus};
 use bobbin::thread::{
     Cell, EffectCall, EndpointAnswer, EndpointCall, Frame, HookCall, Host, NativeCall, ObjectStream,
@@ -304,6 +305,21 @@ impl Host for SimHost {
             });
             running.catch_unwind().await.map_err(panicked)
         }
+    }
+
+    /// A failure of the world goes on through the provider; what the provider's own code says ends the call.
+    fn provider(
+        &self,
+        call: ProviderCall,
+    ) -> impl Future<Output = std::result::Result<std::result::Result<(), ProviderError>, Panicked>> + 'static
+    {
+        let running = AssertUnwindSafe(async move { bobbin::models::start(call).await }).catch_unwind();
+        running.map(|ended| {
+            ended.map_err(|payload| match payload.downcast_ref::<&str>() {
+                Some(text) => Panicked((*text).to_owned()),
+                None => resume_unwind(payload),
+            })
+        })
     }
 
     fn hook(

@@ -28,6 +28,7 @@ mod limits;
 mod models;
 mod pages;
 mod pictures;
+mod providers;
 mod queue;
 mod queue_tool;
 mod reasoning;
@@ -103,6 +104,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(queue::all());
     all.extend(stops::all());
     all.extend(models::all());
+    all.extend(providers::all());
     all.extend(reasoning::all());
     all.extend(streams::all());
     all.extend(values::all());

@@ -147,6 +147,28 @@ fn fallbacks_are_tried_in_order() {
     fallbacks().sweep();
 }
 
+#[test]
+fn a_fallback_that_knows_no_json_is_asked_for_a_plain_answer() {
+    with_fallbacks(story("json"))
+        .define(|catalog| {
+            catalog["models"]["m"]["capabilities"] = json!({ "supportsJsonMode": true });
+            catalog["prompts"]["p"]["responseFormat"] = json!({ "type": "json" });
+        })
+        .answers(|request| match request.model.as_str() {
+            "m" => Answer::status(400, "{}"),
+            _ => clerk(request).stream(request.index),
+        })
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+        })
+        .check(|sim, _| {
+            let requests = sim.world.outside.requests.borrow();
+            let formats: Vec<_> = requests.iter().map(|request| &request.body["response_format"]).collect();
+            assert_eq!(formats, [&json!({ "type": "json_object" }), &json!(null)]);
+        })
+        .calm();
+}
+
 /// The beginning of an answer, and then the same line for ever.
 fn kept_open(every_s: i64, line: &'static str) -> Answer {
     let mut answer = crate::host::Say::text("abc").chunks(3).stream(0);

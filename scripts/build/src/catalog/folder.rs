@@ -7,17 +7,28 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use bobbin::spec::validate::{Complaint, Kind, Severity};
+use serde_json::Value;
 
 use super::code;
+use super::words::PACKAGES;
 
 /// Settings of the folder as a whole.
 pub(super) const SETTINGS: &str = "bobbin.json";
 
-/// What npm and editors keep beside code.
-const PACKAGE: [&str; 3] = ["package.json", "package-lock.json", "tsconfig.json"];
+const PACKAGE_FILE: &str = "package.json";
 
-/// Folders of definitions that come with a later version.
-const LATER: [&str; 2] = ["providers", "handlers"];
+/// What npm and editors keep beside code.
+const PACKAGE: [&str; 3] = [PACKAGE_FILE, "package-lock.json", "tsconfig.json"];
+
+/// Folders that other runtimes know, and what is here instead.
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("providers", "a provider of models is registered by a crate of your own: docs/models.md"),
+    (
+        "handlers",
+        "a side is a person or a prompt; code of your own runs in hooks (`hooks/`) and endpoints (`api/`)",
+    ),
+    ("packages", PACKAGES),
+];
 
 /// A file that holds a definition.
 pub(super) struct File {
@@ -48,7 +59,9 @@ pub(super) fn read(agents: &Path) -> Result<Folder> {
         let is_folder = entry.path().is_dir();
         match Kind::ALL.into_iter().find(|kind| kind.folder() == name) {
             Some(kind) if is_folder => folder.definitions(kind, kind.folder(), &entry.path()),
-            _ if is_folder && LATER.contains(&name.as_str()) => folder.later(&name, &entry.path()),
+            _ if is_folder && ELSEWHERE.iter().any(|(known, _)| *known == name) => {
+                folder.elsewhere(&name, &entry.path())
+            }
             _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS, &entry.path()),
             // Code that other code imports, and what it depends on.
             _ if is_folder && ["lib", "node_modules"].contains(&name.as_str()) => {}
@@ -56,6 +69,7 @@ pub(super) fn read(agents: &Path) -> Result<Folder> {
             _ => folder.stray(&name),
         }
     }
+    folder.packed(agents);
     Ok(folder)
 }
 
@@ -94,14 +108,28 @@ impl Folder {
         }
     }
 
-    fn later(&mut self, name: &str, path: &Path) {
+    fn elsewhere(&mut self, name: &str, path: &Path) {
         let holds = |entry: &DirEntry| !is_readme(&entry.file_name().to_string_lossy());
-        if entries(path).is_ok_and(|entries| entries.iter().any(holds)) {
-            self.complain(
-                name,
-                format!("definitions of {name} arrive with a later version"),
-                Severity::Error,
-            );
+        let instead = ELSEWHERE.iter().find(|(known, _)| *known == name);
+        if let Some((_, instead)) = instead
+            && entries(path).is_ok_and(|entries| entries.iter().any(holds))
+        {
+            self.complain(name, (*instead).to_owned(), Severity::Error);
+        }
+    }
+
+    /// Packages of agents among what the folder depends on: nothing of them would be there.
+    fn packed(&mut self, agents: &Path) {
+        let read = |file: &Path| -> Option<Value> { serde_json::from_slice(&fs::read(file).ok()?).ok() };
+        let Some(own) = read(&agents.join(PACKAGE_FILE)) else { return };
+        for name in
+            own.get("dependencies").and_then(Value::as_object).into_iter().flat_map(|listed| listed.keys())
+        {
+            let package = agents.join("node_modules").join(name).join(PACKAGE_FILE);
+            if read(&package).is_some_and(|package| package.get("standardagent").is_some()) {
+                let message = format!("\"{name}\" in dependencies: {PACKAGES}");
+                self.complain(PACKAGE_FILE, message, Severity::Error);
+            }
         }
     }
 

@@ -2,6 +2,9 @@
 
 use bobbin::spec::validate::nearest;
 
+/// What is said of packed agents (spec §31), wherever somebody tries.
+pub(super) const PACKAGES: &str = "packages of agents cannot be used yet: copy their definitions into this folder, under names of their own";
+
 pub(super) const MISSING: &str = "required but missing";
 
 pub(super) fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
@@ -35,10 +38,9 @@ pub(super) fn friendly(message: &str, field: &str) -> String {
         return format!("unknown field; {hint}");
     }
     if let Some(name) = quoted(message, "unknown variant `") {
-        let hint = match (variant_elsewhere(field, name), nearest(name, &known)) {
-            (Some(hint), _) => format!("{hint}; there are {}", known.join(", ")),
-            (None, Some(near)) => format!("did you mean \"{near}\"?"),
-            (None, None) => format!("there are {}", known.join(", ")),
+        let hint = match nearest(name, &known) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("there are {}", known.join(", ")),
         };
         return format!("\"{name}\" is not known here; {hint}");
     }
@@ -111,8 +113,20 @@ fn known_elsewhere(name: &str) -> Option<&'static str> {
         "endSessionTool" => "use `sessionStop`",
         "failSessionTool" => "use `sessionFail`",
         "statusTool" => "use `sessionStatus`",
-        "includedProviders" | "providerTools" | "uses" | "executionMode" | "executionProvider"
-        | "progressArgument" => "it arrives with a later version",
+        "includedProviders" => {
+            "which providers a gateway takes goes into `providerOptions`, for OpenRouter as `{\"provider\": {\"order\": […]}}`"
+        }
+        "providerTools" => {
+            "tools that a provider runs itself are not offered: a tool with `run` does the work here"
+        }
+        "executionMode" | "executionProvider" => {
+            "every tool runs here: leave it out, and name what runs in `run`"
+        }
+        "uses" => {
+            "it limits the tools of packages, which cannot be used yet; others may call what there is: leave it out"
+        }
+        "progressArgument" => "nobody is told of single arguments: leave it out",
+        "packages" => PACKAGES,
         "includeTextResponse"
         | "includeToolCalls"
         | "includeErrors"
@@ -120,19 +134,6 @@ fn known_elsewhere(name: &str) -> Option<&'static str> {
         | "initAttachmentsProperty" => "it goes into the entry of `tools` that names the prompt or agent",
         "blocking" | "resumable" | "immediate" | "optional" | "receives_messages" | "maxInstances"
         | "scopedEnv" => "it goes into the entry of `tools` that names the agent",
-        _ => return None,
-    })
-}
-
-/// Values that people will try, in a field.
-fn variant_elsewhere(field: &str, name: &str) -> Option<&'static str> {
-    Some(match (field, name) {
-        ("provider", "test") => "the built-in model is `demo`",
-        ("provider", "workers-ai" | "google") => "it arrives with a later version",
-        (
-            "provider",
-            "openrouter" | "groq" | "ollama" | "deepseek" | "mistral" | "azure" | "llama.cpp" | "vllm",
-        ) => "its API is that of `openai`, at a `baseUrl`",
         _ => return None,
     })
 }
