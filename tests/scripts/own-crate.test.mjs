@@ -17,7 +17,10 @@ after(() => server?.remove());
 const parrot = createServer(async (request, response) => {
   let said = "";
   for await (const chunk of request) said += chunk;
-  if (said === "refuse") return response.writeHead(400).end(`no: ${request.headers.authorization}`);
+  if (said === "refuse") {
+    response.writeHead(400).end(`no: ${request.headers.authorization}`);
+    return;
+  }
   for (const word of said.split(" ")) {
     response.write(`${word}! `);
     await new Promise((resolve) => setTimeout(resolve, 20));
