@@ -48,11 +48,17 @@ pub const QUEUE_MESSAGES: u32 = 1_000;
 pub const QUEUED_ARGS_BYTES: usize = 1_000_000;
 /// Arguments of a call that code makes and waits for, as JSON; its receipt keeps them with the result.
 pub const INVOKED_ARGS_BYTES: usize = 100_000;
+/// Receipts after which the mark that says where calls apart from any run may be open is moved (`thread/apart`).
+pub const APART_SPAN: i64 = 1_000;
 /// Calls within calls: prompts that call prompts, tools that call tools.
 pub const CALL_DEPTH: u32 = 8;
 
 /// Steps of one run, whatever `maxSteps` says (spec §21). A larger `maxSteps` is a catalog error.
 pub const RUN_STEPS: u32 = 250;
+/// Text of an error in a line on the server's terminal.
+pub const OPERATOR_ERROR_BYTES: usize = 500;
+/// Failures that are remembered within a run, so that none is told twice there.
+pub const OPERATOR_FAILURES: usize = 64;
 /// Text of an error of a tool that the log keeps.
 pub const LOGGED_ERROR_BYTES: usize = 1 << 10;
 /// Where it happened, as the tool says.

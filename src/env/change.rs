@@ -88,6 +88,11 @@ impl Change {
         Ok(change)
     }
 
+    /// Whether a name has a value afterwards, which had one before or not.
+    pub(crate) fn leaves(&self, name: &str, had: bool) -> bool {
+        self.set().any(|set| set == name) || (had && !self.deleted.iter().any(|deleted| deleted == name))
+    }
+
     /// One value, as code sets it.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ mod travel;
 pub use change::{Change, Given, Level};
 pub use keys::{KEYS_VAR, Keys, Sealed};
 pub use redact::Redactor;
-pub(crate) use redact::Shown;
+pub(crate) use redact::{Shown, Tells};
 pub(crate) use set::TABLE;
 pub use set::{Held, Set, Stored};
 pub(crate) use travel::{Plain, open, seal};

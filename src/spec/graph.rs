@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::agent::{Agent, AgentKind};
+use super::agent::Agent;
+use super::callable::Callable;
 use super::catalog::Catalog;
 use super::hook::Hook;
 use super::prompt::{Prompt, PromptPart, ToolEntry};
@@ -183,16 +184,15 @@ impl<'c> Walk<'c> {
     fn entry(&mut self, entry: &'c ToolEntry, way: &Way<'c>) {
         let mut way = way.clone();
         way.above.insert(0, &entry.env);
-        if let Some(tool) = self.catalog.tools.get(&entry.name) {
-            self.push(Item::Tool(tool), &way);
-        } else if let Some(prompt) = self.catalog.prompts.get(&entry.name) {
-            way.below.truncate(1);
-            self.prompt(prompt, &way);
-        } else if let Some(agent) = self.catalog.agents.get(&entry.name)
-            && agent.expose_as_tool
-            && agent.kind == AgentKind::AiHuman
-        {
-            self.agent(agent, true);
+        match self.catalog.callable(&entry.name) {
+            Some(Callable::Tool(tool)) => self.push(Item::Tool(tool), &way),
+            Some(Callable::Prompt(prompt)) => {
+                way.below.truncate(1);
+                self.prompt(prompt, &way);
+            }
+            Some(Callable::Agent(agent, _)) => self.agent(agent, true),
+            // What belongs to a thread of its own is looked at when that is made.
+            Some(Callable::Subagent(..)) | None => {}
         }
     }
 

@@ -19,6 +19,7 @@ use super::state::State;
 use super::subagents::{BY_CODE, Child};
 use super::thread_state::{NewMessage, Wakes};
 use crate::api::{Reply, ThreadRequest};
+use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::spec::AgentKind;
@@ -88,8 +89,8 @@ impl Input {
     }
 
     /// A message from code that works in the thread.
-    pub(super) fn of(message: NewMessage, wakes: Wakes, kind: AgentKind) -> Result<Input> {
-        let NewMessage { role, content, silent, metadata, attachments } = message;
+    pub(super) fn of(message: Shown<NewMessage>, wakes: Wakes, kind: AgentKind) -> Result<Input> {
+        let NewMessage { role, content, silent, metadata, attachments } = message.inner();
         if role == Role::Tool {
             return Err(Error::field("role", "Results of tools are the runtime's to store.")
                 .hint("`role` is user, assistant or system."));

@@ -12,11 +12,11 @@ use super::host::{Host, Sibling, Sql};
 use super::live::Verdict;
 use super::log::{Event, Unfinished};
 use super::rows::{self, Row, Shared};
-use super::run::{Phase, Reason};
+use super::run::{Outcome, Phase, Reason, Run};
 use super::side::Side;
 use super::state::State;
 use super::subagents::{BY_PARENT, Told, What};
-use super::tool_call::{Abandoned, abandon_started};
+use super::tool_call::{Abandoned, abandon_started, interrupted};
 use super::tool_result::told;
 use super::{Thread, subagents};
 use crate::api::{Reply, ThreadRequest};
@@ -100,46 +100,65 @@ impl<H: Host> Thread<H> {
         let Some(run) = state.active().cloned() else {
             return Ok(Halted { finished: None, results: Vec::new() });
         };
-        let mut results = Vec::new();
         // One that waits for its next attempt has none under way.
         if run.phase == Phase::Model && run.resume_us.is_none() {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
         }
-        if run.phase == Phase::Tools || run.phase.is_parked() || !state.queued_tools.is_empty() {
-            for Abandoned { seq, reply, call_id, name, kind, result } in abandon_started(sql, run.block, now)?
-            {
-                if kind == "prompt" {
-                    self.log_cut_off(state, sql, seq, &name, now)?;
-                }
-                if reply <= 0 {
-                    // Code made this call; it has no message.
-                    continue;
-                }
-                let of = rows::find(sql, reply)?;
-                let result = match (kind == subagents::KIND, result) {
-                    (true, Some(result)) => result,
-                    (true, None) => ToolResult::error(format!(
-                        "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
-                    )),
-                    (false, _) => ToolResult::error(format!(
-                        "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
-                    )),
-                };
-                let row = Row {
-                    name: Some(name),
-                    tool_call_id: Some(call_id),
-                    status: Some(result.status),
-                    metadata: told(&result),
-                    attachments: attachments::stored(&result.stored)?,
-                    parent: of.as_ref().and_then(|of| of.parent),
-                    depth: of.as_ref().map_or(0, |of| of.depth),
-                    ..Row::new(seq, Role::Tool, result.text(), now)
-                };
-                results.push(state.insert(sql, row)?);
-            }
-        }
+        let results = self.close_calls(state, sql, &run, reason, now)?;
         let finished = self.finish(state, sql, reason, None)?;
         Ok(Halted { finished: Some(finished), results })
+    }
+
+    /// Gives the calls of a run that ends in the middle of its step the result that nobody knows theirs.
+    pub(super) fn close_calls(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        run: &Run,
+        reason: Reason,
+        now: i64,
+    ) -> Result<Vec<Shared>> {
+        let mut results = Vec::new();
+        if run.phase != Phase::Tools && !run.phase.is_parked() && state.queued_tools.is_empty() {
+            return Ok(results);
+        }
+        let stopped = reason.outcome() == Outcome::Stopped;
+        for Abandoned { seq, reply, call_id, name, kind, result } in abandon_started(sql, run.block, now)? {
+            if kind == "prompt" {
+                let why = if stopped { Unfinished::Cancelled } else { Unfinished::Lost };
+                self.log_cut_off(state, sql, seq, &name, why, now)?;
+            }
+            if reply <= 0 {
+                // Code made this call; it has no message.
+                continue;
+            }
+            let of = rows::find(sql, reply)?;
+            let result = match (kind == subagents::KIND, result) {
+                (true, Some(result)) => result,
+                (true, None) if stopped => ToolResult::error(format!(
+                    "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
+                )),
+                (true, None) => {
+                    ToolResult::error(format!("The run was given up while \"{name}\" was waited for."))
+                }
+                (false, _) if stopped => ToolResult::error(format!(
+                    "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
+                )),
+                (false, _) => ToolResult::error(interrupted(&name)),
+            };
+            let row = Row {
+                name: Some(name),
+                tool_call_id: Some(call_id),
+                status: Some(result.status),
+                metadata: told(&result),
+                attachments: attachments::stored(&result.stored)?,
+                parent: of.as_ref().and_then(|of| of.parent),
+                depth: of.as_ref().map_or(0, |of| of.depth),
+                ..Row::new(seq, Role::Tool, result.text(), now)
+            };
+            results.push(state.insert(sql, row)?);
+        }
+        Ok(results)
     }
 
     pub(super) fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {

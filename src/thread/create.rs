@@ -42,12 +42,7 @@ impl<H: Host> Thread<H> {
         })?;
         let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
         if !self.catalog.agents.contains_key(&agent) {
-            let names: Vec<&str> = self.catalog.agents.keys().map(String::as_str).collect();
-            return Err(Error {
-                field: Some("agent_id".into()),
-                ..Error::new(Code::AgentNotFound, format!("No agent named “{agent}”."))
-            }
-            .hint(format!("Agents: {}.", names.join(", "))));
+            return Err(self.no_agent(&agent));
         }
         let env = self.new_env(&request.thread_id, &mut body)?;
         let now = self.host.now_us();
@@ -68,6 +63,7 @@ impl<H: Host> Thread<H> {
             window_bytes: None,
             version: 1,
             env: 0,
+            apart: 0,
             parent: None,
             children: 0,
             activates,

@@ -13,6 +13,7 @@ use super::live::Verdict;
 use super::rows::{self, Row, Shared, columns, message_seq, not_found};
 use super::state::State;
 use crate::api::Reply;
+use crate::env::Shown;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 
@@ -116,16 +117,22 @@ impl<H: Host> Thread<H> {
         let tags = body.strings("tags")?;
         let properties = body.object("properties")?;
         let env = self.env_change(&mut body)?;
-        if body.take("agent_id").is_some() {
-            return Err(Error::field("agent_id", "`agent_id` cannot be changed yet.")
-                .hint("`tags`, `properties` and `env_patch` can."));
+        let agent = body.string("agent_id")?;
+        if tags.is_none() && properties.is_none() && env.is_empty() && agent.is_none() {
+            return Err(Error::missing("tags").hint(
+                "Give `tags`, `properties`, `agent_id`, `env_patch`, `env_type_patch` or `env_delete`.",
+            ));
         }
-        if tags.is_none() && properties.is_none() && env.is_empty() {
-            return Err(Error::missing("tags")
-                .hint("Give `tags`, `properties`, `env_patch`, `env_type_patch` or `env_delete`."));
+        if let Some(agent) = &agent {
+            self.read(|state, _| self.may_be_agent(state, agent))?;
+            self.require_of(agent, &env).await?;
         }
         let now = self.host.now_us();
-        self.transition(|state, sql| {
+        let handed = self.transition(|state, sql| {
+            let handed = match &agent {
+                Some(agent) => self.change_agent(state, sql, agent, now)?,
+                None => None,
+            };
             if !env.is_empty() {
                 state.must_live()?;
                 self.store_env(state, sql, &env)?;
@@ -138,8 +145,10 @@ impl<H: Host> Thread<H> {
             }
             state.meta.version += 1;
             state.meta.update(sql)?;
-            self.post_row(state, sql, now)
+            self.post_row(state, sql, now)?;
+            Ok(handed)
         })?;
+        self.announce_handed(handed)?;
         self.deliver_now().await;
         self.read_mut(|state, sql| {
             let (env, types) = self.shown_env(state, sql)?;
@@ -155,7 +164,7 @@ impl<H: Host> Thread<H> {
     /// `PATCH …/messages/:id`: another text, or what else may change.
     pub(super) async fn patch_message(self: &Rc<Self>, id: &str, body: &str) -> Result<Reply> {
         let update = MessageUpdate::of(Body::parse(body)?)?;
-        self.update_message(id, update, Hooked::Yes).await?;
+        self.update_message(id, Shown::of_person(update), Hooked::Yes).await?;
         Ok(Reply::json(200, &json!({ "success": true })))
     }
 
@@ -163,9 +172,10 @@ impl<H: Host> Thread<H> {
     pub(super) async fn update_message(
         self: &Rc<Self>,
         id: &str,
-        update: MessageUpdate,
+        update: Shown<MessageUpdate>,
         hooked: Hooked,
     ) -> Result<()> {
+        let update = update.inner();
         update.check()?;
         self.read(|state, sql| editable(state, sql, id).map(drop))?;
         let definitions = match hooked {

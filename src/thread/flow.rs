@@ -216,7 +216,21 @@ impl<H: Host> Thread<H> {
 
     /// Ends the active run, tells who waits, and starts the next one if messages are queued.
     pub(super) fn end_run(self: &Rc<Self>, reason: Reason, message: Option<String>) -> Result<()> {
-        let last = self.transition(|state, sql| self.finish(state, sql, reason, message))?;
+        let now = self.host.now_us();
+        let (results, last) = self.transition(|state, sql| {
+            let results = match reason {
+                // These alone end a run in the middle of a step's calls.
+                Reason::RecoveryExhausted | Reason::DefinitionMissing => {
+                    let run = state.active_mut()?.clone();
+                    self.close_calls(state, sql, &run, reason, now)?
+                }
+                _ => Vec::new(),
+            };
+            Ok((results, self.finish(state, sql, reason, message)?))
+        })?;
+        for row in &results {
+            self.broadcast_message(row)?;
+        }
         self.announce_end(last)
     }
 
@@ -239,6 +253,7 @@ impl<H: Host> Thread<H> {
             None => rows::find(sql, run.block)?.map(Shared::new),
         };
         self.live.context.borrow_mut().clear();
+        self.live.told_failures.borrow_mut().clear();
         self.live.aborted.borrow_mut().take();
         if reason == Reason::DefinitionMissing && !run.block_open() {
             // Nothing can take in what waits: it has failed with this run and starts no other.

@@ -12,9 +12,9 @@ use super::opening::Opening;
 use super::rows::{self, Inbound, Row, Shared};
 use super::side::Side;
 use super::state::State;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::spec::message::Role;
-use crate::spec::{Callable, ToolEntry};
+use crate::spec::{Agent, AgentKind, Callable, ToolEntry};
 
 /// The kind of a hand-off's receipt.
 pub(super) const KIND: &str = "handoff";
@@ -73,20 +73,85 @@ impl<H: Host> Thread<H> {
             let row = Some(state.insert(sql, row)?);
             return Ok(Some(Handed { agent: state.meta.agent.clone(), title: None, row }));
         };
-        state.meta.agent.clone_from(&agent.name);
-        state.meta.version += 1;
-        state.meta.activates = self.activations(&agent.name);
-        state.meta.update(sql)?;
-        if let Ok(run) = state.active_mut() {
-            run.side = Side::A;
-        }
-        self.post_row(state, sql, now)?;
+        self.take_over(state, sql, agent, now)?;
         let opening: Opening = kept.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
         let row = match opening.is_empty() {
             true => None,
             false => Some(self.open_with(state, sql, &opening, now)?),
         };
         Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row }))
+    }
+
+    /// From the next step on this agent acts, its side A first. What begins with its prompts begins then.
+    fn take_over(&self, state: &mut State, sql: &H::Sql, agent: &Agent, now: i64) -> Result<()> {
+        state.meta.agent.clone_from(&agent.name);
+        state.meta.version += 1;
+        state.meta.activates = self.activations(&agent.name);
+        state.meta.update(sql)?;
+        if let Some(run) = state.run.as_mut() {
+            run.side = Side::A;
+        }
+        self.post_row(state, sql, now)
+    }
+
+    /// What a new agent must be, before anything is awaited: `PATCH /threads/:id`.
+    ///
+    /// # Errors
+    /// `agent_not_found`; `invalid_field` for one that the thread cannot have.
+    pub(super) fn may_be_agent(&self, state: &State, name: &str) -> Result<()> {
+        let Some(agent) = self.catalog.agents.get(name) else { return Err(self.no_agent(name)) };
+        if state.meta.parent.is_some() && agent.kind != AgentKind::DualAi {
+            return Err(Error::field(
+                "agent_id",
+                format!(
+                    "“{name}” has one AI side. A subagent's agent has two, or nobody would answer its parent."
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Changes the agent of a thread in which nothing runs. Whoever listens is told afterwards.
+    ///
+    /// # Errors
+    /// As [`Thread::may_be_agent`]; `terminated`; `conflict` while a run is active.
+    pub(super) fn change_agent(
+        &self,
+        state: &mut State,
+        sql: &H::Sql,
+        name: &str,
+        now: i64,
+    ) -> Result<Option<Handed>> {
+        state.must_live()?;
+        self.may_be_agent(state, name)?;
+        if state.meta.agent == name {
+            return Ok(None);
+        }
+        if state.active().is_some() {
+            return Err(Error {
+                field: Some("agent_id".into()),
+                ..Error::new(Code::Conflict, "The agent cannot be changed while a run is active.")
+            }
+            .hint("Wait until it has ended, or stop it."));
+        }
+        let Some(agent) = self.catalog.agents.get(name) else { return Err(self.no_agent(name)) };
+        self.take_over(state, sql, agent, now)?;
+        // A session of the new agent's own; `continue` goes on with the side of the last run.
+        if let Some(run) = state.run.as_mut() {
+            run.turns = 0;
+            run.update(sql)?;
+        }
+        Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row: None }))
+    }
+
+    /// An agent that is not among the definitions.
+    pub(super) fn no_agent(&self, name: &str) -> Error {
+        let names: Vec<&str> = self.catalog.agents.keys().map(String::as_str).collect();
+        Error {
+            field: Some("agent_id".into()),
+            ..Error::new(Code::AgentNotFound, format!("No agent named “{name}”."))
+        }
+        .hint(format!("Agents: {}.", names.join(", ")))
     }
 
     fn open_with(&self, state: &mut State, sql: &H::Sql, opening: &Opening, now: i64) -> Result<Shared> {

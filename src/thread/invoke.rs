@@ -17,7 +17,7 @@ use super::state::State;
 use super::step::Definitions;
 use super::subagents::Wanted;
 use super::thread_state::{Open, ThreadState};
-use super::tool_call::{Work, abandon_within, fitting, interrupted};
+use super::tool_call::{Work, abandon_within, fitting, interrupted, restart};
 use super::tool_result::{files_of, is_of_files, logged_error, no_files};
 use super::{Thread, subagents};
 use crate::error::{Error, Result};
@@ -62,13 +62,6 @@ impl<H: Host> InvokeDoor for Open<H> {
     }
 }
 
-/// Work apart from any run, whose calls end with it.
-pub(super) struct Apart {
-    scope: Scope,
-    /// The last receipt before it.
-    after: i64,
-}
-
 /// What an earlier life has stored of a call.
 struct Earlier {
     id: i64,
@@ -101,7 +94,7 @@ impl Invoked<'_> {
         let id = state.next_seq();
         let mut data = json!({ "args": self.args, "result": ended });
         if let Some(fields) = data.as_object_mut().filter(|_| self.scope.place == Place::Apart) {
-            fields.insert("apart".into(), true.into());
+            fields.insert("apart".into(), (*self.scope.work).into());
         }
         sql.run(
             "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, data)
@@ -119,6 +112,9 @@ impl Invoked<'_> {
             ],
         )?;
         state.max_seq = state.max_seq.max(id);
+        if ended.is_none() {
+            state.starts_apart(sql, self.scope.place, id)?;
+        }
         Ok(id)
     }
 }
@@ -168,6 +164,8 @@ impl<H: Host> Thread<H> {
             return refused(off(&definitions, name));
         }
         let kept = self.redact_json(args.clone());
+        // Models read what prompts and agents are given; a tool may need a secret.
+        let args = if matches!(callable, Some(Callable::Tool(_))) { args } else { kept.clone() };
         let earlier = match scope.entered {
             Entered::First => None,
             Entered::Again => self.read(|_, sql| earlier(sql, scope, &key))?,
@@ -223,10 +221,7 @@ impl<H: Host> Thread<H> {
             Some(earlier) => {
                 self.transition(|state, sql| {
                     state.must_live()?;
-                    sql.run(
-                        "UPDATE calls SET runs = runs + 1, state = 'started' WHERE id = ?",
-                        &[Param::Int(earlier.id)],
-                    )
+                    restart(state, sql, scope.place, earlier.id)
                 })?;
                 (earlier.id, Entered::Again)
             }
@@ -242,7 +237,7 @@ impl<H: Host> Thread<H> {
         let result = fitting(name, result);
         self.announce_tool_end(name, result.status);
         let state = if result.status == ToolStatus::Success { "succeeded" } else { "failed" };
-        self.end_invoked(scope, id, name, result, state, inside.has_invoked())
+        self.end_invoked(scope, id, name, result, state, inside.may_have_invoked())
     }
 
     /// An agent takes over after the step, in which its call is queued.
@@ -260,38 +255,6 @@ impl<H: Host> Thread<H> {
         })?;
         self.broadcast_message(&row)?;
         Ok(result)
-    }
-
-    /// Work apart from any run begins.
-    pub(super) fn work_apart(&self, state: &ThreadState) -> Result<Apart> {
-        let scope = state.invoke_door().scope().clone();
-        let after = match scope.entered {
-            Entered::First => self.read(|state, _| Ok(state.max_seq))?,
-            // What it called before the process was lost, and does not call now, has ended with that.
-            Entered::Again => 0,
-        };
-        Ok(Apart { scope, after })
-    }
-
-    /// It has ended: what it called and did not wait for was dropped with it, and its outcome is not known.
-    pub(super) fn end_apart(&self, apart: Apart) -> Result<()> {
-        let Apart { scope, after } = apart;
-        if !scope.has_invoked() && scope.entered == Entered::First {
-            return Ok(());
-        }
-        let now = self.host.now_us();
-        self.transition(|_, sql| {
-            sql.run(
-                "UPDATE calls SET state = 'indeterminate', ended_us = ?
-                 WHERE id > ? AND state = 'started' AND reply <= 0 AND call_id >= ? AND call_id < ?",
-                &[
-                    Param::Int(now),
-                    Param::Int(after),
-                    Param::Text(&format!("{}.", scope.key)),
-                    Param::Text(&format!("{}/", scope.key)),
-                ],
-            )
-        })
     }
 
     /// Whether this runs code of a model's where the prompt does not list it: that alone is never called unlisted.
@@ -326,12 +289,16 @@ impl<H: Host> Thread<H> {
         for (mime, size) in files.iter().filter_map(NewAttachment::content) {
             self.make_index(mime, size)?;
         }
-        match self.keep_invoked(scope, id, result.clone(), &files, state, has_invoked) {
+        let kept = match self.keep_invoked(scope, id, result.clone(), &files, state, has_invoked) {
             Err(error) if !files.is_empty() && is_of_files(&error) => {
                 self.keep_invoked(scope, id, no_files(name, &error), &[], "failed", has_invoked)
             }
             kept => kept,
+        }?;
+        if kept.status == ToolStatus::Error {
+            self.tell_of_tool(name, id, &kept)?;
         }
+        Ok(kept)
     }
 
     fn keep_invoked(

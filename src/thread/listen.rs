@@ -308,7 +308,8 @@ impl<H: Host> Thread<H> {
     /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
     pub(super) fn emit(&self, event_type: &str, data: Value) {
         if self.host.has_listeners() {
-            self.announce("event", self.redact_json(json!({ "eventType": event_type, "data": data })));
+            let told = self.shown(json!({ "eventType": event_type, "data": data }));
+            self.announce("event", told.inner());
         }
     }
 

@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
 
+use super::apart::Works;
 use super::context::Offers;
 use super::env::Values;
 use super::execution::{Abort, Context};
 use super::files::Mover;
 use super::hooks::Telling;
+use super::operator::ToldFailures;
 use super::rows::Shared;
 use super::run::Run;
 use crate::models::{ChatMessage, Kept};
@@ -52,6 +54,10 @@ pub(super) struct Live {
     pub(super) mover: Mover,
     /// Who waits for the hooks of a new thread, while they run.
     pub(super) telling: Telling,
+    /// Work apart from any run.
+    pub(super) works: Works,
+    /// Failures of this run that the operator was told of.
+    pub(super) told_failures: RefCell<ToldFailures>,
     /// System messages of the last requests.
     pub(super) system: RefCell<Vec<Kept<ChatMessage>>>,
 }

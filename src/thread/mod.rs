@@ -10,7 +10,7 @@
 //! * `tool_call`: receipts. `tool_result`: results and their files. `http_tool`: tools behind a URL. `post`: the request of
 //!   whatever has `run.http`. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the
 //!   message that a called prompt or agent begins with. `tool_queue`: calls that code queues; `invoke`: calls that it waits
-//!   for; `scope`: where a call is made.
+//!   for; `scope`: where a call is made; `apart`: what becomes of calls made apart from any run.
 //! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `side`: the two sides. `session`: what a
 //!   session came to.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
@@ -19,12 +19,13 @@
 //!   show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
 //! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a
 //!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
-//!   durably. `endpoints`: routes of the application's own.
+//!   durably. `operator`: failures, for the server's terminal. `endpoints`: routes of the application's own.
 //! * `listen` and `frame`: streams. `outbox`: what the directory is told.
 //! * `state`, `rows`, `run`, `schema`: storage. `host`: the door to the outside.
 
 mod accept;
 mod alarm;
+mod apart;
 mod attachments;
 mod base64_text;
 mod close;
@@ -51,6 +52,7 @@ mod live;
 mod log;
 mod model_call;
 mod opening;
+mod operator;
 mod outbox;
 mod post;
 mod provider_call;
@@ -277,6 +279,14 @@ impl<H: Host> Thread<H> {
     }
 
     fn ensure_loaded(&self) -> Result<()> {
+        self.load()?;
+        let Err(error) = self.settle_works() else { return Ok(()) };
+        // A thread that can be written no more stays readable; the next look tries again.
+        self.tell_once(format!("the outcome of calls could not be stored: {error}"));
+        self.load()
+    }
+
+    fn load(&self) -> Result<()> {
         if self.state.borrow().is_some() {
             return Ok(());
         }

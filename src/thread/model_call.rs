@@ -10,6 +10,7 @@ use super::Thread;
 use super::host::Host;
 use super::live::Partial;
 use super::log::Attempt;
+use super::operator::Failure;
 use super::provider_call::{Outside, Streaming};
 use super::step::{Definitions, Step};
 use super::tries::Tries;
@@ -82,6 +83,15 @@ impl<H: Host> Thread<H> {
             attempt.fail(&failed, self.host.now_us());
             let after = self.after(definitions, step, &failed)?;
             self.next_attempt(step, &attempt, &after)?;
+            if matches!(after, After::Fallback | After::GiveUp(_)) {
+                let code = serde_json::json!(failed.code);
+                self.tell_failure(Failure {
+                    what: format!("the model \"{}\"", attempt.model),
+                    code: code.as_str(),
+                    error: self.shown(failed.message.clone()),
+                    log: None,
+                })?;
+            }
             match after {
                 After::Shorten => return Ok(Called::TooLong),
                 After::Retry(wait) => self.host.sleep_until(self.host.now_us() + wait).await,

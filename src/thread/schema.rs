@@ -11,7 +11,7 @@ const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV, CHILDREN];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2.
 const MIGRATIONS: &[&[&str]] =
-    &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS, REASONING, HOOKS, FAMILY];
+    &[VALUES, EFFECTS, FILES, ATTACHMENTS, BUCKET, SIDES, CALLED, ENVS, REASONING, HOOKS, FAMILY, APART];
 
 const CORE: &[&str] = &[
     // One row: who the thread is, and the few values that outlive runs.
@@ -23,7 +23,7 @@ const CORE: &[&str] = &[
         window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
         env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1,
         parent TEXT, children INTEGER NOT NULL DEFAULT 0,
-        activates INTEGER NOT NULL DEFAULT 0)",
+        activates INTEGER NOT NULL DEFAULT 0, apart INTEGER NOT NULL DEFAULT 0)",
     // seq orders everything (spec §35.19). Rows with inbound = 2 beyond the last run's block are the queue.
     "CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
@@ -138,6 +138,12 @@ const FAMILY: &[&str] = &[
     "ALTER TABLE meta ADD COLUMN parent TEXT",
     "ALTER TABLE meta ADD COLUMN children INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE meta ADD COLUMN activates INTEGER NOT NULL DEFAULT 0",
+];
+
+/// From 12 to 13. Calls that were made apart from any run, and that a lost process may have left open: all there are.
+const APART: &[&str] = &[
+    "ALTER TABLE meta ADD COLUMN apart INTEGER NOT NULL DEFAULT 0",
+    "UPDATE meta SET apart = 1 WHERE EXISTS (SELECT 1 FROM calls WHERE state = 'started' AND data IS NOT NULL)",
 ];
 
 /// The version that this code writes.

@@ -25,6 +25,8 @@ pub(super) struct Scope {
     pub(super) place: Place,
     /// Whether calls may have been made here before the process was lost.
     pub(super) entered: Entered,
+    /// The work apart from any run that this is in; empty in a step.
+    pub(super) work: Rc<str>,
     /// Calls that code has made here.
     invoked: Rc<Cell<u32>>,
 }
@@ -52,7 +54,7 @@ pub(super) enum Entered {
 impl Scope {
     /// The inside of an effect or an endpoint, by its id.
     pub(super) fn apart(id: &str, entered: Entered) -> Scope {
-        Scope { key: id.to_owned(), entered, ..Scope::default() }
+        Scope { key: id.to_owned(), entered, work: id.into(), ..Scope::default() }
     }
 
     /// The inside of a call that is made here.
@@ -64,6 +66,7 @@ impl Scope {
             path: self.path.clone(),
             place: self.place,
             entered,
+            work: self.work.clone(),
             invoked: Rc::default(),
         }
     }
@@ -75,9 +78,14 @@ impl Scope {
         format!("{}.{n}", self.key)
     }
 
-    /// Whether code has made calls here.
-    pub(super) fn has_invoked(&self) -> bool {
-        self.invoked.get() > 0
+    /// Whether code has made calls here, or may have before the process was lost.
+    pub(super) fn may_have_invoked(&self) -> bool {
+        self.invoked.get() > 0 || self.entered == Entered::Again
+    }
+
+    /// What the receipt of a call that is made here keeps, where a stop of the run leaves it alone.
+    pub(super) fn apart_data(&self) -> Option<String> {
+        (self.place == Place::Apart).then(|| serde_json::json!({ "apart": &*self.work }).to_string())
     }
 }
 

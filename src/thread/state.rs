@@ -50,6 +50,8 @@ pub(crate) struct Meta {
     pub(crate) children: i64,
     /// The sides whose prompts are still to become active and begin subagents then (`subagents/immediate`).
     pub(crate) activates: i64,
+    /// Receipts of calls apart from any run that have a lower id are closed; 0 while all are (`apart`).
+    pub(crate) apart: i64,
 }
 
 impl Meta {
@@ -59,7 +61,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
-                activates FROM meta",
+                activates, apart FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -95,6 +97,7 @@ impl Meta {
             parent,
             children,
             activates,
+            apart,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -125,6 +128,7 @@ impl Meta {
                 .map_err(|_| damaged("facts of the parent"))?,
             children: number(children),
             activates: number(activates),
+            apart: number(apart),
         };
         Ok((meta, number(schema)))
     }

@@ -387,7 +387,7 @@ impl<H: Host> Door for Open<H> {
     fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>> {
         let (thread, hooked) = (self.thread.clone(), self.at.hooked());
         Box::pin(async move {
-            let update = thread.redact_update(update);
+            let update = thread.shown(update);
             thread.update_message(&id, update, hooked).await
         })
     }
@@ -445,7 +445,7 @@ impl<H: Host> Open<H> {
         if let Where::Effect(effect) = &self.at {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
         }
-        let message = self.thread.redact_message(message);
+        let message = self.thread.shown(message);
         let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
         Input::of(message, wakes, kind)
     }

@@ -14,6 +14,7 @@ use super::invoke::{off, too_deep};
 use super::model_call::Watch;
 use super::rows::{Inbound, Row, Shared};
 use super::scope::{Entered, Place, Scope};
+use super::state::State;
 use super::step::Definitions;
 use super::stop::Cap;
 use super::thread_state::Where;
@@ -103,9 +104,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What the receipt of a call apart from any run keeps: a stop of the run leaves it alone.
-pub(super) const APART: &str = "{\"apart\":true}";
-
 /// What is told of a call that was running when the process was lost.
 pub(super) fn interrupted(name: &str) -> String {
     format!(
@@ -137,6 +135,11 @@ impl Done {
     fn unknown(name: &str, place: Place) -> Done {
         let result = ToolResult::error(interrupted(name));
         Done { result, receipt: Receipt::Started, state: "indeterminate", within: Some(place) }
+    }
+
+    /// Whether it was called and gave an error.
+    pub(super) fn ran_and_failed(&self) -> bool {
+        self.receipt == Receipt::Started && self.result.status == ToolStatus::Error
     }
 
     pub(super) fn ran(result: ToolResult) -> Done {
@@ -300,7 +303,10 @@ impl<H: Host> Thread<H> {
             self.announce_status(definitions, &call.call, &result)?;
         }
         self.announce_tool_end(name, result.status);
-        Ok(Done { within: inside.has_invoked().then_some(scope.place), ..Done::ran(fitting(name, result)) })
+        Ok(Done {
+            within: inside.may_have_invoked().then_some(scope.place),
+            ..Done::ran(fitting(name, result))
+        })
     }
 
     /// How often the call was started before the process was lost, and as what. Only a place that is entered again can
@@ -330,11 +336,12 @@ impl<H: Host> Thread<H> {
         again: bool,
     ) -> Result<()> {
         let now = self.host.now_us();
-        let apart = (scope.place == Place::Apart).then_some(APART);
-        self.transition(|_, sql| {
+        let apart = scope.apart_data();
+        self.transition(|state, sql| {
             if again {
-                return sql.run("UPDATE calls SET runs = runs + 1 WHERE id = ?", &[Param::Int(call.seq)]);
+                return restart(state, sql, scope.place, call.seq);
             }
+            state.starts_apart(sql, scope.place, call.seq)?;
             sql.run(
                 "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data)
                  VALUES (?, ?, ?, ?, ?, 'started', 1, ?, ?)",
@@ -345,7 +352,7 @@ impl<H: Host> Thread<H> {
                     Param::Text(&call.call.name),
                     Param::Text(work.kind()),
                     Param::Int(now),
-                    apart.into(),
+                    apart.as_ref().into(),
                 ],
             )
         })
@@ -510,6 +517,15 @@ pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<V
         )?;
     }
     Ok(open)
+}
+
+/// A call that may be made again is under way once more.
+pub(super) fn restart<S: Sql>(state: &mut State, sql: &S, place: Place, receipt: i64) -> Result<()> {
+    state.starts_apart(sql, place, receipt)?;
+    sql.run(
+        "UPDATE calls SET runs = runs + 1, state = 'started', ended_us = NULL, error = NULL WHERE id = ?",
+        &[Param::Int(receipt)],
+    )
 }
 
 /// Closes the receipts of calls within a call that has ended without them.

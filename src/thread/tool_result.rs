@@ -6,6 +6,7 @@ use super::Thread;
 use super::attachments::{self, NewAttachment};
 use super::body::bounded;
 use super::host::{Host, Param, Sql};
+use super::operator::Failure;
 use super::rows::{Inbound, Row, Shared};
 use super::tool_call::{Call, Done};
 use crate::error::{Code, Error, Result};
@@ -35,12 +36,25 @@ impl<H: Host> Thread<H> {
             }
             stored => stored?,
         };
+        if done.ran_and_failed() {
+            self.tell_of_tool(&call.call.name, call.seq, &done.result)?;
+        }
         if reply.inbound == Inbound::Tool {
             // It does not wait any more.
             self.broadcast_message(reply)?;
         }
         self.broadcast_message(&row)?;
         Ok(row)
+    }
+
+    /// Tells the operator of a call that failed. Mistakes of a model's, which never started, are no failures of the tool.
+    pub(super) fn tell_of_tool(&self, name: &str, receipt: i64, result: &ToolResult) -> Result<()> {
+        self.tell_failure(Failure {
+            what: format!("the tool \"{name}\""),
+            code: result.error_code.as_deref(),
+            error: self.shown(result.text()),
+            log: Some(format!("c_{receipt}")),
+        })
     }
 
     fn insert_result(

@@ -25,6 +25,14 @@ pub(super) struct Tries {
     /// What is told of an inner step whose every attempt has failed. A run ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) failed: Option<String>,
+    /// Number of the last stream of which the log says that its end was not seen.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) logged: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Tries {
@@ -40,6 +48,7 @@ impl Tries {
                 attempt: run.attempt,
                 stream: run.stream,
                 failed: None,
+                logged: 0,
             })),
         }
     }

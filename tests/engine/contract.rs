@@ -162,6 +162,7 @@ fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> 
     }
     executions(sim, &history, terms, broken);
     attempts(sim, broken);
+    open_calls(sim, broken);
     if terms.one_answer && member.place == 0 {
         let completed: BTreeSet<&str> = history
             .outcomes
@@ -325,6 +326,20 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
     let calls = calls + dropped as usize;
     if terms.pairs && by_tools > calls {
         broken.push(format!("{by_tools} executions by key for {calls} stored calls"));
+    }
+}
+
+/// No receipt says that a call is under way which nothing works on. Whoever looks at the thread finds it so.
+fn open_calls(sim: &Sim, broken: &mut Vec<String>) {
+    let database = &sim.member.database;
+    let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
+    if exists != [1] {
+        return;
+    }
+    let open: Vec<String> = database
+        .ask("SELECT id || ' ' || call_id || ' ' || name || ' ' || ifnull(data, '') FROM calls WHERE state = 'started'");
+    if !open.is_empty() {
+        broken.push(format!("calls are `started` that nothing works on: {}", open.join("; ")));
     }
 }
 

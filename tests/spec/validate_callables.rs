@@ -16,6 +16,30 @@ fn a_name_in_tools_stands_for_one_thing() {
 }
 
 #[test]
+fn an_agent_and_a_prompt_may_have_one_name_and_the_agent_is_called() {
+    let prompt = json!({ "toolDescription": "d", "model": "fast", "prompt": "x" });
+    let agent =
+        |own: &str| json!({ "sideA": { "prompt": own }, "exposeAsTool": true, "toolDescription": "d" });
+    let told = |own: &str, entry: Value| {
+        let told = complaints(&[
+            ("/prompts/sales", prompt.clone()),
+            ("/prompts/other", prompt.clone()),
+            ("/agents/sales", agent(own)),
+            ("/prompts/helper/tools", json!([entry])),
+        ]);
+        told.into_iter().filter(|line| !line.contains("in sideA.prompt")).collect::<Vec<_>>()
+    };
+    assert_eq!(told("sales", json!("sales")), [""; 0]);
+    let [warned] = told("other", json!("sales")).try_into().unwrap();
+    assert!(
+        warned.contains("warning in tools[0]") && warned.contains("the agent is called; rename the prompt"),
+        "{warned}"
+    );
+    let [wrong] = told("sales", json!({ "name": "sales", "includeErrors": false })).try_into().unwrap();
+    assert!(wrong.contains("is for prompts; \"sales\" is an agent"), "{wrong}");
+}
+
+#[test]
 fn prompts_and_exposed_agents_may_be_listed_and_their_settings_fit() {
     let schema = json!({ "type": "object", "properties": { "question": { "type": "string" } } });
     let prompt = json!({ "toolDescription": "d", "model": "fast", "prompt": "x", "requiredSchema": schema });

@@ -271,3 +271,17 @@ test("a development server answers this machine only: other hosts and origins ar
   await sleep(200);
   assert.equal((await bobbin.client.threads()).total, total);
 });
+
+test("a client gives a thread at rest another agent, and the list and the next answer are that one's", async () => {
+  const thread = await bobbin.client.thread("plain");
+  await thread.ask("hello");
+  const refused = await thread.send("PATCH", "", { agent_id: "nobody" });
+  assert.equal(refused.status, 404);
+  assert.equal(refused.json.error.code, "agent_not_found");
+  const changed = await thread.send("PATCH", "", { agent_id: "other" });
+  assert.equal(changed.status, 200);
+  assert.equal(changed.json.agent_id, "other");
+  await listed(thread, "its new agent", (item) => item.agent_id === "other" && item.origin_agent_id === "plain");
+  const { message } = await thread.ask("who are you?");
+  assert.equal(message.content, "I am the other one");
+});

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use copies::{Copy, is_printable};
 use find::{Finder, LEAST_BYTES, Span};
-pub(crate) use shown::Shown;
+pub(crate) use shown::{Shown, Tells};
 
 /// Characters that a secret has at least.
 const LEAST_CHARS: usize = 8;

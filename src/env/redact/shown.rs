@@ -1,20 +1,53 @@
-//! Texts that hold no secret any more.
+//! What holds no secret any more, as a type: what stores or sends a text that code has made takes nothing else.
 
 use std::fmt;
 use std::ops::Deref;
 
+use serde_json::Value;
+
 use super::Redactor;
 use crate::text::first_bytes;
 
-/// A text without secrets. [`Redactor::shown`] alone makes one: what takes a `Shown` cannot be given anything else, and
-/// what is cut is cut after the secrets have gone.
+/// Something without secrets. [`Redactor::shown`] makes one of what code gives, and [`Shown::of_person`] of what a person
+/// typed; there is no other way. What takes a `Shown` cannot be given anything else, and what is cut is cut after the
+/// secrets have gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shown(String);
+pub(crate) struct Shown<T = String>(T);
+
+/// What texts may be in.
+pub(crate) trait Tells {
+    /// The same without secrets.
+    fn without(self, secrets: &Redactor) -> Self;
+}
+
+impl Tells for String {
+    fn without(self, secrets: &Redactor) -> String {
+        secrets.owned(self)
+    }
+}
+
+impl Tells for Value {
+    fn without(self, secrets: &Redactor) -> Value {
+        secrets.json(self)
+    }
+}
 
 impl Redactor {
-    /// The text without secrets.
-    pub(crate) fn shown(&self, text: String) -> Shown {
-        Shown(self.owned(text))
+    /// It without secrets.
+    pub(crate) fn shown<T: Tells>(&self, told: T) -> Shown<T> {
+        Shown(told.without(self))
+    }
+}
+
+impl<T> Shown<T> {
+    /// What a person has typed is theirs, whatever it holds.
+    pub(crate) const fn of_person(typed: T) -> Shown<T> {
+        Shown(typed)
+    }
+
+    /// The thing itself.
+    pub(crate) fn inner(self) -> T {
+        self.0
     }
 }
 
@@ -25,10 +58,10 @@ impl Shown {
     }
 }
 
-impl Deref for Shown {
-    type Target = str;
+impl<T> Deref for Shown<T> {
+    type Target = T;
 
-    fn deref(&self) -> &str {
+    fn deref(&self) -> &T {
         &self.0
     }
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::names::hint;
 use super::{Check, Kind, Place};
+use crate::spec::agent::SideConfig;
 use crate::spec::callable::Callable;
 use crate::spec::prompt::ToolEntry;
 use crate::tools::execute::{self, Settings, WrongOption};
@@ -18,6 +19,11 @@ impl Check<'_> {
         // An agent that is not exposed cannot be meant where something else can.
         if found.len() > 1 && !self.catalog.agents.get(name).is_some_and(|agent| agent.expose_as_tool) {
             found.retain(|kind| *kind != Kind::Agent);
+        }
+        // One that is wins over a prompt, as where code calls by name.
+        if matches!(found.as_slice(), [Kind::Prompt, Kind::Agent]) {
+            found.retain(|kind| *kind == Kind::Agent);
+            self.shadowed_prompt(at, field, name);
         }
         match found.as_slice() {
             [] => {
@@ -40,6 +46,18 @@ impl Check<'_> {
                 );
                 self.error(at, field, message.replace("a agent", "an agent"));
             }
+        }
+    }
+
+    /// An agent whose side has a prompt of the same name is clear; another prompt of that name cannot be called.
+    fn shadowed_prompt(&mut self, at: Place<'_>, field: &str, name: &str) {
+        let Some(agent) = self.catalog.agents.get(name) else { return };
+        let own = |side: &SideConfig| side.prompt == name;
+        if !own(&agent.side_a) && !agent.side_b.as_ref().is_some_and(own) {
+            let message = format!(
+                "\"{name}\" is an agent with `exposeAsTool` and a prompt: the agent is called; rename the prompt to call that"
+            );
+            self.warning(at, field, message);
         }
     }
 

@@ -71,7 +71,11 @@ impl<H: Host> Thread<H> {
     /// A call of a member by code of another thread of the family.
     pub(super) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
-        Ok(Reply::json(200, &bridge::answer(&self.thread_state(), asked).await?))
+        let state = self.thread_state();
+        let apart = self.work_apart(&state)?;
+        let answer = bridge::answer(&state, asked).await;
+        self.end_apart(apart)?;
+        Ok(Reply::json(200, &answer?))
     }
 
     fn run_code(self: &Rc<Self>, source: &str, options: Options) -> Execution {

@@ -18,6 +18,7 @@ use crate::thread::host::{EffectCall, Host};
 use crate::thread::live::RunningEffect;
 use crate::thread::log::Event;
 use crate::thread::model_call::Watch;
+use crate::thread::operator::Failure;
 use crate::thread::post::{Post, PostError};
 use crate::thread::scope::{Entered, Scope};
 use crate::thread::state::State;
@@ -64,6 +65,7 @@ impl<H: Host> Thread<H> {
             let room = self.room(begun);
             let (attempts, over) = self.transition(|state, sql| self.take(state, sql, room, now))?;
             for effect in over {
+                self.tell_of_effect(&effect)?;
                 self.announce_effect(&effect)?;
             }
             for attempt in attempts {
@@ -297,7 +299,22 @@ impl<H: Host> Thread<H> {
             self.rearm(state, sql, now)?;
             Ok(Some(effect))
         })?;
-        changed.map_or(Ok(()), |effect| self.announce_effect(&effect))
+        let Some(effect) = changed else { return Ok(()) };
+        self.tell_of_effect(&effect)?;
+        self.announce_effect(&effect)
+    }
+
+    /// Tells the operator of one that was given up.
+    fn tell_of_effect(&self, effect: &Effect) -> Result<()> {
+        if effect.status != Status::Failed {
+            return Ok(());
+        }
+        self.tell_failure(Failure {
+            what: format!("the effect \"{}\" (attempts: {})", effect.name, effect.attempts),
+            code: None,
+            error: self.shown(effect.error.clone().unwrap_or_default()),
+            log: None,
+        })
     }
 
     /// An attempt failed: there is another after a pause, or it is given up.

@@ -1,6 +1,7 @@
 //! The answer of an endpoint on its way to the client.
 
 use crate::api::{Content, Served};
+use crate::env::Shown;
 use crate::spec::endpoint::Method;
 use crate::thread::EndpointAnswer;
 
@@ -25,8 +26,8 @@ const OWN_HEADERS: [&str; 12] = [
 ///
 /// # Errors
 /// What no answer may have, in words: a status, or a header that is none.
-pub(super) fn served(answer: EndpointAnswer, method: Method) -> Result<Served, String> {
-    let EndpointAnswer { status, headers, body } = answer;
+pub(super) fn served(answer: Shown<EndpointAnswer>, method: Method) -> Result<Served, String> {
+    let EndpointAnswer { status, headers, body } = answer.inner();
     if !(200..600).contains(&status) {
         return Err(format!("it answered with the status {status}; there are 200 to 599"));
     }
@@ -68,6 +69,11 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::Redactor;
+
+    fn served(answer: EndpointAnswer, method: Method) -> Result<Served, String> {
+        super::served(Redactor::default().shown(answer), method)
+    }
 
     fn answer() -> EndpointAnswer {
         EndpointAnswer::text(200, "hello")

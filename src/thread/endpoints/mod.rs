@@ -18,6 +18,7 @@ use super::Thread;
 use super::host::Host;
 use super::log::Event;
 use super::model_call::Watch;
+use super::operator;
 use crate::access::Action;
 use crate::api::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::api::route::{no_route, not_allowed};
@@ -94,7 +95,7 @@ impl<H: Host> Thread<H> {
         let ended = self.run_endpoint(endpoint, call).await;
         self.end_apart(apart)?;
         match ended {
-            Ok(answer) => match answer::served(self.redact_answer(answer), method) {
+            Ok(answer) => match answer::served(self.shown(answer), method) {
                 Ok(served) => Ok(served),
                 Err(error) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
             },
@@ -156,7 +157,15 @@ impl<H: Host> Thread<H> {
         let error = self.shown(error.to_owned());
         let told = Error::new(Code::EndpointFailed, format!("The endpoint {route} failed ({id})."))
             .hint("The id is in the log of the thread, with what happened: GET …/logs.");
-        self.log(&format!("the endpoint {route} failed ({id}): {error}"));
+        let failure = operator::Failure {
+            what: format!("the endpoint {route} ({id})"),
+            code: Some("endpoint_failed"),
+            error: error.clone(),
+            log: None,
+        };
+        if let Err(error) = self.tell_failure(failure) {
+            self.log(&format!("a failure of the endpoint {route} ({id}) cannot be told: {error}"));
+        }
         let now = self.host.now_us();
         let event =
             Event::endpoint(&route.to_string(), method.as_str(), path, told.code.status(), id, &error);

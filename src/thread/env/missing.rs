@@ -4,6 +4,7 @@
 use super::super::Thread;
 use super::super::host::Host;
 use super::NewEnv;
+use crate::env::Change;
 use crate::error::{Code, Error, Result};
 use crate::spec::{Agent, graph};
 
@@ -18,13 +19,32 @@ impl<H: Host> Thread<H> {
         owner: Option<&str>,
         new: &NewEnv,
     ) -> Result<()> {
+        self.require_with(agent, owner, &|name| new.set.get(name).is_some()).await
+    }
+
+    /// The same for a thread that another agent is to take over, with what is changed of its values.
+    pub(in crate::thread) async fn require_of(&self, agent: &str, change: &Change) -> Result<()> {
+        let (owner, own) = self.read_mut(|state, sql| {
+            let owner = state.meta.owner.clone();
+            let own = self.own_set(state, sql)?.iter().map(|(name, _)| name.to_owned());
+            Ok((owner, own.collect::<Vec<_>>()))
+        })?;
+        let given = |name: &str| change.leaves(name, own.iter().any(|own| own == name));
+        self.require_with(agent, owner.as_deref(), &given).await
+    }
+
+    async fn require_with(
+        &self,
+        agent: &str,
+        owner: Option<&str>,
+        given: &dyn Fn(&str) -> bool,
+    ) -> Result<()> {
         let Some(found) = self.catalog.agents.get(agent) else { return Ok(()) };
-        let given = |name: &str| new.set.get(name).is_some();
-        if self.needs(found, &given).missing.is_empty() {
+        if self.needs(found, given).missing.is_empty() {
             return Ok(());
         }
         self.ask_levels(owner).await?;
-        let missing = self.needs(found, &given).missing;
+        let missing = self.needs(found, given).missing;
         if missing.is_empty() {
             return Ok(());
         }

@@ -6,16 +6,17 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::Thread;
 use super::super::attachments::NewAttachment;
 use super::super::edit::MessageUpdate;
 use super::super::endpoints::EndpointAnswer;
+use super::super::files::FileOptions;
 use super::super::host::Host;
 use super::super::state::State;
 use super::super::thread_state::NewMessage;
-use crate::env::{Held, Redactor, Set, Shown};
+use crate::env::{Held, Redactor, Set, Shown, Tells};
 use crate::error::{Error, Result};
 use crate::models::ProviderError;
 use crate::spec::VariableKind;
@@ -101,10 +102,9 @@ impl<H: Host> Thread<H> {
         self.redactor().owned(text)
     }
 
-    /// The same, as what is logged and cut takes it.
-    #[inline(never)]
-    pub(in crate::thread) fn shown(&self, text: String) -> Shown {
-        self.redactor().shown(text)
+    /// The same of anything, as what stores, sends, logs and cuts takes it.
+    pub(in crate::thread) fn shown<T: Tells>(&self, told: T) -> Shown<T> {
+        self.redactor().shown(told)
     }
 
     /// The same, in the middle of a transition.
@@ -170,6 +170,7 @@ impl<H: Host> Thread<H> {
             result: result.result.map(|value| redactor.json(value)),
             error: result.error.map(|text| redactor.owned(text)),
             stack: result.stack.map(|text| redactor.owned(text)),
+            subagent_id: result.subagent_id.map(|text| redactor.owned(text)),
             content: result.content.into_iter().map(file).collect(),
             attachments: result.attachments.into_iter().map(file).collect(),
             error_code: result.error_code.map(|text| redactor.owned(text)),
@@ -198,70 +199,10 @@ impl<H: Host> Thread<H> {
         error.told(|text| redactor.owned(text))
     }
 
-    /// A message of code that works in the thread: models read it.
-    #[inline(never)]
-    pub(in crate::thread) fn redact_message(&self, message: NewMessage) -> NewMessage {
-        let redactor = self.redactor();
-        if redactor.is_empty() {
-            return message;
-        }
-        let metadata = message.metadata.into_iter();
-        let shows = |attachment| match attachment {
-            NewAttachment::Path { path, description } => {
-                let description = description.map(|text| redactor.owned(text));
-                NewAttachment::Path { path, description }
-            }
-            NewAttachment::Inline { name, mime_type, data, options, description } => NewAttachment::Inline {
-                name: redactor.owned(name),
-                mime_type: redactor.owned(mime_type),
-                data,
-                options,
-                description: description.map(|text| redactor.owned(text)),
-            },
-        };
-        NewMessage {
-            content: redactor.owned(message.content),
-            metadata: metadata.map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect(),
-            attachments: message.attachments.into_iter().map(shows).collect(),
-            ..message
-        }
-    }
-
-    /// A change to a message that code makes.
-    pub(in crate::thread) fn redact_update(&self, update: MessageUpdate) -> MessageUpdate {
-        let redactor = self.redactor();
-        let metadata = |fields: serde_json::Map<String, serde_json::Value>| {
-            fields.into_iter().map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect()
-        };
-        MessageUpdate {
-            content: update.content.map(|text| redactor.owned(text)),
-            metadata: update.metadata.map(metadata),
-            ..update
-        }
-    }
-
     /// Any JSON.
     #[inline(never)]
     pub(in crate::thread) fn redact_json(&self, value: serde_json::Value) -> serde_json::Value {
         self.redactor().json(value)
-    }
-
-    /// The answer of an endpoint: its headers and its body.
-    #[inline(never)]
-    pub(in crate::thread) fn redact_answer(&self, mut answer: EndpointAnswer) -> EndpointAnswer {
-        let redactor = self.redactor();
-        if redactor.is_empty() {
-            return answer;
-        }
-        // No header has `[` in its name.
-        answer.headers.retain(|(name, _)| matches!(redactor.text(name), Cow::Borrowed(_)));
-        for (_, value) in &mut answer.headers {
-            *value = redactor.owned(std::mem::take(value));
-        }
-        if let Some(clean) = redactor.bytes(&answer.body) {
-            answer.body = clean.into();
-        }
-        answer
     }
 
     /// A line in the operator's log.
@@ -278,6 +219,79 @@ impl<H: Host> Thread<H> {
             self.log(&line);
             told.push(line);
         }
+    }
+}
+
+/// The fields of an object without secrets.
+fn fields(secrets: &Redactor, fields: Map<String, Value>) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (secrets.owned(name), secrets.json(value))).collect()
+}
+
+/// What is known of a file. Its bytes are left alone.
+impl Tells for FileOptions {
+    fn without(self, secrets: &Redactor) -> FileOptions {
+        FileOptions { metadata: self.metadata.map(|metadata| fields(secrets, metadata)), ..self }
+    }
+}
+
+impl Tells for NewAttachment {
+    fn without(self, secrets: &Redactor) -> NewAttachment {
+        let text = |text: String| secrets.owned(text);
+        match self {
+            NewAttachment::Path { path, description } => {
+                NewAttachment::Path { path: text(path), description: description.map(text) }
+            }
+            NewAttachment::Inline { name, mime_type, data, options, description } => NewAttachment::Inline {
+                name: text(name),
+                mime_type: text(mime_type),
+                data,
+                options: options.without(secrets),
+                description: description.map(text),
+            },
+        }
+    }
+}
+
+/// A message of code that works in the thread: models read it.
+impl Tells for NewMessage {
+    fn without(self, secrets: &Redactor) -> NewMessage {
+        if secrets.is_empty() {
+            return self;
+        }
+        NewMessage {
+            content: secrets.owned(self.content),
+            metadata: fields(secrets, self.metadata),
+            attachments: self.attachments.into_iter().map(|file| file.without(secrets)).collect(),
+            ..self
+        }
+    }
+}
+
+impl Tells for MessageUpdate {
+    fn without(self, secrets: &Redactor) -> MessageUpdate {
+        MessageUpdate {
+            content: self.content.map(|text| secrets.owned(text)),
+            metadata: self.metadata.map(|metadata| fields(secrets, metadata)),
+            ..self
+        }
+    }
+}
+
+/// Its headers and its body.
+impl Tells for EndpointAnswer {
+    fn without(mut self, secrets: &Redactor) -> EndpointAnswer {
+        if secrets.is_empty() {
+            return self;
+        }
+        // No header has `[` in its name.
+        self.headers.retain(|(name, _)| matches!(secrets.text(name), Cow::Borrowed(_)));
+        for (_, value) in &mut self.headers {
+            *value = secrets.owned(std::mem::take(value));
+        }
+        if let Some(clean) = secrets.bytes(&self.body) {
+            self.body = clean.into();
+        }
+        self
     }
 }
 

@@ -1,5 +1,6 @@
 //! Paths of files (spec §16.3): a leading `/`, no doubled or trailing one.
 
+use crate::env::Shown;
 use crate::error::{Error, Result};
 use crate::limits;
 
@@ -27,6 +28,11 @@ impl FilePath {
             path.push('/');
         }
         Ok(FilePath(path))
+    }
+
+    /// The same of a path that code names.
+    pub(super) fn shown(field: &str, text: &Shown) -> Result<FilePath> {
+        FilePath::parse(field, text)
     }
 
     /// The path of an entry of a directory; both come from the tables.

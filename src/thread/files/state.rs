@@ -146,40 +146,42 @@ impl<H: Host> FileDoor for Open<H> {
             );
             return Err(Error::new(Code::TooLarge, message));
         }
-        let draft = Draft::new(at(path)?, mime, options, Conditions::default())?;
+        let told = self.thread.redactor();
+        let options = told.shown(options).inner();
+        let draft = Draft::new(self.at(path)?, &told.text(mime), options, Conditions::default())?;
         self.thread.write_whole(&draft, data).map(|written| written.record)
     }
 
     fn read_file(&self, path: &str) -> Result<Option<Bytes>> {
-        self.thread.file(&at(path)?)?.map(|row| self.thread.whole(&row)).transpose()
+        self.thread.file(&self.at(path)?)?.map(|row| self.thread.whole(&row)).transpose()
     }
 
     fn read_file_stream(&self, path: &str) -> Result<Option<LocalBoxStream<'static, Result<FileChunk>>>> {
-        Ok(self.thread.file(&at(path)?)?.map(|row| self.thread.chunks_of(row)))
+        Ok(self.thread.file(&self.at(path)?)?.map(|row| self.thread.chunks_of(row)))
     }
 
     fn stat_file(&self, path: &str) -> Result<Option<FileRecord>> {
-        self.thread.stat(&at(path)?)
+        self.thread.stat(&self.at(path)?)
     }
 
     fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>> {
-        self.thread.entries(&at(path)?)
+        self.thread.entries(&self.at(path)?)
     }
 
     fn readdir_page(&self, path: &str, query: &Query) -> Result<Value> {
-        self.thread.list(&at(path)?, query)
+        self.thread.list(&self.at(path)?, query)
     }
 
     fn unlink_file(&self, path: &str) -> Result<()> {
-        self.thread.remove(&at(path)?, Removal::File, &Conditions::default()).map(|_| ())
+        self.thread.remove(&self.at(path)?, Removal::File, &Conditions::default()).map(|_| ())
     }
 
     fn mkdir_file(&self, path: &str) -> Result<FileRecord> {
-        self.thread.mkdir(&at(path)?, &Conditions::default()).map(|(record, _)| record)
+        self.thread.mkdir(&self.at(path)?, &Conditions::default()).map(|(record, _)| record)
     }
 
     fn rmdir_file(&self, path: &str) -> Result<()> {
-        let path = at(path)?;
+        let path = self.at(path)?;
         match self.thread.remove(&path, Removal::Directory, &Conditions::default())? {
             true => Ok(()),
             false => Err(super::tree::no_file(&path)),
@@ -187,14 +189,14 @@ impl<H: Host> FileDoor for Open<H> {
     }
 
     fn remove_all(&self, path: &str) -> Result<()> {
-        if self.thread.remove(&at(path)?, Removal::Everything, &Conditions::default())? {
+        if self.thread.remove(&self.at(path)?, Removal::Everything, &Conditions::default())? {
             self.thread.prune_all();
         }
         Ok(())
     }
 
     fn move_file(&self, from: &str, to: &str) -> Result<FileRecord> {
-        self.thread.rename(&at(from)?, &at(to)?, &Conditions::default())
+        self.thread.rename(&self.at(from)?, &self.at(to)?, &Conditions::default())
     }
 
     fn get_file_stats(&self) -> Result<FileStats> {
@@ -211,11 +213,14 @@ impl<H: Host> FileDoor for Open<H> {
     }
 
     fn get_file_thumbnail(&self, path: &str) -> Result<Option<Bytes>> {
-        let Some(row) = self.thread.file(&at(path)?)? else { return Ok(None) };
+        let Some(row) = self.thread.file(&self.at(path)?)? else { return Ok(None) };
         self.thread.read(|_, sql| table::thumbnail(sql, row.id))
     }
 }
 
-fn at(path: &str) -> Result<FilePath> {
-    FilePath::parse("path", path)
+impl<H: Host> Open<H> {
+    /// A path that code names, without secrets: what it writes it finds again under the same name.
+    fn at(&self, path: &str) -> Result<FilePath> {
+        FilePath::shown("path", &self.thread.shown(path.to_owned()))
+    }
 }

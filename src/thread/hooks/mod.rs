@@ -28,6 +28,7 @@ use serde_json::Value;
 use super::Thread;
 use super::host::Host;
 use super::log::Event;
+use super::operator::Failure;
 use super::step::Definitions;
 use super::thread_state::Where;
 use crate::error::Result;
@@ -143,7 +144,12 @@ impl<H: Host> Thread<H> {
     /// Logs a failure; everything goes on as if the hook had not run.
     fn hook_failed(&self, at: &At<'_>, hook: &Hook, error: &str) -> Result<()> {
         let error = &self.shown(error.to_owned());
-        self.log(&format!("the hook {} ({}) failed: {error}", hook.id, hook.hook.as_str()));
+        self.tell_failure(Failure {
+            what: format!("the hook {} ({})", hook.id, hook.hook.as_str()),
+            code: None,
+            error: error.clone(),
+            log: None,
+        })?;
         let now = self.host.now_us();
         self.transition(|state, sql| {
             let call_id = at.call_id(&state.meta.thread_id, hook);

@@ -84,14 +84,20 @@ impl Stored {
     fn clean(&self, mut row: Row) -> Row {
         let clean = |text: Option<String>| text.map(|text| self.secrets.owned(text));
         (row.content, row.name) = (clean(row.content), clean(row.name));
+        row.tool_call_id = clean(row.tool_call_id);
         row.calls = row.calls.into_iter().map(|call| without(&self.secrets, call)).collect();
         row
     }
 }
 
-/// A call without secrets in its arguments.
+/// A call without secrets.
 fn without(secrets: &Redactor, call: ToolCall) -> ToolCall {
-    ToolCall { arguments: secrets.owned(call.arguments), ..call }
+    ToolCall {
+        id: secrets.owned(call.id),
+        name: secrets.owned(call.name),
+        arguments: secrets.owned(call.arguments),
+        ..call
+    }
 }
 
 /// A row with what a hook gives of it.
@@ -230,7 +236,7 @@ impl Sent {
                 self.assistant(content, calls)
             }
             Some(Role::Tool) => {
-                let call_id = text("tool_call_id").unwrap_or_default().to_owned();
+                let call_id = self.secrets.owned(text("tool_call_id").unwrap_or_default().to_owned());
                 // Its images stay with it: hooks see the text of results only.
                 let known = self.messages.iter().find_map(|message| match &**message {
                     ChatMessage::Tool { call_id: known, status, images, .. } if *known == call_id => {

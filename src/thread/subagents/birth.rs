@@ -58,6 +58,7 @@ impl<H: Host> Thread<H> {
             window_bytes: None,
             version: 1,
             env: 0,
+            apart: 0,
             parent: Some(Parent {
                 thread: letter.from.clone(),
                 depth: birth.depth,

@@ -37,6 +37,9 @@ pub(super) struct Deferred {
     /// How many of its kind there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) most: Option<u32>,
+    /// Whose calls asked for it last: a message, or the code that worked in a call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) by: String,
 }
 
 impl Deferred {
@@ -50,7 +53,10 @@ impl Deferred {
 impl Deferred {
     /// Whether it says the same. Values that were given are new ones each time.
     fn is_same(&self, other: &Deferred) -> bool {
-        let plain = |of: &Deferred| of.birth.env.is_empty().then(|| serde_json::to_string(of).ok()).flatten();
+        let plain = |of: &Deferred| {
+            let of = Deferred { by: String::new(), ..of.clone() };
+            of.birth.env.is_empty().then(|| serde_json::to_string(&of).ok()).flatten()
+        };
         plain(self).is_some_and(|text| plain(other) == Some(text))
     }
 }
@@ -216,7 +222,8 @@ impl<H: Host> Thread<H> {
         self.act_on(heard)
     }
 
-    /// Enters a child that waits for variables. The same creation that waits already is found again.
+    /// Enters a child that waits for variables. A model that asks for the same once more, later, finds the one that waits
+    /// already; calls of one message that are equal mean as many children.
     pub(super) fn defer_child(
         &self,
         state: &mut State,
@@ -225,10 +232,18 @@ impl<H: Host> Thread<H> {
         deferred: Deferred,
     ) -> Result<Child> {
         let now = self.host.now_us();
+        let mut found = None;
         for waiting in state.open_children(sql)?.iter().filter(|child| child.state == ChildState::Pending) {
-            if Deferred::of(waiting)?.is_same(&deferred) {
-                return Ok(waiting.clone());
+            let known = Deferred::of(waiting)?;
+            if known.by != deferred.by && known.is_same(&deferred) {
+                found = Some((waiting.clone(), Deferred { by: deferred.by.clone(), ..known }));
+                break;
             }
+        }
+        if let Some((mut waiting, known)) = found {
+            waiting.body = Some(serde_json::to_string(&known).map_err(Error::internal)?);
+            state.update_child(sql, waiting.clone())?;
+            return Ok(waiting);
         }
         child.state = ChildState::Pending;
         "pending".clone_into(&mut child.status);

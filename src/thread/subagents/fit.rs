@@ -1,7 +1,7 @@
 //! What keeps a call from making a child or writing to one: error results that say what to do.
 
-use super::letter::Words;
-use super::registry::Child;
+use super::letter::{What, Words};
+use super::registry::{Child, ChildState};
 use super::spawn::{NewChild, listed};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -9,6 +9,7 @@ use crate::spec::message::ToolResult;
 use crate::thread::Thread;
 use crate::thread::files;
 use crate::thread::host::Host;
+use crate::thread::log::Event;
 use crate::thread::scope::Place;
 use crate::thread::state::State;
 
@@ -57,13 +58,30 @@ impl<H: Host> Thread<H> {
                 known.join("; ")
             ))));
         }
-        if state.meta.children >= limits::CHILDREN {
+        if state.meta.children >= limits::CHILDREN && !self.end_stopped_child(state, sql)? {
             let most = limits::CHILDREN;
             return Ok(Err(refused(format!(
                 "\"{name}\" was not created: {most} subagents are active, the most that a thread has."
             ))));
         }
         Ok(self.unfit(sql, &new.words)?.map_or(Ok(()), Err))
+    }
+
+    /// Ends the oldest child that a person has stopped and that no call can go on with, so that another has its place.
+    /// Whether there was one.
+    fn end_stopped_child(&self, state: &mut State, sql: &H::Sql) -> Result<bool> {
+        let Some(mut child) = state.open_children(sql)?.iter().find(|child| child.rests_for_good()).cloned()
+        else {
+            return Ok(false);
+        };
+        self.tell_child(state, sql, &mut child, What::Terminate)?;
+        child.state = ChildState::Terminated;
+        "terminated".clone_into(&mut child.status);
+        let text =
+            format!("The subagent {} was stopped, and ended to make room for another.", listed(&child));
+        Event::subagent("terminated", &child, state.active(), Some(&text)).insert(sql, self.host.now_us())?;
+        state.update_child(sql, child)?;
+        Ok(true)
     }
 
     /// What is wrong with the words of a letter.

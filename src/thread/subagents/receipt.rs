@@ -7,23 +7,26 @@ use crate::error::{Error, Result};
 use crate::spec::message::ToolResult;
 use crate::thread::host::{Cell, Param, Sql};
 use crate::thread::rows::Shared;
-use crate::thread::scope::Place;
-use crate::thread::tool_call::{APART, Call};
+use crate::thread::scope::Scope;
+use crate::thread::state::State;
+use crate::thread::tool_call::Call;
 
 /// The kind of a receipt whose call is a child's to answer.
 pub(in crate::thread) const KIND: &str = "subagent";
 
 /// The receipt of a call that a child answers: it waits, or has its result at once.
 pub(super) fn insert<S: Sql>(
+    state: &mut State,
     sql: &S,
     reply: &Shared,
     call: &Call,
     told: &Told,
-    place: Place,
+    scope: &Scope,
     now: i64,
 ) -> Result<()> {
     let result = told.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
-    let apart = (place == Place::Apart).then_some(APART);
+    let apart = scope.apart_data();
+    state.starts_apart(sql, scope.place, call.seq)?;
     sql.run(
         "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data, result)
          VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
@@ -35,7 +38,7 @@ pub(super) fn insert<S: Sql>(
             Param::Text(KIND),
             Param::Text(if result.is_some() { "started" } else { "waiting" }),
             Param::Int(now),
-            apart.into(),
+            apart.as_ref().into(),
             result.as_ref().into(),
         ],
     )

@@ -172,6 +172,14 @@ impl Child {
         self.state != ChildState::Terminated
     }
 
+    /// Whether it was stopped by a person and can be called no more: only a person can go on with it.
+    pub(crate) fn rests_for_good(&self) -> bool {
+        self.state == ChildState::Live
+            && !self.facts.resumable
+            && self.wait.is_none()
+            && self.status == "idle"
+    }
+
     /// As the API and code see it (spec §8.5).
     pub(crate) fn to_json(&self) -> Value {
         let facts = &self.facts;

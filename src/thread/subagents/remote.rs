@@ -182,7 +182,12 @@ impl RemoteThread {
 
     /// The same, with bytes.
     pub(in crate::thread) async fn call(&self, method: &str, args: Vec<Plain>) -> Result<Plain> {
-        let asked = Asked { method: method.to_owned(), args };
+        // The other thread may not know the secrets of this one.
+        let told = |plain: Plain| match plain {
+            Plain::Json(value) => Plain::Json(self.from.redact_json(value)),
+            Plain::Bytes(base64) => Plain::Bytes(base64),
+        };
+        let asked = Asked { method: method.to_owned(), args: args.into_iter().map(told).collect() };
         let body = serde_json::to_string(&asked).map_err(Error::internal)?;
         let answer = self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::Member) }).await?;
         serde_json::from_value(answer).map_err(Error::internal)
@@ -257,7 +262,7 @@ impl RemoteThread {
     /// # Errors
     /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`]; `conflict` for a directory.
     pub async fn read_file(&self, path: &str) -> Result<Option<Bytes>> {
-        let request = to_thread(&self.id, ThreadRoute::GetFile(path.to_owned()));
+        let request = to_thread(&self.id, ThreadRoute::GetFile(self.from.redact(path.to_owned())));
         let mut answer = self.from.door().ask_stream(request).await?;
         let mut bytes = Vec::new();
         while let Some(piece) = answer.body.next().await {
@@ -354,7 +359,7 @@ impl<H: Host> FamilyDoor for Open<H> {
     }
 
     fn told(&self, message: NewMessage) -> Result<Value> {
-        let NewMessage { role, content, silent, metadata, attachments } = self.thread.redact_message(message);
+        let NewMessage { role, content, silent, metadata, attachments } = self.thread.shown(message).inner();
         let attachments: Vec<Value> = attachments.iter().map(attached).collect();
         Ok(json!({
             "role": role, "content": content, "silent": silent, "metadata": metadata, "attachments": attachments,

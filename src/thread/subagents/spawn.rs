@@ -157,10 +157,11 @@ impl<H: Host> Thread<H> {
         let group = self.read(|state, _| Ok(reply.id(&state.meta.thread_id)))?;
         let told = self.transition(|state, sql| {
             let side = definitions.active;
-            match self.tell(state, sql, &wanted, side, Some(group), Some(call.seq), scope.place)? {
+            let by = group.clone();
+            match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), scope.place)? {
                 Err(result) => Ok(Err(result)),
                 Ok(told) => {
-                    receipt::insert(sql, reply, call, &told, scope.place, self.host.now_us())?;
+                    receipt::insert(state, sql, reply, call, &told, scope, self.host.now_us())?;
                     Ok(Ok(told))
                 }
             }
@@ -189,7 +190,7 @@ impl<H: Host> Thread<H> {
     ) -> Result<ToolResult> {
         let result = self.transition(|state, sql| {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
-            match self.tell(state, sql, wanted, side, None, None, scope.place)? {
+            match self.tell(state, sql, wanted, side, None, &scope.key, None, scope.place)? {
                 Err(result) => Ok(result),
                 Ok(told) => {
                     let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
@@ -211,6 +212,7 @@ impl<H: Host> Thread<H> {
         wanted: &Wanted<'_>,
         side: Side,
         group: Option<String>,
+        by: &str,
         receipt: Option<i64>,
         place: Place,
     ) -> Result<std::result::Result<Told, ToolResult>> {
@@ -225,7 +227,7 @@ impl<H: Host> Thread<H> {
                 if let Err(result) = self.room_for(state, sql, new)? {
                     return Ok(Err(result));
                 }
-                self.make_child(state, sql, new, side, group, waits.then_some(receipt).flatten())
+                self.make_child(state, sql, new, side, group, by, waits.then_some(receipt).flatten())
             }
             Wanted::Message { reference, words } => {
                 let inactive = || {
@@ -262,6 +264,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Writes the row of a child and the letter that makes it, or that it waits for values of variables.
+    #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
     fn make_child(
         &self,
         state: &mut State,
@@ -269,6 +272,7 @@ impl<H: Host> Thread<H> {
         new: &NewChild<'_>,
         side: Side,
         group: Option<String>,
+        by: &str,
         receipt: Option<i64>,
     ) -> Result<std::result::Result<Told, ToolResult>> {
         let now = self.host.now_us();
@@ -316,8 +320,8 @@ impl<H: Host> Thread<H> {
         self.take_away(state, sql, begun, &taken)?;
         if !needs.missing.is_empty() {
             let withheld = taken.given.withheld;
-            let child =
-                self.defer_child(state, sql, child, Deferred { birth, withheld, most: new.most() })?;
+            let deferred = Deferred { birth, withheld, most: new.most(), by: by.to_owned() };
+            let child = self.defer_child(state, sql, child, deferred)?;
             Event::subagent("variables", &child, state.active(), None).insert(sql, now)?;
             let result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
             return Ok(Ok(Told { result: Some(result) }));

@@ -111,8 +111,11 @@ impl<H: Host> Thread<H> {
                     return Ok((Opened::Failed(text), None));
                 }
                 let step = Step { block: tries.block, call, depth };
-                let lost = Lost { step, tries: &tries, prompt: definitions.prompt, why: Unfinished::Lost };
-                self.log_lost(state, sql, &lost, now)?;
+                if tries.logged < tries.stream {
+                    let lost =
+                        Lost { step, tries: &tries, prompt: definitions.prompt, why: Unfinished::Lost };
+                    self.log_lost(state, sql, &lost, now)?;
+                }
                 tries.stream += 1;
                 let stream = tries.stream;
                 tries.store(state, sql, step)?;
@@ -162,23 +165,26 @@ impl<H: Host> Thread<H> {
         Ok(row)
     }
 
-    /// Logs the attempt of a prompt's step that a stop has cut off. `receipt`: of the prompt's call.
+    /// Logs the attempt of a prompt's step whose end nobody will see. `receipt`: of the prompt's call.
     pub(super) fn log_cut_off(
         &self,
-        state: &State,
+        state: &mut State,
         sql: &H::Sql,
         receipt: i64,
         name: &str,
+        why: Unfinished,
         now: i64,
     ) -> Result<()> {
-        let (Some(tries), Some(prompt)) = (Tries::inner(sql, receipt)?, self.catalog.prompts.get(name))
+        let (Some(mut tries), Some(prompt)) = (Tries::inner(sql, receipt)?, self.catalog.prompts.get(name))
         else {
             return Ok(());
         };
-        if tries.failed.is_some() || rows::find(sql, tries.block)?.is_some() {
+        if tries.failed.is_some() || tries.logged >= tries.stream || rows::find(sql, tries.block)?.is_some() {
             return Ok(());
         }
         let step = Step { block: tries.block, call: Some(receipt), depth: 1 };
-        self.log_lost(state, sql, &Lost { step, tries: &tries, prompt, why: Unfinished::Cancelled }, now)
+        self.log_lost(state, sql, &Lost { step, tries: &tries, prompt, why }, now)?;
+        tries.logged = tries.stream;
+        tries.store(state, sql, step)
     }
 }

@@ -13,11 +13,11 @@ use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![once(), repeating(), reminding(), calling(), beside(), ending(), beside_slow()]
+    vec![once(), repeating(), reminding(), calling(), beside(), ending()]
 }
 
 /// The clerk, the tool `work`, and effects: `ring` is native, `remind` queues a message, `hook` is behind a URL.
-fn with_effects(name: &'static str) -> Scenario {
+pub(super) fn with_effects(name: &'static str) -> Scenario {
     Scenario::new(name, &with_work()).says(clerk).setup(work).setup(rings).define(|catalog| {
         catalog["effects"] = json!({
             "ring": {
@@ -39,7 +39,7 @@ async fn post(sim: &Sim, body: Value) -> Seen {
     sim.insist(ThreadRoute::PostEffect, &[], Some(&key), body.to_string()).await
 }
 
-async fn schedule(sim: &Sim, body: Value) -> String {
+pub(super) async fn schedule(sim: &Sim, body: Value) -> String {
     let seen = post(sim, body).await;
     assert_eq!(seen.status, 201, "{}", seen.body);
     seen.body["effect"]["id"].as_str().unwrap().to_owned()
@@ -49,12 +49,12 @@ async fn effect(sim: &Sim, id: &str) -> Value {
     sim.get(ThreadRoute::GetEffect(id.into()), &[]).await["effect"].clone()
 }
 
-async fn list(sim: &Sim) -> Value {
+pub(super) async fn list(sim: &Sim) -> Value {
     sim.get(ThreadRoute::ListEffects, &[("limit", "500")]).await
 }
 
 /// Waits until nothing of this effect is to come.
-async fn over(sim: &Sim, id: &str) -> Value {
+pub(super) async fn over(sim: &Sim, id: &str) -> Value {
     for _ in 0..20_000 {
         let effect = effect(sim, id).await;
         if !matches!(effect["status"].as_str(), Some("pending" | "processing")) {
@@ -529,95 +529,4 @@ fn effects_and_clients_see_the_same_values_and_files() {
             assert_eq!(file.body.as_deref(), Ok(&b"41"[..]));
         })
         .calm();
-}
-
-/// Two effects behind URLs, one quick and one that takes 25 seconds.
-fn slow_and_quick(name: &'static str) -> Scenario {
-    with_effects(name)
-        .define(|catalog| {
-            let http = |path: &str| json!({ "description": "Calls.", "run": { "http": { "url": format!("{TOOL_URL}/{path}") } } });
-            catalog["effects"]["slow"] = http("slow");
-            catalog["effects"]["quick"] = http("quick");
-            catalog["effects"]["other"] = http("slow");
-        })
-        .setup(|sim| {
-            sim.world.outside.server("/slow", |_, _| Answer::json(&json!({})).after(25 * SECOND_US));
-            sim.world.outside.server("/quick", |_, _| Answer::json(&json!({})));
-        })
-        // Effects that run beside each other are what this is about.
-        .terms(|terms| terms.overlap = true)
-}
-
-async fn count(sim: &Sim, name: &str, status: &str) -> usize {
-    let listed = list(sim).await;
-    let effects = listed["effects"].as_array().unwrap();
-    effects.iter().filter(|effect| effect["name"] == name && effect["status"] == status).count()
-}
-
-#[test]
-fn one_slow_effect_delays_no_other() {
-    slow_and_quick("a slow effect")
-        .drive(|sim| async move {
-            schedule(&sim, json!({ "name": "slow", "delay": 1_000 })).await;
-            // More than one event may send.
-            for n in 0..60 {
-                schedule(&sim, json!({ "name": "quick", "delay": 2_000 + n * 100 })).await;
-            }
-            sim.world.pause(9 * SECOND_US).await;
-            assert_eq!(
-                (count(&sim, "quick", "completed").await, count(&sim, "slow", "processing").await),
-                (60, 1)
-            );
-            sim.world.pause(30 * SECOND_US).await;
-            assert_eq!(count(&sim, "slow", "completed").await, 1);
-        })
-        .calm();
-}
-
-#[test]
-fn effects_that_hang_leave_places_for_others() {
-    slow_and_quick("effects that hang")
-        .setup(|sim| {
-            sim.world.outside.server("/slow", |_, _| Answer::json(&json!({})).after(50 * SECOND_US));
-            sim.world.outside.server("/quick", |_, _| Answer::json(&json!({})));
-        })
-        .drive(|sim| async move {
-            for name in ["slow", "other"] {
-                for _ in 0..40 {
-                    schedule(&sim, json!({ "name": name, "delay": 1_000 })).await;
-                }
-            }
-            for n in 0..20 {
-                schedule(&sim, json!({ "name": "quick", "delay": 2_000 + n * 100 })).await;
-            }
-            sim.world.pause(8 * SECOND_US).await;
-            let hanging = (count(&sim, "slow", "processing").await, count(&sim, "other", "processing").await);
-            assert_eq!((hanging, count(&sim, "quick", "completed").await), ((16, 8), 20));
-            // Those of a name that has its share come as places of it are free again.
-            sim.world.pause(400 * SECOND_US).await;
-            assert_eq!(
-                (count(&sim, "slow", "completed").await, count(&sim, "other", "completed").await),
-                (40, 40)
-            );
-        })
-        .calm();
-}
-
-/// The event is handed over while an effect runs.
-fn beside_slow() -> Scenario {
-    slow_and_quick("a slow effect beside many").drive(|sim| async move {
-        let slow = schedule(&sim, json!({ "name": "slow", "delay": 1_000 })).await;
-        let mut quick = Vec::new();
-        for n in 0..32 {
-            quick.push(schedule(&sim, json!({ "name": "quick", "delay": 2_000 + n * 10 })).await);
-        }
-        for id in quick.iter().chain([&slow]) {
-            assert_eq!(over(&sim, id).await["status"], "completed");
-        }
-    })
-}
-
-#[test]
-fn an_event_that_has_sent_enough_hands_over_beside_an_effect_whatever_fails() {
-    beside_slow().sampled(60).sweep();
 }

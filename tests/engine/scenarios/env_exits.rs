@@ -6,12 +6,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bobbin::api::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EndpointAnswer, FileOptions, NewAttachment, NewMessage};
+use bobbin::thread::{EndpointAnswer, FileOptions, MessageUpdate, NativeCall, NewAttachment, NewMessage};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
 use super::env::{TOKEN, nowhere, told, work};
 use super::hooks::react;
+use super::subprompts::checking;
 use crate::host::{Answer, Handler, Native, SECOND_US, TOOL_URL};
 use crate::sim::Ask;
 use crate::sweep::Scenario;
@@ -210,6 +211,129 @@ fn code_shows_no_secret_in_messages_attachments_and_answers() {
             let answered = sim.reach(Ask::of("GET", "/leak")).await.unwrap();
             let told = format!("{:?} {}", answered.headers, String::from_utf8_lossy(&answered.body));
             assert!(!told.contains(BEGINNING) && told.contains(" [redacted TOKEN]"), "{told}");
+        })
+        .calm();
+}
+
+/// Everything that code does with names of files, and what it hands to prompts, agents and other threads.
+async fn hands_on(call: &NativeCall) -> bobbin::Result<String> {
+    let state = &call.state;
+    let meta = json!({ TOKEN: TOKEN }).as_object().cloned();
+    let options = FileOptions { metadata: meta.clone(), ..FileOptions::default() };
+    let path = format!("/made/{TOKEN}.txt");
+    state.write_file(&path, b"the bytes", &format!("text/{TOKEN}"), options.clone())?;
+    assert_eq!(state.read_file(&path)?.as_deref(), Some(b"the bytes".as_slice()), "it finds what it wrote");
+    state.mkdir_file(&format!("/{TOKEN}/below"))?;
+    state.move_file(&path, &format!("/moved-{TOKEN}"))?;
+    let shown = NewAttachment::Inline {
+        name: "a.txt".into(),
+        mime_type: "text/plain".into(),
+        data: "x".into(),
+        options,
+        description: None,
+    };
+    state.inject_message(NewMessage { attachments: vec![shown], ..NewMessage::user("with a file") }).await?;
+    state.queue_tool("check", json!({ "what": TOKEN }))?;
+    let told = state.invoke_tool("check", json!({ "what": format!("this {TOKEN}") })).await?;
+    state.invoke_tool("leaf", json!({ "q": format!("see {TOKEN}") })).await?;
+    let child = state.children()?.remove(0).reference;
+    call_until(|| async { state.get_child_thread(&child)?.unwrap().identity().await }, call).await;
+    let child = state.get_child_thread(&child)?.unwrap();
+    child.write_file(&format!("/{TOKEN}.txt"), b"x", "text/plain").await?;
+    assert!(child.read_file(&format!("/{TOKEN}.txt")).await?.is_some());
+    let id = child.queue_message(NewMessage::user(format!("and {TOKEN}"))).await?;
+    child.update_message(&id, MessageUpdate { metadata: meta.clone(), ..MessageUpdate::default() }).await?;
+    state.set_status(TOKEN)?;
+    Ok(told.text())
+}
+
+/// Asks until there is an answer.
+async fn call_until<T, F: Future<Output = bobbin::Result<T>>>(ask: impl Fn() -> F, call: &NativeCall) {
+    while ask().await.is_err() {
+        (call.sleep)(SECOND_US / 10).await;
+    }
+}
+
+#[test]
+fn names_of_files_and_what_code_hands_on_show_no_secret() {
+    known("code that hands on")
+        .terms(|terms| {
+            terms.pairs = false;
+            terms.overlap = true;
+        })
+        .define(|catalog| {
+            checking(catalog);
+            catalog["prompts"]["leaf"] = json!({ "toolDescription": "d", "prompt": "A leaf.", "model": "m",
+                "requiredSchema": { "type": "object", "properties": { "q": { "type": "string" } } } });
+            catalog["agents"]["leaf"] = json!({ "type": "dual_ai", "exposeAsTool": true, "toolDescription": "d",
+                "maxSessionTurns": 1, "sideA": { "prompt": "leaf" }, "sideB": { "prompt": "leaf" } });
+            let leaf = json!({ "name": "leaf", "blocking": false, "initUserMessageProperty": "q" });
+            let check = json!({ "name": "check", "initUserMessageProperty": "what" });
+            catalog["prompts"]["p"]["tools"] = json!(["work", check, leaf]);
+        })
+        .setup(|sim| {
+            sim.world.outside.native("work", |call, _| {
+                let call = call.clone();
+                Native::Works(Box::pin(async move {
+                    match hands_on(&call).await {
+                        Ok(text) => ToolResult { subagent_id: Some(TOKEN.into()), ..ToolResult::success(text) },
+                        Err(error) => panic!("{error}"),
+                    }
+                }))
+            });
+        })
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+            sim.world.pause(20 * SECOND_US).await;
+            let paths: Vec<String> = sim.member.database.ask("SELECT parent || name FROM files");
+            let paths = paths.join(" ");
+            assert!(paths.contains("moved-[redacted TOKEN]"), "{paths}");
+            let requests = sim.world.outside.requests.borrow();
+            let asked: String = requests.iter().map(|sent| sent.body.to_string()).collect();
+            for told in ["this [redacted TOKEN]", "see [redacted TOKEN]"] {
+                assert!(asked.contains(told), "{told}: {asked}");
+            }
+        })
+        .check(|sim, _| super::family_env::no_secrets_of(sim, &[BEGINNING]))
+        // In another order the child has come to its end before all of this.
+        .once();
+}
+
+#[test]
+fn names_and_ids_of_calls_that_hooks_make_up_show_no_secret() {
+    const HOOKS: [&str; 2] = ["filter_messages", "prefilter_llm_history"];
+    known("hooks that make calls up")
+        .define(|catalog| {
+            for hook in HOOKS {
+                catalog["hooks"][hook] = json!({ "hook": hook, "run": { "native": hook } });
+            }
+            catalog["agents"]["helper"]["hooks"] = json!(HOOKS);
+        })
+        .setup(|sim| {
+            for hook in HOOKS {
+                react(sim, hook, move |call| {
+                    let mut messages = call.args[0].as_array().unwrap().clone();
+                    let id = format!("{hook}-{TOKEN}");
+                    let function = json!({ "name": format!("n-{TOKEN}"), "arguments": format!("{{\"a\":\"{TOKEN}\"}}") });
+                    let made = [
+                        json!({ "role": "user", "content": "made up", "name": TOKEN }),
+                        json!({ "role": "assistant", "content": TOKEN,
+                            "tool_calls": [{ "id": id, "type": "function", "function": function }] }),
+                        json!({ "role": "tool", "tool_call_id": id, "name": TOKEN, "content": format!("gave {TOKEN}") }),
+                    ];
+                    let place = usize::from(hook != "filter_messages");
+                    messages.splice(place..place, made);
+                    Ok(json!(messages))
+                });
+            }
+        })
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+            let requests = sim.world.outside.requests.borrow();
+            let sent = requests.last().unwrap();
+            assert_eq!(sent.texts("tool").iter().filter(|text| text.contains("gave [redacted TOKEN]")).count(), 2);
+            let body = sent.body.to_string();
+            assert!(!body.contains("Not run"), "each call still has its result: {body}");
         })
         .calm();
 }

@@ -148,3 +148,66 @@ fn evicting_an_idle_object_loses_nothing() {
         })
         .calm();
 }
+
+/// What a run that was given up leaves of the call in which it was.
+fn given_up(sim: &crate::sim::Sim, history: &crate::contract::History, reason: &str) {
+    assert_eq!(history.statuses("run_failed").len(), 1);
+    let ends: Vec<String> = sim.world.database.ask("SELECT reason FROM runs");
+    assert_eq!(ends, [reason]);
+    let states: Vec<String> = sim.world.database.ask("SELECT state FROM calls");
+    assert_eq!(states, ["indeterminate"]);
+    let [told] = history.texts("tool").try_into().unwrap();
+    assert!(told.contains("It may or may not have taken effect."), "{told}");
+}
+
+#[test]
+fn a_run_that_is_given_up_in_a_call_leaves_it_with_a_result() {
+    for fault in Fault::ALL {
+        story("recovery exhausted in a call")
+            .define(super::subprompts::checking)
+            .says(|request| {
+                crate::host::Say::call("check", &serde_json::json!({ "what": request.last_user() }))
+            })
+            .suffers(move || {
+                let mut sent = 0;
+                Box::new(move |point| {
+                    sent += usize::from(point.at == At::Sent);
+                    (point.at == At::Sent && sent > 1).then_some(fault)
+                })
+            })
+            .drive(|sim| async move {
+                let outcome = sim.ask("hello").await;
+                assert_eq!(outcome["reason"], "recovery_exhausted", "{outcome}");
+            })
+            .check(|sim, history| given_up(sim, history, "recovery_exhausted"))
+            .terms(|terms| {
+                terms.outcomes = vec!["failed"];
+                terms.one_answer = false;
+            })
+            .calm();
+    }
+}
+
+#[test]
+fn a_run_whose_agent_vanished_in_a_call_leaves_it_with_a_result() {
+    story("an agent that vanished in a call")
+        .says(super::clerk)
+        .drive(|sim| async move {
+            sim.send("use work").await;
+            sim.until_executions(1).await;
+            let mut none = crate::sim::catalog(&super::with_work());
+            none["agents"] = serde_json::json!({});
+            sim.deploy(&none);
+            sim.world.kill();
+            sim.until("the end", |sim| {
+                !sim.world.database.ask::<i64>("SELECT 1 FROM runs WHERE phase = 'ended'").is_empty()
+            })
+            .await;
+        })
+        .check(|sim, history| given_up(sim, history, "definition_missing"))
+        .terms(|terms| {
+            terms.outcomes = vec!["failed"];
+            terms.one_answer = false;
+        })
+        .calm();
+}

@@ -2,6 +2,7 @@
 
 use bobbin::api::ThreadRoute;
 use bobbin::spec::message::ToolResult;
+use bobbin::thread::FileOptions;
 use serde_json::{Value, json};
 
 use super::env::{Directories, KEY_A, var, work};
@@ -12,7 +13,7 @@ use crate::sim::{Seen, Sim, native};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![inherited(), pushed(), deferred()]
+    vec![inherited(), pushed(), deferred(), equal_calls()]
 }
 
 /// Secrets: the parent's own, one that a child may have too, and one that only the child is given.
@@ -110,6 +111,46 @@ async fn answered(sim: &Sim, text: &'static str) {
         last.first().is_some_and(|last| last.starts_with("done"))
     })
     .await;
+}
+
+#[test]
+fn what_a_child_tells_its_parent_of_itself_shows_no_secret() {
+    family("a child that tells of itself")
+        .says(|request| match (who(request), request.results().len()) {
+            ("helper", 0) if request.last_user() == "open" => Say::call("shop", &json!({})),
+            ("helper", _) => Say::text("done"),
+            ("shop", 0) => Say::call("work", &json!({})),
+            _ => Say::call("finish", &json!({ "summary": "sold" })),
+        })
+        .setup(|sim| {
+            work(sim, |call| {
+                let Some(secret) = call.env.get("SHARED").and_then(Value::as_str) else {
+                    return ToolResult::error("it is not here");
+                };
+                call.state.set_status(&format!("busy with {secret}")).unwrap();
+                call.state.notify_parent(&format!("half of {secret}")).unwrap();
+                let path = format!("/{secret}/plan.txt");
+                call.state.write_file(&path, b"x", "text/plain", FileOptions::default()).unwrap();
+                ToolResult::success(path)
+            });
+        })
+        .terms(|terms| {
+            terms.one_answer = false;
+            terms.texts_repeat = true;
+        })
+        .drive(|sim| async move {
+            sim.ask("open").await;
+            sim.until("the child's end", |sim| {
+                sim.member.database.ask::<String>("SELECT status FROM children") == ["terminated"]
+            })
+            .await;
+            let logs = sim.get(ThreadRoute::ListLogs, &[]).await.to_string();
+            assert!(logs.contains("busy with [redacted SHARED]"), "{logs}");
+            let history = json!(sim.history().await).to_string();
+            assert!(history.contains("half of [redacted SHARED]"), "{history}");
+        })
+        .check(|sim, _| no_secrets(sim))
+        .calm();
 }
 
 // ---- what a child begins with ---------------------------------------------------------------------------------
@@ -247,6 +288,79 @@ async fn request(sim: &Sim) -> (String, Value) {
 
 async fn give(sim: &Sim, id: &str, key: Option<&str>, body: Value) -> Seen {
     sim.insist(ThreadRoute::PostVariables(id.into()), &[], key, body.to_string()).await
+}
+
+/// Two equal calls in one message, and the same two once more.
+fn equal_calls() -> Scenario {
+    lacking("equal calls that lack values")
+        .says(|request| match (who(request), request.results().len()) {
+            ("helper", 0 | 2) if request.last_user() == "open" => {
+                let what = json!({ "what": "apples" });
+                Say::call("shop", &what).and_call("shop", &what.to_string())
+            }
+            ("helper", _) => Say::text("done"),
+            ("shop", _) => Say::call("finish", &json!({ "summary": "sold" })),
+            _ => Say::text("well"),
+        })
+        .drive(|sim| async move {
+            sim.ask("open").await;
+            let mut ids: Vec<String> = sim
+                .history()
+                .await
+                .iter()
+                .filter(|message| message["role"] == "tool")
+                .map(|message| message["metadata"]["error_data"]["request_id"].as_str().unwrap().to_owned())
+                .collect();
+            assert_eq!(ids.len(), 4);
+            assert_ne!(ids[0], ids[1], "each is a child of its own");
+            ids[..2].sort();
+            ids[2..].sort();
+            assert_eq!(ids[2..], ids[..2], "whoever asks again finds those that wait");
+            for id in &ids[..2] {
+                let seen = give(&sim, id, Some(id), json!({ "env": { "GIVEN": GIVEN } })).await;
+                assert_eq!(seen.status, 200, "{}", seen.body);
+            }
+            sim.until("two results", |sim| {
+                sim.member.database.ask::<i64>(
+                    "SELECT count(*) FROM messages WHERE metadata ->> 'subagent_event' = 'result'",
+                ) == [2]
+            })
+            .await;
+        })
+        .check(|sim, _| assert_eq!(below(sim).len(), 2))
+}
+
+#[test]
+fn equal_calls_of_one_message_are_as_many_children() {
+    equal_calls().sampled(80).sweep();
+}
+
+#[test]
+fn a_hook_is_told_of_a_child_once_it_was_given_its_values() {
+    const HOOK: &str = "after_subagent_created";
+    lacking("a hook that is told of a child that waited")
+        .define(|catalog| {
+            catalog["hooks"][HOOK] = json!({ "hook": HOOK, "run": { "native": HOOK } });
+            catalog["agents"]["helper"]["hooks"] = json!([HOOK]);
+        })
+        .setup(|sim| super::hooks::react(sim, HOOK, |_| Ok(Value::Null)))
+        .drive(|sim| async move {
+            sim.ask("open").await;
+            let (id, _) = request(&sim).await;
+            assert!(super::hooks::asked(&sim).is_empty(), "there is no child yet");
+            give(&sim, &id, None, json!({ "env": { "GIVEN": GIVEN } })).await;
+            sim.until("a result", |sim| {
+                !sim.member
+                    .database
+                    .ask::<i64>("SELECT 1 FROM messages WHERE metadata ->> 'subagent_event' = 'result'")
+                    .is_empty()
+            })
+            .await;
+            let asked = super::hooks::asked_of(&sim, HOOK);
+            assert_eq!(asked.len(), 1);
+            assert_eq!(asked[0].args[0]["reference"], json!(id));
+        })
+        .calm();
 }
 
 fn deferred() -> Scenario {

@@ -10,7 +10,7 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![taken_over(), with_an_opening()]
+    vec![taken_over(), with_an_opening(), by_a_client()]
 }
 
 /// Adds the agent `billing`, which `helper` may hand off to.
@@ -105,6 +105,98 @@ fn with_an_opening() -> Scenario {
 #[test]
 fn the_last_hand_off_wins_and_brings_its_message_once() {
     with_an_opening().sweep();
+}
+
+/// `PATCH` with the agent, until it is taken.
+async fn change(sim: &Sim, agent: &str) -> crate::sim::Seen {
+    sim.insist(ThreadRoute::Patch, &[], None, json!({ "agent_id": agent }).to_string()).await
+}
+
+fn by_a_client() -> Scenario {
+    story("another agent from outside")
+        .define(|catalog| {
+            billing(catalog);
+            // Nobody may call it, and its two sides talk to each other.
+            catalog["agents"]["pair"] = json!({ "type": "dual_ai", "maxSessionTurns": 2,
+                "sideA": { "prompt": "q" }, "sideB": { "prompt": "p" } });
+        })
+        .says(|request| Say::text(format!("{}: {}", agent(request), request.last_user())))
+        .terms(|terms| {
+            // The two sides come to the end of their turns.
+            terms.outcomes = vec!["completed", "failed"];
+            terms.one_answer = false;
+            terms.texts_repeat = true;
+        })
+        .drive(|sim| async move {
+            sim.ask("one").await;
+            let changed = change(&sim, "billing").await;
+            assert_eq!((changed.status, &changed.body["agent_id"]), (200, &json!("billing")));
+            sim.ask("two").await;
+            assert_eq!(change(&sim, "pair").await.status, 200);
+            sim.ask("three").await;
+            assert_eq!(change(&sim, "helper").await.status, 200);
+            sim.ask("four").await;
+            let thread = agent_of(&sim).await;
+            assert_eq!(
+                (&thread["agent_id"], &thread["origin_agent_id"]),
+                (&json!("helper"), &json!("helper"))
+            );
+        })
+        .check(|sim, history| {
+            let answers = history.answers();
+            assert_eq!(answers[..3], ["helper: one", "billing: two", "billing: three"]);
+            let other = history.of("user").any(|row| row["content"] == "helper: billing: three");
+            assert!(other, "both sides of the pair had their turn: what was before is no turn of theirs");
+            assert_eq!(answers.last(), Some(&"helper: four"), "{answers:?}");
+            let told = sim.world.outside.siblings.borrow();
+            let rows = told.iter().filter(|(_, call)| call["call"] == "upsert");
+            let newest = rows.max_by_key(|(_, call)| call["row"]["version"].as_i64()).unwrap();
+            assert_eq!(newest.1["row"]["agent_id"], "helper", "the directory knows: {newest:?}");
+        })
+}
+
+#[test]
+fn a_client_changes_the_agent_of_a_thread_at_rest() {
+    by_a_client().sweep();
+}
+
+#[test]
+fn an_agent_that_the_thread_cannot_have_is_refused() {
+    story("wrong agents from outside")
+        .define(|catalog| {
+            billing(catalog);
+            catalog["prompts"]["needy"] = json!({ "toolDescription": "d", "prompt": "Hm.", "model": "m",
+                "variables": [{ "name": "CITY", "type": "text", "required": true }] });
+            catalog["agents"]["needy"] = json!({ "sideA": { "prompt": "needy" } });
+        })
+        .says(|request| match request.results().is_empty() {
+            true => Say::call("work", &json!({})),
+            false => Say::text(agent(request)),
+        })
+        .setup(|sim| {
+            super::env::var(sim, "BOBBIN_ENCRYPTION_KEYS", super::env::KEY_A);
+            super::env::Directories::default().serve(sim);
+        })
+        .drive(|sim| async move {
+            let refused = change(&sim, "nobody").await;
+            assert_eq!(refused.body["error"]["code"], "agent_not_found", "{}", refused.body);
+            assert_eq!(refused.body["error"]["field"], "agent_id");
+            let refused = change(&sim, "needy").await;
+            assert_eq!(refused.body["error"]["code"], "missing_variables", "{}", refused.body);
+            let message = sim.send("hello").await;
+            sim.until_executions(1).await;
+            let refused = change(&sim, "billing").await;
+            assert_eq!((refused.status, &refused.body["error"]["code"]), (409, &json!("conflict")));
+            assert_eq!(change(&sim, "helper").await.status, 200, "it is the same");
+            sim.outcome(&message).await;
+            assert_eq!(agent_of(&sim).await["agent_id"], "helper");
+            let given = json!({ "agent_id": "needy", "env_patch": { "CITY": "Lisbon" }, "env_type_patch": { "CITY": "text" } });
+            let seen = sim.insist(ThreadRoute::Patch, &[], None, given.to_string()).await;
+            assert_eq!(seen.status, 200, "{}", seen.body);
+            sim.terminate().await;
+            assert_eq!(change(&sim, "helper").await.body["error"]["code"], "terminated");
+        })
+        .calm();
 }
 
 #[test]

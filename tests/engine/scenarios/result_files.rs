@@ -159,3 +159,32 @@ fn where_a_tool_failed_is_in_the_log_alone() {
         })
         .calm();
 }
+
+#[test]
+fn a_hook_behind_a_url_may_give_a_result_with_files() {
+    const HOOK: &str = "after_tool_call_success";
+    seeing("files of a hook's result")
+        .define(|catalog| {
+            let run = json!({ "http": { "url": format!("{}/{HOOK}", crate::host::TOOL_URL) } });
+            catalog["hooks"][HOOK] = json!({ "hook": HOOK, "run": run });
+            catalog["agents"]["helper"]["hooks"] = json!([HOOK]);
+        })
+        .setup(|sim| {
+            use base64::Engine;
+            let data = base64::engine::general_purpose::STANDARD.encode(GIF);
+            let file = json!({ "name": "dot.gif", "mimeType": "image/gif", "data": data });
+            let value =
+                json!({ "value": { "status": "success", "result": "framed", "attachments": [file] } });
+            sim.world
+                .outside
+                .server(&format!("/{HOOK}"), move |_, _| crate::host::Answer::status(200, value.to_string()));
+        })
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+            let rows = results(&sim).await;
+            let [file] = &rows[0]["attachments"].as_array().unwrap()[..] else { panic!("{rows:?}") };
+            assert_eq!((&rows[0]["content"], &file["mimeType"]), (&json!("framed"), &json!("image/gif")));
+            assert_eq!(get(&sim, file["path"].as_str().unwrap()).await.body.as_deref(), Ok(GIF));
+        })
+        .calm();
+}

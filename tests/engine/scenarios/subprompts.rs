@@ -402,3 +402,38 @@ fn the_prompts_that_led_to_a_tool_are_its_path() {
         .check(|_, history| assert!(history.texts("tool")[0].ends_with("p > check")))
         .calm();
 }
+
+#[test]
+fn the_inner_step_runs_no_hooks_and_those_of_a_call_see_the_outer_one() {
+    const ALL: [&str; 3] = ["after_system_message", "before_create_message", "before_store_tool_result"];
+    story("hooks of a prompt that is called")
+        .define(|catalog| {
+            checking(catalog);
+            for hook in ALL {
+                catalog["hooks"][hook] = json!({ "hook": hook, "run": { "native": hook } });
+                catalog["hooks"][format!("inner_{hook}")] =
+                    json!({ "hook": hook, "run": { "native": "inner" } });
+            }
+            catalog["prompts"]["p"]["hooks"] = json!(ALL);
+            catalog["prompts"]["check"]["hooks"] = json!(ALL.map(|hook| format!("inner_{hook}")));
+        })
+        .setup(|sim| {
+            for hook in ALL.into_iter().chain(["inner"]) {
+                super::hooks::react(sim, hook, |_| Ok(Value::Null));
+            }
+        })
+        .says(asks)
+        .drive(|sim| async move {
+            sim.ask("hello").await;
+            let asked = super::hooks::asked(&sim);
+            let times = |hook: &str| asked.iter().filter(|asked| *asked == hook).count();
+            assert_eq!((times("after_system_message"), times("before_create_message")), (2, 4), "{asked:?}");
+            let [call] = &super::hooks::asked_of(&sim, "before_store_tool_result")[..] else {
+                panic!("{asked:?}")
+            };
+            assert_eq!(call.args[0]["function"]["name"], "check");
+            let native = sim.world.outside.hooked.borrow();
+            assert!(native.iter().all(|asked| !asked.call_id.contains("inner_")), "{native:?}");
+        })
+        .calm();
+}

@@ -9,7 +9,14 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![stopped(waits), stopped(goes_on), terminated(waits), terminated(goes_on), child_terminated(waits)]
+    vec![
+        stopped(waits),
+        stopped(goes_on),
+        terminated(waits),
+        terminated(goes_on),
+        child_terminated(waits),
+        making_room(),
+    ]
 }
 
 /// A child that naps and a grandchild that does, and what is done to the thread `after_us`.
@@ -144,4 +151,32 @@ fn a_termination_at_any_moment_leaves_nobody_waiting() {
 fn who_waits_for_a_child_that_is_terminated_or_stopped_is_told() {
     child_terminated(waits).sampled(300).sweep();
     child_stopped(waits).sampled(300).sweep();
+}
+
+/// A thread that has as many subagents as it may, one of which a person has stopped.
+fn making_room() -> Scenario {
+    napping("a place for another subagent", goes_on, SECOND_US, |sim| async move {
+        sim.until("a child", |sim| sim.family().len() > 1).await;
+        sim.of(&references(&sim)[0]).stop().await;
+        settled(&sim, SECOND_US / 20).await;
+        sim.until("it rests", |sim| states(sim).iter().all(|state| state == "live idle")).await;
+        // The others are not there, but count.
+        sim.evict().await;
+        sim.member.database.alter("UPDATE meta SET children = children + 999");
+        sim.ask("call research {\"q\":\"say hi\"}").await;
+        settled(&sim, SECOND_US / 20).await;
+        sim.evict().await;
+        sim.member.database.alter("UPDATE meta SET children = children - 999");
+    })
+    .check(|sim, _| {
+        assert_eq!(states(sim), ["terminated terminated", "terminated terminated"]);
+        let stopped = sim.of(&references(sim)[0]);
+        let ended: Vec<Option<i64>> = stopped.member.database.ask("SELECT terminated_us FROM meta");
+        assert!(ended[0].is_some(), "it has heard of it");
+    })
+}
+
+#[test]
+fn a_subagent_that_was_stopped_for_good_takes_no_place_from_another() {
+    making_room().sampled(120).sweep();
 }
