@@ -58,18 +58,22 @@ const isAnswer = (frame) =>
 async function turn({ side, thread, socket }, wishes) {
   const start = performance.now();
   const first = { at: 0 };
-  const done = new Promise((resolve) => {
+  const done = new Promise((resolve, reject) => {
     socket.onFrame = (frame) => {
       if (frame.type === "message_chunk" && first.at === 0) first.at = performance.now();
       if (isAnswer(frame)) resolve(undefined);
     };
+    socket.onClose = () => reject(new Error(`${side.name}: the socket was closed (${socket.closeCode})`));
   });
+  done.catch(() => {}); // it is waited for below
   await side.post(thread, wishes, false);
   const accepted = performance.now();
   await done;
   const end = performance.now();
   socket.frames.length = 0;
   socket.times.length = 0;
+  // What says that this client reads.
+  socket.send("ping");
   // The run's own end comes after its answer; the next message must not join it.
   await new Promise((resolve) => setTimeout(resolve, 4));
   return { accepted: accepted - start, first: first.at - start, whole: end - start, text: end - first.at };

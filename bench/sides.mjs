@@ -132,7 +132,7 @@ export async function startProduct(modelUrl) {
 /** @param {string} modelUrl */
 export async function startFloor(modelUrl) {
   const { node } = await setUp();
-  const port = await freePort();
+  const [port, behind] = [await freePort(), await freePort()];
   const persist = scratch("floor", memory);
   const printed = /** @type {string[]} */ ([]);
   const child = spawn(
@@ -140,7 +140,7 @@ export async function startFloor(modelUrl) {
     [
       "--no-warnings",
       join(checkout, "node_modules/wrangler/wrangler-dist/cli.js"),
-      ...["dev", "--config", join(checkout, "bench/floor/wrangler.toml"), "--ip", "127.0.0.1", "--port", String(port)],
+      ...["dev", "--config", join(checkout, "bench/floor/wrangler.toml"), "--ip", "127.0.0.1", "--port", String(behind)],
       ...["--persist-to", persist, "--show-interactive-dev-session=false"],
       ...["--var", `MODEL_URL:${modelUrl}`, "--var", `MODEL_KEY:${KEY}`],
     ],
@@ -155,8 +155,13 @@ export async function startFloor(modelUrl) {
     },
   );
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => printed.push(text));
+  // The same way in as the product's.
+  const front = spawn(node, [join(checkout, "bench/front.mjs"), String(port), String(behind)], { stdio: "inherit" });
   const base = `http://127.0.0.1:${port}`;
-  const kill = () => killAll(tree(child.pid ?? 0).filter(running));
+  const kill = () => {
+    front.kill("SIGKILL");
+    killAll(tree(child.pid ?? 0).filter(running));
+  };
   process.on("exit", kill);
   await until(
     "the floor answers",

@@ -155,8 +155,10 @@ class Exchange {
       up.end();
       return up;
     }
-    // At once: the server behind may refuse it by its head.
-    up.flushHeaders();
+    // Soon: the server behind may refuse it by its head. Not at once, for what came in one piece leaves in one.
+    setImmediate(() => {
+      if (!up.destroyed) up.flushHeaders();
+    });
     const sendBody = () => {
       if (this.#answered || response.closed) return;
       if (!this.#invited) response.writeContinue();
@@ -180,8 +182,11 @@ class Exchange {
     // Broken off there, broken off here.
     answer.on("error", () => response.destroy());
     response.writeHead(answer.statusCode ?? 500, { ...passing(answer.rawHeaders), ...this.#closing() });
-    response.flushHeaders();
     answer.pipe(response);
+    // A stream may have nothing to say for a while; what is short leaves in one piece.
+    setImmediate(() => {
+      if (!response.writableEnded && !response.destroyed) response.flushHeaders();
+    });
   }
 
   /** @param {NodeJS.ErrnoException} error */

@@ -258,8 +258,8 @@ pub const FIND_SLICE_STEPS: u64 = 4_000_000;
 pub const FIND_SLICE_PATHS: usize = 1_000;
 /// How long it then waits.
 pub const FIND_PAUSE_US: i64 = 1_000;
-/// Files of an answer to a search.
-pub const FOUND_FILES: usize = 100;
+/// Files of an answer to a search, which is a page of [`PAGE_BYTES`] as well.
+pub const FOUND_FILES: u32 = 100;
 /// Lines of one file in an answer to a search.
 pub const FOUND_LINES: usize = 50;
 /// Characters of a line in an answer to a search.

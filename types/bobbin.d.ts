@@ -99,7 +99,7 @@ declare module "bobbin" {
     updateMessage(id: string, updates: { content?: string; silent?: boolean; metadata?: JsonObject }): Promise<Message>;
     /** Whether there was one. */
     deleteMessage(id: string): Promise<boolean>;
-    getLogs(options?: { limit?: number; offset?: number; order?: "asc" | "desc" }): Promise<Log[]>;
+    getLogs(options?: { limit?: number; offset?: number; order?: "asc" | "desc"; ids?: string; messageIds?: string }): Promise<Log[]>;
 
     loadModel<T extends object = JsonObject>(name: string): Promise<T>;
     loadPrompt<T extends object = JsonObject>(name: string): Promise<T>;

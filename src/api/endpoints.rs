@@ -30,13 +30,19 @@ pub fn find<'a, T>(
     if let Some((route, endpoint)) = best {
         return Matched::Endpoint(route, endpoint, params(&route.path, path));
     }
-    let known: BTreeSet<Method> = fitting().map(|(route, _)| route.method).collect();
-    if known.is_empty() {
-        return Matched::Nothing;
+    match methods(endpoints, path) {
+        known if known.is_empty() => Matched::Nothing,
+        known => Matched::OtherMethods(known),
     }
+}
+
+/// The methods that are answered at a path.
+pub fn methods<T>(endpoints: &BTreeMap<EndpointRoute, T>, path: &[String]) -> Vec<&'static str> {
+    let fitting = endpoints.keys().filter(|route| fits(&route.path, path));
+    let known: BTreeSet<Method> = fitting.map(|route| route.method).collect();
     let head = known.contains(&Method::Get).then_some(Method::Head);
     let known: BTreeSet<Method> = known.into_iter().chain(head).collect();
-    Matched::OtherMethods(known.into_iter().map(Method::as_str).collect())
+    known.into_iter().map(Method::as_str).collect()
 }
 
 /// The header in which the router tells an object the address of a request to an endpoint, as it was written.

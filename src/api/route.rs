@@ -223,7 +223,7 @@ impl ThreadRoute {
             [first, ..] if endpoint::is_reserved(first) => {}
             [] if matches!(method, "GET" | "HEAD" | "PATCH" | "DELETE") => {}
             _ => {
-                let method = Method::of(method).ok_or_else(no_route)?;
+                let method = Method::of(method).ok_or_else(|| unknown_method(method))?;
                 let path = rest.iter().map(|segment| (*segment).to_owned()).collect();
                 return Ok(ThreadRoute::Endpoint { method, path });
             }
@@ -400,8 +400,14 @@ impl ThreadRoute {
 }
 
 /// Nothing is there, and nothing of the application's own.
-pub(crate) fn no_route() -> Error {
+pub fn no_route() -> Error {
     Error::new(Code::NotFound, "A thread has no such route.")
+}
+
+/// A method that no endpoint can answer. Whether there is one for others, only the catalog knows.
+fn unknown_method(method: &str) -> Error {
+    Error::new(Code::MethodNotAllowed, format!("{method} is not possible here."))
+        .hint("Endpoints answer GET, HEAD, POST, PUT, PATCH and DELETE.")
 }
 
 pub(crate) fn not_allowed(method: &str, allowed: &str) -> Error {
@@ -519,7 +525,7 @@ mod tests {
             );
         }
         for method in ["OPTIONS", "TRACE", "get", ""] {
-            assert_eq!(of(method, "/reports").unwrap_err().code, Code::NotFound, "{method}");
+            assert_eq!(of(method, "/reports").unwrap_err().code, Code::MethodNotAllowed, "{method}");
         }
         // Escaped or not, a name of the runtime's is one.
         assert_eq!(of("GET", "/%6dessages"), Ok(Route::Thread("t".into(), ThreadRoute::ListMessages)));

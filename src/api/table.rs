@@ -11,7 +11,7 @@ const STREAM: &[&str] = &["includeSilent", "depth", "reasoning", "token", "lastE
 pub(crate) const MESSAGES: &[&str] =
     &["limit", "offset", "before", "after", "order", "includeSilent", "depth", "ids"];
 /// Of `GET …/logs`, and of `state.getLogs` in code.
-pub(crate) const LOGS: &[&str] = &["limit", "offset", "order"];
+pub(crate) const LOGS: &[&str] = &["limit", "offset", "order", "ids", "messageIds"];
 
 impl Route {
     /// The query parameters that it knows; `None` where the thread's object knows them ([`ThreadRoute::parameters`]).

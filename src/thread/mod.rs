@@ -50,6 +50,7 @@ mod invoke;
 mod listen;
 mod live;
 mod log;
+mod log_list;
 mod model_call;
 mod opening;
 mod operator;

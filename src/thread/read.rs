@@ -1,22 +1,21 @@
-//! Everything that only reads: the thread, its messages, its logs, its diagnostics.
+//! What only reads: the thread, its messages, its diagnostics.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Thread;
-use super::host::{Cell, Host, Param, Sql};
+use super::host::{Host, Param, Sql};
 use super::live::Alarm;
-use super::rows::{self, Row, columns, message_id, message_seq, not_found};
+use super::log_list::count_logs;
+use super::rows::{self, Row, columns, message_seq, not_found};
 use super::state::State;
 use super::{alarm, effects, schema, subagents};
 use crate::api::{Query, Reply, ThreadRequest, agents};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::Page;
-use crate::spec::message::ToolResult;
 
 impl<H: Host> Thread<H> {
     /// `GET /threads/:id` (spec §27.1).
@@ -141,51 +140,6 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    /// `GET …/logs` (spec §27.3): model attempts, tool calls and events, newest first unless `order=asc`.
-    pub(super) fn list_logs(&self, query: &Query) -> Result<Reply> {
-        Ok(Reply::json(200, &self.logs(query)?))
-    }
-
-    /// A page of the log.
-    pub(super) fn logs(&self, query: &Query) -> Result<Value> {
-        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
-        let offset = query.number("offset", 0, 10_000)? as usize;
-        let ascending = match query.get("order") {
-            None | Some("" | "desc") => false,
-            Some("asc") => true,
-            Some(other) => {
-                return Err(Error::field("order", format!("`order` is asc or desc, not “{other}”.")));
-            }
-        };
-        self.read(|state, sql| {
-            let thread = &state.meta.thread_id;
-            let mut page = Page::new(limit);
-            for place in places(sql, offset + limit as usize + 1, ascending)?.into_iter().skip(offset) {
-                if page.add(|| entry(sql, thread, place))?.is_break() {
-                    break;
-                }
-            }
-            let (total, has_more) = (count_logs(sql)?, page.has_more());
-            Ok(json!({ "logs": page.into_rows(), "total": total, "hasMore": has_more }))
-        })
-    }
-
-    /// `GET …/logs/:id`: with bodies where they were kept, and a call with its arguments and result.
-    pub(super) fn get_log(&self, id: &str) -> Result<Reply> {
-        self.read(|state, sql| {
-            let thread = &state.meta.thread_id;
-            let missing = || Error::new(Code::NotFound, format!("This thread has no log “{id}”."));
-            let (kind, number) = id.split_at_checked(2).ok_or_else(missing)?;
-            let number: i64 = number.parse().map_err(|_| missing())?;
-            let entry = match kind {
-                "l_" => log_detail(sql, thread, number)?,
-                "c_" => call_detail(sql, thread, number)?,
-                _ => None,
-            };
-            Ok(Reply::json(200, &entry.ok_or_else(missing)?))
-        })
-    }
-
     /// `GET …/diagnostics`: what an operator asks first when a thread does not do what it should.
     pub(super) async fn diagnostics(self: &Rc<Self>) -> Result<Reply> {
         let alarm_at = self.host.alarm().await?;
@@ -242,12 +196,6 @@ impl<H: Host> Thread<H> {
     }
 }
 
-/// Entries of the log: rows of `logs` are never deleted, receipts are few.
-fn count_logs<S: Sql>(sql: &S) -> Result<i64> {
-    let statement = "SELECT ifnull((SELECT max(id) FROM logs), 0) + (SELECT count(*) FROM calls)";
-    Ok(rows::integer(sql, statement, &[])?.unwrap_or(0))
-}
-
 /// Top-level messages that are not silent; counted once while the object lives.
 fn visible<S: Sql>(state: &mut State, sql: &S) -> Result<i64> {
     if let Some(visible) = state.visible {
@@ -284,166 +232,4 @@ fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Value> {
     let mut messages = page.into_rows();
     messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
     Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
-}
-
-/// Where an entry of the log is.
-#[derive(Clone, Copy)]
-enum Place {
-    Log(i64),
-    Call(i64),
-}
-
-/// The first entries, in the order of time. Both tables are in it; a page of the two together needs no more of either.
-/// Only their times are read: what is skipped may be large.
-fn places<S: Sql>(sql: &S, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
-    let (logs, calls) = if ascending {
-        (
-            "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
-            "SELECT started_us, id FROM calls ORDER BY id LIMIT ?",
-        )
-    } else {
-        (
-            "SELECT at_us, id FROM logs ORDER BY id DESC LIMIT ?",
-            "SELECT started_us, id FROM calls ORDER BY id DESC LIMIT ?",
-        )
-    };
-    let mut places = Vec::new();
-    for (statement, place) in [(logs, Place::Log as fn(i64) -> Place), (calls, Place::Call)] {
-        sql.each(statement, &[Param::Int(i64::try_from(wanted).unwrap_or(i64::MAX))], &mut |cells| {
-            if let [at, id] = cells {
-                places.push((at.int().unwrap_or_default(), place(id.int().unwrap_or_default())));
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-    }
-    places.sort_by_key(|(at, _)| if ascending { *at } else { -*at });
-    Ok(places.into_iter().map(|(_, place)| place).collect())
-}
-
-/// An entry as a list shows it.
-fn entry<S: Sql>(sql: &S, thread: &str, place: Place) -> Result<Value> {
-    let found = match place {
-        Place::Log(id) => log_row(sql, thread, id)?,
-        Place::Call(id) => call_row(sql, thread, id)?,
-    };
-    found.ok_or_else(|| Error::internal("a log entry went away while it was read"))
-}
-
-/// A row of `logs` as clients see it.
-fn log_entry(cells: &[Cell], thread: &str) -> Result<Value> {
-    let [id, kind, run, at, reply, retry_of, data] = cells else {
-        return Err(Error::internal("a log row has the wrong number of columns"));
-    };
-    let mut entry = Map::new();
-    entry.insert("id".into(), format!("l_{}", id.int().unwrap_or_default()).into());
-    entry.insert("type".into(), kind.text().unwrap_or_default().into());
-    entry.insert("created_at".into(), at.int().unwrap_or_default().into());
-    entry.insert("run".into(), run.int().map(|run| format!("r_{run}")).into());
-    entry.insert("message_id".into(), reply.int().map(|seq| message_id(thread, seq)).into());
-    entry.insert("retry_of_attempt".into(), retry_of.int().into());
-    if let Ok(Value::Object(fields)) = serde_json::from_str(data.text().unwrap_or_default()) {
-        entry.extend(fields);
-    }
-    Ok(Value::Object(entry))
-}
-
-fn log_row<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
-    let mut entry = None;
-    sql.each(
-        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
-        &[Param::Int(id)],
-        &mut |cells| {
-            entry = Some(log_entry(cells, thread)?);
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    Ok(entry)
-}
-
-/// A receipt as clients see it.
-fn call_entry(cells: &[Cell], thread: &str) -> Result<Value> {
-    let [id, reply, call_id, name, kind, state, runs, started, ended, error] = cells else {
-        return Err(Error::internal("a receipt has the wrong number of columns"));
-    };
-    let number = |cell: &Cell| cell.int().unwrap_or_default();
-    let (at, number_id, reply) = (number(started), number(id), number(reply));
-    // Calls that code made have no message: their `reply` is the call around them, negative, and their id the key.
-    let message = (reply > 0).then(|| message_id(thread, reply));
-    let result = (reply > 0).then(|| message_id(thread, number_id));
-    let receipt = match reply > 0 {
-        true => format!("r{reply}.{}", number_id - reply - 1),
-        false => call_id.text().unwrap_or_default().to_owned(),
-    };
-    let entry = json!({
-        "id": format!("c_{number_id}"),
-        "type": "tool_call",
-        "created_at": at,
-        "message_id": message,
-        "result_message_id": result,
-        "receipt": receipt,
-        "parent_call": (reply < 0).then(|| format!("c_{}", -reply)),
-        "tool_call_id": call_id.text(),
-        "tool_name": name.text(),
-        "kind": kind.text(),
-        "state": state.text(),
-        "runs": number(runs),
-        "ended_at": ended.int(),
-        "latency_ms": ended.int().map(|ended| (ended - at) / 1000),
-        "error": error.text(),
-    });
-    Ok(entry)
-}
-
-fn call_row<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
-    let mut entry = None;
-    sql.each(
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls WHERE id = ?",
-        &[Param::Int(id)],
-        &mut |cells| {
-            entry = Some(call_entry(cells, thread)?);
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    Ok(entry)
-}
-
-fn log_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
-    let mut entry = log_row(sql, thread, id)?;
-    if let Some(Value::Object(fields)) = &mut entry {
-        sql.each("SELECT kind, text FROM bodies WHERE log = ?", &[Param::Int(id)], &mut |cells| {
-            if let [kind, text] = cells {
-                fields.insert(format!("{}_body", kind.text().unwrap_or_default()), text.text().into());
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-    }
-    Ok(entry)
-}
-
-fn call_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
-    let mut entry = None;
-    sql.each(
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data FROM calls WHERE id = ?",
-        &[Param::Int(id)],
-        &mut |cells| {
-            let Some((data, cells)) = cells.split_last() else { return Ok(ControlFlow::Break(())) };
-            let reply = cells.get(1).and_then(Cell::int).unwrap_or_default();
-            let data: Value = data.text().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-            entry = Some((reply, data, call_entry(cells, thread)?));
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    let Some((reply, data, mut entry)) = entry else { return Ok(None) };
-    if let Some(fields) = entry.as_object_mut().filter(|_| reply <= 0) {
-        let result = data.get("result").and_then(|result| ToolResult::deserialize(result).ok());
-        fields.insert("arguments".into(), data.get("args").map(Value::to_string).into());
-        fields.insert("result".into(), result.map(|result| result.text()).into());
-    } else if let Some(fields) = entry.as_object_mut() {
-        let call = rows::find(sql, reply)?.and_then(|row| {
-            usize::try_from(id - reply - 1).ok().and_then(|index| row.calls.get(index).cloned())
-        });
-        fields.insert("arguments".into(), call.map(|call| call.arguments).into());
-        fields.insert("result".into(), rows::find(sql, id)?.and_then(|row| row.content).into());
-    }
-    Ok(Some(entry))
 }

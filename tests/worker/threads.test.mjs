@@ -214,6 +214,17 @@ test("logs: one row per model request and per tool call", async () => {
     const one = await thread.send("GET", `/logs/${log.id}`);
     assert.equal(one.status, 200, one.text);
   }
+  const filtered = async (/** @type {string} */ query) => {
+    const { logs, total } = (await thread.send("GET", `/logs?${query}`)).json;
+    assert.equal(total, logs.length);
+    return logs.map((/** @type {any} */ { id }) => id);
+  };
+  assert.deepEqual(await filtered(`order=asc&ids=${call.id},${request.id},l_999,nonsense`), [request.id, call.id]);
+  assert.deepEqual(await filtered(`order=asc&messageIds=${request.message_id}`), [request.id, call.id]);
+  assert.deepEqual(await filtered(`messageIds=${call.result_message_id}`), [call.id]);
+  assert.deepEqual(await filtered("messageIds=nonsense"), []);
+  const many = await thread.send("GET", `/logs?ids=${Array(101).fill("l_1").join(",")}`);
+  assert.deepEqual([many.status, many.json.error.field], [400, "ids"]);
   const failed = await bobbin.client.thread("refusing");
   await failed.ask("go");
   const rows = (await failed.send("GET", "/logs?order=asc")).json.logs;

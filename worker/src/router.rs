@@ -4,7 +4,8 @@
 use bobbin::access::{Action, Caller, no_thread};
 use bobbin::api::target::below_thread;
 use bobbin::api::{
-    BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, thread_id,
+    BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, route::no_route,
+    thread_id,
 };
 use bobbin::directory::call::{ROOT, name_of};
 use bobbin::directory::{DirectoryCall, EnvAsk};
@@ -71,19 +72,28 @@ pub(crate) async fn answer(
     match incoming.route().await {
         Ok(response) => Ok(response),
         Err(error) => {
-            let allow = (error.code == Code::MethodNotAllowed).then(|| allowed(&incoming.target));
+            let allow = (error.code == Code::MethodNotAllowed).then(|| incoming.allowed());
+            let (error, allow) = match allow {
+                Some(methods) if methods.is_empty() => (no_route(), None),
+                allow => (error, allow),
+            };
             answer::of_error(error, incoming.origin.as_deref(), allow.as_deref(), config.dev)
         }
     }
 }
 
-/// The methods that a path has.
-fn allowed(target: &Target) -> String {
-    let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-    methods.into_iter().filter(|method| Route::of(method, target).is_ok()).collect::<Vec<_>>().join(", ")
-}
-
 impl Incoming<'_> {
+    /// The methods that the path has, those of endpoints too.
+    fn allowed(&self) -> String {
+        let leads = |method: &&str| match Route::of(method, &self.target) {
+            Ok(Route::Thread(_, ThreadRoute::Endpoint { path, .. })) => catalog(&self.catalog)
+                .is_ok_and(|catalog| endpoints::methods(&catalog.endpoints, &path).contains(method)),
+            route => route.is_ok(),
+        };
+        let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+        methods.into_iter().filter(leads).collect::<Vec<_>>().join(", ")
+    }
+
     async fn route(&self) -> Result<Response> {
         let route = Route::of(&self.head.method, &self.target);
         auth::guard(self.config, &self.head, route.as_ref().ok().map(BodyRule::of))?;

@@ -34,6 +34,7 @@ impl Counters {
             "rowsWritten": self.rows_written.get(),
             "transactions": self.transactions.get(),
             "alarms": self.alarms.get(),
+            "wasmBytes": wasm_bytes(),
         })
     }
 
@@ -60,6 +61,12 @@ impl Counters {
         add(&self.rows_read, cursor.rows_read());
         add(&self.rows_written, cursor.rows_written());
     }
+}
+
+/// The memory of this Worker's wasm instance, which all objects of the isolate share, bytes. It never shrinks.
+fn wasm_bytes() -> u64 {
+    const PAGE_BYTES: u64 = 65_536;
+    core::arch::wasm32::memory_size::<0>() as u64 * PAGE_BYTES
 }
 
 /// `ctx.storage.sql`.

@@ -14,7 +14,8 @@ use super::path::FilePath;
 use super::record::{FileRecord, GrepMatch, GrepResult};
 use super::table::{self, Row, Search};
 use crate::error::{Error, Result};
-use crate::limits;
+use crate::limits::{self, FOUND_FILES};
+use crate::page::{Page, json_bytes};
 use crate::thread::Thread;
 use crate::thread::host::{Cell, Host, Param, Sql};
 
@@ -36,25 +37,27 @@ impl<H: Host> Thread<H> {
         check_pattern("grep", pattern)?;
         let wanted = fold(pattern);
         self.read(|_, sql| {
-            let mut found = Found { results: Vec::new(), truncated: false };
+            let mut page = Page::new(FOUND_FILES);
             // No line has a line break in it.
             if wanted.contains('\n') {
-                return Ok(found);
+                return Ok(Found { results: Vec::new(), truncated: false });
             }
-            let mut scanned = 0;
+            let (mut scanned, mut truncated) = (0, false);
             for (path, id, size) in candidates(sql, &wanted)? {
                 scanned += size;
-                if found.results.len() >= limits::FOUND_FILES || scanned > limits::GREP_SCAN_BYTES {
-                    found.truncated = true;
+                truncated = page.room() == 0 || scanned > limits::GREP_SCAN_BYTES;
+                if truncated {
                     break;
                 }
                 let Some(row) = table::by_id(sql, id)? else { continue };
                 let matches = lines_with(&String::from_utf8_lossy(&content(sql, &row)?), &wanted);
                 if !matches.is_empty() {
-                    found.results.push(GrepResult { path, matches });
+                    let result = GrepResult { path, matches };
+                    let bytes = json_bytes(&result);
+                    let _full = page.add_sized(|| Ok((result, bytes)))?;
                 }
             }
-            Ok(found)
+            Ok(Found { truncated: truncated || page.has_more(), results: page.into_rows() })
         })
     }
 
@@ -122,7 +125,7 @@ impl Finding {
             let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
             if self.glob.matches(path.as_str(), &mut steps) {
                 self.paths.insert(path.to_string(), self.after);
-                if self.paths.len() > limits::FOUND_FILES + 1 {
+                if self.paths.len() > FOUND_FILES as usize + 1 {
                     self.paths.pop_last();
                 }
             }
@@ -136,15 +139,21 @@ impl Finding {
 
     /// What was found, as it is now.
     fn found<S: Sql>(&self, sql: &S) -> Result<(Vec<FileRecord>, bool)> {
-        let mut found = Vec::new();
-        for (path, id) in self.paths.iter().take(limits::FOUND_FILES) {
-            if let Some(row) =
-                table::by_id(sql, *id)?.filter(|row| row.parent.is_some() && row.path() == *path)
-            {
-                found.push(row.record()?);
+        let mut page = Page::new(FOUND_FILES);
+        for (path, id) in &self.paths {
+            let row = table::by_id(sql, *id)?.filter(|row| row.parent.is_some() && row.path() == *path);
+            let Some(row) = row else { continue };
+            let full = page.add_sized(|| {
+                let record = row.record()?;
+                let bytes = json_bytes(&record);
+                Ok((record, bytes))
+            })?;
+            if full.is_break() {
+                break;
             }
         }
-        Ok((found, self.truncated || self.paths.len() > limits::FOUND_FILES))
+        let truncated = self.truncated || page.has_more();
+        Ok((page.into_rows(), truncated))
     }
 }
 

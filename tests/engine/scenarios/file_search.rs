@@ -1,6 +1,7 @@
 //! Searches in files, compared with reading them.
 
 use bobbin::api::ThreadRoute;
+use bobbin::limits;
 
 use super::files::{grep, put, remove};
 use super::story;
@@ -62,4 +63,28 @@ fn searching_finds_what_reading_would_find() {
             assert_eq!(got.status, 400);
         })
         .calm();
+}
+
+#[test]
+fn an_answer_of_large_results_ends_early() {
+    story("large searches")
+        .drive(|sim| async move {
+            // Escaped, each of these characters takes six bytes.
+            let lines = format!("needle{}\n", "\u{1}".repeat(500)).repeat(60);
+            for n in 0..60 {
+                put(&sim, &format!("/{n:02}.txt"), "text/plain", lines.as_bytes()).await;
+            }
+            let metadata = "{\"note\":\"".to_owned() + &"x".repeat(limits::METADATA_BYTES - 100) + "\"}";
+            sim.world.database.alter(&format!("UPDATE files SET metadata = '{metadata}' WHERE kind = 1"));
+            for (name, rows) in [("grep", "results"), ("find", "files")] {
+                let pattern = if name == "grep" { "needle" } else { "*.txt" };
+                let got = sim.serve(Sent::new(ThreadRoute::ListFiles).query(name, pattern)).await;
+                let found = got.json();
+                let bytes = found.to_string().len();
+                assert!(bytes <= limits::PAGE_BYTES + 1_000, "{name}: {bytes} bytes");
+                assert_eq!(found["truncated"], true, "{name}");
+                assert!(found[rows].as_array().unwrap().len() > 20, "{name}");
+            }
+        })
+        .once();
 }

@@ -26,6 +26,8 @@ export class Socket {
     this.closeCode = undefined;
     /** Called for each frame as it comes. @type {((frame: any) => void) | undefined} */
     this.onFrame = undefined;
+    /** Called when the connection has ended. @type {(() => void) | undefined} */
+    this.onClose = undefined;
     /** Bytes of an incomplete frame. @type {Buffer} */
     this.rest = Buffer.alloc(0);
     /** @type {Buffer[]} */
@@ -34,6 +36,7 @@ export class Socket {
     connection.on("error", () => {}); // `closed` tells
     connection.on("close", () => {
       this.closed = true;
+      this.onClose?.();
     });
     if (head.length > 0) this.take(head);
   }

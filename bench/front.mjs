@@ -1,0 +1,7 @@
+// The development server's front, as a process: `node bench/front.mjs <port> <port behind>`. The floor is behind one too.
+
+import { startFront } from "../scripts/front.mjs";
+
+const [port, behind] = process.argv.slice(2).map(Number);
+if (!port || !behind) throw new Error("two ports are needed");
+await startFront(port, behind);

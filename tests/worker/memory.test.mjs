@@ -1,0 +1,113 @@
+// What the isolate holds under load: its JavaScript heap and its buffers, without what is only not collected yet, and the
+// memory of the wasm. Not what the process has: a development server's processes grow with every request, wrangler's own proxy like the one that runs the Worker.
+
+import assert from "node:assert/strict";
+import { Inspector } from "./support/inspector.mjs";
+import { say } from "./support/model.mjs";
+import { sleep } from "./support/poll.mjs";
+import { workerdOf } from "./support/processes.mjs";
+import { Socket } from "./support/socket.mjs";
+import { suite } from "./support/suite.mjs";
+
+const bobbin = suite();
+const test = bobbin.test.bind(bobbin);
+bobbin.agent("plain", () => say("x".repeat(2000)));
+
+const MEGABYTE = 1 << 20;
+/** Half of what the platform gives an isolate. */
+const MOST = 64 * MEGABYTE;
+/** What is left of it once the load is over, at most. */
+const REST = 24 * MEGABYTE;
+
+/** Looks at the isolate's memory while `work` runs. @param {() => Promise<unknown>} work */
+async function watched(work) {
+  const { server, client } = bobbin;
+  const pid = workerdOf(server.child?.pid ?? 0, server.persist);
+  assert.ok(pid !== undefined);
+  const inspector = await Inspector.open(pid, "core:user:bobbin");
+  const thread = await client.thread("plain");
+  let running = true;
+  let most = 0;
+  const look = async () => {
+    let collecting = true;
+    const collected = inspector.collect().finally(() => (collecting = false));
+    let wasmBytes = 0;
+    do {
+      ({ wasmBytes } = (await thread.send("GET", "/diagnostics?counters")).json);
+      await sleep(20);
+    } while (collecting);
+    await collected;
+    const bytes = wasmBytes + (await inspector.heapBytes());
+    most = Math.max(most, bytes);
+    return bytes;
+  };
+  const looking = (async () => {
+    while (running) await look();
+  })();
+  await work();
+  running = false;
+  await looking;
+  const rest = await look();
+  inspector.close();
+  return { most, rest };
+}
+
+/** @param {{ most: number, rest: number }} found */
+function holds({ most, rest }) {
+  const megabytes = (/** @type {number} */ bytes) => `${(bytes / MEGABYTE).toFixed(1)} MB`;
+  console.log(`at most ${megabytes(most)}, ${megabytes(rest)} after it`);
+  assert.ok(most < MOST, `the isolate held ${megabytes(most)}`);
+  assert.ok(rest < REST, `${megabytes(rest)} are left`);
+}
+
+test("many posts to one thread, and many turns", async () => {
+  const found = await watched(async () => {
+    const one = await bobbin.client.thread("plain");
+    const note = { role: "system", content: "x".repeat(1000) };
+    for (let n = 0; n < 20; n++) {
+      await Promise.all(Array.from({ length: 50 }, () => one.send("POST", "/messages", note)));
+    }
+    const threads = await Promise.all(Array.from({ length: 30 }, () => bobbin.client.thread("plain")));
+    await Promise.all(
+      threads.map(async (thread) => {
+        for (let n = 0; n < 5; n++) await thread.ask("hello");
+      }),
+    );
+  });
+  holds(found);
+});
+
+test("large pages to many readers at once", async () => {
+  const thread = await bobbin.client.thread("plain");
+  const note = { role: "system", content: "ü".repeat(500_000) };
+  for (let n = 0; n < 16; n++) await thread.send("POST", "/messages", note);
+  const found = await watched(async () => {
+    for (let round = 0; round < 3; round++) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => thread.send("GET", "/messages")));
+      for (const answer of answers) assert.equal(answer.status, 200, answer.text.slice(0, 200));
+      const sockets = await Promise.all(Array.from({ length: 5 }, () => Socket.open(bobbin.server.base, `/api${thread.path}/stream`)));
+      await Promise.all(sockets.map((socket) => socket.next("the snapshot", (frame) => frame.type === "snapshot")));
+      for (const socket of sockets) socket.close();
+    }
+  });
+  holds(found);
+});
+
+test("large files up and down at once", async () => {
+  const thread = await bobbin.client.thread("plain");
+  const body = Buffer.alloc(24 * MEGABYTE, 7);
+  const found = await watched(async () => {
+    const address = (/** @type {number} */ n) => `${bobbin.server.base}/api${thread.path}/fs/file${n}`;
+    const put = async (/** @type {number} */ n) => {
+      const answer = await fetch(address(n), { method: "PUT", body });
+      assert.equal(answer.status, 201, await answer.text());
+    };
+    await Promise.all([0, 1, 2, 3].map(put));
+    const get = async (/** @type {number} */ n) => {
+      const answer = await fetch(address(n));
+      assert.equal((await answer.arrayBuffer()).byteLength, body.length);
+    };
+    await Promise.all([0, 1, 2, 3].map(get));
+  });
+  holds(found);
+});

@@ -1,0 +1,78 @@
+// The runtime's inspector (the DevTools protocol): what the isolate of a Worker holds.
+
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { Socket } from "./socket.mjs";
+
+/** One connection to the inspector of an isolate. */
+export class Inspector {
+  #socket;
+  #calls = 0;
+
+  #open;
+
+  /** @param {() => Promise<Socket>} open @param {Socket} socket */
+  constructor(open, socket) {
+    this.#open = open;
+    this.#socket = socket;
+  }
+
+  /** @param {number} pid  of the workerd that runs it @param {string} id  the Worker's, as `/json` of the inspector lists it */
+  static async open(pid, id) {
+    for (const port of listening(pid)) {
+      const base = `http://127.0.0.1:${port}`;
+      const targets = await fetch(`${base}/json`, { signal: AbortSignal.timeout(2000) })
+        .then((answer) => /** @type {Promise<unknown>} */ (answer.json()))
+        .catch(() => undefined);
+      if (!Array.isArray(targets) || !targets.some((target) => target.id === id)) continue;
+      const open = () => Socket.open(base, `/${id}`);
+      return new Inspector(open, await open());
+    }
+    throw new Error(`no port of process ${pid} is an inspector with ${id}`);
+  }
+
+  /** @param {string} method @param {object} [params] @returns {Promise<any>} */
+  async call(method, params = {}) {
+    // The runtime has one connection at a time, and wrangler takes it when it has started.
+    if (this.#socket.closed) this.#socket = await this.#open();
+    const id = ++this.#calls;
+    this.#socket.send(JSON.stringify({ id, method, params }));
+    const { result, error } = await this.#socket.next(`the answer to ${method}`, (frame) => frame.id === id, 20_000);
+    this.#socket.frames.length = 0;
+    if (error) throw new Error(`${method}: ${error.message}`);
+    return result;
+  }
+
+  /** Collects what nothing holds any more. Answered only while the Worker has something to do. */
+  async collect() {
+    await this.call("HeapProfiler.enable");
+    await this.call("HeapProfiler.collectGarbage");
+  }
+
+  /** Bytes of the isolate's JavaScript heap and of its buffers, with what is not collected yet. */
+  async heapBytes() {
+    const { usedSize, backingStorageSize = 0 } = await this.call("Runtime.getHeapUsage");
+    return usedSize + backingStorageSize;
+  }
+
+  close() {
+    this.#socket.close();
+  }
+}
+
+/** The ports of 127.0.0.1 that a process listens at. @param {number} pid */
+function listening(pid) {
+  const sockets = new Set();
+  for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+    try {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`)) ?? [];
+      if (inode) sockets.add(inode);
+    } catch {
+      // It was closed meanwhile.
+    }
+  }
+  const LISTENS = "0A";
+  const rows = readFileSync(`/proc/${pid}/net/tcp`, "utf8").trim().split("\n").slice(1);
+  const fields = rows.map((row) => row.trim().split(/\s+/));
+  const ours = fields.filter(([, , , state, , , , , , inode]) => state === LISTENS && sockets.has(inode));
+  return ours.map(([, local = ""]) => Number.parseInt(local.split(":")[1] ?? "", 16));
+}
