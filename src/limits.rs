@@ -31,8 +31,8 @@ pub const PAGE_DEFAULT: u32 = 100;
 /// Rows of a page at most.
 pub const PAGE_MAX: u32 = 500;
 /// Rows of a page together, as JSON, unless one alone has more. It crosses as one message of at most 32 MiB, in which a
-/// character may take two bytes.
-pub const PAGE_BYTES: usize = 4 << 20;
+/// character may take two bytes; and many readers at once are to fit into an isolate of 128 MB.
+pub const PAGE_BYTES: usize = 1 << 20;
 /// A list that has no pages, as JSON: beyond it, it is refused.
 pub const LIST_BYTES: usize = 12 << 20;
 /// Rows of a snapshot on a stream.

@@ -17,7 +17,7 @@ const MEGABYTE = 1 << 20;
 /** Half of what the platform gives an isolate. */
 const MOST = 64 * MEGABYTE;
 /** What is left of it once the load is over, at most. */
-const REST = 24 * MEGABYTE;
+const REST = 32 * MEGABYTE;
 
 /** Looks at the isolate's memory while `work` runs. @param {() => Promise<unknown>} work */
 async function watched(work) {

@@ -12,9 +12,9 @@ use crate::host::{Native, SECOND_US};
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 
-/// Large messages of the thread: 36 MB together.
+/// Large messages of the thread: 9 MB together.
 const LARGE: usize = 36;
-const BYTES: usize = 1_000_000;
+const BYTES: usize = 250_000;
 
 fn quiet(name: &'static str) -> Scenario {
     story(name).terms(|terms| terms.one_answer = false)
