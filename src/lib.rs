@@ -6,7 +6,7 @@
 //! * [`spec`]: the definitions a developer writes (models, prompts, tools, agents), the catalog they are compiled
 //!   into, its validation, and the records a thread keeps (messages, tool calls, results). Plain data.
 //! * [`thread`]: the engine of one thread. Start at `thread/step.rs`: the seven-step cycle, in order.
-//! * [`models`]: the wire formats of model providers. Bytes in, bytes out.
+//! * [`models`]: providers of models, and the registry that a crate which embeds this one adds its own to.
 //! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
 //! * [`effects`], [`endpoints`], [`hooks`]: native effects, endpoints and hooks, in the same way.
 //! * [`code`]: running code in the sandbox: values that cross, options, the handle.
