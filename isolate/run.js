@@ -23,6 +23,7 @@ import { LOGS_BYTES, LOGS_ENTRIES, PACKED_UNDEFINED, packedError } from "./wire.
  * @property {(values: Packed, reports: boolean) => void} start
  * @property {(id: number, ok: boolean, value: Packed) => void} settle
  * @property {(call: number, id: number, args: Packed) => void} invoke
+ * @property {() => Promise<void>} quiet   resolves when it has taken what it was told, and what follows from that
  * @property {() => void} end
  */
 
@@ -52,6 +53,11 @@ export class Run {
   #functions;
   /** @type {Program | undefined} */
   #program;
+  /** Whether its success waits for the calls that are under way, and how many are. */
+  #awaitsCalls = false;
+  #underWay = 0;
+  /** The success that waits. @type {(() => void) | undefined} */
+  #held;
 
   /** @param {Door} door */
   constructor(door) {
@@ -80,6 +86,7 @@ export class Run {
   start(sandbox, request) {
     this.#sandbox = sandbox;
     this.#phase = "running";
+    this.#awaitsCalls = request.awaitsCalls;
     sandbox.start(request.values, request.report);
   }
 
@@ -139,7 +146,8 @@ export class Run {
       case "log":
         return this.#log(a, b, text, buffers);
       case "call":
-        this.#send(Number(a), text, (packed) => this.#door.call(b, packed, this.#functions), buffers);
+        this.#underWay++;
+        this.#send(Number(a), text, (packed) => this.#door.call(b, packed, this.#functions), buffers).then(() => this.#answered());
         break;
       case "report":
         this.#send(Number(a), text, (packed) => this.#door.report(packed, this.#functions).then(() => ({ value: PACKED_UNDEFINED })), buffers);
@@ -148,7 +156,7 @@ export class Run {
         this.#answer(Number(a), b === 1 ? { value: { text, bytes: buffers() } } : { error: { text, bytes: buffers() } });
         break;
       case "done":
-        if (a === "success") this.settle("success", { value: { text, bytes: buffers() }, ...(this.#functions && { functions: this.#functions }) });
+        if (a === "success") this.#succeeded({ text, bytes: buffers() });
         else this.#failed(a === "link_error" ? "link_error" : "error", text);
         break;
       case "given":
@@ -156,6 +164,21 @@ export class Run {
         break;
     }
     return 1;
+  }
+
+  /** @param {Packed} value */
+  #succeeded(value) {
+    const settle = () => this.settle("success", { value, ...(this.#functions && { functions: this.#functions }) });
+    if (this.#awaitsCalls && this.#underWay > 0) this.#held = settle;
+    else settle();
+  }
+
+  /** A call has been answered, and the code may make another one because of that. */
+  async #answered() {
+    this.#underWay--;
+    if (!this.#held || this.#underWay > 0) return;
+    await this.#sandbox?.quiet();
+    if (this.#underWay === 0) this.#held?.();
   }
 
   /** @param {Status} status @param {string} text what the harness says of an error */

@@ -18,6 +18,7 @@
  * @property {number} memoryLimitBytes
  * @property {number | null} fuel                rounds of loops; null: without a cap
  * @property {boolean} report                    whether the sandbox has the global `report`
+ * @property {boolean} awaitsCalls              whether its success waits for the calls that the code did not await
  * @property {Packed} values
  * @property {string[]} globals                  names in `values`
  * @property {[string, string[]][]} imports      specifiers, and names in `values`

@@ -101,6 +101,11 @@ export class QuickJsSandbox {
     });
   }
 
+  /** Resolves when it has done all that it was told to do so far. */
+  quiet() {
+    return this.#turn;
+  }
+
   /** Ends it, whatever it is doing. Nothing more is said. */
   end() {
     this.#over = true;

@@ -72,6 +72,12 @@ export class V8Sandbox {
     this.#tell({ kind: "invoke", a: call, b: id, text, bytes });
   }
 
+  /** Resolves when it had the time to take what it was told. It runs in turns of its own. */
+  async quiet() {
+    await this.#breathe();
+    await this.#hearing;
+  }
+
   /** Nothing more is said. What runs goes on until it waits, and is then forgotten by the platform. */
   end() {
     if (this.#over) return;

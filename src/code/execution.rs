@@ -213,6 +213,7 @@ fn run(named: Named, options: &Options, values: Packed) -> Run {
         memory_limit_bytes: options.memory_limit_bytes.ceil() as u64,
         fuel: options.fuel,
         report: reports,
+        awaits_calls: options.awaits_calls,
         globals: names(&options.globals),
         imports: options
             .imports

@@ -81,6 +81,9 @@ pub struct Options {
     pub report: Reports,
     /// A safety cap, in loop iterations and calls of the engine (docs/run-code.md); none unless given.
     pub fuel: Option<u64>,
+    /// Whether code that has ended is told of only once no call of a function of the host is under way. Otherwise calls that
+    /// it did not await end with it.
+    pub awaits_calls: bool,
 }
 
 impl Default for Options {
@@ -97,6 +100,7 @@ impl Default for Options {
             filename: "<runCode>".to_owned(),
             report: Reports::default(),
             fuel: None,
+            awaits_calls: false,
         }
     }
 }

@@ -38,6 +38,8 @@ pub struct Run {
     pub fuel: Option<u64>,
     /// Whether the code can report.
     pub report: bool,
+    /// Whether its success is told of only once no call of [`Door::call`] is under way.
+    pub awaits_calls: bool,
     /// Names of the globals.
     pub globals: Vec<String>,
     /// Specifiers of the imports, and the names that they export.

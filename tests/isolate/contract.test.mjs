@@ -304,6 +304,21 @@ contract("a mistake in the syntax is a link error with its place", async (engine
   }
 });
 
+contract("where the end waits for calls, those that the code did not await are answered before it, and those that follow", async (engine) => {
+  const heard = /** @type {number[]} */ ([]);
+  const slow = async (/** @type {number} */ n) => {
+    await sleep(30);
+    heard.push(n);
+    return n + 1;
+  };
+  const source = "export default () => { slow(1).then(slow).then(slow); slow(10); return 'over' }";
+  const { status, value } = await server.run(source, { engine, globals: { slow }, awaitsCalls: true });
+  assert.deepEqual([status, value], ["success", "over"]);
+  assert.deepEqual(heard, [1, 10, 2, 3]);
+  const failed = await server.run("export default () => { slow(20); throw new Error('no') }", { engine, globals: { slow }, awaitsCalls: true });
+  assert.deepEqual([failed.status, failed.error.message], ["error", "no"]);
+});
+
 // 12. A fresh isolate for every call.
 
 contract("half of a surrogate pair in a source is what it would be in a file", async (engine) => {

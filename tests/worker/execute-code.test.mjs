@@ -96,6 +96,14 @@ test("code calls tools in order, prints, and gives its result", async () => {
   assert.deepEqual(search.received.slice(before).map(({ args }) => args.query), ["slow", "quick"]);
 });
 
+test("a call that the code does not await is made, and its outcome told", async () => {
+  const before = search.received.length;
+  const told = await run(free, `tools.search({ query: "one" }).then(() => tools.search({ query: "two" })); return "over";`);
+  assert.deepEqual([told.status, told.result], ["success", "over"]);
+  assert.deepEqual(told.toolCalls.map((/** @type {any} */ call) => `${call.name} ${call.status}`), ["search success", "search success"]);
+  assert.deepEqual(search.received.slice(before).map(({ args }) => args.query), ["one", "two"]);
+});
+
 test("what is thrown is an error, with the model's own lines", async () => {
   const told = await run(free, "const x: number = 1;\nthrow new RangeError('too far');");
   assert.equal(told.worked, "error");

@@ -74,10 +74,15 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
     });
     let web = call.state.web(code, running.settings.allowed_hosts.clone());
     let source = format!("{BEFORE}{code}\n}}{}", web.imports);
-    let options = Options { filename: FILENAME.to_owned(), modules: web.modules, ..Options::default() }
-        .global("tools", running.tools(&offered))
-        .global("files", files::door(&call.state, &running.settings.working_directory))
-        .global(web.global.0, web.global.1);
+    let options = Options {
+        filename: FILENAME.to_owned(),
+        modules: web.modules,
+        awaits_calls: true,
+        ..Options::default()
+    }
+    .global("tools", running.tools(&offered))
+    .global("files", files::door(&call.state, &running.settings.working_directory))
+    .global(web.global.0, web.global.1);
     let execution = Rc::new(call.state.run_code(&source, options));
     *running.execution.borrow_mut() = Rc::downgrade(&execution);
     let limit_ms = running.settings.code_timeout_ms;

@@ -41,6 +41,7 @@ const DIST = process.env.BOBBIN_ISOLATE_DIST ?? join(checkout, "dist-isolate");
  * @property {number} [memory]
  * @property {number} [fuel]
  * @property {boolean} [report]
+ * @property {boolean} [awaitsCalls]
  * @property {string} [id]
  * @property {string} [owner]
  * @property {string[]} [ancestors]
@@ -280,6 +281,7 @@ export class IsolateServer {
       memoryLimitBytes: options.memory ?? 16 << 20,
       fuel: options.fuel ?? null,
       report: options.report ?? false,
+      awaitsCalls: options.awaitsCalls ?? false,
       local,
       values: options.values ?? pack({ args, globals, imports }, running.exported),
       globals: Object.keys(globals),
