@@ -18,3 +18,4 @@ mod suite;
 mod template;
 mod validate;
 mod validate_callables;
+mod validate_models;

@@ -29,6 +29,7 @@ mod pipe;
 pub mod rng;
 pub mod sandbox;
 mod sim_host;
+mod sim_sql;
 mod strict;
 #[cfg(test)]
 mod toys;

@@ -1,7 +1,7 @@
 //! `bobbin::thread::Host` on the simulated world.
 
 use std::any::Any;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
@@ -11,21 +11,21 @@ use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::spec::message::{ToolResult, ToolStatus};
 use bobbin::thread::{
-    Cell, EffectCall, EndpointAnswer, EndpointCall, Frame, HookCall, Host, NativeCall, ObjectStream,
-    Panicked, Param, Sibling, Sql,
+    EffectCall, EndpointAnswer, EndpointCall, Frame, HookCall, Host, NativeCall, ObjectStream, Panicked,
+    Sibling,
 };
-use bobbin::{Code, Error, Result, limits};
+use bobbin::{Error, Result, limits};
 use bytes::Bytes;
 use futures_util::stream::{self, LocalBoxStream};
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
 
 use super::answer::Piece;
-use super::database::Database;
 use super::executor::{Timer, gate};
 use super::fault::{At, Injected};
 use super::member::Member;
 use super::outside::{Handler, Native};
+use super::sim_sql::{SimSql, gone};
 use super::world::World;
 
 /// Microseconds that a piece of an object takes.
@@ -46,18 +46,6 @@ fn panicked(payload: Box<dyn Any + Send>) -> Panicked {
 #[derive(Clone)]
 pub struct SimHost {
     sql: SimSql,
-}
-
-/// The database as the object sees it.
-#[derive(Clone)]
-pub struct SimSql {
-    world: Rc<World>,
-    member: Rc<Member>,
-    life: u64,
-}
-
-fn gone() -> Error {
-    Error::new(Code::Overloaded, "The process is gone.")
 }
 
 impl SimHost {
@@ -122,47 +110,6 @@ impl SimHost {
             return std::future::pending().await;
         }
         self.world().point(at, what);
-    }
-}
-
-impl SimSql {
-    fn alive(&self) -> bool {
-        self.world.alive(&self.member, self.life)
-    }
-
-    fn execute(
-        &self,
-        statement: &'static str,
-        params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
-        if !self.alive() {
-            return Err(gone());
-        }
-        if Database::writes(statement) {
-            self.world.point(At::Write, statement);
-            self.member.touch();
-        }
-        self.member.database.execute(statement, params, row)
-    }
-}
-
-impl Sql for SimSql {
-    fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()> {
-        self.execute(statement, params, &mut |_| Ok(ControlFlow::Continue(())))
-    }
-
-    fn each(
-        &self,
-        statement: &'static str,
-        params: &[Param<'_>],
-        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
-        self.execute(statement, params, row)
-    }
-
-    fn size(&self) -> i64 {
-        self.member.database.size()
     }
 }
 

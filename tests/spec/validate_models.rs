@@ -1,0 +1,114 @@
+//! What is said about models, and about prompts that ask more of them than they can do.
+
+use serde_json::{Value, json};
+
+use super::validate::complaints;
+
+#[test]
+fn what_anthropic_does_not_take_is_told() {
+    let claude = json!({ "provider": "anthropic", "model": "x", "providerOptions": { "system": "x" } });
+    let expected =
+        "models/slow: error in providerOptions.system: the runtime sets this field of the request itself";
+    assert_eq!(complaints(&[("/models/slow", claude.clone())]), [expected]);
+    let forced = [
+        ("/prompts/helper/model", json!("slow")),
+        ("/prompts/helper/toolChoice", json!("required")),
+        ("/prompts/helper/reasoning", json!({ "effort": "high" })),
+    ];
+    assert_eq!(complaints(&forced), [""; 0], "it is another provider's");
+    let forced = [&forced[..], &[("/models/slow/provider", json!("anthropic"))]].concat();
+    let expected = "prompts/helper: warning in toolChoice: `required` goes with no reasoning at Anthropic: its models are asked with `auto` instead";
+    assert_eq!(complaints(&forced), [expected]);
+    assert_eq!(complaints(&[&forced[1..2], &forced[3..]].concat()), [""; 0], "without reasoning it is fine");
+}
+
+#[test]
+fn what_chat_completions_do_not_take_is_told() {
+    let tokens = [
+        ("/prompts/helper/model", json!("slow")),
+        ("/prompts/helper/reasoning", json!({ "maxTokens": 2000 })),
+    ];
+    let expected = "prompts/helper: warning in reasoning.maxTokens: chat completions have no field for it: \"slow\" is not told";
+    assert_eq!(complaints(&tokens), [expected]);
+}
+
+#[test]
+fn a_prompt_that_wants_json_needs_models_that_know_it() {
+    let slow = |extra: Value| {
+        let mut model = json!({ "provider": "openai", "model": "x", "apiKeyEnv": "SLOW_KEY" });
+        model.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        model
+    };
+    let knows = json!({ "capabilities": { "supportsJsonMode": true } });
+    let claude = |extra: Value| {
+        let mut model = slow(extra);
+        model["provider"] = "anthropic".into();
+        model
+    };
+    let schema = json!({ "type": "json", "schema": { "type": "object", "properties": { "n": { "type": "integer" } } } });
+    let json = json!({ "type": "json" });
+    let text = json!("Answer in JSON.");
+    let option =
+        json!({ "capabilities": { "supportsJsonMode": true }, "providerOptions": { "response_format": {} } });
+    let with_fast = json!({ "capabilities": { "supportsJsonMode": true }, "fallbacks": ["fast"] });
+    let silent = json!("Answer.");
+    for (model, format, text, expected) in [
+        (slow(knows.clone()), &json, &text, vec![]),
+        (slow(knows.clone()), &schema, &silent, vec![]),
+        (claude(knows.clone()), &schema, &silent, vec![]),
+        (slow(json!({})), &json!({ "type": "text" }), &silent, vec![]),
+        (
+            slow(json!({})),
+            &json,
+            &text,
+            vec![
+                "prompts/helper: error in responseFormat: the model \"slow\" is not said to know JSON: set its `capabilities.supportsJsonMode` if its API can be held to it, or choose another model",
+            ],
+        ),
+        (
+            slow(with_fast),
+            &json,
+            &text,
+            vec![
+                "prompts/helper: warning in responseFormat: the fallback \"fast\" cannot be held to JSON: it is asked for a plain answer",
+            ],
+        ),
+        (
+            claude(knows.clone()),
+            &json,
+            &text,
+            vec![
+                "prompts/helper: error in responseFormat: Anthropic holds answers to a schema only, and \"slow\" is asked there: give `responseFormat.schema`",
+            ],
+        ),
+        (
+            slow(option),
+            &json,
+            &text,
+            vec![
+                "prompts/helper: error in responseFormat: `providerOptions.response_format` would take its place for \"slow\": say it once",
+            ],
+        ),
+        (
+            slow(knows.clone()),
+            &json,
+            &silent,
+            vec![
+                "prompts/helper: warning in prompt: says nothing of JSON: chat completions without a schema refuse such requests, or give blanks without end",
+            ],
+        ),
+    ] {
+        let edits = [
+            ("/models/slow", model),
+            ("/prompts/helper/model", json!("slow")),
+            ("/prompts/helper/responseFormat", format.clone()),
+            ("/prompts/helper/prompt", text.clone()),
+            ("/prompts/persona/prompt", json!("x")),
+        ];
+        assert_eq!(complaints(&edits), expected, "{edits:?}");
+    }
+    let demo = json!({ "provider": "demo", "model": "demo", "capabilities": { "supportsJsonMode": true } });
+    let expected =
+        "models/fast: error in capabilities.supportsJsonMode: the demo provider answers in plain text";
+    assert_eq!(complaints(&[("/models/fast", demo)]), [expected]);
+}
