@@ -271,7 +271,7 @@ fn values_are_listed_in_pages() {
             assert_eq!((wrong.status, &wrong.body["error"]["code"]), (400, &json!("bad_cursor")));
             // Large values: a page ends before it is too large, and the next one goes on.
             for n in 0..6 {
-                set(&sim, &format!("large{n}"), json!("v".repeat(900_000))).await;
+                set(&sim, &format!("large{n}"), json!("v".repeat(225_000))).await;
             }
             let first = page(&sim, &[("prefix", "large")]).await;
             let second =
