@@ -38,6 +38,11 @@ export const WEB = {
   "http.js": ["Headers", "Request", "Response", "fetch"],
 };
 
+/** The folder of packages of agents. */
+const PACKAGES = "packages";
+/** The folders of a package that hold its code; others may hold what is not for the sandbox. */
+const PACKED = ["tools", "hooks", "effects", "api", "lib"];
+
 /** Where they are in the catalog, as seen from the folder of definitions. */
 const FOLDER = "bobbin";
 
@@ -99,7 +104,7 @@ export async function bundleCode(agents, out) {
  * @param {string} agents
  */
 function letsModelsFetch(agents) {
-  const texts = filesIn(agents).filter((path) => /\.(json|md)$/.test(path));
+  const texts = [...filesIn(agents), ...packagesIn(agents).flatMap((folder) => filesIn(agents, folder))].filter((path) => /\.(json|md)$/.test(path));
   return texts.some((path) => readIfThere(join(agents, path))?.includes("allowedHosts"));
 }
 
@@ -109,24 +114,60 @@ function letsModelsFetch(agents) {
  * @param {string} agents
  */
 function codeFiles(agents) {
-  return filesIn(agents).filter((path) => path.includes("/") && isCode(posix.basename(path)));
+  const own = filesIn(agents).filter((path) => path.includes("/"));
+  const packed = packagesIn(agents).flatMap((folder) => PACKED.flatMap((name) => filesIn(agents, posix.join(folder, name))));
+  return [...own, ...packed].filter((path) => isCode(posix.basename(path)));
 }
 
-/** All files of the folder, by their paths with `/`. @param {string} agents */
-function filesIn(agents) {
+/**
+ * The folders of the definitions of packages of agents, by their paths with `/`. What is wrong with a package the compiler
+ * of definitions says (scripts/build/src/catalog/packages.rs).
+ *
+ * @param {string} agents
+ */
+function packagesIn(agents) {
+  const described = (/** @type {string} */ folder) => objectOf(readIfThere(join(agents, folder, "package.json")));
+  const here = existsSync(join(agents, PACKAGES)) ? readdirSync(join(agents, PACKAGES)) : [];
+  const dependencies = Object.keys(objectOf(described("").dependencies));
+  const folders = [
+    ...here.filter((name) => !name.startsWith(".")).map((name) => posix.join(PACKAGES, name)),
+    ...dependencies.map((name) => posix.join("node_modules", name)),
+  ];
+  return folders
+    .filter((folder) => described(folder).standardagent !== undefined)
+    .map((folder) => (existsSync(join(agents, folder, "agents/agents")) ? posix.join(folder, "agents") : folder));
+}
+
+/** An object, from its JSON too; an empty one for everything else. @param {unknown} value @returns {Record<string, unknown>} */
+function objectOf(value) {
+  try {
+    const object = typeof value === "string" ? JSON.parse(value) : value;
+    return typeof object === "object" && object !== null ? object : {};
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * All files of a folder, by their paths with `/`; of packages none, unless it is in one.
+ *
+ * @param {string} agents
+ * @param {string} [start]
+ */
+function filesIn(agents, start = "") {
   /** @type {string[]} */
   const files = [];
   /** @param {string} folder */
   const add = (folder) => {
     for (const entry of readdirSync(join(agents, folder), { withFileTypes: true })) {
       const path = posix.join(folder, entry.name);
-      if (entry.name.startsWith(".") || entry.name === "node_modules") continue;
+      if (entry.name.startsWith(".") || entry.name === "node_modules" || path === PACKAGES) continue;
       if (entry.isDirectory()) add(path);
       else files.push(path);
     }
   };
   // What is wrong with the folder itself the compiler of definitions says.
-  if (existsSync(agents)) add("");
+  if (existsSync(join(agents, start))) add(start);
   return files.sort();
 }
 

@@ -25,9 +25,26 @@ pub fn summary(agent: &Agent, origin: &str) -> Value {
     })
 }
 
-/// `GET /agents`: `{agents: [summary]}`, by name.
+/// The summary, and how the agent is published.
+fn listed(agent: &Agent, origin: &str) -> Value {
+    let mut listed = summary(agent, origin);
+    let package = [
+        ("packageName", &agent.package_name),
+        ("version", &agent.version),
+        ("author", &agent.author),
+        ("license", &agent.license),
+    ];
+    for (field, value) in package {
+        if value.is_some() {
+            set(&mut listed, field, json!(value));
+        }
+    }
+    listed
+}
+
+/// `GET /agents`: `{agents: [summary]}`, by name; of packages their entry agents alone, and how agents are published.
 pub fn list(catalog: &Catalog, origin: &str) -> Value {
-    let agents: Vec<Value> = catalog.agents.values().map(|agent| summary(agent, origin)).collect();
+    let agents: Vec<Value> = catalog.shown_agents().map(|agent| listed(agent, origin)).collect();
     json!({ "agents": agents })
 }
 
@@ -37,8 +54,8 @@ pub fn list(catalog: &Catalog, origin: &str) -> Value {
 /// # Errors
 /// `agent_not_found`, with the names there are as hint.
 pub fn detail(catalog: &Catalog, name: &str, origin: &str) -> Result<Value> {
-    let agent = catalog.agents.get(name).ok_or_else(|| not_found(catalog, name))?;
-    let mut detail = summary(agent, origin);
+    let agent = catalog.shown_agent(name).ok_or_else(|| not_found(catalog, name))?;
+    let mut detail = listed(agent, origin);
     let mut variables: Vec<&Variable> = agent.variables.iter().collect();
     for (field, side) in [("sideA", Some(&agent.side_a)), ("sideB", agent.side_b.as_ref())] {
         let Some(side) = side else { continue };
@@ -66,17 +83,6 @@ pub fn detail(catalog: &Catalog, name: &str, origin: &str) -> Result<Value> {
             }
         }
     }
-    let package = [
-        ("packageName", &agent.package_name),
-        ("version", &agent.version),
-        ("author", &agent.author),
-        ("license", &agent.license),
-    ];
-    for (field, value) in package {
-        if value.is_some() {
-            set(&mut detail, field, json!(value));
-        }
-    }
     set(&mut detail, "maxSessionTurns", json!(agent.max_session_turns));
     set(&mut detail, "variables", json!(variables));
     Ok(detail)
@@ -84,7 +90,7 @@ pub fn detail(catalog: &Catalog, name: &str, origin: &str) -> Result<Value> {
 
 /// There is no agent of that name.
 pub fn not_found(catalog: &Catalog, name: &str) -> Error {
-    let names: Vec<&str> = catalog.agents.keys().map(String::as_str).collect();
+    let names: Vec<&str> = catalog.shown_agents().map(|agent| agent.name.as_str()).collect();
     let error = Error::new(Code::AgentNotFound, format!("No agent named “{name}”."));
     if names.is_empty() { error } else { error.hint(format!("Agents: {}.", names.join(", "))) }
 }

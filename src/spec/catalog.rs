@@ -9,6 +9,7 @@ use super::effect::Effect;
 use super::endpoint::{Endpoint, EndpointRoute};
 use super::hook::Hook;
 use super::model::Model;
+use super::package::Packages;
 use super::prompt::Prompt;
 use super::schema;
 use super::tool::Tool;
@@ -34,6 +35,9 @@ pub struct Catalog {
     pub endpoints: BTreeMap<EndpointRoute, Endpoint>,
     /// Hooks, by id.
     pub hooks: BTreeMap<String, Hook>,
+    /// Packages of agents. Their definitions are among the others, as `id__name`.
+    #[serde(skip_serializing_if = "Packages::is_empty")]
+    pub packages: Packages,
     /// The files that definitions run in the sandbox, by their path below the folder of definitions; and the modules that
     /// stand for the web's globals there, below `bobbin/`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

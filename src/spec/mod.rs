@@ -6,6 +6,7 @@
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
 //! * [`graph`]: what an agent leads to, and what all definitions say about a name.
 //! * [`validate`]: whether they make sense together.
+//! * [`package`]: packages of agents, and whose a name is. [`references`]: what definitions refer to by name.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]:
 //!   strict JSON.
 
@@ -22,7 +23,9 @@ pub mod hook;
 pub mod message;
 pub mod model;
 pub mod opaque;
+pub mod package;
 pub mod prompt;
+pub mod references;
 pub mod schema;
 pub mod subagent;
 pub mod template;
@@ -37,6 +40,7 @@ pub use effect::Effect;
 pub use endpoint::{Endpoint, EndpointRoute, Method};
 pub use hook::{Hook, HookName};
 pub use model::{Capabilities, Model, Provider};
+pub use package::{Package, Packages, Sought};
 pub use prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use subagent::{Immediate, ParentCommunication, Receives, Resumable};
 pub use tool::{Code, Http, Run, Tool};

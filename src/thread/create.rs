@@ -41,9 +41,7 @@ impl<H: Host> Thread<H> {
             _ => error,
         })?;
         let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
-        if !self.catalog.agents.contains_key(&agent) {
-            return Err(self.no_agent(&agent));
-        }
+        let agent = self.catalog.shown_agent(&agent).ok_or_else(|| self.no_agent(&agent))?.name.clone();
         let env = self.new_env(&request.thread_id, &mut body)?;
         let now = self.host.now_us();
         let activates = self.activations(&agent);

@@ -99,7 +99,7 @@ impl<H: Host> Thread<H> {
     /// # Errors
     /// `agent_not_found`; `invalid_field` for one that the thread cannot have.
     pub(super) fn may_be_agent(&self, state: &State, name: &str) -> Result<()> {
-        let Some(agent) = self.catalog.agents.get(name) else { return Err(self.no_agent(name)) };
+        let agent = self.meant(state, name)?;
         if state.meta.parent.is_some() && agent.kind != AgentKind::DualAi {
             return Err(Error::field(
                 "agent_id",
@@ -124,7 +124,8 @@ impl<H: Host> Thread<H> {
     ) -> Result<Option<Handed>> {
         state.must_live()?;
         self.may_be_agent(state, name)?;
-        if state.meta.agent == name {
+        let agent = self.meant(state, name)?;
+        if state.meta.agent == agent.name {
             return Ok(None);
         }
         if state.active().is_some() {
@@ -134,7 +135,6 @@ impl<H: Host> Thread<H> {
             }
             .hint("Wait until it has ended, or stop it."));
         }
-        let Some(agent) = self.catalog.agents.get(name) else { return Err(self.no_agent(name)) };
         self.take_over(state, sql, agent, now)?;
         // A session of the new agent's own; `continue` goes on with the side of the last run.
         if let Some(run) = state.run.as_mut() {
@@ -144,9 +144,15 @@ impl<H: Host> Thread<H> {
         Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row: None }))
     }
 
+    /// The agent that a client means: one that it sees, or that of the thread.
+    fn meant(&self, state: &State, name: &str) -> Result<&Agent> {
+        let own = || self.catalog.agents.get(name).filter(|agent| agent.name == state.meta.agent);
+        self.catalog.shown_agent(name).or_else(own).ok_or_else(|| self.no_agent(name))
+    }
+
     /// An agent that is not among the definitions.
     pub(super) fn no_agent(&self, name: &str) -> Error {
-        let names: Vec<&str> = self.catalog.agents.keys().map(String::as_str).collect();
+        let names: Vec<&str> = self.catalog.shown_agents().map(|agent| agent.name.as_str()).collect();
         Error {
             field: Some("agent_id".into()),
             ..Error::new(Code::AgentNotFound, format!("No agent named “{name}”."))

@@ -23,7 +23,7 @@ use super::{Thread, subagents};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
-use crate::spec::{Callable, Prompt, ToolEntry, schema};
+use crate::spec::{Callable, Prompt, Sought, ToolEntry, schema};
 use crate::tools::execute;
 
 impl ThreadState {
@@ -129,6 +129,11 @@ impl<H: Host> Thread<H> {
     ) -> Result<ToolResult> {
         self.read(|state, _| state.must_live())?;
         let refused = |text: String| Ok(ToolResult::error(text));
+        let found = match self.catalog.named(scope.package.as_deref(), name, Sought::Callable) {
+            Ok(found) => found,
+            Err(hidden) => return refused(format!("{hidden}.")),
+        };
+        let name = &*found;
         let callable = self.catalog.callable(name);
         let args = match callable {
             Some(callable) => match callable.check(args) {

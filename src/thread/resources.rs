@@ -1,51 +1,58 @@
 //! Definitions and logs for the code that works in a thread (spec §12.3).
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::host::Host;
 use super::thread_state::{Open, ThreadState};
 use crate::api::Query;
 use crate::error::{Code, Error, Result};
-use crate::spec::{Agent, Catalog, Model, Prompt};
+use crate::spec::{Agent, Catalog, Model, Prompt, Sought};
+use crate::thread::Thread;
+use crate::thread::scope::Scope;
 
 impl ThreadState {
     /// The definition of a model. Its address and the name of its key are in it, the key is not.
     ///
     /// # Errors
-    /// `not_found` for an unknown name.
+    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
     pub fn load_model(&self, name: &str) -> Result<Model> {
+        let name = &*self.resources().named(name, Sought::Model)?;
         found("model", name, self.resources().catalog().models.get(name))
     }
 
     /// The definition of a prompt.
     ///
     /// # Errors
-    /// `not_found` for an unknown name.
+    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
     pub fn load_prompt(&self, name: &str) -> Result<Prompt> {
+        let name = &*self.resources().named(name, Sought::Prompt)?;
         found("prompt", name, self.resources().catalog().prompts.get(name))
     }
 
     /// The definition of an agent.
     ///
     /// # Errors
-    /// `not_found` for an unknown name.
+    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
     pub fn load_agent(&self, name: &str) -> Result<Agent> {
+        let name = &*self.resources().named(name, Sought::Agent)?;
         found("agent", name, self.resources().catalog().agents.get(name))
     }
 
-    /// Names of all models.
+    /// Names of all models that are seen here.
     pub fn get_model_names(&self) -> Vec<String> {
-        self.resources().catalog().models.keys().cloned().collect()
+        self.resources().seen(Box::new(self.resources().catalog().models.keys()), Sought::Model)
     }
 
-    /// Names of all prompts.
+    /// Names of all prompts that are seen here.
     pub fn get_prompt_names(&self) -> Vec<String> {
-        self.resources().catalog().prompts.keys().cloned().collect()
+        self.resources().seen(Box::new(self.resources().catalog().prompts.keys()), Sought::Prompt)
     }
 
-    /// Names of all agents.
+    /// Names of all agents that are seen here.
     pub fn get_agent_names(&self) -> Vec<String> {
-        self.resources().catalog().agents.keys().cloned().collect()
+        self.resources().seen(Box::new(self.resources().catalog().agents.keys()), Sought::Agent)
     }
 
     /// A page of the thread's log: the query and the answer of `GET …/logs`.
@@ -59,9 +66,16 @@ fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) -> Result<T> 
     definition.cloned().ok_or_else(unknown)
 }
 
+/// Names in the catalog.
+type Keys<'k> = Box<dyn Iterator<Item = &'k String> + 'k>;
+
 /// The thread behind it.
 pub(super) trait ResourceDoor {
     fn catalog(&self) -> &Catalog;
+    /// The name in the catalog of what the code here calls by this one.
+    fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>>;
+    /// Those of these names in the catalog that the code here may use.
+    fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String>;
     fn logs(&self, query: &Query) -> Result<Value>;
 }
 
@@ -70,7 +84,35 @@ impl<H: Host> ResourceDoor for Open<H> {
         &self.thread.catalog
     }
 
+    fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>> {
+        self.thread.named(&self.scope, "name", name, sought)
+    }
+
+    fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String> {
+        let packages = &self.thread.catalog.packages;
+        let within = self.scope.package.as_deref();
+        let entry = |name: &str| sought == Sought::Agent && packages.is_entry(name);
+        names.filter(|name| !packages.is_foreign(within, name) || entry(name)).cloned().collect()
+    }
+
     fn logs(&self, query: &Query) -> Result<Value> {
         self.thread.logs(query)
+    }
+}
+
+impl<H: Host> Thread<H> {
+    /// The name in the catalog of what the code of a scope calls by this one ([`Catalog::named`]).
+    ///
+    /// # Errors
+    /// `invalid_field` for one of another package that is hidden there.
+    pub(super) fn named<'n>(
+        &self,
+        scope: &Scope,
+        field: &str,
+        name: &'n str,
+        sought: Sought,
+    ) -> Result<Cow<'n, str>> {
+        let found = self.catalog.named(scope.package.as_deref(), name, sought);
+        found.map_err(|hidden| Error::field(field, format!("{hidden}.")))
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Scope {
     pub(super) entered: Entered,
     /// The work apart from any run that this is in; empty in a step.
     pub(super) work: Rc<str>,
+    /// The package of the definition that works here: names that it gives are looked up there first.
+    pub(super) package: Option<Rc<str>>,
     /// Calls that code has made here.
     invoked: Rc<Cell<u32>>,
 }
@@ -67,8 +69,15 @@ impl Scope {
             place: self.place,
             entered,
             work: self.work.clone(),
+            package: self.package.clone(),
             invoked: Rc::default(),
         }
+    }
+
+    /// The same for a definition of a package, or of none.
+    #[must_use]
+    pub(super) fn in_package(self, id: Option<&str>) -> Scope {
+        Scope { package: id.map(Rc::from), ..self }
     }
 
     /// The key of the next call that code makes here.

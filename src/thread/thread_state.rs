@@ -26,6 +26,7 @@ use crate::api::{Query, table};
 use crate::error::{Error, Result};
 use crate::spec::finite;
 use crate::spec::message::Role;
+use crate::spec::package::Sought;
 
 /// What native tools and endpoints are given of their thread. A clone is the same thread.
 ///
@@ -373,7 +374,8 @@ impl<H: Host> Door for Open<H> {
         if let Where::Effect(effect) = &self.at {
             by.insert("scheduledEffect".into(), effect.clone());
         }
-        self.thread.queue_tool(name, args, by)
+        let name = self.thread.named(&self.scope, "name", name, Sought::Callable)?;
+        self.thread.queue_tool(&name, args, by)
     }
 
     fn messages(&self, query: &Query) -> Result<Value> {
@@ -396,12 +398,14 @@ impl<H: Host> Door for Open<H> {
         found(self.thread.remove_message(id)).map(|gone| gone.is_some())
     }
 
-    fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
+    fn schedule_effect(&self, mut effect: NewEffect) -> Result<String> {
+        effect.name = self.thread.named(&self.scope, "name", &effect.name, Sought::Effect)?.into_owned();
         self.thread.schedule_effect(effect)
     }
 
     fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
-        self.thread.scheduled_effects(name)
+        let named = |name| self.thread.named(&self.scope, "name", name, Sought::Effect);
+        self.thread.scheduled_effects(name.map(named).transpose()?.as_deref())
     }
 
     fn remove_effect(&self, id: &str) -> Result<bool> {
@@ -462,13 +466,13 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
 impl<H: Host> Thread<H> {
     /// The thread for code that works apart from its runs.
     pub fn thread_state(self: &Rc<Self>) -> ThreadState {
-        self.state_at(Where::Apart)
+        self.state_at(Where::Apart, None)
     }
 
-    /// The thread for the code that works in it.
-    pub(super) fn state_at(self: &Rc<Self>, at: Where) -> ThreadState {
+    /// The thread for the code that works in it, of this package.
+    pub(super) fn state_at(self: &Rc<Self>, at: Where, package: Option<&str>) -> ThreadState {
         let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        self.state_in(at, Scope::apart(&format!("e{id}"), Entered::First))
+        self.state_in(at, Scope::apart(&format!("e{id}"), Entered::First).in_package(package))
     }
 
     /// The same; calls that it makes are within `scope`.

@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Run, Tool, ToolEntry, schema};
+use crate::tools::execute;
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
@@ -384,6 +385,8 @@ impl<H: Host> Thread<H> {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
         let at = if inside.place == Place::Run { Where::Step } else { Where::Apart };
+        // Code of a model's calls what the prompt offers.
+        let owner = if execute::runs(&tool.run) { &definitions.prompt.name } else { &tool.name };
         let call = NativeCall {
             name: tool.name.clone(),
             args,
@@ -396,7 +399,7 @@ impl<H: Host> Thread<H> {
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
-            state: self.state_in(at, inside.clone()),
+            state: self.state_in(at, inside.clone().in_package(self.catalog.packages.of(owner))),
         };
         match &tool.run {
             Run::Native(name) => {

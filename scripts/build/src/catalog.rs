@@ -5,6 +5,7 @@
 
 mod code;
 mod folder;
+mod packages;
 mod settings;
 mod shape;
 mod text;
@@ -18,6 +19,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use bobbin::spec::package::{SEPARATOR, qualified};
 use bobbin::spec::validate::{Complaint, Kind, Natives, Severity, Sources, validate};
 use bobbin::spec::{Catalog, Endpoint, EndpointRoute};
 use schemars::JsonSchema;
@@ -70,10 +72,17 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
         Some(text) => settings::read(text, &mut reading.complaints),
         None => Diagnostics::default(),
     };
+    let packages = packages::find(agents, &mut reading.complaints);
+    reading.packages.extend(packages.iter().map(|package| (package.id.clone(), package.file())));
     for file in &folder.files {
         reading.file(file);
     }
-    if !folder.files.iter().any(|file| file.kind == Kind::Agent) {
+    for package in &packages {
+        let packed = folder::read_package(agents, package)?;
+        reading.complaints.extend(packed.complaints);
+        packed.files.iter().for_each(|file| reading.file(file));
+    }
+    if packages.is_empty() && !folder.files.iter().any(|file| file.kind == Kind::Agent) {
         reading.complaints.push(Complaint {
             file: Kind::Agent.folder().to_owned(),
             field: String::new(),
@@ -82,7 +91,12 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
             severity: Severity::Warning,
         });
     }
-    let Reading { mut catalog, mut sources, partial, mut complaints, .. } = reading;
+    let Reading { mut catalog, mut sources, partial, mut complaints, routes, .. } = reading;
+    packages::enter(&packages, &mut catalog, &sources, &routes, &mut complaints);
+    let hidden = packages::settle(&mut catalog, &sources);
+    let told = |complaint: &Complaint| {
+        hidden.iter().any(|other| other.file == complaint.file && other.field == complaint.field)
+    };
     code::gather(agents, bundles, &mut catalog, &mut sources)?;
     catalog.add_built_in();
     let whole = |complaint: &Complaint| match partial.get(&complaint.file) {
@@ -91,7 +105,9 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
         }
         None => true,
     };
-    complaints.extend(validate(&catalog, &sources, natives).into_iter().filter(whole));
+    let said = validate(&catalog, &sources, natives).into_iter().filter(whole);
+    complaints.extend(said.filter(|complaint| !told(complaint)));
+    complaints.extend(hidden.iter().filter(|complaint| whole(complaint)).cloned());
     complaints.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(Compiled { catalog, complaints, diagnostics })
 }
@@ -110,6 +126,10 @@ struct Reading {
     partial: BTreeMap<String, Vec<String>>,
     /// Files of endpoints, by the shape of what they answer.
     shapes: BTreeMap<String, String>,
+    /// The packages' files, by id.
+    packages: BTreeMap<String, String>,
+    /// The ids of the packages that answer routes.
+    routes: BTreeMap<String, String>,
     complaints: Vec<Complaint>,
 }
 
@@ -166,7 +186,10 @@ impl Reading {
     ) {
         let field = if file.kind == Kind::Hook { "id" } else { "name" };
         let named = value.get(field).and_then(Value::as_str).filter(|name| !name.is_empty());
-        let name = named.unwrap_or(&file.name).to_owned();
+        let name = match self.name(file, named.unwrap_or(&file.name)) {
+            Ok(name) => name,
+            Err(wrong) => return self.complain(file, field, wrong),
+        };
         if let Some(first) = self.sources.insert(file.kind, &name, &file.path) {
             let message = format!("{first} is the {} \"{name}\" already", file.kind.noun());
             return self.complain(file, field, message);
@@ -174,6 +197,19 @@ impl Reading {
         if let Some(mut definition) = self.shaped::<T>(file, value) {
             rename(&mut definition, name.clone());
             definitions(&mut self.catalog).insert(name, definition);
+        }
+    }
+
+    /// A definition's name in the catalog; what is wrong with one of the application's that a package's could be.
+    fn name(&self, file: &folder::File, name: &str) -> Result<String, String> {
+        if let Some(id) = &file.package {
+            return Ok(qualified(id, name));
+        }
+        match name.split_once(SEPARATOR).and_then(|(id, _)| self.packages.get_key_value(id)) {
+            Some((id, package)) => Err(format!(
+                "\"{name}\": names that start with \"{id}{SEPARATOR}\" are those of the package {package}"
+            )),
+            None => Ok(name.to_owned()),
         }
     }
 
@@ -203,6 +239,9 @@ impl Reading {
             return self.complain(file, "", message);
         }
         self.shapes.insert(route.shape(), file.path.clone());
+        if let Some(id) = &file.package {
+            self.routes.insert(route.to_string(), id.clone());
+        }
         self.sources.insert(Kind::Endpoint, &route.to_string(), &file.path);
         if let Some(endpoint) = endpoint {
             self.catalog.endpoints.insert(route, endpoint);

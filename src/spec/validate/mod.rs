@@ -139,12 +139,14 @@ impl Sources {
         self.code.insert(file.to_owned(), exports);
     }
 
-    fn file(&self, kind: Kind, name: &str) -> String {
+    /// The file of a definition; where there is none, the place where it would be.
+    pub fn file(&self, kind: Kind, name: &str) -> String {
         let file = self.files.get(&(kind, name.to_owned()));
         file.cloned().unwrap_or_else(|| format!("{}/{name}", kind.folder()))
     }
 
-    fn has(&self, kind: Kind, name: &str) -> bool {
+    /// Whether there is a file of such a definition.
+    pub fn has(&self, kind: Kind, name: &str) -> bool {
         self.files.contains_key(&(kind, name.to_owned()))
     }
 }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use super::Thread;
 use super::host::Host;
-use super::thread_state::{Open, ThreadState};
+use super::thread_state::{Open, ThreadState, Where};
 use crate::api::{Reply, ThreadRequest};
 use crate::code::{Execution, Options, Start, start};
 use crate::error::{Error, Result};
@@ -70,8 +70,8 @@ impl<H: Host> CodeDoor for Open<H> {
 impl<H: Host> Thread<H> {
     /// A call of a member by code of another thread of the family.
     pub(super) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
-        let state = self.thread_state();
+        let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
+        let state = self.state_at(Where::Apart, asked.package.as_deref());
         let apart = self.work_apart(&state)?;
         let answer = bridge::answer(&state, asked).await;
         self.end_apart(apart)?;

@@ -228,7 +228,7 @@ impl<H: Host> Thread<H> {
                 // An attempt that comes again finds the calls of those before it.
                 let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
                 let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own);
-                let scope = Scope::apart(own, entered);
+                let scope = Scope::apart(own, entered).in_package(self.catalog.packages.of(&attempt.name));
                 let origin = json!({ "id": effect_id, "name": attempt.name });
                 let call = EffectCall {
                     native: String::new(),

@@ -11,11 +11,12 @@ use crate::dates::{Edge, instant};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::Page;
-use crate::spec::schema;
+use crate::spec::{Sought, schema};
 use crate::thread::Thread;
 use crate::thread::body::{Body, shallow};
 use crate::thread::host::Host;
 use crate::thread::idempotency::Key;
+use crate::thread::scope::Scope;
 
 /// An effect to be scheduled.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +85,7 @@ impl<H: Host> Thread<H> {
         let mut body =
             Body::parse(&request.body)?.known(&["name", "args", "delay", "at", "every", "cron"])?;
         let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
+        let name = self.named(&Scope::default(), "name", &name, Sought::Effect)?.into_owned();
         let args = body.take("args").unwrap_or_else(|| json!({}));
         let delay = body.whole("delay")?;
         let (from, field) = match (delay, body.take("at")) {

@@ -19,6 +19,7 @@ use super::host::Host;
 use super::log::Event;
 use super::model_call::Watch;
 use super::operator;
+use super::thread_state::Where;
 use crate::access::Action;
 use crate::api::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::api::route::{no_route, not_allowed};
@@ -88,7 +89,7 @@ impl<H: Host> Thread<H> {
             random,
             env: declared.collect(),
             sleep: self.sleep(),
-            state: self.thread_state(),
+            state: self.state_at(Where::Apart, self.catalog.packages.of_route(route)),
         };
         let (id, path) = (call.request_id.clone(), call.path.clone());
         let apart = self.work_apart(&call.state)?;

@@ -87,7 +87,7 @@ impl<H: Host> Thread<H> {
             now_us: self.host.now_us(),
             random: self.host.random(),
             sleep: self.sleep(),
-            state: self.state_at(at.state()),
+            state: self.state_at(at.state(), self.catalog.packages.of(&hook.id)),
         };
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
         let apart = self.work_apart(&call.state)?;

@@ -187,7 +187,11 @@ impl RemoteThread {
             Plain::Json(value) => Plain::Json(self.from.redact_json(value)),
             Plain::Bytes(base64) => Plain::Bytes(base64),
         };
-        let asked = Asked { method: method.to_owned(), args: args.into_iter().map(told).collect() };
+        let asked = Asked {
+            method: method.to_owned(),
+            args: args.into_iter().map(told).collect(),
+            package: self.from.invoke_door().scope().package.as_deref().map(str::to_owned),
+        };
         let body = serde_json::to_string(&asked).map_err(Error::internal)?;
         let answer = self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::Member) }).await?;
         serde_json::from_value(answer).map_err(Error::internal)

@@ -24,17 +24,21 @@ export class AgentsFolder {
     this.write(definitions);
   }
 
-  /** Writes files for these definitions; other files stay. @param {Definitions} definitions */
-  write(definitions) {
-    for (const [name, model] of Object.entries(definitions.models ?? {})) this.json(`models/${name}.json`, model);
-    for (const [name, tool] of Object.entries(definitions.tools ?? {})) this.json(`tools/${name}.json`, tool);
-    for (const [name, agent] of Object.entries(definitions.agents ?? {})) this.json(`agents/${name}.json`, agent);
-    for (const [name, effect] of Object.entries(definitions.effects ?? {})) this.json(`effects/${name}.json`, effect);
-    for (const [id, hook] of Object.entries(definitions.hooks ?? {})) this.json(`hooks/${id}.json`, hook);
-    for (const [name, { prompt, ...rest }] of Object.entries(definitions.prompts ?? {})) {
+  /**
+   * Writes files for these definitions; other files stay.
+   *
+   * @param {Definitions} definitions
+   * @param {string} [within]   a folder below this one, with `/` at its end: that of a package
+   */
+  write(definitions, within = "") {
+    const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, prompts = {} } = definitions;
+    for (const [folder, named] of Object.entries({ models, tools, agents, effects, hooks })) {
+      for (const [name, definition] of Object.entries(named)) this.json(`${within}${folder}/${name}.json`, definition);
+    }
+    for (const [name, { prompt, ...rest }] of Object.entries(prompts)) {
       // JSON is YAML, so every value can stand in the front matter as JSON.
       const matter = Object.entries(rest).map(([key, value]) => `${key}: ${JSON.stringify(value)}`);
-      this.file(`prompts/${name}.md`, `---\n${matter.join("\n")}\n---\n${prompt}\n`);
+      this.file(`${within}prompts/${name}.md`, `---\n${matter.join("\n")}\n---\n${prompt}\n`);
     }
   }
 

@@ -7,27 +7,29 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use bobbin::spec::validate::{Complaint, Kind, Severity};
-use serde_json::Value;
 
 use super::code;
-use super::words::PACKAGES;
+use super::packages::Found;
 
 /// Settings of the folder as a whole.
 pub(super) const SETTINGS: &str = "bobbin.json";
 
-const PACKAGE_FILE: &str = "package.json";
+/// What npm knows a folder by.
+pub(super) const PACKAGE_FILE: &str = "package.json";
+
+/// Folder of packages of agents.
+pub(super) const PACKAGES: &str = "packages";
 
 /// What npm and editors keep beside code.
 const PACKAGE: [&str; 3] = [PACKAGE_FILE, "package-lock.json", "tsconfig.json"];
 
 /// Folders that other runtimes know, and what is here instead.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 2] = [
     ("providers", "a provider of models is registered by a crate of your own: docs/models.md"),
     (
         "handlers",
         "a side is a person or a prompt; code of your own runs in hooks (`hooks/`) and endpoints (`api/`)",
     ),
-    ("packages", PACKAGES),
 ];
 
 /// A file that holds a definition.
@@ -39,6 +41,8 @@ pub(super) struct File {
     /// Its path below the folder, with `/`.
     pub(super) path: String,
     pub(super) text: String,
+    /// The id of its package; none of the application's own.
+    pub(super) package: Option<String>,
 }
 
 /// A folder's contents.
@@ -64,16 +68,37 @@ pub(super) fn read(agents: &Path) -> Result<Folder> {
             }
             _ if name == SETTINGS && !is_folder => folder.settings = folder.text(SETTINGS, &entry.path()),
             // Code that other code imports, and what it depends on.
-            _ if is_folder && ["lib", "node_modules"].contains(&name.as_str()) => {}
+            _ if is_folder && ["lib", "node_modules", PACKAGES].contains(&name.as_str()) => {}
             _ if is_readme(&name) || PACKAGE.contains(&name.as_str()) => {}
             _ => folder.stray(&name),
         }
     }
-    folder.packed(agents);
+    Ok(folder)
+}
+
+/// Reads the definitions of a package, with their paths from the folder of the application.
+pub(super) fn read_package(agents: &Path, package: &Found) -> Result<Folder> {
+    let mut folder = read(&agents.join(&package.definitions))?;
+    // What else npm packages hold is no mistake.
+    folder
+        .complaints
+        .retain(|complaint| complaint.severity == Severity::Error || complaint.file.contains('/'));
+    folder.settings = None;
+    for path in folder.paths() {
+        *path = format!("{}/{path}", package.definitions);
+    }
+    for file in &mut folder.files {
+        file.package = Some(package.id.clone());
+    }
     Ok(folder)
 }
 
 impl Folder {
+    fn paths(&mut self) -> impl Iterator<Item = &mut String> {
+        let complaints = self.complaints.iter_mut().map(|complaint| &mut complaint.file);
+        self.files.iter_mut().map(|file| &mut file.path).chain(complaints)
+    }
+
     /// Reads `folder`, a path below the folder of definitions. Folders of endpoints may hold folders.
     fn definitions(&mut self, kind: Kind, folder: &str, path: &Path) {
         let entries = match entries(path) {
@@ -94,13 +119,13 @@ impl Folder {
             match name(kind, &entry) {
                 Some(name) => {
                     if let Some(text) = self.text(&path, &entry.path()) {
-                        self.files.push(File { kind, name: within(name), path, text });
+                        self.files.push(File { kind, name: within(name), path, text, package: None });
                     }
                 }
                 None if kind == Kind::Endpoint && is_route(&entry) => {
                     let stem = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem).to_owned();
                     let text = serde_json::json!({ "run": { "code": file } }).to_string();
-                    self.files.push(File { kind, name: within(stem), path, text });
+                    self.files.push(File { kind, name: within(stem), path, text, package: None });
                 }
                 None if is_readme(&file) || code::is_beside(&file) => {}
                 None => self.stray(&path),
@@ -115,21 +140,6 @@ impl Folder {
             && entries(path).is_ok_and(|entries| entries.iter().any(holds))
         {
             self.complain(name, (*instead).to_owned(), Severity::Error);
-        }
-    }
-
-    /// Packages of agents among what the folder depends on: nothing of them would be there.
-    fn packed(&mut self, agents: &Path) {
-        let read = |file: &Path| -> Option<Value> { serde_json::from_slice(&fs::read(file).ok()?).ok() };
-        let Some(own) = read(&agents.join(PACKAGE_FILE)) else { return };
-        for name in
-            own.get("dependencies").and_then(Value::as_object).into_iter().flat_map(|listed| listed.keys())
-        {
-            let package = agents.join("node_modules").join(name).join(PACKAGE_FILE);
-            if read(&package).is_some_and(|package| package.get("standardagent").is_some()) {
-                let message = format!("\"{name}\" in dependencies: {PACKAGES}");
-                self.complain(PACKAGE_FILE, message, Severity::Error);
-            }
         }
     }
 
@@ -188,7 +198,7 @@ fn is_readme(file: &str) -> bool {
 }
 
 /// What is in a folder, by name. Hidden files are left to their owners.
-fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.retain(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
     entries.sort_by_key(DirEntry::file_name);

@@ -10,6 +10,7 @@ use super::*;
 mod code;
 mod endpoints;
 mod mistakes;
+mod packages;
 
 const MODEL: (&str, &str) = ("models/fast.json", r#"{ "provider": "demo", "model": "demo" }"#);
 const PROMPT: (&str, &str) =

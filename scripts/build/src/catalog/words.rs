@@ -2,9 +2,6 @@
 
 use bobbin::spec::validate::nearest;
 
-/// What is said of packed agents (spec §31), wherever somebody tries.
-pub(super) const PACKAGES: &str = "packages of agents cannot be used yet: copy their definitions into this folder, under names of their own";
-
 pub(super) const MISSING: &str = "required but missing";
 
 pub(super) fn quoted<'a>(message: &'a str, before: &str) -> Option<&'a str> {
@@ -122,11 +119,11 @@ fn known_elsewhere(name: &str) -> Option<&'static str> {
         "executionMode" | "executionProvider" => {
             "every tool runs here: leave it out, and name what runs in `run`"
         }
-        "uses" => {
-            "it limits the tools of packages, which cannot be used yet; others may call what there is: leave it out"
-        }
+        "uses" => "tools may call what is visible where they are, of a package, too: leave it out",
         "progressArgument" => "nobody is told of single arguments: leave it out",
-        "packages" => PACKAGES,
+        "packages" => {
+            "a package of agents is a folder in `packages/`, or a dependency in `package.json`: docs/agents.md"
+        }
         "includeTextResponse"
         | "includeToolCalls"
         | "includeErrors"

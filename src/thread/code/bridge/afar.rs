@@ -22,6 +22,9 @@ pub(in crate::thread) struct Asked {
     pub(in crate::thread) method: String,
     #[serde(default)]
     pub(in crate::thread) args: Vec<Plain>,
+    /// The package of the code that asks: names that it gives are looked up there first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::thread) package: Option<String>,
 }
 
 /// A value on its way between two threads.
@@ -106,7 +109,7 @@ fn refused(method: &str) -> Error {
 
 /// Answers a call from another thread of the family.
 pub(in crate::thread) async fn answer(state: &ThreadState, asked: Asked) -> Result<Json> {
-    let Asked { method, args } = asked;
+    let Asked { method, args, package: _ } = asked;
     if !MEMBERS.contains(&method.as_str()) {
         return Err(refused(&method));
     }

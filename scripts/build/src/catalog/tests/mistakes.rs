@@ -205,7 +205,7 @@ fn what_people_will_try_is_answered() {
         (
             "tools/a.json",
             r#"{ "description": "d", "run": { "native": "clock" }, "uses": ["x"] }"#,
-            "uses: unknown field; it limits the tools of packages, which cannot be used yet; others may call what there is: leave it out",
+            "uses: unknown field; tools may call what is visible where they are, of a package, too: leave it out",
         ),
     ];
     for (path, text, expected) in cases {
@@ -272,16 +272,5 @@ fn what_does_not_belong_in_the_folder_is_reported() {
         told_of("providers/acme.ts", ""),
         ["providers: error: a provider of models is registered by a crate of your own: docs/models.md"]
     );
-    let packed = "packages of agents cannot be used yet: copy their definitions into this folder, under names of their own";
-    assert_eq!(told_of("packages/acme/package.json", "{}"), [format!("packages: error: {packed}")]);
-    let depends = told(&[
-        MODEL,
-        PROMPT,
-        AGENT,
-        ("package.json", r#"{ "dependencies": { "@acme/agents": "1", "other": "1" } }"#),
-        ("node_modules/@acme/agents/package.json", r#"{ "standardagent": { "entryAgents": ["a"] } }"#),
-        ("node_modules/other/package.json", "{}"),
-    ]);
-    assert_eq!(depends, [format!("package.json: error: \"@acme/agents\" in dependencies: {packed}")]);
     assert_eq!(told_of("handlers/.gitkeep", ""), [""; 0]);
 }

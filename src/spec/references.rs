@@ -1,0 +1,179 @@
+//! What definitions refer to by name. Each definition is taken apart field by field, so that the compiler asks of a new
+//! field whether it is a reference.
+
+use super::agent::{Agent, SessionTool, SideConfig};
+use super::catalog::Catalog;
+use super::model::Model;
+use super::package::Sought;
+use super::prompt::{Prompt, PromptPart, PromptText, ToolEntry};
+use super::validate::Kind;
+
+/// A reference in a definition.
+pub struct Reference<'a> {
+    /// What the definition is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: &'a str,
+    /// The field, as complaints write it: `tools[1].name` is `tools[1]`.
+    pub field: String,
+    /// What it may stand for.
+    pub sought: Sought,
+    /// What it names.
+    pub target: &'a mut String,
+}
+
+impl Catalog {
+    /// Shows every reference of every definition. Tools, effects, hooks and endpoints refer to none.
+    pub fn each_reference(&mut self, look: &mut dyn FnMut(Reference<'_>)) {
+        for (name, model) in &mut self.models {
+            of_model(model, &mut |field, sought, target| {
+                look(Reference { kind: Kind::Model, name, field, sought, target });
+            });
+        }
+        for (name, prompt) in &mut self.prompts {
+            of_prompt(prompt, &mut |field, sought, target| {
+                look(Reference { kind: Kind::Prompt, name, field, sought, target });
+            });
+        }
+        for (name, agent) in &mut self.agents {
+            of_agent(agent, &mut |field, sought, target| {
+                look(Reference { kind: Kind::Agent, name, field, sought, target });
+            });
+        }
+    }
+}
+
+/// What is told of one: field, what it may stand for, what it names.
+type Look<'l> = &'l mut dyn FnMut(String, Sought, &mut String);
+
+fn of_model(model: &mut Model, look: Look<'_>) {
+    let Model {
+        name: _,
+        provider: _,
+        model: _,
+        base_url: _,
+        api_key_env: _,
+        input_price: _,
+        output_price: _,
+        cached_price: _,
+        capabilities: _,
+        fallbacks,
+        provider_options: _,
+    } = model;
+    list("fallbacks", Sought::Model, fallbacks, look);
+}
+
+fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
+    let Prompt {
+        name: _,
+        tool_description: _,
+        prompt,
+        model,
+        include_chat: _,
+        include_past_tools: _,
+        parallel_tool_calls: _,
+        tool_choice: _,
+        tools,
+        variables: _,
+        env: _,
+        recent_image_threshold: _,
+        provider_options: _,
+        required_schema: _,
+        reasoning: _,
+        response_format: _,
+        hooks,
+    } = prompt;
+    look("model".to_owned(), Sought::Model, model);
+    if let PromptText::Parts(parts) = prompt {
+        for (index, part) in parts.iter_mut().enumerate() {
+            match part {
+                PromptPart::Include { prompt } => {
+                    look(format!("prompt[{index}].prompt"), Sought::Prompt, prompt);
+                }
+                PromptPart::Text { content: _ } | PromptPart::Env { property: _ } => {}
+            }
+        }
+    }
+    for (index, entry) in tools.iter_mut().enumerate() {
+        of_entry(&format!("tools[{index}]"), entry, look);
+    }
+    list("hooks", Sought::Hook, hooks, look);
+}
+
+fn of_entry(field: &str, entry: &mut ToolEntry, look: Look<'_>) {
+    let ToolEntry {
+        name,
+        env: _,
+        options: _,
+        include_text_response: _,
+        include_tool_calls: _,
+        include_errors: _,
+        init_user_message_property: _,
+        init_attachments_property: _,
+        init_agent_name_property: _,
+        blocking: _,
+        // Names of variables, all of them.
+        optional: _,
+        immediate: _,
+        resumable: _,
+    } = entry;
+    look(field.to_owned(), Sought::Callable, name);
+}
+
+fn of_agent(agent: &mut Agent, look: Look<'_>) {
+    let Agent {
+        name: _,
+        kind: _,
+        side_a,
+        side_b,
+        max_session_turns: _,
+        title: _,
+        description: _,
+        icon: _,
+        expose_as_tool: _,
+        tool_description: _,
+        env: _,
+        variables: _,
+        hooks,
+        package_name: _,
+        version: _,
+        author: _,
+        license: _,
+    } = agent;
+    of_side("sideA", side_a, look);
+    if let Some(side) = side_b {
+        of_side("sideB", side, look);
+    }
+    list("hooks", Sought::Hook, hooks, look);
+}
+
+fn of_side(field: &str, side: &mut SideConfig, look: Look<'_>) {
+    let SideConfig {
+        prompt,
+        label: _,
+        stop_on_response: _,
+        stop_tool,
+        stop_tool_response_property: _,
+        max_steps: _,
+        session_stop,
+        session_fail,
+        session_status,
+    } = side;
+    look(format!("{field}.prompt"), Sought::Prompt, prompt);
+    if let Some(tool) = stop_tool {
+        look(format!("{field}.stopTool"), Sought::Callable, tool);
+    }
+    for (of, tool) in
+        [("sessionStop", session_stop), ("sessionFail", session_fail), ("sessionStatus", session_status)]
+    {
+        if let Some(SessionTool { name, message_property: _, attachments_property: _ }) = tool {
+            look(format!("{field}.{of}"), Sought::Callable, name);
+        }
+    }
+}
+
+fn list(field: &str, sought: Sought, names: &mut [String], look: Look<'_>) {
+    for (index, name) in names.iter_mut().enumerate() {
+        look(format!("{field}[{index}]"), sought, name);
+    }
+}
