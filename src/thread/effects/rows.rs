@@ -303,12 +303,14 @@ pub(super) fn next_after<S: Sql>(sql: &S, now: i64) -> Result<Option<i64>> {
     integer(sql, "SELECT min(at_us) FROM effects WHERE open = 1 AND at_us > ?", &[Param::Int(now)])
 }
 
-/// Those that are still to run, the next one first, after the first `offset`.
+/// Those that are still to run, the next one first, after the first `offset`. Only their ids are sorted: what else a row has
+/// may be large, and is read until the page is full.
 pub(super) fn upcoming<S: Sql>(sql: &S, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
-        " FROM effects WHERE open > 0 ORDER BY open DESC, at_us, id LIMIT ? OFFSET ?"
+        " FROM (SELECT id AS wanted FROM effects WHERE open > 0 ORDER BY open DESC, at_us, id LIMIT ? OFFSET ?)
+          CROSS JOIN effects ON id = wanted"
     );
     fill(
         sql,
@@ -340,7 +342,9 @@ pub(super) fn scheduled<S: Sql>(sql: &S, thread: &str, page: &mut Page, name: Op
     let statement = concat!(
         "SELECT ",
         columns!(),
-        " FROM effects WHERE open > 0 AND (?1 IS NULL OR name = ?1) ORDER BY open DESC, at_us, id"
+        " FROM (SELECT id AS wanted FROM effects WHERE open > 0 AND (?1 IS NULL OR name = ?1)
+             ORDER BY open DESC, at_us, id LIMIT -1)
+          CROSS JOIN effects ON id = wanted"
     );
     fill(sql, statement, &[name.into()], thread, page)
 }
