@@ -88,7 +88,8 @@ const cases = [
   { name: "a change of content to a number", method: "PATCH", path: "/threads/:id/messages/:message", body: { content: 5 }, status: 400, code: "invalid_field", field: "content" },
   { name: "a side that is none", path: "/threads/:id/continue", body: { side: "c" }, status: 400, code: "invalid_field", field: "side" },
   { name: "a change of nothing", method: "PATCH", path: "/threads/:id", body: {}, status: 400, code: "missing_field" },
-  { name: "a field that cannot be changed", method: "PATCH", path: "/threads/:id", body: { agent_id: "stuck" }, status: 400, code: "invalid_field", field: "agent_id" },
+  { name: "a field that cannot be changed", method: "PATCH", path: "/threads/:id", body: { parent: "stuck" }, status: 400, code: "invalid_field", field: "parent" },
+  { name: "an agent that is not there", method: "PATCH", path: "/threads/:id", body: { agent_id: "nobody" }, status: 404, code: "agent_not_found", field: "agent_id" },
 ];
 
 /** @type {import("./support/client.mjs").Thread} */
