@@ -136,6 +136,7 @@ class Exchange {
     this.length = coding === undefined ? Number(length ?? 0) : undefined;
     response.sendDate = false;
     this.up = this.#send();
+    response.once("close", () => this.up.destroy());
   }
 
   #send() {
@@ -150,7 +151,6 @@ class Exchange {
     });
     up.on("response", (answer) => this.#pass(answer));
     up.on("error", (/** @type {NodeJS.ErrnoException} */ error) => this.#failed(error));
-    response.once("close", () => up.destroy());
     if (this.length === 0) {
       up.end();
       return up;
