@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import http from "node:http";
-import { exchange, repeating, resident } from "./support/bytes.mjs";
+import { exchange, repeating, staysFlat } from "./support/bytes.mjs";
 import { say } from "./support/model.mjs";
 import { chance, sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
@@ -84,14 +84,7 @@ test("100 MB go up and down and the server does not grow", async () => {
   for (const _ of [1, 2]) await up(true);
   await down();
   if (!existsSync("/proc/self/statm")) return;
-  const before = resident(bobbin.server);
-  await up(true);
-  const afterUp = resident(bobbin.server);
-  await down();
-  const afterDown = resident(bobbin.server);
-  const growth = [afterUp - before, afterDown - afterUp];
-  console.log(`      grew by ${growth.map((bytes) => (bytes / 1e6).toFixed(1)).join(" MB up, ")} MB down`);
-  assert.ok(growth.every((bytes) => bytes < GROWTH_BYTES), `it grew by ${growth} bytes`);
+  await staysFlat(bobbin.server, { up: () => up(true), down }, GROWTH_BYTES);
   await up(false);
 });
 

@@ -77,3 +77,30 @@ export function repeating(piece) {
   };
   return { take, length: () => at };
 }
+
+/** Rounds of which one must stay below the bound: an allocator may keep pages once, what a transfer holds shows each time. */
+const ROUNDS = 3;
+
+/**
+ * Runs the steps in rounds until one round in which none of them makes the server grow by `bound` bytes.
+ * @param {import("./server.mjs").Server} server
+ * @param {Record<string, () => Promise<void>>} steps by what is said of each
+ * @param {number} bound in bytes
+ */
+export async function staysFlat(server, steps, bound) {
+  const seen = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    /** @type {Record<string, number>} */
+    const growth = {};
+    for (const [name, step] of Object.entries(steps)) {
+      const before = resident(server);
+      await step();
+      growth[name] = resident(server) - before;
+    }
+    const said = Object.entries(growth).map(([name, bytes]) => `${(bytes / 1e6).toFixed(1)} MB ${name}`);
+    console.log(`      grew by ${said.join(", ")}`);
+    if (Object.values(growth).every((bytes) => bytes < bound)) return;
+    seen.push(growth);
+  }
+  assert.fail(`it grew in every round: ${JSON.stringify(seen)}`);
+}
