@@ -103,9 +103,9 @@ const hasDots = (target = "") => {
   return path.split(/[/\\]/).some((segment) => /^(\.|%2e){1,2}$/i.test(segment));
 };
 
-/** Whether a browser was pointed at the server itself. @param {http.IncomingMessage} request */
+/** Whether a browser, or curl, was pointed at the server itself. @param {http.IncomingMessage} request */
 const isVisit = ({ method, url, headers }) =>
-  (method === "GET" || method === "HEAD") && url === "/" && (headers.accept ?? "").includes("text/html");
+  (method === "GET" || method === "HEAD") && url === "/" && /text\/html|\*\/\*/.test(headers.accept ?? "");
 
 /** Whether it is an answer of wrangler's own: those of the Worker all have this header. @param {http.IncomingMessage} answer */
 const isForeign = (answer) =>
