@@ -342,7 +342,7 @@ impl State {
         self.run.as_ref().filter(|run| run.end.is_none())
     }
 
-    /// The active run, or an error: who calls this knows that there is one.
+    /// The active run. An error when there is none: callers must have checked.
     pub(crate) fn active_mut(&mut self) -> Result<&mut Run> {
         self.run
             .as_mut()

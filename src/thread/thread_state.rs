@@ -30,9 +30,9 @@ use crate::spec::package::Sought;
 
 /// What native tools and endpoints are given of their thread. A clone is the same thread.
 ///
-/// Every method acts at once (those that hooks may hold up give a future): it returns when the change is in the thread's database, and nothing that follows, be it an
-/// answer, a frame or a request, leaves the thread before the change is durable. A change is not undone when the tool
-/// fails afterwards.
+/// Methods are synchronous, except those that hooks may hold up, which return a future. When one is done, the change is in
+/// the thread's database, and no later answer, frame or request leaves the thread before it is durable. A change is not
+/// undone when the tool fails afterwards.
 ///
 /// ```
 /// # use bobbin::spec::message::ToolResult;

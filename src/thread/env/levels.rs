@@ -78,7 +78,7 @@ impl<H: Host> Thread<H> {
 
     /// Asks for the values of the account and the instance, unless that was done for the run that is under way.
     ///
-    /// In a box: the state machines of all who wait for this need not hold it.
+    /// Boxed, so that the futures of its callers do not embed this one.
     #[inline(never)]
     pub(in crate::thread) fn refresh_env(&self) -> LocalBoxFuture<'_, Result<()>> {
         Box::pin(self.refresh())

@@ -38,7 +38,7 @@ impl<H: Host> Thread<H> {
             let message = format!("The agent “{}” is not among the definitions any more.", birth.agent);
             return Err(Error::new(Code::AgentNotFound, message));
         }
-        // It could not be what it is to be: nothing is made.
+        // Before anything is written: a thread whose values cannot be decrypted is not created.
         self.open_sealed(id, birth.env.clone())
             .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
         let now = self.host.now_us();

@@ -1,6 +1,6 @@
-//! What a model is offered of the subagents that its prompt lists (spec §8.2–§8.4). One that hears once is a tool of its
-//! own name, and comes with the other tools. Those that can be written to again share two tools of the runtime's:
-//! `subagent_create`, in the place of the first of them, and `subagent_message`, last, while there is one to write to.
+//! The tool definitions for the subagents that a prompt lists (spec §8.2–§8.4). A one-shot subagent is a tool under its own
+//! name, among the other tools. Resumable ones share two tools of the runtime: `subagent_create`, in the place of the first
+//! of them, and `subagent_message`, which comes last and only while there is one to write to.
 
 use serde_json::{Value, json};
 
