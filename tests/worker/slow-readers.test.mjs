@@ -59,10 +59,11 @@ test("a socket that nobody reads is closed, and holds no more than its bound", a
 test("pings alone do not keep a socket open that nobody reads", async () => {
   const thread = await bobbin.client.thread("plain");
   const slow = await listen(thread, false);
-  // Between the product and its client lie buffers of the system, and pings are answered until they are full.
-  await fill(thread, 6 * BOUND_MB, () => slow.send("ping"));
+  // Between the product and its client lie buffers of the system and of two proxies, some 25 to 40 MB as they grow, and
+  // pings are answered until they are full.
+  await fill(thread, 10 * BOUND_MB, () => slow.send("ping"));
   const megabytes = await closed(slow);
-  assert.ok(megabytes <= 5 * BOUND_MB, `${megabytes} MB were kept for it`);
+  assert.ok(megabytes <= 8 * BOUND_MB, `${megabytes} MB were kept for it`);
 });
 
 test("a socket that reads and pings is sent any amount", async () => {
