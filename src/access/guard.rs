@@ -1,6 +1,6 @@
-//! The guard of a development server, which asks for no credentials: only programs on this machine, and pages that it
-//! served itself, get through. A page from elsewhere that the developer has open must not: neither with a form, nor by
-//! pointing its own name at this machine.
+//! The guard of a development server, which requires no credentials: it lets through only programs on this machine and
+//! pages that the server itself served. A page from elsewhere that the developer has open must not get through, neither
+//! with a form nor by resolving its own name to this machine.
 
 use crate::error::{Code, Error, Result};
 

@@ -1,6 +1,6 @@
-//! Who may do what (docs/http.md): API keys with a scope, tokens for browsers that are minted from them, and what each
-//! scope allows. Pure: values in, decisions out; the Worker reads the variables and the request, an object compares
-//! the caller's scope with its own owner.
+//! Who may do what (docs/http.md): API keys with a scope, browser tokens that are minted from them, and what each scope
+//! allows. Pure: values in, decisions out. The Worker reads the variables and the request; an object compares the
+//! caller's scope with its own owner.
 
 mod config;
 mod guard;

@@ -1,4 +1,4 @@
-//! What credentials are good for.
+//! What credentials allow.
 
 use std::fmt;
 use std::str::FromStr;

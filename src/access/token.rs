@@ -1,6 +1,6 @@
 //! Tokens for browsers: `bbt_<payload>.<signature>`, both base64url. The payload is `{"scope":"thread:…","exp":…}`, the
-//! signature HMAC-SHA256 under `BOBBIN_TOKEN_SECRET` alone, so that keys can be replaced without ending sessions, and
-//! sessions be ended without replacing keys.
+//! signature is HMAC-SHA256 under `BOBBIN_TOKEN_SECRET` and nothing else, so that keys can be replaced without ending
+//! sessions, and sessions ended without replacing keys.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

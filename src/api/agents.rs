@@ -1,4 +1,4 @@
-//! Agents as clients see them: what they are and what they need, without prompts' texts and without any value.
+//! Agents as clients see them: what they are and what they need, without the text of prompts and without any value.
 
 use serde_json::{Value, json};
 

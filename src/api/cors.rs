@@ -1,4 +1,4 @@
-//! Which origins a browser may call from (docs/http.md): those that `BOBBIN_ALLOWED_ORIGINS` lists, none without it.
+//! Which origins a browser may call from (docs/http.md): those that `BOBBIN_ALLOWED_ORIGINS` lists, and none without it.
 
 /// How long a browser may remember a preflight's answer, seconds.
 pub const PREFLIGHT_S: u32 = 7_200;

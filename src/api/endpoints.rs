@@ -1,5 +1,5 @@
-//! Which custom endpoint answers a request (spec §26.2). A static segment counts more than a parameter, and that more than
-//! a catch-all, segment by segment; where the better one leads nowhere, the next one is taken.
+//! Which custom endpoint answers a request (spec §26.2). A static segment has priority over a parameter, and that over a
+//! catch-all, segment by segment; if the better match leads nowhere, the next one is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 

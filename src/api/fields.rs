@@ -1,6 +1,6 @@
-//! Bodies of requests, and other bags of options: JSON objects whose fields are taken one by one, with errors that name
-//! them. Fields must be named before any can be taken, and one that is not among them is refused: a misspelt option
-//! would do something else than it says.
+//! Bodies of requests and other sets of options: JSON objects whose fields are taken one by one, with errors that name
+//! them. The known fields must be listed before any can be taken, and any other is refused, because a misspelt option
+//! would otherwise be ignored silently.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,7 @@
-//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router hands to an
-//! object over stub RPC, and the reply that comes back.
+//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router passes to an object over
+//! stub RPC, and the reply that comes back.
 //!
-//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or where
+//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or if
 //! [`ThreadRoute::is_streamed`] as a stream. The object that owns the data authorises, parses and answers. So a body is
 //! parsed once, where it is used.
 

@@ -1,4 +1,4 @@
-//! An answer that is not only JSON: any headers, and a body in bytes or as a stream.
+//! An answer that need not be JSON: any headers, and a body in bytes or as a stream.
 
 use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;

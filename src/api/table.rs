@@ -1,5 +1,5 @@
-//! Every route of the API and what a request of it may say in its address. A parameter that a route does not know is
-//! refused: what it was to do would be left undone without a word.
+//! Every route of the API, and the query parameters that its requests may have. A parameter that a route does not know
+//! is refused, because it would otherwise be ignored silently.
 
 use super::{Route, ThreadRoute};
 

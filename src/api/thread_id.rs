@@ -1,4 +1,4 @@
-//! Ids of threads: random UUIDs, so that nobody can guess one and an object's name is its thread's id.
+//! Ids of threads: random UUIDs, so that nobody can guess one. The name of an object is the id of its thread.
 
 /// The id made of these random bytes (UUID version 4).
 pub fn from_random(mut bytes: [u8; 16]) -> String {

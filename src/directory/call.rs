@@ -1,5 +1,5 @@
-//! What a directory is asked, and how it answers. Threads send these through `Host::sibling`, the router through a
-//! stub; both as one JSON text, answered with one JSON text (a [`Reply`]).
+//! Requests to a directory, and its answers. Threads send them through `Host::sibling`, the router through a stub; both
+//! as one JSON text, answered with one JSON text (a [`Reply`]).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

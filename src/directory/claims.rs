@@ -1,5 +1,5 @@
-//! Idempotent `POST /threads`: the key, the body's digest and the new id are bound in one transaction before the
-//! thread is made, so that a request repeated after a lost answer makes the same thread.
+//! Idempotent `POST /threads`: the key, the digest of the body and the new id are bound in one transaction before the
+//! thread is created, so that a request that is repeated after a lost answer creates the same thread.
 
 use std::ops::ControlFlow;
 

@@ -1,10 +1,10 @@
-//! Which threads an owner has (spec §27.1; design: one directory object per owner, one for threads without owner, and
-//! the root that knows the owners).
+//! Which threads an owner has (spec §27.1): one directory object per owner, one for threads without an owner, and the
+//! root, which knows the owners.
 //!
-//! A thread exists first; its row here is a copy that it sends at least once. So a directory answers lists and
-//! searches, and decides nothing about a thread, but which id a repeated `POST /threads` gets.
+//! A thread exists first; its row here is a copy that the thread sends at least once. So a directory answers lists and
+//! searches, and decides nothing about a thread except which id a repeated `POST /threads` gets.
 //!
-//! * [`call`]: what a directory is asked.
+//! * [`call`]: requests to a directory.
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
 //! * `env`: values of the owner, or of the instance.
 

@@ -1,5 +1,5 @@
-//! The root: how many threads each owner has. An owner's directory tells it at least once, and waits a little first,
-//! so that many new threads of one owner are one message to an object that all owners share.
+//! The root: how many threads each owner has. An owner's directory reports to it at least once, after a short delay, so
+//! that many new threads of one owner are one message to an object that all owners share.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The tables of a directory. Forward-only, like a thread's.
+//! The tables of a directory. Migrations go forward only, like those of a thread.
 
 use crate::env;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Rows of threads coming in: repeated, late, in any order.
+//! Rows of threads coming in: repeatedly, late, and in any order.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;

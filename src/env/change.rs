@@ -1,5 +1,5 @@
-//! What a request changes about the values of a thread, an account or the instance: checked as a whole before anything is
-//! written.
+//! What a request changes about the values of a thread, an account or the instance: all of it is checked before anything
+//! is written.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! The keys that values are encrypted with: AES-256-GCM under the first key of `BOBBIN_ENCRYPTION_KEYS`; any key of the
-//! list decrypts what it has encrypted, so that keys can be replaced.
+//! The keys that values are encrypted with: AES-256-GCM under the first key of `BOBBIN_ENCRYPTION_KEYS`. Every key of
+//! the list decrypts what it has encrypted, so that keys can be rotated.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};

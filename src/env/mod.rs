@@ -1,10 +1,12 @@
-//! Values of variables (spec §11; docs/variables.md): encrypted at rest, changed by requests of one form, and kept out of
-//! everything that is shown. Threads and directories hold them in the same table, with the code of this module.
+//! Values of variables (spec §11; docs/variables.md): encrypted at rest, changed by requests of one form, and kept out
+//! of everything that is shown. Threads and directories store them in the same kind of table, with the code of this
+//! module.
 //!
-//! * `keys`: the deployment's keys, and values sealed with them. `change`: what a request sets and deletes. `set`: the
-//!   values of one object, and its table. `travel`: values on their way to another object. `redact`: secrets in texts.
+//! * `keys`: the deployment's keys, and values encrypted with them. `change`: what a request sets and deletes. `set`:
+//!   the values of one object, and its table. `travel`: values on their way to another object. `redact`: secrets in
+//!   texts.
 //!
-//! Where a value is looked for, and in which order, is a thread's matter (`thread/env`).
+//! Where a value is looked for, and in which order, is decided by the thread (`thread/env`).
 
 mod change;
 mod keys;

@@ -1,4 +1,4 @@
-//! The values of one object: a thread, an account, or the instance. In memory they are in the open, in the table never.
+//! The values of one object: a thread, an account, or the instance. In memory they are in the clear, in the table never.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Values on their way from one object to another: encrypted, and bound to the one that they are for.
+//! Values on their way from one object to another: encrypted, and bound to the receiver.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

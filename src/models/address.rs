@@ -1,4 +1,4 @@
-//! Where a provider's API is.
+//! The address of a provider's API.
 
 /// The address of an API's `path` at a base, which may be blank (then `default` is meant), end with a slash or with the
 /// end of the path already (`ends`, from the outside in), and carry a query, which is kept.

@@ -1,4 +1,4 @@
-//! Pauses between attempts: our own, and what a provider asks for.
+//! Pauses between attempts: our own, and those that a provider asks for.
 
 use crate::limits::{BACKOFF_US, RETRY_AFTER_MAX_US};
 

@@ -1,5 +1,5 @@
-//! The body of an answer: a stream of events, or one JSON value from a server that ignores `stream` or was not asked
-//! for one. Which of the two it is, the first byte tells: no server-sent event begins with a brace.
+//! The body of an answer: a stream of events, or one JSON value from a server that ignores `stream` or was not asked for
+//! one. The first byte tells which: no server-sent event begins with a brace.
 
 use super::{ProviderError, sse};
 

@@ -1,4 +1,4 @@
-//! What a provider is asked with: one request, the means to reach the outside, and the way back for its reply.
+//! What a provider is called with: one request, the means to reach the outside, and the way back for its reply.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

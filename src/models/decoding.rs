@@ -1,5 +1,5 @@
-//! What decoding has in common in all formats: a body that comes in pieces, errors inside it, halves of characters, and its
-//! end. What the events say is the format's.
+//! What decoding has in common for all formats: a body that arrives in pieces, errors inside it, halves of characters,
+//! and its end. The meaning of the events is up to each format.
 
 use super::body::Body;
 use super::halves::{self, Halves};

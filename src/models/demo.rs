@@ -1,13 +1,13 @@
-//! The built-in model: deterministic, needs no network and no key. It lets a fresh checkout answer, and tests and
-//! demonstrations say what the model is to do.
+//! The built-in model: deterministic, without network or key. It lets a fresh checkout answer, and tests and
+//! demonstrations decide what the model does.
 //!
-//! The current user message decides, which is the last one:
-//! * lines `call NAME {json}` call these tools, in order, in one reply; the step after answers `NAME said: <result>`,
-//!   a line for each result that came after that message;
+//! The last user message decides:
+//! * lines `call NAME {json}` call these tools, in order, in one reply; the next step answers `NAME said: <result>`, a
+//!   line for each result that came after that message;
 //! * `count N` streams the numbers from 1 to N;
-//! * anything else is answered `You said: …`, and the tools that may be called are listed.
+//! * anything else is answered with `You said: …`, and a list of the tools that may be called.
 //!
-//! Words come [`WORD_US`] apart and usage is counted in words. As model id `demo-slow` they come [`SLOW_WORD_US`]
+//! Words come [`WORD_US`] apart, and usage is counted in words. With the model id `demo-slow` they come [`SLOW_WORD_US`]
 //! apart, and `demo-fail` answers the first two streams with error 503.
 
 use super::{

@@ -1,9 +1,9 @@
-//! What a failed request means (spec §4.6), and what is to be done about it (spec §3.3, §35.22).
+//! What a failed request means (spec §4.6), and what to do about it (spec §3.3, §35.22).
 //!
-//! Every failure ends in one of three ways. [`ProviderError::retryable`]: the same model is asked again after a pause,
-//! while its attempts last. [`ProviderCode::ContextLength`]: the history is halved once and the same model is asked
-//! again. Everything else moves on ([`ProviderError::moves_on`]) to the next fallback at once: a time-out would only
-//! cost the same time again, and a refused key, request or content may well be accepted by another provider.
+//! Every failure is handled in one of three ways. [`ProviderError::retryable`]: the same model is asked again after a
+//! pause, while it has attempts left. [`ProviderCode::ContextLength`]: the history is halved once and the same model is
+//! asked again. Everything else moves on ([`ProviderError::moves_on`]) to the next fallback at once: after a time-out
+//! the same model would only cost the same time again, and another provider may well accept the key, request or content.
 
 use super::backoff::retry_after_ms;
 use super::said::Said;

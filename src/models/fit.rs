@@ -1,6 +1,6 @@
-//! What every provider takes, whatever the history came to be by: no call id twice, and somebody else's word at the end
-//! (docs/durability.md). Ids are unique when they are stored, as far as the thread then remembers; here they are by
-//! construction, in what is sent.
+//! What every provider requires, whatever the history looks like: no call id twice, and somebody else's message at the
+//! end (docs/durability.md). Stored ids are unique as far as the thread remembers; here they are unique by construction,
+//! in what is sent.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Halves of characters. JSON writes a character beyond U+FFFF as two units, and servers in JavaScript cut texts between
-//! them: then a chunk ends in the first unit and the next one begins with the second. Each stands for a while as a
-//! character of the highest private-use plane, which nobody else uses; the halves are joined where they meet, and one
-//! that stays alone becomes U+FFFD.
+//! them: then a chunk ends with the first unit and the next one begins with the second. Each half is represented for a
+//! while by a character of the highest private-use plane, which nobody else uses; halves are joined where they meet, and
+//! one that stays alone becomes U+FFFD.
 
 use super::Delta;
 use crate::spec::opaque::Opaque;

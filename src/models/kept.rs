@@ -1,4 +1,4 @@
-//! Parts of a request that the next requests send again.
+//! Parts of a request that later requests send again.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;

@@ -1,5 +1,4 @@
-//! Texts that arrive in pieces and are sent back: their JSON is put together as it came, never decoded and encoded
-//! again.
+//! Texts that arrive in pieces and are sent back: their JSON is joined as it came, never decoded and encoded again.
 
 use serde_json::value::RawValue;
 

@@ -1,9 +1,9 @@
 //! Providers of models: what a request looks like, how a stream is decoded, what a failure means. They reach the outside
-//! through the call that they are given; the engine (`thread/`) watches over it and takes the reply.
+//! through the call that they are given; the engine (`thread/`) supervises it and receives the reply.
 //!
 //! * [`register`]: adds a provider; [`ProviderCall`]: what it is given.
-//! * [`ReplyBuilder`]: a [`Reply`] out of the decoder's deltas.
-//! * [`failure`]: what went wrong and what is to be done about it; [`backoff_us`]: after which pause.
+//! * [`ReplyBuilder`]: builds a [`Reply`] from the decoder's deltas.
+//! * [`failure`]: what went wrong and what to do about it; [`backoff_us`]: after which pause.
 //! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages.
 //! * [`demo`]: the deterministic built-in model that needs no network.
 //! * [`sse`]: server-sent events, decoded from chunks cut anywhere.

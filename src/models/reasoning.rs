@@ -1,4 +1,4 @@
-//! How much a model is asked to reason (spec §4.2, §5.3), and what of a reply its provider wants back.
+//! How much a model is asked to reason (spec §4.2, §5.3), and which parts of a reply its provider wants back.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What the body of a failing answer says, in the many shapes in which servers say it.
+//! Reads the body of a failing answer, in the many shapes that servers use.
 
 use serde_json::Value;
 

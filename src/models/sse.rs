@@ -1,9 +1,7 @@
-//! Server-sent events, decoded from chunks cut anywhere: inside a character, between CR and LF, in the byte order
-//! mark.
+//! Server-sent events, decoded from chunks cut anywhere: inside a character, between CR and LF, in the byte order mark.
 //!
-//! Every byte is looked at once. A line that lies within one chunk is read in place; only the piece of a line that a
-//! cut leaves behind, and the data of the event that is being put together, are copied, into two buffers that are
-//! used again.
+//! Every byte is read once. A line that lies within one chunk is read in place; only the part of a line that a cut
+//! leaves behind, and the data of the current event, are copied, into two buffers that are reused.
 
 /// Bytes of one event, or of one line, at most.
 pub const EVENT_BYTES: usize = 4 << 20;

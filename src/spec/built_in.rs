@@ -1,4 +1,4 @@
-//! Tools that exist without a definition of their own, where a prompt lists them.
+//! Tools that exist without a definition of their own, if a prompt lists them.
 
 use serde_json::json;
 

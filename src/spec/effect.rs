@@ -1,4 +1,4 @@
-//! Effects: work that runs later, apart from any turn (spec §10).
+//! Effects: work that runs later, outside any turn (spec §10).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

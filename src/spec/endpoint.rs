@@ -1,4 +1,5 @@
-//! Custom endpoints of a thread (spec §26): what runs, and the route that it answers, which the file's name says.
+//! Custom endpoints of a thread (spec §26): what runs, and the route that it answers, which follows from the name of the
+//! file.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Strict JSON: what a Rust value is as JSON, without losing anything in silence. `serde_json` turns NaN and the
-//! infinities into `null`, which would delete a value that a tool meant to keep (spec §18).
+//! Strict JSON: converts a Rust value without losing anything silently. `serde_json` turns NaN and the infinities into
+//! `null`, which would delete a value that a tool meant to keep (spec §18).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Values that a file may give in a short or a long form.
+//! Values that a file may write in a short or a long form.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,5 @@
-//! What an agent leads to: its sides' prompts, what they include, their tools, the prompts among these, and the agents
-//! that it may hand a thread to. And what the definitions say about a name, whoever declares it.
+//! What an agent can reach: the prompts of its sides, what they include, their tools, the prompts among these, and the
+//! agents that it may hand a thread to. Also what the definitions say about a name, whichever of them declares it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Hooks: code of the application's own that sees, and partly changes, what passes through a thread (spec §9).
+//! Hooks: code of the application that sees, and partly changes, what passes through a thread (spec §9).
 
 use serde::{Deserialize, Serialize};
 

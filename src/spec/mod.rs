@@ -1,12 +1,14 @@
 //! Definitions and records as plain data.
 //!
 //! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`],
-//!   [`hook`], [`variable`]: one each.
-//! * [`callable`]: what a name in a prompt's `tools` stands for. [`subagent`]: what an entry there says about one.
+//!   [`hook`], [`variable`]: one kind each.
+//! * [`callable`]: what a name in a prompt's `tools` stands for. [`subagent`]: what an entry there says about a
+//!   subagent.
 //! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
-//! * [`graph`]: what an agent leads to, and what all definitions say about a name.
+//! * [`graph`]: what an agent can reach, and what all definitions say about a name.
 //! * [`validate`]: whether they make sense together.
-//! * [`package`]: packages of agents, and whose a name is. [`references`]: what definitions refer to by name.
+//! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by
+//!   name.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]:
 //!   strict JSON.
 

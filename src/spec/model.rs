@@ -1,4 +1,4 @@
-//! Models: where a prompt's requests go, what they cost, and what steps in when they fail (spec §3).
+//! Models: where a prompt's requests go, what they cost, and what to try when they fail (spec §3).
 
 use std::collections::BTreeMap;
 

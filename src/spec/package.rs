@@ -1,9 +1,9 @@
-//! Packages of agents (spec §31): names of their own for what is in them, of which only the entry agents are seen from
+//! Packages of agents (spec §31): a namespace for what is in them, of which only the entry agents are visible from
 //! outside.
 //!
-//! A definition `name` of the package `id` is `id__name` in the catalog. So a name says by itself whose it is, and what a
-//! definition of a package refers to is settled when the catalog is compiled; only names that code gives are looked up
-//! later.
+//! A definition `name` of the package `id` is `id__name` in the catalog. So the name itself says which package it
+//! belongs to, and references in a package are resolved when the catalog is compiled; only names that code passes are
+//! resolved later.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What definitions refer to by name. Each definition is taken apart field by field, so that the compiler asks of a new
-//! field whether it is a reference.
+//! What definitions refer to by name. Each definition is destructured field by field, so that the compiler asks for
+//! every new field whether it is a reference.
 
 use super::agent::{Agent, SessionTool, SideConfig};
 use super::catalog::Catalog;

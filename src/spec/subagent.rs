@@ -1,5 +1,5 @@
-//! Subagents: what an entry in a prompt's `tools` may say about an agent of two AI sides, which works in a thread of its
-//! own (spec §8.2).
+//! Subagents: what an entry in a prompt's `tools` may say about an agent with two AI sides, which works in a thread of
+//! its own (spec §8.2).
 
 use std::fmt;
 use std::marker::PhantomData;

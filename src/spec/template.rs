@@ -1,7 +1,7 @@
 //! `{{env NAME}}` in URLs and headers.
 //!
-//! In a URL, the scheme, host and port (its *authority*) may take values from the deployment alone; a value further
-//! right may come from anywhere and is percent-encoded, so that it can never change where the request goes.
+//! In a URL, the scheme, host and port (its *authority*) may take values only from the deployment; a value in the rest
+//! may come from anywhere and is percent-encoded, so that it can never change where the request goes.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Function tools: what a model is told about them, and what runs when it calls one (spec §6).
+//! Function tools: what a model reads about them, and what runs when it calls one (spec §6).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Variables: what a tool, prompt or agent needs to be told from outside (spec §11).
+//! Variables: what a tool, prompt or agent needs from outside (spec §11).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,13 +1,14 @@
-//! A text as it reads once its escapes are taken away, with the place in the text that each byte came from.
+//! A text without its escapes, with the position in the text that each byte came from.
 //!
-//! * [`Copy::json`], [`Copy::percent`], [`Copy::printable`]: one level of one kind of escape, as a decoder reads it.
-//! * [`Copy::bare`]: every escape of every kind, however deep and mixed: percent, JSON's and other backslashes,
-//!   HTML's entities. A `+`, which stands for a space in forms, is a space; carriage returns and backslashes that are
-//!   left over are left out.
+//! * [`Copy::json`], [`Copy::percent`], [`Copy::printable`]: one level of one kind of escape removed, as a decoder does
+//!   it.
+//! * [`Copy::bare`]: every escape of every kind removed, however deep and mixed: percent, backslashes of JSON and
+//!   others, HTML entities. A `+`, which stands for a space in forms, is a space; carriage returns and remaining
+//!   backslashes are left out.
 //! * [`Copy::unwrapped`]: a bare copy without any white space.
 //!
-//! Each is made in one pass. A bare copy is a stack: whatever ends an escape replaces it by what it stands for, which
-//! may end another one, and each such step leaves fewer bytes than there were.
+//! Each is made in one pass. A bare copy is built as a stack: the end of an escape replaces it by what it stands for,
+//! which may complete another escape, and each such step leaves fewer bytes than before.
 
 use super::work;
 

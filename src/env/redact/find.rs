@@ -1,7 +1,7 @@
-//! Looks for many texts at once, in time that grows with the length of what is searched alone.
+//! Searches for many texts at once, in time that depends only on the length of the searched text.
 //!
-//! One pass notes which of the texts' first eight bytes occur at all; only those texts are then looked for one by one,
-//! by an algorithm (Knuth, Morris, Pratt) that reads each byte once, whatever repeats in it.
+//! One pass notes which of the texts' first eight bytes occur at all; only those texts are then searched for one by one,
+//! by an algorithm (Knuth, Morris, Pratt) that reads each byte once, whatever repetitions there are.
 
 use std::rc::Rc;
 

@@ -1,10 +1,10 @@
-//! Secrets in texts: each is replaced by `[redacted NAME]`, also where it was encoded (docs/variables.md says how).
+//! Secrets in texts: each is replaced by `[redacted NAME]`, also when it is encoded (docs/variables.md lists the forms).
 //!
-//! * `copies`: a text as it reads without its escapes. `find`: many texts looked for at once. `shown`: texts without
-//!   secrets, as a type.
+//! * `copies`: a text without its escapes. `find`: a search for many texts at once. `shown`: texts without secrets, as a
+//!   type.
 //!
-//! The time that it takes grows with the length of the text, not with the number of secrets that are not in it. A secret
-//! shorter than eight characters would be found in every other text and is left alone.
+//! The time grows with the length of the text, not with the number of secrets that are not in it. Secrets shorter than
+//! eight characters are not replaced, because they would be found in every other text.
 
 mod copies;
 mod find;

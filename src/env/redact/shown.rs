@@ -1,4 +1,4 @@
-//! What holds no secret any more, as a type: what stores or sends a text that code has made takes nothing else.
+//! A type for texts without secrets: whatever stores or sends a text that code has made accepts nothing else.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! Counts steps, in tests alone.
+//! Counts steps, in tests only.
 
 #[cfg(test)]
 thread_local! {

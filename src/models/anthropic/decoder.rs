@@ -1,5 +1,5 @@
-//! The answer as deltas: a stream of events, or one JSON body. Events and blocks that are not known (server tools,
-//! citations, whatever comes next) are passed over with their deltas.
+//! Decodes the answer into deltas: a stream of events, or one JSON body. Unknown events and blocks (server tools,
+//! citations, whatever comes next) are skipped together with their deltas.
 
 use serde_json::value::RawValue;
 

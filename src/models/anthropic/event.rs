@@ -1,5 +1,5 @@
-//! One event of a stream, or a whole answer, as it is on the wire. What is absent or `null` counts as empty; blocks
-//! stay raw, for some are sent back as they are.
+//! One event of a stream, or a whole answer, in its shape on the wire. What is absent or `null` counts as empty; blocks
+//! stay raw, because some are sent back unchanged.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

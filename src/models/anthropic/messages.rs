@@ -1,6 +1,7 @@
-//! The history of a request. Anthropic's roles take turns, so that neighbours of one role become one message with
-//! several blocks; results come first in the message after their calls. A text is put together instead of a tree:
-//! what the engine kept of the last request is copied, and what a provider wants back must not be printed anew.
+//! The history of a request. Anthropic's roles must alternate, so neighbours of one role become one message with several
+//! blocks, and results come first in the message after their calls. The text is written directly instead of through a
+//! tree: what the engine kept of the last request is copied, and what a provider wants back must not be serialised
+//! again.
 
 use crate::models::fit::{CONTINUE, permitted};
 use crate::models::openai::messages::parseable;

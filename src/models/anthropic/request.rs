@@ -1,5 +1,6 @@
-//! A request's bytes. What stays the same comes first (tools, system, history) and is written the same way each time;
-//! three marks let the provider's prompt cache find it: after the tools, after the system prompt, after the history.
+//! The bytes of a request. What stays the same comes first (tools, system, history) and is written the same way each
+//! time; three marks let the provider's prompt cache find it: after the tools, after the system prompt, after the
+//! history.
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -1,9 +1,9 @@
-//! Whether and how much a model is to think.
+//! Whether and how much a model should think.
 //!
-//! A level of 100 is [`THINKING_TOKENS`], a lower one its share; `maxTokens` counts as it is. A quarter of a model's
-//! `maxOutputTokens` stays for the answer, and under [`THINKING_TOKENS_MIN`], which the API asks for at least, nothing is
-//! thought. A model that declares `reasoningLevels` decides by itself how much it thinks (`adaptive`), and is told the
-//! effort in its own word.
+//! A level of 100 is [`THINKING_TOKENS`], a lower level its share; `maxTokens` is used as it is. A quarter of a model's
+//! `maxOutputTokens` is left for the answer, and below [`THINKING_TOKENS_MIN`], the API's minimum, thinking is off. A
+//! model that declares `reasoningLevels` decides itself how much it thinks (`adaptive`), and gets the effort under its
+//! own name for it.
 
 use serde_json::{Value, json};
 

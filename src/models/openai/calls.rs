@@ -1,6 +1,6 @@
-//! Which tool call a streamed piece belongs to. By the book every piece carries the call's `index`, and the first one
-//! its id and name. Servers differ: some leave the index out, give every call index 0, repeat id and name in every
-//! piece, make up a new id for each piece, or send whole calls in one piece.
+//! Which tool call a streamed piece belongs to. By the standard every piece carries the call's `index`, and the first
+//! one its id and name. Servers differ: some leave out the index, give every call the index 0, repeat id and name in
+//! every piece, make up a new id for each piece, or send whole calls in one piece.
 
 use super::chunk::Call;
 use crate::models::Delta;

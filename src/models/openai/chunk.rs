@@ -1,5 +1,5 @@
-//! One chunk of a streamed answer, or a whole answer, as it is on the wire. Strings are borrowed from the bytes unless
-//! they hold escapes. Lenient where servers differ: what is absent, `null` or of another type than expected counts as
+//! One chunk of a streamed answer, or a whole answer, in its shape on the wire. Strings are borrowed from the bytes
+//! unless they contain escapes. Lenient where servers differ: what is absent, `null` or of an unexpected type counts as
 //! empty, and never fails the chunk.
 
 use std::borrow::Cow;

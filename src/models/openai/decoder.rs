@@ -1,4 +1,4 @@
-//! The answer as deltas: a stream of chunks, or one JSON body from a server that ignores `stream`.
+//! Decodes the answer into deltas: a stream of chunks, or one JSON body from a server that ignores `stream`.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,5 @@
 //! `reasoning_details` (OpenRouter): what a model wants back of its reasoning. A stream brings them in pieces; those of
-//! one text are put together, and everything else stays as it came.
+//! one text are joined, and everything else stays as it came.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The history of a request, written straight from the engine's messages: nothing is copied but what JSON must escape.
+//! The history of a request, written directly from the engine's messages: nothing is copied except what JSON must
+//! escape.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,9 @@
-//! Chat completions (`POST {base}/chat/completions`), as OpenAI defined them and vLLM, llama.cpp, OpenRouter, Azure
-//! and many others speak them.
+//! Chat completions (`POST {base}/chat/completions`), as defined by OpenAI and offered by vLLM, llama.cpp, OpenRouter,
+//! Azure and many others.
 //!
 //! * `request`: a [`ChatRequest`](super::ChatRequest) as bytes; `messages`: the history in it.
-//! * `decoder`: the answer, streamed or whole, as deltas. `chunk` is its shape on the wire, `calls` tells which tool
-//!   call a piece belongs to; `details` keeps the reasoning that is sent back.
+//! * `decoder`: the answer, streamed or whole, as deltas. `chunk` is its shape on the wire, `calls` finds the tool call
+//!   that a piece belongs to, and `details` keeps the reasoning that is sent back.
 
 mod calls;
 pub(super) mod chunk;

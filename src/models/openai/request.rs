@@ -1,4 +1,4 @@
-//! A request's bytes. Keys always come in the same order and history is written the same way each time, so that the
+//! The bytes of a request. Keys always come in the same order and history is written the same way each time, so that the
 //! provider's prompt cache finds the prefix of the previous request in this one.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Whether a schema is one that the runtime understands; asked when the catalog is built.
+//! Whether the runtime understands a schema; checked when the catalog is built.
 
 use serde_json::{Map, Value};
 

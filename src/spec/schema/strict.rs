@@ -1,4 +1,4 @@
-//! What providers are shown of a schema, and the defaults it gives.
+//! The form of a schema that providers get, and the defaults it gives.
 
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! Validation of a whole catalog: everything that is wrong, at once, by file and field.
 //!
-//! The types have already said whether each file has the right shape; this says whether the definitions make sense
+//! The types have already checked that each file has the right shape; this checks that the definitions make sense
 //! together. A catalog with errors is not served.
 
 mod agents;

@@ -1,4 +1,4 @@
-//! Names: what may be one, what was probably meant, and names that lead back to themselves.
+//! Names: which ones are valid, what was probably meant, and cycles of names.
 
 use crate::spec::subagent::{CREATE, MESSAGE};
 
