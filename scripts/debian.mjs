@@ -5,12 +5,10 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { arch } from "node:os";
 import { join } from "node:path";
-import { cache, makeOnce } from "./files.mjs";
+import { cache, makeOnce, oldestRust } from "./files.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
 const HOME = join(cache, "debian-1");
-/** The oldest compiler that knows what the workspace uses (`rust-version` in Cargo.toml). */
-const OLDEST = 95;
 const PACKAGES = ["rustc-web", "libstd-rust-web-dev", "rust-web-src", "rust-web-clippy"];
 
 /**
@@ -51,8 +49,9 @@ async function unpack(building) {
     return found;
   };
   const std = await dependency("libstd-rust-web-dev", /Depends: (libstd-rust-web-1\.\d+)$/m);
-  if (Number(std.split(".").at(-1)) < OLDEST) {
-    throw new Complaint(`Debian's ${std} is too old here (1.${OLDEST} is needed); use rustup with its component rust-src.`);
+  const [, oldest] = oldestRust();
+  if (Number(std.split(".").at(-1)) < oldest) {
+    throw new Complaint(`Debian's ${std} is too old here (1.${oldest} is needed); use rustup with its component rust-src.`);
   }
   const llvm = await dependency("rust-web-llvm", /Depends: llvm-(\d+)$/m);
   await step("Rust: Debian's packages (140 MB)", () =>

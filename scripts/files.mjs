@@ -19,6 +19,13 @@ export const cache =
 /** @param {string} name */
 export const inCheckout = (name) => join(root, name);
 
+/** The oldest Rust that the workspace builds with, as cargo reads it: major and minor. */
+export function oldestRust() {
+  const [, major, minor] = /^rust-version = "(\d+)\.(\d+)/m.exec(readFileSync(inCheckout("Cargo.toml"), "utf8")) ?? [];
+  if (!major || !minor) throw new Error("Cargo.toml has no line `rust-version = \"1.N\"`.");
+  return /** @type {[number, number]} */ ([Number(major), Number(minor)]);
+}
+
 /** A path as a person wants to read it: within the checkout without the way there. @param {string} path */
 export function shown(path) {
   const short = relative(root, path);

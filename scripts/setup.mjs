@@ -2,12 +2,10 @@
 
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { inCheckout, locked } from "./files.mjs";
+import { inCheckout, locked, oldestRust } from "./files.mjs";
 import { wasmCompiler } from "./rust.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
-/** The oldest compiler the workspace builds with (`rust-version` in Cargo.toml). */
-const OLDEST_RUST = [1, 95];
 /** wrangler's own requirement. */
 const WRANGLER_NODE = [22, 12];
 
@@ -27,8 +25,9 @@ export async function setUp() {
   }
   const cargo = await version("cargo", ["--version"]);
   if (!cargo) throw new Complaint("Rust is missing: install it from https://rustup.rs.");
-  if (!atLeast(cargo, OLDEST_RUST)) {
-    throw new Complaint(`Rust ${cargo} is too old: run \`rustup update\` (${OLDEST_RUST.join(".")} or newer is needed).`);
+  const oldest = oldestRust();
+  if (!atLeast(cargo, oldest)) {
+    throw new Complaint(`Rust ${cargo} is too old: run \`rustup update\` (${oldest.join(".")} or newer is needed).`);
   }
   await installPackages();
   return { node: wranglerNode(), compiler: await wasmCompiler() };

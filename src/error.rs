@@ -169,7 +169,38 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use super::unstopped;
+    use super::{Code, unstopped};
+
+    /// The rows of the tables of docs/errors.md that have a code, a status and, last, whether to send the request again.
+    fn documented() -> Vec<(Code, u16, bool)> {
+        let row = |line: &str| {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [_, code, status, .., again, _] = cells.as_slice() else { return None };
+            let status = status.parse().ok()?;
+            let code = serde_json::from_value(code.trim_matches('`').into())
+                .unwrap_or_else(|_| panic!("docs/errors.md has a row for {code}, which is no code"));
+            Some((code, status, again.starts_with("yes")))
+        };
+        include_str!("../docs/errors.md").lines().filter_map(row).collect()
+    }
+
+    #[test]
+    fn the_page_of_errors_has_every_code_once_with_its_status() {
+        let source = include_str!("error.rs");
+        let variants = source.split_once("pub enum Code {").and_then(|(_, rest)| rest.split_once("\n}"));
+        let lines =
+            variants.expect("the codes").0.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+        let mut names: Vec<&str> = lines.filter_map(|line| line.strip_suffix(',')).collect();
+        let documented = documented();
+        let mut rows: Vec<String> = documented.iter().map(|(code, ..)| format!("{code:?}")).collect();
+        names.sort_unstable();
+        rows.sort_unstable();
+        assert!(!names.is_empty());
+        assert_eq!(rows, names, "left: the rows of docs/errors.md; right: the variants of `Code`");
+        for (code, status, again) in documented {
+            assert_eq!((status, again), (code.status(), code.retryable()), "{code:?} in docs/errors.md");
+        }
+    }
 
     #[test]
     fn one_full_stop_goes() {

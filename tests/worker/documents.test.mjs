@@ -212,3 +212,35 @@ test("every link of the documents leads somewhere, and every promise to a test t
   }
   assert.deepEqual(wrong, []);
 });
+
+test("the page of errors has every code that is sent, and none that is not", () => {
+  const rust = globSync(["src/**/*.rs", "worker/src/**/*.rs", "isolate/compiler/src/**/*.rs"], { cwd: checkout }).map(read);
+  const sources = [...rust, ...globSync("isolate/*.js", { cwd: checkout }).map(read)].map((text) => text.replace(/^#\[cfg\(test\)\]\nmod \w+ \{.*/ms, ""));
+  const all = (/** @type {RegExp} */ pattern) => sources.flatMap((text) => [...text.matchAll(pattern)].map(([, name = ""]) => name));
+  /** The variants of the enum of this name, or of the one that has a certain variant. @param {string} name */
+  const variants = (name, having = "") => {
+    const [body, ...others] = all(new RegExp(`^pub(?:\\(.*\\))? enum ${name} \\{\\n(.*?)^\\}`, "gms")).filter((body) => body.includes(having));
+    assert.ok(body !== undefined && others.length === 0, `one enum ${name}`);
+    return [...body.matchAll(/^ {4}(\w+),$/gm)].map(([, variant = ""]) => variant);
+  };
+  const snake = (/** @type {string} */ name) => name.replace(/\B[A-Z]/g, "_$&").toLowerCase();
+  const page = read("docs/errors.md");
+  /** The first cells of the rows of a table, by its first column's title. @param {string} title */
+  const rows = (title) => {
+    const table = new RegExp(`^\\| ${title} \\|.*\\n\\|[-|]+\\n((?:\\|.*\\n)+)`, "m").exec(page)?.[1];
+    assert.ok(table, `a table of ${title}`);
+    return [...table.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = ""]) => cell.replaceAll("`", "").split(", ")).sort();
+  };
+  const sent = (/** @type {string[]} */ names) => [...new Set(names)].sort();
+
+  assert.deepEqual(rows("reason"), sent([...variants("Reason").map(snake), "waiting_for_subagent"]));
+  assert.deepEqual(rows("`error_type`"), sent([...variants("ProviderCode").map(snake), ...all(/Unfinished::\w+ => \("(\w+)"/g)]));
+  const own = all(/error_code: Some\("(\w+)"\.into\(\)\)/g);
+  assert.deepEqual(rows("`error_code`"), sent([...own, ...all(/^const ARGUMENTS: &str = "(\w+)";/gm), ...all(/Over::\w+(?:\(_\))? => "(\w+)"/g)]));
+  assert.deepEqual(rows("`status`"), sent(variants("Status", "LinkError").map(snake)));
+  const names = [...all(/CodeError::new\(\s*"(\w+)"/g), ...all(/error: \{ name: "(\w+)"/g), ...variants("ErrorKind")];
+  const thrown = ["RangeError", "SerializationError", "anything else"];
+  assert.deepEqual(rows("`error.name`"), sent([...names.filter((name) => name !== "Error"), ...thrown]));
+  assert.deepEqual(rows("`notShown`"), sent(variants("Flaw").map(snake)));
+  assert.deepEqual(rows("code \\| when it happens"), sent([...all(/^const (?:EXPIRED|GONE|TOO_SLOW): u16 = (\d+);/gm), "any other"]));
+});
