@@ -37,12 +37,13 @@ export class Isolate extends WorkerEntrypoint {
    * Runs what is asked for. Never rejects for anything that the code does.
    *
    * @param {Request} request
-   * @param {Door & { dup?: () => Door }} door
+   * @param {Door & { dup?: () => Door } & Partial<Disposable>} door
    * @returns {Promise<Outcome>}
    */
   run(request, door) {
-    // The stub that came as an argument is gone when this call has returned; functions may be called after that.
+    // The stub that came as an argument is this call's alone; functions may be called after it.
     const kept = /** @type {Door & Partial<Disposable>} */ (door.dup?.() ?? door);
+    if (kept !== door) door[Symbol.dispose]?.();
     const run = new Run(kept);
     kept.ended().then(
       (ended) => run.end(ended?.reason),

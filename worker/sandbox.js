@@ -125,7 +125,9 @@ export class SandboxRun {
    * @param {Functions | undefined} functions
    */
   #keep(functions) {
-    if (functions && !this.#left) this.#functions ??= functions.dup?.() ?? functions;
-    return functions && this.#functions;
+    if (!functions) return undefined;
+    if (!this.#left) this.#functions ??= functions.dup?.() ?? functions;
+    if (this.#functions !== functions) functions[Symbol.dispose]?.();
+    return this.#functions;
   }
 }

@@ -200,6 +200,8 @@ export class Suite {
       try {
         await body();
         assert.deepEqual([...this.models.refused, ...this.tools.refused], [], "every request was in order");
+        const printed = this.running?.output(Infinity) ?? "";
+        assert.ok(!printed.includes("stub was not disposed"), "what one side has of another's is given back");
       } catch (error) {
         console.error(`--- the server printed (seed ${seed}):\n${this.running?.output(6000)}\n---`);
         throw error;
