@@ -1,6 +1,7 @@
 //! Requests and responses as data. The engine hands them to its host; redirects are never followed.
 
 use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
 
 /// An outgoing request. The host sends it as it is and follows no redirect.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,17 +29,16 @@ pub enum Reads {
 }
 
 /// An answer whose body is still to be read.
-#[derive(Debug)]
-pub struct Response<B> {
+pub struct Response {
     /// HTTP status.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body, read chunk by chunk.
-    pub body: B,
+    pub body: Body,
 }
 
-impl<B> Response<B> {
+impl Response {
     /// The value of a header; `name` in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
@@ -51,10 +51,7 @@ impl<B> Response<B> {
 pub struct FetchError(pub String);
 
 /// A body that arrives in chunks. Dropping it cancels the request.
-pub trait Body {
-    /// The next chunk; `None` at the end.
-    fn next(&mut self) -> impl Future<Output = Option<Result<Bytes, FetchError>>>;
-}
+pub type Body = LocalBoxStream<'static, Result<Bytes, FetchError>>;
 
 /// A time as headers have it, in whole seconds: `Sun, 22 Nov 2026 05:00:00 GMT`.
 pub fn date(us: i64) -> String {

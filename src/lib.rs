@@ -32,10 +32,12 @@ pub mod endpoints;
 pub mod env;
 pub mod error;
 pub mod hooks;
+pub mod host;
 pub mod http;
 pub mod limits;
 pub mod models;
 mod page;
+mod registered;
 mod registry;
 pub mod signing;
 pub mod spec;
@@ -44,3 +46,4 @@ pub mod thread;
 pub mod tools;
 
 pub use error::{Code, Error, Result};
+pub use registered::Registered;

@@ -14,8 +14,8 @@ use super::packed::{Packed, pack};
 use super::result::{CodeError, CodeResult, Status};
 use super::sandbox::{Door, Outcome, Run};
 use super::value::{Thrown, Value};
+use crate::host::Sleep;
 use crate::limits;
-use crate::thread::host::Sleep;
 
 /// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:
 ///

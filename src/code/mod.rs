@@ -1,5 +1,5 @@
 //! Code execution (spec §17): what sandboxed code is given, how it is started and ended, and what comes of it. The sandbox
-//! itself is the isolate Worker (`isolate/`), which [`Host::sandbox`](crate::thread::host::Host::sandbox) reaches.
+//! itself is the isolate Worker (`isolate/`), which [`Host::sandbox`](crate::host::Host::sandbox) reaches.
 //!
 //! - [`Value`]: what crosses; [`packed`]: how it travels.
 //! - [`Options`]: what a caller may say, and what is wrong with it.
@@ -26,5 +26,5 @@ pub(crate) use execution::{Start, start};
 pub use options::{Engine, Language, Options, Reports, WrongOptions};
 pub use packed::Packed;
 pub use result::{CodeError, CodeResult, Log, Status};
-pub use sandbox::{Answer, Back, Door, Outcome, RawLog, Run};
+pub use sandbox::{Answer, Back, Door, Outcome, RawLog, Run, Sandbox};
 pub use value::{BinaryKind, Called, Function, Thrown, Value};

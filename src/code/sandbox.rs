@@ -61,6 +61,12 @@ pub enum Answer {
 /// Calls a function that the sandbox has given away.
 pub type Back = Rc<dyn Fn(u64, Packed) -> LocalBoxFuture<'static, Answer>>;
 
+/// What runs code.
+pub trait Sandbox {
+    /// Runs it. Whatever happens to it is an outcome.
+    fn run(&self, run: Run, door: Rc<dyn Door>) -> LocalBoxFuture<'static, Outcome>;
+}
+
 /// What a sandbox may ask of the side that started it. Its texts are hostile.
 pub trait Door {
     /// Calls a function of this side. `back` calls those among its arguments.

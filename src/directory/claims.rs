@@ -8,10 +8,10 @@ use serde_json::json;
 use super::{Directory, int_at, text_at};
 use crate::api::Reply;
 use crate::error::{Code, Error, Result};
+use crate::host::{Sql, Transactions};
 use crate::limits::{IDEMPOTENCY_KEY_BYTES, IDEMPOTENCY_US};
-use crate::thread::host::{Host, Sql};
 
-impl<H: Host> Directory<H> {
+impl Directory {
     /// Answers with the id that belongs to the key: the given one when the key is new, the first one's otherwise.
     pub(super) fn claim(&self, key: &str, hash: &str, thread_id: &str) -> Result<Reply> {
         if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES {
@@ -49,8 +49,8 @@ impl<H: Host> Directory<H> {
     }
 }
 
-impl<H: Host> Directory<H> {
-    fn is_deleted(&self, sql: &H::Sql, id: &str) -> Result<bool> {
+impl Directory {
+    fn is_deleted(&self, sql: &dyn Sql, id: &str) -> Result<bool> {
         let mut deleted = false;
         sql.each("SELECT deleted FROM threads WHERE id = ?", &[id.into()], &mut |row| {
             deleted = int_at(row, 0)? != 0;
@@ -66,7 +66,7 @@ struct Claim {
     at_us: i64,
 }
 
-fn find<S: Sql>(sql: &S, key: &str) -> Result<Option<Claim>> {
+fn find(sql: &dyn Sql, key: &str) -> Result<Option<Claim>> {
     let mut found = None;
     sql.each("SELECT hash, thread_id, at_us FROM claims WHERE key = ?", &[key.into()], &mut |row| {
         found = Some(Claim {

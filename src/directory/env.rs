@@ -10,9 +10,9 @@ use crate::api::Reply;
 use crate::api::fields::Body;
 use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
 use crate::error::{Error, Result};
-use crate::thread::host::{Host, Sql};
+use crate::host::{Sql, Transactions};
 
-impl<H: Host> Directory<H> {
+impl Directory {
     /// Answers what is asked about values.
     #[inline(never)]
     pub(super) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
@@ -64,7 +64,7 @@ impl<H: Host> Directory<H> {
         Ok(shown(&set))
     }
 
-    fn set(&self, directory: &str, sql: &H::Sql) -> Result<Set> {
+    fn set(&self, directory: &str, sql: &dyn Sql) -> Result<Set> {
         let rows = Set::rows(sql)?;
         // Without keys nothing opens, and each value says so.
         let keys = Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default()).unwrap_or_default();

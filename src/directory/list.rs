@@ -6,10 +6,10 @@ use super::{Directory, int, int_at, text_at};
 use crate::api::{Query, Reply, agents};
 use crate::dates::{Edge, instant};
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits::{PAGE_MAX, SECOND_US};
 use crate::page::Page;
 use crate::spec::Catalog;
-use crate::thread::host::{Cell, Host, Param, Sql};
 
 /// Threads of a page when the request does not say.
 const PAGE: u32 = 50;
@@ -91,7 +91,7 @@ impl<'a> Filter<'a> {
     }
 
     /// How many threads match. Without filters the count is kept; with one it is a pass over the owner's threads.
-    fn total<S: Sql>(&self, sql: &S) -> Result<i64> {
+    fn total(&self, sql: &dyn Sql) -> Result<i64> {
         let open = self.params().iter().take(6).all(|param| *param == Param::Null);
         let total = match (open, self.children) {
             (true, true) => int(sql, "SELECT threads FROM state", &[]),
@@ -102,7 +102,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-impl<H: Host> Directory<H> {
+impl Directory {
     /// `{threads, total, hasMore}`; times are seconds, as on every thread object over HTTP (spec §35.13).
     pub(super) fn list(&self, query: &Query, origin: &str) -> Result<Reply> {
         let filter = Filter::of(query)?;

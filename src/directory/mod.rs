@@ -24,20 +24,20 @@ pub use call::{DirectoryCall, EnvAsk, ThreadRow};
 
 use crate::api::Reply;
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Object, Param, Sql, Transactions};
 use crate::spec::Catalog;
-use crate::thread::host::{Cell, Host, Param, Sql};
 
 /// One directory object: an owner's, the ownerless one, or the root.
-pub struct Directory<H: Host> {
-    host: H,
+pub struct Directory {
+    host: Rc<dyn Object>,
     catalog: Rc<Catalog>,
     /// Whether this instance has made sure of the tables.
     open: Flag<bool>,
 }
 
-impl<H: Host> Directory<H> {
+impl Directory {
     /// The directory on this host's database.
-    pub fn new(host: H, catalog: Rc<Catalog>) -> Rc<Directory<H>> {
+    pub fn new(host: Rc<dyn Object>, catalog: Rc<Catalog>) -> Rc<Directory> {
         Rc::new(Directory { host, catalog, open: Flag::new(false) })
     }
 
@@ -92,7 +92,7 @@ impl<H: Host> Directory<H> {
 }
 
 /// The integer in the first column of the first row, if there is one.
-fn int<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
+fn int(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
     let mut found = None;
     sql.each(statement, params, &mut |row| {
         found = row.first().and_then(Cell::int);

@@ -10,28 +10,28 @@ use super::call::{ROOT, answer, name_of};
 use super::{Directory, DirectoryCall, int, int_at, text_at};
 use crate::api::{Query, Reply};
 use crate::error::{Error, Result};
+use crate::host::{Sibling, Sql, Transactions};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
 use crate::page::Page;
-use crate::thread::host::{Host, Sibling, Sql};
 
 /// How long changes are gathered before the root is told.
 const GATHER_US: i64 = 2 * SECOND_US;
 /// The longest pause between two tries.
 const PAUSE_MAX_US: i64 = 3600 * SECOND_US;
 
-impl<H: Host> Directory<H> {
+impl Directory {
     /// The count has changed: sees to it that an alarm will tell the root. Inside the transaction that changed it.
-    pub(super) fn root_is_behind(&self, sql: &H::Sql) -> Result<()> {
+    pub(super) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
         // Only the first change since the last telling sets the alarm, or steady changes would put it off for ever.
         if self.untold(sql)? == 1 { self.tell_soon() } else { Ok(()) }
     }
 
     /// Sets the alarm again if the root is behind: whatever became of the one that was set.
-    pub(super) fn catch_up(&self, sql: &H::Sql) -> Result<()> {
+    pub(super) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
         if self.untold(sql)? > 0 { self.tell_soon() } else { Ok(()) }
     }
 
-    fn untold(&self, sql: &H::Sql) -> Result<i64> {
+    fn untold(&self, sql: &dyn Sql) -> Result<i64> {
         Ok(int(sql, "SELECT changes - told FROM state", &[])?.unwrap_or(0))
     }
 

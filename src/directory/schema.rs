@@ -2,7 +2,7 @@
 
 use crate::env;
 use crate::error::{Error, Result};
-use crate::thread::host::Sql;
+use crate::host::Sql;
 
 /// One list of statements per version; version n is the n-th list.
 const MIGRATIONS: &[&[&str]] = &[&[
@@ -40,7 +40,7 @@ const VERSION: i64 = MIGRATIONS.len() as i64;
 ///
 /// # Errors
 /// A database newer than this code is refused: it would be written wrongly.
-pub(super) fn migrate<S: Sql>(sql: &S) -> Result<()> {
+pub(super) fn migrate(sql: &dyn Sql) -> Result<()> {
     let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'state'";
     let version = match super::int(sql, found, &[])? {
         None => 0,

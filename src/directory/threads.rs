@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::{Directory, ThreadRow, int_at};
 use crate::api::Reply;
 use crate::error::Result;
-use crate::thread::host::{Host, Param, Sql};
+use crate::host::{Param, Sql, Transactions};
 
 /// Characters of the newest message that a list shows.
 const PREVIEW_CHARS: usize = 200;
 
-impl<H: Host> Directory<H> {
+impl Directory {
     /// Takes the row of a thread, unless a newer one was here or the thread was deleted.
     pub(super) fn upsert(self: &Rc<Self>, row: &ThreadRow) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
@@ -107,7 +107,7 @@ struct Known {
 }
 
 impl Known {
-    fn read<S: Sql>(sql: &S, id: &str) -> Result<Known> {
+    fn read(sql: &dyn Sql, id: &str) -> Result<Known> {
         let mut known = Known { version: -1, ..Known::default() };
         let statement =
             "SELECT version, agent_id IS NOT NULL, parent IS NOT NULL, deleted FROM threads WHERE id = ?";
@@ -124,7 +124,7 @@ impl Known {
     }
 }
 
-fn write_row<S: Sql>(sql: &S, row: &ThreadRow) -> Result<()> {
+fn write_row(sql: &dyn Sql, row: &ThreadRow) -> Result<()> {
     let tags = Value::from(row.tags.clone()).to_string();
     sql.run(
         "INSERT INTO threads

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use super::change::over;
 use super::{Change, Keys, Sealed};
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::spec::VariableKind;
-use crate::thread::host::{Cell, Param, Sql};
 
 /// Where values are stored. What is encrypted is bound to the object, the name and the type: a row that is copied or
 /// changed opens nowhere.
@@ -91,7 +91,7 @@ impl Set {
     }
 
     /// Reads the rows of a table.
-    pub(crate) fn rows<S: Sql>(sql: &S) -> Result<Vec<Stored>> {
+    pub(crate) fn rows(sql: &dyn Sql) -> Result<Vec<Stored>> {
         let mut rows = Vec::new();
         sql.each("SELECT name, type, key, sealed FROM env ORDER BY name", &[], &mut |cells| {
             let [name, kind, key, Cell::Blob(sealed)] = cells else {
@@ -212,9 +212,9 @@ impl Set {
     ///
     /// # Errors
     /// As [`Set::changed`]; `encryption_unavailable` when there is something to encrypt and no key.
-    pub(crate) fn store<S: Sql>(
+    pub(crate) fn store(
         &mut self,
-        sql: &S,
+        sql: &dyn Sql,
         change: &Change,
         keys: &Result<Keys>,
         random: &dyn Fn() -> [u8; 16],

@@ -25,7 +25,7 @@ pub(crate) type Chunks = LocalBoxStream<'static, Result<Bytes, FetchError>>;
 /// What the engine gives a provider of the outside.
 pub(crate) trait Door {
     fn now_us(&self) -> i64;
-    fn fetch(&self, request: Request) -> LocalBoxFuture<'static, Result<Response<Chunks>, FetchError>>;
+    fn fetch(&self, request: Request) -> LocalBoxFuture<'static, Result<Response, FetchError>>;
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()>;
     /// Reads the rest of an answer that nobody waits for.
     fn drain(&self, rest: Chunks);
@@ -199,7 +199,7 @@ impl Out {
     /// Goes on with a provider until it has told something, or has ended: then with what it ended with.
     pub(crate) fn poll<T>(
         &self,
-        running: Pin<&mut impl Future<Output = T>>,
+        running: Pin<&mut (impl Future<Output = T> + ?Sized)>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<T>> {
         match running.poll(cx) {

@@ -10,7 +10,6 @@ use super::attachments::{self, NewAttachment};
 use super::body::{Body, bounded};
 use super::flow::Entry;
 use super::hooks::Hooked;
-use super::host::{Host, Param, Sql};
 use super::idempotency::Key;
 use super::live::Verdict;
 use super::rows::{self, Inbound, Row, Shared};
@@ -21,6 +20,7 @@ use super::thread_state::{NewMessage, Wakes};
 use crate::api::{Reply, ThreadRequest};
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::spec::AgentKind;
 use crate::spec::message::Role;
@@ -175,7 +175,7 @@ impl Accepted {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     pub(super) async fn post_message(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let wait = request.query.flag("wait")?;
         let key = Key::of(request, "")?;
@@ -251,7 +251,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Starts a run for the queue unless one is active. A stop is cleared.
-    fn start_run(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<Option<i64>> {
+    fn start_run(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
         if state.meta.stopped {
             state.meta.stopped = false;
             state.meta.update(sql)?;
@@ -314,7 +314,7 @@ pub(super) fn room(state: &State) -> Result<()> {
 }
 
 /// What can be said now about the run of a message, and the run that took the message in.
-pub(super) fn verdict_of<S: Sql>(state: &State, sql: &S, seq: i64) -> Result<(Option<Verdict>, Option<i64>)> {
+pub(super) fn verdict_of(state: &State, sql: &dyn Sql, seq: i64) -> Result<(Option<Verdict>, Option<i64>)> {
     let run = Run::of_message(sql, seq)?;
     if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
         let answer = rows::find(sql, run.block)?.map(Shared::new);

@@ -9,17 +9,17 @@ use futures_util::future::select;
 use futures_util::pin_mut;
 
 use super::effects::{self, Ahead, Begun};
-use super::host::{Host, Param, Sql};
 use super::live::{Alarm, Armed};
 use super::state::State;
 use super::{LostFrames, Thread, rows, subagents};
 use crate::error::{Code, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
     pub async fn alarm(self: Rc<Self>) {
-        let _lost = LostFrames(&self.host);
+        let _lost = LostFrames(&*self.host);
         let holding = Holding::begin(&self.live.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
         if let Err(error) = self.wake() {
@@ -98,7 +98,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Makes sure that the object wakes at `at` or earlier. What is not known of the alarm may be due earlier still.
-    pub(super) fn arm_at(&self, state: &State, sql: &H::Sql, at: i64, now: i64) -> Result<()> {
+    pub(super) fn arm_at(&self, state: &State, sql: &dyn Sql, at: i64, now: i64) -> Result<()> {
         match self.live.alarm.get() {
             Alarm::Unknown if at > now => self.rearm(state, sql, now),
             _ => self.arm(Some(at)),
@@ -106,7 +106,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Sets the alarm for what is due next, or removes it. Inside a transition it commits with it.
-    pub(super) fn rearm(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+    pub(super) fn rearm(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let alarm = self.live.alarm.get();
         if alarm == Alarm::Held {
             return Ok(());
@@ -163,7 +163,7 @@ impl Drop for Holding<'_> {
 }
 
 /// The next time at which the thread must be awake; `None` when it has nothing to do.
-pub(super) fn due<S: Sql>(state: &State, sql: &S, now: i64) -> Result<Option<i64>> {
+pub(super) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
     let run = state.active().filter(|run| run.runnable()).map(|run| run.resume_us.unwrap_or(now));
     if run.is_some_and(|at| at <= now) {
         return Ok(run);

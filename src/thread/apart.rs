@@ -10,12 +10,12 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::Thread;
-use super::host::{self as db, Host, Param, Sql};
 use super::log::Unfinished;
 use super::scope::{Entered, Place, Scope};
 use super::state::State;
 use super::thread_state::ThreadState;
 use crate::error::Result;
+use crate::host::{self as db, Param, Sql};
 use crate::limits;
 
 /// What this life knows of it.
@@ -39,14 +39,14 @@ enum Ended {
 }
 
 /// Work under way. However it ends, its calls have ended with it.
-pub(super) struct Apart<H: Host> {
-    thread: Rc<Thread<H>>,
+pub(super) struct Apart {
+    thread: Rc<Thread>,
     scope: Scope,
     /// The last receipt before it.
     after: i64,
 }
 
-impl<H: Host> Drop for Apart<H> {
+impl Drop for Apart {
     fn drop(&mut self) {
         let works = &self.thread.live.works;
         works.open.set(works.open.get().saturating_sub(1));
@@ -58,23 +58,23 @@ impl<H: Host> Drop for Apart<H> {
 
 impl State {
     /// Notes, with the receipt, that a call apart from any run has started.
-    pub(super) fn starts_apart<S: Sql>(&mut self, sql: &S, place: Place, receipt: i64) -> Result<()> {
+    pub(super) fn starts_apart(&mut self, sql: &dyn Sql, place: Place, receipt: i64) -> Result<()> {
         if place == Place::Run || (self.meta.apart > 0 && self.meta.apart <= receipt) {
             return Ok(());
         }
         self.mark_apart(sql, receipt)
     }
 
-    fn mark_apart<S: Sql>(&mut self, sql: &S, receipt: i64) -> Result<()> {
+    fn mark_apart(&mut self, sql: &dyn Sql, receipt: i64) -> Result<()> {
         sql.run("UPDATE meta SET apart = ? WHERE id = 1", &[Param::Int(receipt)])?;
         self.meta.apart = receipt;
         Ok(())
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Work apart from any run begins.
-    pub(super) fn work_apart(self: &Rc<Self>, state: &ThreadState) -> Result<Apart<H>> {
+    pub(super) fn work_apart(self: &Rc<Self>, state: &ThreadState) -> Result<Apart> {
         let scope = state.invoke_door().scope().clone();
         let after = match scope.entered {
             Entered::First => self.read(|state, _| Ok(state.max_seq))?,
@@ -87,7 +87,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// It has ended: what it called and did not wait for was dropped with it, and its outcome is not known.
-    pub(super) fn end_apart(&self, apart: Apart<H>) -> Result<()> {
+    pub(super) fn end_apart(&self, apart: Apart) -> Result<()> {
         drop(apart);
         self.ensure_loaded()
     }
@@ -130,9 +130,9 @@ impl<H: Host> Thread<H> {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Closes the receipts that work has left open. A prompt among the calls may have asked its model.
-    fn close_calls_of(&self, state: &mut State, sql: &H::Sql, ended: &Ended, now: i64) -> Result<()> {
+    fn close_calls_of(&self, state: &mut State, sql: &dyn Sql, ended: &Ended, now: i64) -> Result<()> {
         let mark = state.meta.apart;
         let mut prompts: Vec<(i64, String)> = Vec::new();
         let mut found = |cells: &[db::Cell]| {

@@ -2,15 +2,15 @@
 
 use super::Thread;
 use super::context::turn_rows;
-use super::host::{Host, Sql};
 use super::rows::{self, Row, Shared};
 use super::run::{Phase, Reason};
 use super::session::SessionResult;
 use super::step::Definitions;
 use super::stop::{self, Facts, Verdict};
 use crate::error::{Error, Result};
+use crate::host::Sql;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.
     pub(super) fn evaluate(
         &self,
@@ -87,13 +87,13 @@ impl<H: Host> Thread<H> {
 }
 
 /// What the call of a session tool has said. Its result is read from the table, as the window may hold a part of it.
-fn session_result<S: Sql>(
+fn session_result(
     definitions: &Definitions<'_>,
     reply: &Row,
     history: &[Shared],
     reason: Reason,
     index: usize,
-    sql: &S,
+    sql: &dyn Sql,
 ) -> Result<SessionResult> {
     let side = definitions.side;
     let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use super::Thread;
 use super::attachments::{Pictured, Room};
 use super::hooks::Blocked;
-use super::host::{Host, Sql};
 use super::replay::Author;
 use super::rows::Shared;
 use super::state::State;
@@ -13,6 +12,7 @@ use super::step::{Definitions, Step};
 use super::subagents::{self, Family};
 use super::window::{Entry, Form, SHORT_BYTES, View, Window};
 use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, JsonMode, Kept, Part, Reasoning, ToolOffer, fit};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
@@ -42,7 +42,7 @@ fn budget(model: &Model, at_most: Option<usize>) -> usize {
     bytes.min(at_most.unwrap_or(usize::MAX))
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The request for an open step, unless a hook forbids it. The cut and the shortening are stored when they move, which is seldom.
     pub(super) async fn assemble(
         self: &Rc<Self>,
@@ -232,11 +232,11 @@ fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
 impl History<'_> {
     /// The messages of the request. Calls and results always pair, whatever was stored, edited or deleted, no id is
     /// there twice, and the last message is somebody else's.
-    fn messages<S: Sql>(
+    fn messages(
         &self,
         system: Kept<ChatMessage>,
         room: &mut Room,
-        sql: &S,
+        sql: &dyn Sql,
     ) -> Result<Vec<Kept<ChatMessage>>> {
         let mut out = Vec::with_capacity(self.entries.len() + 2);
         let mut pictured = Pictured::default();
@@ -342,7 +342,7 @@ pub(super) fn not_run(call: &ToolCall) -> ChatMessage {
 
 /// The rows of the current turn, oldest first, all of them: what the stop rules say must not depend on what is in memory.
 /// A turn that is not is read, each row bounded as in any request; the next request needs the same.
-pub(super) fn turn_rows<S: Sql>(state: &mut State, sql: &S) -> Result<Vec<Shared>> {
+pub(super) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<Shared>> {
     let turn_from = state.run.as_ref().map_or(0, |run| run.turn_from);
     let window = match state.window.take() {
         Some(window) if window.reaches(turn_from) => window,

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::attachments;
 use super::body::Body;
 use super::flow::{Entry, Finished};
-use super::host::{Host, Sibling, Sql};
 use super::live::Verdict;
 use super::log::{Event, Unfinished};
 use super::rows::{self, Row, Shared};
@@ -22,6 +21,7 @@ use super::{Thread, subagents};
 use crate::api::{Reply, ThreadRequest};
 use crate::directory::call::{self, DirectoryCall};
 use crate::error::{Code, Error, Result};
+use crate::host::{Sibling, Sql};
 use crate::spec::AgentKind;
 use crate::spec::message::{Role, ToolResult};
 
@@ -45,7 +45,7 @@ const DROP_ALL: [&str; 16] = [
     "DROP TABLE meta",
 ];
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Ends the active run and keeps queued messages waiting until the next send or `continue`.
     pub(super) fn stop(self: &Rc<Self>) -> Result<Reply> {
         let now = self.host.now_us();
@@ -96,7 +96,7 @@ impl<H: Host> Thread<H> {
 
     /// The part of a stop inside a transition: the run ends, and a call that was running gets the result that nobody
     /// knows it.
-    pub(super) fn halt(&self, state: &mut State, sql: &H::Sql, reason: Reason, now: i64) -> Result<Halted> {
+    pub(super) fn halt(&self, state: &mut State, sql: &dyn Sql, reason: Reason, now: i64) -> Result<Halted> {
         let Some(run) = state.active().cloned() else {
             return Ok(Halted { finished: None, results: Vec::new() });
         };
@@ -113,7 +113,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn close_calls(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         run: &Run,
         reason: Reason,
         now: i64,
@@ -261,7 +261,7 @@ impl<H: Host> Thread<H> {
             self.host.set_alarm(None)
         })?;
         self.live.alarm.forget();
-        self.host.close_listeners("the thread was deleted");
+        self.host.listeners().close("the thread was deleted");
         Ok(std::iter::once(id).chain(below).collect())
     }
 }

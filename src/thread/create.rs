@@ -7,16 +7,16 @@ use serde_json::json;
 use super::Thread;
 use super::body::Body;
 use super::effects::Tally;
-use super::host::{Host, Sql};
 use super::schema;
 use super::state::{Meta, State};
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
 
 /// What `POST /threads` may say.
 const NEW_THREAD: &[&str] = &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs"];
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
     /// the answer where that is possible, so that a list shows the thread at once.
     pub(super) async fn create(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
@@ -85,7 +85,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
-    pub(super) fn found(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+    pub(super) fn found(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         schema::migrate(sql, 0)?;
         state.meta.insert(sql)?;
         if !state.created_told {

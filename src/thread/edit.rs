@@ -8,13 +8,13 @@ use super::Thread;
 use super::attachments;
 use super::body::{Body, Unchecked, bounded};
 use super::hooks::Hooked;
-use super::host::{Host, Param, Sql};
 use super::live::Verdict;
 use super::rows::{self, Row, Shared, columns, message_seq, not_found};
 use super::state::State;
 use crate::api::Reply;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 
 /// A change to a message (spec §14.2); what is absent stays. A text alone is one, too.
@@ -103,7 +103,7 @@ impl MessageUpdate {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `PATCH /threads/:id`.
     pub(super) async fn patch(self: &Rc<Self>, body: &str) -> Result<Reply> {
         let mut body = Body::parse(body)?.known(&[
@@ -258,7 +258,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// A message that may be changed now.
-fn editable<S: Sql>(state: &State, sql: &S, id: &str) -> Result<Row> {
+fn editable(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
     let seq = message_seq(&state.meta.thread_id, id)?;
     let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
     let open = state.active().filter(|run| run.block_open());
@@ -273,7 +273,7 @@ fn editable<S: Sql>(state: &State, sql: &S, id: &str) -> Result<Row> {
 }
 
 /// Resuming streams start over, and the history is read anew.
-pub(super) fn edited<S: Sql>(state: &mut State, sql: &S) -> Result<()> {
+pub(super) fn edited(state: &mut State, sql: &dyn Sql) -> Result<()> {
     state.meta.edits += 1;
     state.window = None;
     state.meta.update(sql)

@@ -7,7 +7,6 @@ use futures_channel::oneshot;
 use futures_util::future::{FutureExt, Shared};
 use serde_json::{Map, Value};
 
-use super::host::Host;
 use super::side::{Asked, Side};
 use super::thread_state::{Open, ThreadState};
 use crate::api::Query;
@@ -158,7 +157,7 @@ pub(super) trait ExecutionDoor {
     fn aborted(&self) -> Shared<oneshot::Receiver<()>>;
 }
 
-impl<H: Host> ExecutionDoor for Open<H> {
+impl ExecutionDoor for Open {
     fn execution(&self) -> Result<Option<Seen>> {
         if !self.at.in_step() {
             return Ok(None);

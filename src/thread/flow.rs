@@ -8,7 +8,6 @@ use futures_util::future::abortable;
 
 use super::accept::verdict_of;
 use super::handoff::Handed;
-use super::host::Host;
 use super::live::{Flow, Verdict};
 use super::log::{Event, Unfinished};
 use super::rows::{self, Shared};
@@ -17,6 +16,7 @@ use super::state::State;
 use super::step::Next;
 use super::{LostFrames, Thread};
 use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 
 /// How a flow comes to its run.
@@ -61,7 +61,7 @@ fn reenter(run: &mut Run, now: i64) -> Entered {
     Entered::Later
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Goes on with an unfinished run that nobody drives.
     pub(super) fn wake(self: &Rc<Self>) -> Result<()> {
         self.start_telling()?;
@@ -94,19 +94,19 @@ impl<H: Host> Thread<H> {
         let thread = self.clone();
         let (flow, abort) = abortable(async move {
             let _guard = guard;
-            let _lost = LostFrames(&thread.host);
+            let _lost = LostFrames(&*thread.host);
             if let Err(error) = thread.drive(entry).await {
                 // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
                 thread.log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
-                thread.host.close_listeners("the thread had to start over");
+                thread.host.listeners().close("the thread had to start over");
             }
         });
         *self.live.flow.borrow_mut() = Some(Flow { number, abort });
-        self.host.spawn(async move {
+        self.host.spawn(Box::pin(async move {
             // An aborted flow was ended by whoever aborted it.
             let _aborted = flow.await;
-        });
+        }));
     }
 
     /// Drops the running flow at its next await. The caller has already committed what ends or moves the run.
@@ -239,7 +239,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn finish(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         reason: Reason,
         message: Option<String>,
     ) -> Result<Finished> {
@@ -282,7 +282,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Starts a run for the queue, if it holds anything.
-    fn start_queued(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<()> {
+    fn start_queued(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         if state.waiting() == 0 || state.meta.stopped || state.meta.terminated_us.is_some() {
             return Ok(());
         }
@@ -290,7 +290,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Starts a run for what is queued. The run's id.
-    pub(super) fn start_for_queue(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<i64> {
+    pub(super) fn start_for_queue(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<i64> {
         let run = state.next_run(None, now);
         let id = run.id;
         run.insert(sql)?;
@@ -370,12 +370,12 @@ pub(super) struct Finished {
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
-struct FlowGuard<H: Host> {
-    thread: Rc<Thread<H>>,
+struct FlowGuard {
+    thread: Rc<Thread>,
     number: u64,
 }
 
-impl<H: Host> Drop for FlowGuard<H> {
+impl Drop for FlowGuard {
     fn drop(&mut self) {
         let own = self.thread.live.flow.borrow().as_ref().is_some_and(|flow| flow.number == self.number);
         if own {

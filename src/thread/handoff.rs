@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use super::Thread;
-use super::host::{Cell, Host, Param, Sql};
 use super::opening::Opening;
 use super::rows::{self, Inbound, Row, Shared};
 use super::side::Side;
 use super::state::State;
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::spec::message::Role;
 use crate::spec::{Agent, AgentKind, Callable, ToolEntry};
 
@@ -39,7 +39,7 @@ pub(super) struct Handed {
 }
 
 /// The newest hand-off of the open step, which begins at `block`.
-pub(super) fn pending<S: Sql>(sql: &S, block: i64) -> Result<Option<i64>> {
+pub(super) fn pending(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
     rows::integer(
         sql,
         "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
@@ -47,9 +47,9 @@ pub(super) fn pending<S: Sql>(sql: &S, block: i64) -> Result<Option<i64>> {
     )
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Changes the thread's agent, if a call of the step that is being closed asked for it. The directory is told.
-    pub(super) fn hand_off(&self, state: &mut State, sql: &H::Sql) -> Result<Option<Handed>> {
+    pub(super) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Handed>> {
         let Some(id) = state.handoff.take() else { return Ok(None) };
         let mut found = None;
         sql.each("SELECT name, data FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
@@ -83,7 +83,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// From the next step on this agent acts, its side A first. What begins with its prompts begins then.
-    fn take_over(&self, state: &mut State, sql: &H::Sql, agent: &Agent, now: i64) -> Result<()> {
+    fn take_over(&self, state: &mut State, sql: &dyn Sql, agent: &Agent, now: i64) -> Result<()> {
         state.meta.agent.clone_from(&agent.name);
         state.meta.version += 1;
         state.meta.activates = self.activations(&agent.name);
@@ -118,7 +118,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn change_agent(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         name: &str,
         now: i64,
     ) -> Result<Option<Handed>> {
@@ -160,7 +160,7 @@ impl<H: Host> Thread<H> {
         .hint(format!("Agents: {}.", names.join(", ")))
     }
 
-    fn open_with(&self, state: &mut State, sql: &H::Sql, opening: &Opening, now: i64) -> Result<Shared> {
+    fn open_with(&self, state: &mut State, sql: &dyn Sql, opening: &Opening, now: i64) -> Result<Shared> {
         let attachments = opening.files(state, sql, || self.host.random(), now)?;
         let text = opening.message.clone().unwrap_or_default();
         let row = Row {

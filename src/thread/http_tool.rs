@@ -5,13 +5,13 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::Thread;
-use super::host::{Host, NativeCall};
 use super::post::{Post, PostError};
 use super::tool_call::timed_out;
 use crate::spec::message::ToolResult;
 use crate::spec::{Http, Tool};
+use crate::thread::native::NativeCall;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Calls it once; nothing here repeats a call.
     pub(super) async fn http_tool(
         self: &Rc<Self>,

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use sha2::{Digest, Sha256};
 
-use super::host::{Param, Sql};
 use super::rows::integer;
 use crate::api::ThreadRequest;
 use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 
 /// An `Idempotency-Key` and what it was sent with.
@@ -42,7 +42,7 @@ impl Key {
     ///
     /// # Errors
     /// `idempotency_mismatch` when it was sent with something else.
-    pub(super) fn replayed<S: Sql>(&self, sql: &S, now: i64) -> Result<Option<i64>> {
+    pub(super) fn replayed(&self, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
         let mut found: Option<(String, i64)> = None;
         sql.each(
             "SELECT hash, seq, at_us FROM idempotency WHERE key = ?",
@@ -67,7 +67,7 @@ impl Key {
     }
 
     /// Remembers it, and forgets the oldest ones that are past their time.
-    pub(super) fn insert<S: Sql>(&self, sql: &S, number: i64, now: i64) -> Result<()> {
+    pub(super) fn insert(&self, sql: &dyn Sql, number: i64, now: i64) -> Result<()> {
         let cutoff = now - limits::IDEMPOTENCY_US;
         let oldest = integer(
             sql,

@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 use super::attachments::{self, NewAttachment};
 use super::body::shallow;
 use super::handoff;
-use super::host::{Cell, Host, Param, Sql};
 use super::scope::{Entered, Place, Scope};
 use super::state::State;
 use super::step::Definitions;
@@ -21,6 +20,7 @@ use super::tool_call::{Work, abandon_within, fitting, interrupted, restart};
 use super::tool_result::{files_of, is_of_files, logged_error, no_files};
 use super::{Thread, subagents};
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Sought, ToolEntry, schema};
@@ -49,7 +49,7 @@ pub(super) trait InvokeDoor {
     fn scope(&self) -> &Scope;
 }
 
-impl<H: Host> InvokeDoor for Open<H> {
+impl InvokeDoor for Open {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
         let (thread, scope) = (self.thread.clone(), self.scope.clone());
         // Keys follow the order in which the calls are made, not that in which they are first polled.
@@ -83,13 +83,7 @@ struct Invoked<'a> {
 
 impl Invoked<'_> {
     /// Stores its receipt. Its id is a seq that no message gets.
-    fn insert<S: Sql>(
-        &self,
-        state: &mut State,
-        sql: &S,
-        ended: Option<&ToolResult>,
-        now: i64,
-    ) -> Result<i64> {
+    fn insert(&self, state: &mut State, sql: &dyn Sql, ended: Option<&ToolResult>, now: i64) -> Result<i64> {
         state.must_live()?;
         let id = state.next_seq();
         let mut data = json!({ "args": self.args, "result": ended });
@@ -119,7 +113,7 @@ impl Invoked<'_> {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     async fn invoke(
         self: &Rc<Self>,
         scope: &Scope,
@@ -344,7 +338,7 @@ pub(super) fn too_deep(name: &str) -> String {
     format!("\"{name}\" was not called: calls within calls go {} deep at most.", limits::CALL_DEPTH)
 }
 
-fn earlier<S: Sql>(sql: &S, scope: &Scope, key: &str) -> Result<Option<Earlier>> {
+fn earlier(sql: &dyn Sql, scope: &Scope, key: &str) -> Result<Option<Earlier>> {
     let mut found = None;
     sql.each(
         "SELECT id, name, kind, runs, json_extract(data, '$.args'), json_extract(data, '$.result') FROM calls

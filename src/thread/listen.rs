@@ -10,8 +10,6 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::Thread;
-use super::frame::{Filter, Frame};
-use super::host::{Host, Param, Sql};
 use super::live::Partial;
 use super::log::Attempt;
 use super::rows::{self, Row, Shared, columns, message_id, message_seq};
@@ -21,6 +19,7 @@ use super::step::Step;
 use super::subagents;
 use crate::access::{Action, Caller, ThreadRef};
 use crate::error::Result;
+use crate::host::{Filter, Frame, Param, Sql};
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::spec::message::{Role, ToolStatus};
@@ -84,7 +83,7 @@ impl Partial {
     }
 }
 
-fn message_frame<S: Sql>(state: &State, sql: &S, row: &Row, at: Position) -> Result<Frame> {
+fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Result<Frame> {
     let thread = &state.meta.thread_id;
     Ok(Frame {
         kind: "message_data",
@@ -125,7 +124,7 @@ fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The first frames for a new listener: a snapshot, or what a resuming one missed.
     ///
     /// # Errors
@@ -159,7 +158,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// The newest rows and the running attempt's text.
-    fn snapshot(&self, state: &State, sql: &H::Sql, filter: &Filter) -> Result<Frame> {
+    fn snapshot(&self, state: &State, sql: &dyn Sql, filter: &Filter) -> Result<Frame> {
         let partial = self.live.partial.borrow();
         let partial = partial.as_ref().filter(|partial| !partial.text.is_empty());
         let left =
@@ -203,7 +202,7 @@ impl<H: Host> Thread<H> {
 
     /// What a client at `position` has not seen, each frame with the id of what it has then; `None` when that is too
     /// much to send row by row.
-    fn missed(&self, state: &State, sql: &H::Sql, position: Position) -> Result<Option<Vec<Frame>>> {
+    fn missed(&self, state: &State, sql: &dyn Sql, position: Position) -> Result<Option<Vec<Frame>>> {
         let mut missed = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
         sql.each(
             concat!("SELECT ", columns!(), " FROM messages WHERE seq > ? ORDER BY seq LIMIT ?"),
@@ -244,7 +243,7 @@ impl<H: Host> Thread<H> {
     fn rest_of_text(
         &self,
         state: &State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         position: Position,
         text: TextPosition,
         missed: &[Row],
@@ -284,7 +283,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// The number of the stream that gave a stored reply.
-    fn stored_stream(&self, sql: &H::Sql, seq: i64) -> Result<Option<u32>> {
+    fn stored_stream(&self, sql: &dyn Sql, seq: i64) -> Result<Option<u32>> {
         let stream = rows::integer(
             sql,
             "SELECT json_extract(data, '$.attempt') FROM logs
@@ -295,19 +294,19 @@ impl<H: Host> Thread<H> {
     }
 
     fn announce(&self, kind: &'static str, mut data: Value) {
-        if !self.host.has_listeners() {
+        if !self.host.listeners().any() {
             return;
         }
         if let Some(fields) = data.as_object_mut() {
             fields.insert("type".into(), kind.into());
             fields.insert("timestamp".into(), (self.host.now_us() / 1000).into());
         }
-        self.host.broadcast(&Frame { kind, id: None, data, silent: false, depth: 0 });
+        self.host.listeners().broadcast(&Frame { kind, id: None, data, silent: false, depth: 0 });
     }
 
     /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
     pub(super) fn emit(&self, event_type: &str, data: Value) {
-        if self.host.has_listeners() {
+        if self.host.listeners().any() {
             let told = self.shown(json!({ "eventType": event_type, "data": data }));
             self.announce("event", told.inner());
         }
@@ -315,7 +314,7 @@ impl<H: Host> Thread<H> {
 
     /// Sends a stored message.
     pub(super) fn broadcast_message(&self, row: &Shared) -> Result<()> {
-        if !self.host.has_listeners() {
+        if !self.host.listeners().any() {
             return Ok(());
         }
         let (frame, queued) = self.read(|state, sql| {
@@ -326,7 +325,7 @@ impl<H: Host> Thread<H> {
         if queued {
             self.live.shown_queued.borrow_mut().push(row.clone());
         }
-        self.host.broadcast(&frame);
+        self.host.listeners().broadcast(&frame);
         Ok(())
     }
 
@@ -340,11 +339,11 @@ impl<H: Host> Thread<H> {
             return Ok(());
         }
         partial.text.push_str(text);
-        if self.host.has_listeners() {
+        if self.host.listeners().any() {
             let frame = self.read(|state, _| {
                 Ok(chunk_frame(state, partial, from, Position::now(state, Some(partial))))
             })?;
-            self.host.broadcast(&frame);
+            self.host.listeners().broadcast(&frame);
         }
         Ok(())
     }
@@ -352,7 +351,7 @@ impl<H: Host> Thread<H> {
     /// Sends more of the text of a prompt that was called, from an offset on. It is sent once: who resumes reads the
     /// stored message.
     pub(super) fn stream_inner_text(&self, step: Step, stream: u32, from: usize, text: &str) -> Result<()> {
-        if !self.host.has_listeners() {
+        if !self.host.listeners().any() {
             return Ok(());
         }
         let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
@@ -361,27 +360,39 @@ impl<H: Host> Thread<H> {
             "type": "message_chunk", "message_id": message, "depth": depth, "chunk": text, "attempt": stream,
             "offset": from,
         });
-        self.host.broadcast(&Frame { kind: "message_chunk", id: None, data, silent: false, depth });
+        self.host.listeners().broadcast(&Frame {
+            kind: "message_chunk",
+            id: None,
+            data,
+            silent: false,
+            depth,
+        });
         Ok(())
     }
 
     /// Sends more of the running attempt's reasoning.
     pub(super) fn stream_reasoning(&self, step: Step, text: &str) -> Result<()> {
-        if !self.host.has_listeners() {
+        if !self.host.listeners().any() {
             return Ok(());
         }
         let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
         let depth = step.depth;
         let data = json!({ "type": "reasoning_chunk", "message_id": message, "depth": depth, "chunk": text });
-        self.host.broadcast(&Frame { kind: "reasoning_chunk", id: None, data, silent: false, depth });
+        self.host.listeners().broadcast(&Frame {
+            kind: "reasoning_chunk",
+            id: None,
+            data,
+            silent: false,
+            depth,
+        });
         Ok(())
     }
 
     /// Clients drop the text of the attempt before.
     pub(super) fn announce_reset(&self, seq: i64, stream: u32, depth: u32) -> Result<()> {
-        if self.host.has_listeners() {
+        if self.host.listeners().any() {
             let frame = self.read(|state, _| Ok(reset_frame(state, seq, stream, depth)))?;
-            self.host.broadcast(&frame);
+            self.host.listeners().broadcast(&frame);
         }
         Ok(())
     }
@@ -391,7 +402,7 @@ impl<H: Host> Thread<H> {
         for row in self.live.shown_queued.take() {
             self.broadcast_message(&row)?;
         }
-        if self.host.has_listeners() {
+        if self.host.listeners().any() {
             let (step, side) = self
                 .read(|state, _| Ok(state.active().map_or((0, "a"), |run| (run.step, run.side.as_str()))))?;
             self.announce("step_started", json!({ "step": step, "side": side }));
@@ -401,7 +412,7 @@ impl<H: Host> Thread<H> {
 
     /// The step is over.
     pub(super) fn announce_step_end(&self, stopped: bool) -> Result<()> {
-        if self.host.has_listeners() {
+        if self.host.listeners().any() {
             let step = self.read(|state, _| Ok(state.active().map_or(0, |run| run.step)))?;
             self.announce("step_completed", json!({ "step": step, "stopped": stopped }));
         }

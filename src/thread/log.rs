@@ -5,7 +5,6 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::Thread;
-use super::host::{Host, Param, Sql};
 use super::run::Run;
 use super::state::State;
 use super::step::Step;
@@ -13,6 +12,7 @@ use super::subagents::Child;
 use super::tries::Tries;
 use crate::env::Shown;
 use crate::error::Result;
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
 use crate::spec::{Hook, Model, Prompt};
@@ -111,7 +111,7 @@ impl Attempt {
     }
 
     /// Writes it. A retry names the attempt before it.
-    pub(super) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(super) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let mut data = json!({
             "model_name": self.model,
             "model": self.provider_model,
@@ -244,13 +244,13 @@ impl Event {
     }
 
     /// Writes it.
-    pub(super) fn insert<S: Sql>(&self, sql: &S, now: i64) -> Result<()> {
+    pub(super) fn insert(&self, sql: &dyn Sql, now: i64) -> Result<()> {
         insert(sql, self.kind, self.run, now, self.reply, None, &self.data)
     }
 }
 
-fn insert<S: Sql>(
-    sql: &S,
+fn insert(
+    sql: &dyn Sql,
     kind: &str,
     run: Option<i64>,
     at_us: i64,
@@ -280,9 +280,9 @@ fn insert<S: Sql>(
     )
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The same for the step of a prompt that was called.
-    pub(super) fn log_lost(&self, state: &State, sql: &H::Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
+    pub(super) fn log_lost(&self, state: &State, sql: &dyn Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
         let chain = self.usable_chain(&lost.prompt.model);
         let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
         let (error_type, error) = lost.why.told();
@@ -307,7 +307,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn log_unfinished(
         &self,
         state: &State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         stream: u32,
         why: Unfinished,
         now: i64,

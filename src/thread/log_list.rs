@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Thread;
-use super::host::{Cell, Host, Param, Sql};
 use super::rows::{self, message_id, message_seq};
 use crate::api::{Query, Reply};
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::Page;
 use crate::spec::message::ToolResult;
@@ -17,7 +17,7 @@ use crate::spec::message::ToolResult;
 /// Ids of entries and of messages that one request may ask for, together.
 const ASKED: usize = 100;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `GET …/logs` (spec §27.3): model attempts, tool calls and events, newest first unless `order=asc`.
     pub(super) fn list_logs(&self, query: &Query) -> Result<Reply> {
         Ok(Reply::json(200, &self.logs(query)?))
@@ -71,7 +71,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// Entries of the log: rows of `logs` are never deleted, receipts are few.
-pub(super) fn count_logs<S: Sql>(sql: &S) -> Result<i64> {
+pub(super) fn count_logs(sql: &dyn Sql) -> Result<i64> {
     let statement = "SELECT ifnull((SELECT max(id) FROM logs), 0) + (SELECT count(*) FROM calls)";
     Ok(rows::integer(sql, statement, &[])?.unwrap_or(0))
 }
@@ -124,7 +124,7 @@ impl Wanted {
     }
 
     /// Where they are, in the order of time.
-    fn places<S: Sql>(&self, sql: &S, ascending: bool) -> Result<Vec<Place>> {
+    fn places(&self, sql: &dyn Sql, ascending: bool) -> Result<Vec<Place>> {
         let mut logs: Vec<i64> = Vec::new();
         let mut calls: Vec<i64> = Vec::new();
         for place in &self.places {
@@ -161,7 +161,7 @@ impl Wanted {
 
 /// The first entries, in the order of time. Both tables are in it; a page of the two together needs no more of either.
 /// Only their times are read: what is skipped may be large.
-fn places<S: Sql>(sql: &S, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
+fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
     let (logs, calls) = if ascending {
         (
             "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
@@ -181,8 +181,8 @@ fn places<S: Sql>(sql: &S, wanted: usize, ascending: bool) -> Result<Vec<Place>>
 }
 
 /// Adds the times and places that a statement gives.
-fn collect<S: Sql>(
-    sql: &S,
+fn collect(
+    sql: &dyn Sql,
     statement: &'static str,
     params: &[Param],
     place: fn(i64) -> Place,
@@ -202,7 +202,7 @@ fn in_order(mut places: Vec<(i64, Place)>, ascending: bool) -> Vec<Place> {
 }
 
 /// An entry as a list shows it.
-fn entry<S: Sql>(sql: &S, thread: &str, place: Place) -> Result<Value> {
+fn entry(sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
     let found = match place {
         Place::Log(id) => log_row(sql, thread, id)?,
         Place::Call(id) => call_row(sql, thread, id)?,
@@ -228,7 +228,7 @@ fn log_entry(cells: &[Cell], thread: &str) -> Result<Value> {
     Ok(Value::Object(entry))
 }
 
-fn log_row<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+fn log_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     let mut entry = None;
     sql.each(
         "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
@@ -275,7 +275,7 @@ fn call_entry(cells: &[Cell], thread: &str) -> Result<Value> {
     Ok(entry)
 }
 
-fn call_row<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+fn call_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     let mut entry = None;
     sql.each(
         "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls WHERE id = ?",
@@ -288,7 +288,7 @@ fn call_row<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
     Ok(entry)
 }
 
-fn log_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+fn log_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     let mut entry = log_row(sql, thread, id)?;
     if let Some(Value::Object(fields)) = &mut entry {
         sql.each("SELECT kind, text FROM bodies WHERE log = ?", &[Param::Int(id)], &mut |cells| {
@@ -301,7 +301,7 @@ fn log_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
     Ok(entry)
 }
 
-fn call_detail<S: Sql>(sql: &S, thread: &str, id: i64) -> Result<Option<Value>> {
+fn call_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     let mut entry = None;
     sql.each(
         "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data FROM calls WHERE id = ?",

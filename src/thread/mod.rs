@@ -40,10 +40,8 @@ mod env;
 mod execution;
 mod files;
 mod flow;
-pub mod frame;
 mod handoff;
 mod hooks;
-pub mod host;
 mod http_tool;
 mod idempotency;
 mod invoke;
@@ -52,6 +50,7 @@ mod live;
 mod log;
 mod log_list;
 mod model_call;
+mod native;
 mod opening;
 mod operator;
 mod outbox;
@@ -85,9 +84,8 @@ pub use effects::{NewEffect, Repetition};
 pub use endpoints::{EndpointAnswer, EndpointCall, Panicked};
 pub use execution::{AbortSignal, Execution};
 pub use files::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult, spilled_above};
-pub use frame::{Filter, Frame};
 pub use hooks::HookCall;
-pub use host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sleep, Sql};
+pub use native::{EffectCall, NativeCall, Natives};
 pub use side::Side;
 pub use subagents::{RemoteThread, Subagent};
 pub use thread_state::{Identity, NewMessage, ThreadState};
@@ -98,7 +96,9 @@ use std::rc::Rc;
 use crate::access::{self, Action, ThreadRef};
 use crate::api::fields::{self as body, Body};
 use crate::api::{Reply, Served, ThreadRequest, ThreadRoute};
+use crate::code::Sandbox;
 use crate::error::{Code, Error, Result};
+use crate::host::{Host, Sql, Transactions};
 use crate::http;
 use crate::spec::Catalog;
 use effects::By;
@@ -106,8 +106,10 @@ use live::Live;
 use state::State;
 
 /// One thread: its definitions, its host, and a cache of what it stored.
-pub struct Thread<H: Host> {
-    host: H,
+pub struct Thread {
+    host: Rc<dyn Host>,
+    natives: Rc<dyn Natives>,
+    sandbox: Rc<dyn Sandbox>,
     catalog: Rc<Catalog>,
     /// A cache; `None` until read, and again after anything went wrong.
     state: RefCell<Option<State>>,
@@ -115,15 +117,20 @@ pub struct Thread<H: Host> {
     live: Live,
 }
 
-impl<H: Host> Thread<H> {
-    /// A thread on its host. Reads nothing yet.
-    pub fn new(host: H, catalog: Rc<Catalog>) -> Rc<Self> {
-        Rc::new(Thread { host, catalog, state: RefCell::new(None), live: Live::default() })
+impl Thread {
+    /// A thread on its host, with what runs the application's own code. Reads nothing yet.
+    pub fn new(
+        host: Rc<dyn Host>,
+        natives: Rc<dyn Natives>,
+        sandbox: Rc<dyn Sandbox>,
+        catalog: Rc<Catalog>,
+    ) -> Rc<Self> {
+        Rc::new(Thread { host, natives, sandbox, catalog, state: RefCell::new(None), live: Live::default() })
     }
 
     /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
     pub async fn handle(self: Rc<Self>, request: ThreadRequest) -> Reply {
-        let _lost = LostFrames(&self.host);
+        let _lost = LostFrames(&*self.host);
         let answer = self.answer(request).await;
         answer.unwrap_or_else(|error| {
             if error.code == Code::Internal {
@@ -135,8 +142,8 @@ impl<H: Host> Thread<H> {
 
     /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read as far as it
     /// is wanted. The same as [`Thread::handle`] otherwise.
-    pub async fn serve(self: Rc<Self>, request: ThreadRequest, body: impl http::Body) -> Served {
-        let _lost = LostFrames(&self.host);
+    pub async fn serve(self: Rc<Self>, request: ThreadRequest, body: http::Body) -> Served {
+        let _lost = LostFrames(&*self.host);
         let served = self.answer_streamed(request, body).await;
         served.unwrap_or_else(|error| {
             if error.code == Code::Internal {
@@ -146,11 +153,7 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    async fn answer_streamed(
-        self: &Rc<Self>,
-        request: ThreadRequest,
-        body: impl http::Body,
-    ) -> Result<Served> {
+    async fn answer_streamed(self: &Rc<Self>, request: ThreadRequest, body: http::Body) -> Result<Served> {
         self.authorise(&request)?;
         check_query(&request)?;
         self.wake()?;
@@ -247,14 +250,14 @@ impl<H: Host> Thread<H> {
     }
 
     /// Looks at the state and the tables.
-    fn read<T>(&self, f: impl FnOnce(&State, &H::Sql) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, f: impl FnOnce(&State, &dyn Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let state = self.state.borrow();
         f(state.as_ref().ok_or_else(access::no_thread)?, self.host.sql())
     }
 
     /// Looks at the state and may fill its caches; writes nothing.
-    fn read_mut<T>(&self, f: impl FnOnce(&mut State, &H::Sql) -> Result<T>) -> Result<T> {
+    fn read_mut<T>(&self, f: impl FnOnce(&mut State, &dyn Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut();
         f(state.as_mut().ok_or_else(access::no_thread)?, self.host.sql())
@@ -262,7 +265,7 @@ impl<H: Host> Thread<H> {
 
     /// One transition: everything inside commits together, or nothing does and the cache is dropped. The state is
     /// taken out meanwhile, so that a panic inside leaves none behind.
-    fn transition<T>(&self, f: impl FnOnce(&mut State, &H::Sql) -> Result<T>) -> Result<T> {
+    fn transition<T>(&self, f: impl FnOnce(&mut State, &dyn Sql) -> Result<T>) -> Result<T> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
         let value = self.transaction(|sql| f(&mut state, sql))?;
@@ -272,7 +275,7 @@ impl<H: Host> Thread<H> {
 
     /// A transaction of the host. When it rolls back, by an error or a panic, what was known of the alarm is forgotten:
     /// it may have been set inside.
-    fn transaction<T>(&self, f: impl FnOnce(&H::Sql) -> Result<T>) -> Result<T> {
+    fn transaction<T>(&self, f: impl FnOnce(&dyn Sql) -> Result<T>) -> Result<T> {
         let rolls_back = self.live.alarm.forget_unless_kept();
         let value = self.host.transaction(f)?;
         rolls_back.keep();
@@ -306,12 +309,12 @@ fn check_query(request: &ThreadRequest) -> Result<()> {
 
 /// A panic may come between a commit and the frame that tells of it. Then every listener's connection is ended: it
 /// comes back, says what it has, and is sent the rest.
-struct LostFrames<'a, H: Host>(&'a H);
+struct LostFrames<'a>(&'a dyn Host);
 
-impl<H: Host> Drop for LostFrames<'_, H> {
+impl Drop for LostFrames<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.close_listeners("the thread had to start over");
+            self.0.listeners().close("the thread had to start over");
         }
     }
 }

@@ -3,11 +3,10 @@
 
 use std::rc::Rc;
 
-use futures_util::future::{Either, LocalBoxFuture, select};
+use futures_util::future::{Either, select};
 use futures_util::pin_mut;
 
 use super::Thread;
-use super::host::Host;
 use super::live::Partial;
 use super::log::Attempt;
 use super::operator::Failure;
@@ -15,6 +14,7 @@ use super::provider_call::{Outside, Streaming};
 use super::step::{Definitions, Step};
 use super::tries::Tries;
 use crate::error::Result;
+use crate::host::{Host, Pending};
 use crate::limits;
 use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
 use crate::spec::Model;
@@ -49,7 +49,7 @@ enum After {
     GiveUp(String),
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The model whose turn it is in the chain of fallbacks.
     pub(super) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
         let place = self.tries(step)?.model;
@@ -207,22 +207,22 @@ impl<H: Host> Thread<H> {
 }
 
 /// A deadline over many awaits with one timer: it is set anew only when it fires before a deadline that has moved.
-pub(super) struct Watch<'a, H: Host> {
-    host: &'a H,
+pub(super) struct Watch<'a> {
+    host: &'a dyn Host,
     /// Microseconds since 1970.
     deadline: i64,
     /// When the timer fires.
     armed: i64,
-    timer: LocalBoxFuture<'a, ()>,
+    timer: Pending<()>,
 }
 
-impl<'a, H: Host> Watch<'a, H> {
-    pub(super) fn new(host: &'a H, deadline: i64) -> Watch<'a, H> {
-        Watch { host, deadline, armed: deadline, timer: Box::pin(host.sleep_until(deadline)) }
+impl<'a> Watch<'a> {
+    pub(super) fn new(host: &'a dyn Host, deadline: i64) -> Watch<'a> {
+        Watch { host, deadline, armed: deadline, timer: host.sleep_until(deadline) }
     }
 
     /// One that ends after so many milliseconds.
-    pub(super) fn for_ms(host: &'a H, limit_ms: u64) -> Watch<'a, H> {
+    pub(super) fn for_ms(host: &'a dyn Host, limit_ms: u64) -> Watch<'a> {
         let us = i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
         Watch::new(host, host.now_us() + us)
     }
@@ -237,7 +237,7 @@ impl<'a, H: Host> Watch<'a, H> {
 
     fn arm(&mut self) {
         self.armed = self.deadline;
-        self.timer = Box::pin(self.host.sleep_until(self.deadline));
+        self.timer = self.host.sleep_until(self.deadline);
     }
 
     /// The future's value, or `None` when the deadline comes first; then the future is dropped.

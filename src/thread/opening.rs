@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::attachments::{self, AttachmentRef, NewAttachment};
 use super::files;
-use super::host::Sql;
 use super::state::State;
 use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 use crate::spec::ToolEntry;
 
@@ -53,10 +53,10 @@ impl Opening {
     }
 
     /// Its files as a message shows them; those that are not there are left out (spec §23).
-    pub(super) fn files<S: Sql>(
+    pub(super) fn files(
         &self,
         state: &mut State,
-        sql: &S,
+        sql: &dyn Sql,
         random: impl Fn() -> [u8; 16],
         now: i64,
     ) -> Result<Vec<AttachmentRef>> {

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use super::Thread;
-use super::host::Host;
 use crate::env::Shown;
 use crate::error::Result;
 use crate::limits;
@@ -24,7 +23,7 @@ pub(super) struct Failure<'a> {
     pub(super) log: Option<String>,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Tells of a failure, unless the same was told just now.
     pub(super) fn tell_failure(&self, failure: Failure<'_>) -> Result<()> {
         let Failure { what, code, error, log } = failure;

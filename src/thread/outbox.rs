@@ -8,12 +8,12 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 
 use super::Thread;
-use super::host::{Cell, Host, Param, Sibling, Sql};
 use super::listen::preview;
 use super::state::State;
 use super::subagents::{TO_THREAD, head};
 use crate::directory::call::{self, DirectoryCall, ThreadRow};
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sibling, Sql};
 use crate::limits;
 
 /// A letter that its writer delivers itself becomes due after this.
@@ -30,9 +30,9 @@ struct Letter {
     tries: i64,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Tells the directory what the thread looks like now.
-    pub(super) fn post_row(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+    pub(super) fn post_row(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         // The caller delivers it at once; the alarm is for the case that this fails.
         let due = now + INLINE_US;
         let meta = &state.meta;
@@ -52,7 +52,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Tells the directory that a run ended.
-    pub(super) fn post_activity(&self, state: &State, sql: &H::Sql, now: i64) -> Result<()> {
+    pub(super) fn post_activity(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let Some(run) = &state.run else { return Ok(()) };
         let newest = state.window.as_ref().and_then(super::window::Window::newest_said);
         let version = 2 * run.id + 1;
@@ -69,7 +69,7 @@ impl<H: Host> Thread<H> {
     fn post(
         &self,
         state: &State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         subject: &str,
         call: &DirectoryCall,
         version: i64,
@@ -94,14 +94,14 @@ impl<H: Host> Thread<H> {
     pub(super) fn tell_directory_started(self: &Rc<Self>) -> Result<()> {
         let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
         let thread = self.clone();
-        self.host.spawn(async move {
+        self.host.spawn(Box::pin(async move {
             thread.host.sleep_until(thread.host.now_us() + STARTED_US).await;
             if let Err(error) = thread.send_started(id).await
                 && error.code != Code::ThreadNotFound
             {
                 thread.log(&format!("the directory was not told of a run's start: {error}"));
             }
-        });
+        }));
         Ok(())
     }
 
@@ -227,7 +227,7 @@ enum Sent {
 }
 
 /// Takes a letter out of the outbox. A newer one on the same subject has another version and stays.
-fn forget<S: Sql>(sql: &S, subject: &str, version: i64) -> Result<()> {
+fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
     sql.run(
         "DELETE FROM outbox WHERE subject = ? AND version = ?",
         &[Param::Text(subject), Param::Int(version)],
@@ -235,24 +235,24 @@ fn forget<S: Sql>(sql: &S, subject: &str, version: i64) -> Result<()> {
 }
 
 /// Takes a letter to a thread out of the outbox.
-pub(super) fn forget_letter<S: Sql>(sql: &S, thread: &str, n: i64) -> Result<()> {
+pub(super) fn forget_letter(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
     forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
 }
 
 /// Releases a target also when its delivery panics.
-struct Delivering<H: Host> {
-    thread: Rc<Thread<H>>,
+struct Delivering {
+    thread: Rc<Thread>,
     target: String,
 }
 
-impl<H: Host> Drop for Delivering<H> {
+impl Drop for Delivering {
     fn drop(&mut self) {
         self.thread.live.delivering.borrow_mut().remove(&self.target);
         self.thread.live.stir();
     }
 }
 
-fn due_letters<S: Sql>(sql: &S, until: i64) -> Result<Vec<Letter>> {
+fn due_letters(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
     let mut letters = Vec::new();
     sql.each(
         "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64",

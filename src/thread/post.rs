@@ -5,12 +5,12 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::Thread;
-use super::host::Host;
 use super::model_call::Watch;
-use crate::http::{Body as _, Reads, Request, private_target};
+use crate::http::{Reads, Request, private_target};
 use crate::limits;
 use crate::signing;
 use crate::spec::{Http, template};
+use futures_util::StreamExt;
 
 /// A request to make, once.
 pub(super) struct Post<'a> {
@@ -52,7 +52,7 @@ impl Answered {
     }
 
     /// What is told of an answer that is no 2xx, without secrets.
-    pub(super) fn refusal<H: Host>(&self, thread: &Thread<H>, name: &str) -> Option<String> {
+    pub(super) fn refusal(&self, thread: &Thread, name: &str) -> Option<String> {
         match self.status {
             200..300 => None,
             300..400 => Some(format!("http {} from {name}: a redirect, which is not followed", self.status)),
@@ -64,7 +64,7 @@ impl Answered {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Makes the request once. `env` resolves the names in its URL and headers.
     pub(super) async fn post_signed(
         &self,
@@ -76,7 +76,7 @@ impl<H: Host> Thread<H> {
         let limit_ms = post.timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
         let limit_ms = limit_ms.min(limits::HTTP_TOOL_MAX_MS);
         self.live.outgoing.set(self.live.outgoing.get() + 1);
-        let answer = Watch::for_ms(&self.host, limit_ms).within(self.exchange(post.name, request)).await;
+        let answer = Watch::for_ms(&*self.host, limit_ms).within(self.exchange(post.name, request)).await;
         answer.ok_or(PostError::Late(limit_ms))?.map_err(PostError::Failed)
     }
 

@@ -7,25 +7,23 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
+use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
-use futures_util::stream::{self, StreamExt};
-use std::pin::pin;
 
 use super::Thread;
-use super::host::Host;
 use super::log::Attempt;
 use super::model_call::Watch;
 use super::step::Step;
 use crate::error::Result;
-use crate::http::{Body as _, FetchError, Request, Response};
+use crate::http::{FetchError, Request, Response};
 use crate::limits;
 use crate::models::{
     Chunks, Delta, Door, ProviderCall, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
 };
 
 /// An attempt that is being answered.
-pub(super) struct Streaming<'a, H: Host> {
-    thread: &'a Rc<Thread<H>>,
+pub(super) struct Streaming<'a> {
+    thread: &'a Rc<Thread>,
     step: Step,
     builder: ReplyBuilder,
     /// Whether nobody is to read the reasoning (spec §5.3).
@@ -35,13 +33,13 @@ pub(super) struct Streaming<'a, H: Host> {
     payload_us: i64,
 }
 
-impl<'a, H: Host> Streaming<'a, H> {
+impl<'a> Streaming<'a> {
     pub(super) fn new(
-        thread: &'a Rc<Thread<H>>,
+        thread: &'a Rc<Thread>,
         step: Step,
         hidden: bool,
         attempt: &'a mut Attempt,
-    ) -> Streaming<'a, H> {
+    ) -> Streaming<'a> {
         Streaming { thread, step, builder: ReplyBuilder::default(), hidden, attempt, payload_us: 0 }
     }
 
@@ -50,10 +48,10 @@ impl<'a, H: Host> Streaming<'a, H> {
         mut self,
         call: ProviderCall,
     ) -> Result<std::result::Result<Reply, ProviderError>> {
-        let host = &self.thread.host;
+        let host = &*self.thread.host;
         let (out, name) = (call.out.clone(), call.provider.clone());
         let mut watch = Watch::new(host, host.now_us() + limits::FIRST_CHUNK_US);
-        let mut running = pin!(host.provider(call));
+        let mut running = self.thread.natives.provider(call);
         let mut heard_us = 0;
         loop {
             // The first chunk that carries payload has its own, longer limit.
@@ -132,14 +130,14 @@ impl<'a, H: Host> Streaming<'a, H> {
 }
 
 /// What a provider is given of the outside: the host's, counted and noted.
-pub(super) struct Outside<H: Host> {
-    thread: Rc<Thread<H>>,
+pub(super) struct Outside {
+    thread: Rc<Thread>,
     /// The last request's body, when bodies are logged.
     sent: RefCell<Option<Bytes>>,
 }
 
-impl<H: Host> Outside<H> {
-    pub(super) fn new(thread: Rc<Thread<H>>) -> Outside<H> {
+impl Outside {
+    pub(super) fn new(thread: Rc<Thread>) -> Outside {
         Outside { thread, sent: RefCell::default() }
     }
 
@@ -148,40 +146,29 @@ impl<H: Host> Outside<H> {
     }
 }
 
-impl<H: Host> Door for Outside<H> {
+impl Door for Outside {
     fn now_us(&self) -> i64 {
         self.thread.host.now_us()
     }
 
-    fn fetch(
-        &self,
-        request: Request,
-    ) -> LocalBoxFuture<'static, std::result::Result<Response<Chunks>, FetchError>> {
+    fn fetch(&self, request: Request) -> LocalBoxFuture<'static, std::result::Result<Response, FetchError>> {
         if self.thread.logs_bodies() {
             self.sent.replace(request.body.clone());
         }
         let outgoing = &self.thread.live.outgoing;
         outgoing.set(outgoing.get() + 1);
-        let sent = self.thread.host.fetch(request);
-        Box::pin(async move {
-            let Response { status, headers, body } = sent.await?;
-            let body = stream::unfold(body, |mut body| async move {
-                let chunk = body.next().await?;
-                Some((chunk, body))
-            });
-            Ok(Response { status, headers, body: body.boxed_local() })
-        })
+        self.thread.host.fetch(request)
     }
 
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()> {
-        Box::pin(self.thread.host.sleep_until(us))
+        self.thread.host.sleep_until(us)
     }
 
     fn drain(&self, mut rest: Chunks) {
         let thread = self.thread.clone();
-        self.thread.host.spawn(async move {
-            let mut watch = Watch::new(&thread.host, thread.host.now_us() + limits::SECOND_US);
+        self.thread.host.spawn(Box::pin(async move {
+            let mut watch = Watch::new(&*thread.host, thread.host.now_us() + limits::SECOND_US);
             while let Some(Some(Ok(_))) = watch.within(rest.next()).await {}
-        });
+        }));
     }
 }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::Thread;
-use super::host::{Host, Param, Sql};
 use super::live::Alarm;
 use super::log_list::count_logs;
 use super::rows::{self, Row, columns, message_seq, not_found};
@@ -14,10 +13,11 @@ use super::state::State;
 use super::{alarm, effects, schema, subagents};
 use crate::api::{Query, Reply, ThreadRequest, agents};
 use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::page::Page;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `GET /threads/:id` (spec §27.1).
     pub(super) fn get(&self, request: &ThreadRequest) -> Result<Reply> {
         let origin = request.header(agents::ORIGIN).unwrap_or_default();
@@ -182,7 +182,7 @@ impl<H: Host> Thread<H> {
                 "alarm": { "at": alarm_at, "handlerRunning": handler_running, "due": alarm::due(state, sql, now)? },
                 "due": due,
                 "flow": { "running": self.live.flow.borrow().is_some(), "outgoingCalls": self.live.outgoing.get() },
-                "listeners": self.host.has_listeners(),
+                "listeners": self.host.listeners().any(),
                 "history": {
                     "lastSeq": state.max_seq, "settled": state.settled(), "cut": state.meta.window_cut,
                     "bytesAtMost": state.meta.window_bytes, "edits": state.meta.edits,
@@ -197,7 +197,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// Top-level messages that are not silent; counted once while the object lives.
-fn visible<S: Sql>(state: &mut State, sql: &S) -> Result<i64> {
+fn visible(state: &mut State, sql: &dyn Sql) -> Result<i64> {
     if let Some(visible) = state.visible {
         return Ok(visible);
     }
@@ -212,7 +212,7 @@ fn shown(state: &State, row: &Row) -> Result<Value> {
 
 /// Those of these messages that there are. An id of another thread or of a deleted message is left out, as the reference
 /// does.
-fn by_ids<S: Sql>(state: &State, sql: &S, ids: &str) -> Result<Value> {
+fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<Value> {
     let ids = ids.split(',').map(str::trim).filter(|id| !id.is_empty());
     let mut seqs: Vec<i64> = ids
         .filter_map(|id| message_seq(&state.meta.thread_id, id).ok())

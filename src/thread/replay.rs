@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::Thread;
-use super::host::Host;
 use super::rows::Row;
 use super::step::{Definitions, Step};
 use crate::error::{Error, Result};
@@ -108,7 +107,7 @@ pub(super) fn drop_call(calls: &mut [ToolCall], index: usize) {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The column for a reply. `None` when its provider wants nothing back, or too much.
     pub(super) fn replay_column(
         &self,

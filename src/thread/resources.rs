@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::host::Host;
 use super::thread_state::{Open, ThreadState};
 use crate::api::Query;
 use crate::error::{Code, Error, Result};
@@ -79,7 +78,7 @@ pub(super) trait ResourceDoor {
     fn logs(&self, query: &Query) -> Result<Value>;
 }
 
-impl<H: Host> ResourceDoor for Open<H> {
+impl ResourceDoor for Open {
     fn catalog(&self) -> &Catalog {
         &self.thread.catalog
     }
@@ -100,7 +99,7 @@ impl<H: Host> ResourceDoor for Open<H> {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The name in the catalog of what the code of a scope calls by this one ([`Catalog::named`]).
     ///
     /// # Errors

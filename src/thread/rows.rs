@@ -6,8 +6,8 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::attachments::AttachmentRef;
-use super::host::{Cell, Param, Sql};
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 
 /// How a message came into the thread.
@@ -140,7 +140,7 @@ impl Row {
     }
 
     /// Writes it.
-    pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let calls = (!self.calls.is_empty()).then(|| serde_json::to_string(&self.calls)).transpose();
         let calls = calls.map_err(Error::internal)?;
         let attachments = (!self.attachments.is_empty()).then(|| serde_json::to_string(&self.attachments));
@@ -282,7 +282,7 @@ pub(crate) fn not_found(id: &str) -> Error {
 }
 
 /// Reads messages, as many as the statement gives.
-pub(crate) fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+pub(crate) fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     sql.each(statement, params, &mut |cells| {
         rows.push(Row::read(cells)?);
@@ -292,13 +292,13 @@ pub(crate) fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>
 }
 
 /// One message.
-pub(crate) fn find<S: Sql>(sql: &S, seq: i64) -> Result<Option<Row>> {
+pub(crate) fn find(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
     let rows = read(sql, concat!("SELECT ", columns!(), " FROM messages WHERE seq = ?"), &[Param::Int(seq)])?;
     Ok(rows.into_iter().next())
 }
 
 /// The first column of the first row, as an integer.
-pub(crate) fn integer<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
+pub(crate) fn integer(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
     let mut value = None;
     sql.each(statement, params, &mut |cells| {
         value = cells.first().and_then(Cell::int);

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
-use super::host::{Cell, Param, Sql};
 use super::session::SessionResult;
 use super::side::{Asked, Side};
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 
 /// The columns of [`Run`], in the order of [`Run::read`].
@@ -280,7 +280,7 @@ impl Run {
     }
 
     /// Writes a new run.
-    pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let side_steps = self.side_steps_text();
         sql.run(
             "INSERT INTO runs (id, phase, side, turn_from, started_us, step, steps, side_steps, block, model, attempt,
@@ -308,7 +308,7 @@ impl Run {
     }
 
     /// Writes what changes while it runs, and its end.
-    pub(crate) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         let side_steps = self.side_steps_text();
         let end = self.end.as_ref();
         let result = self.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
@@ -349,12 +349,12 @@ impl Run {
     }
 
     /// The newest run.
-    pub(crate) fn last<S: Sql>(sql: &S) -> Result<Option<Run>> {
+    pub(crate) fn last(sql: &dyn Sql) -> Result<Option<Run>> {
         Run::query(sql, concat!("SELECT ", run_columns!(), " FROM runs ORDER BY id DESC LIMIT 1"), &[])
     }
 
     /// The run that took in the message `seq`: the first one that opened a block beyond it.
-    pub(crate) fn of_message<S: Sql>(sql: &S, seq: i64) -> Result<Option<Run>> {
+    pub(crate) fn of_message(sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
         // Blocks grow with ids, and a message is nearly always one of the newest: look from that end.
         let mut found = None;
         sql.each(concat!("SELECT ", run_columns!(), " FROM runs ORDER BY id DESC"), &[], &mut |cells| {
@@ -368,7 +368,7 @@ impl Run {
         Ok(found)
     }
 
-    fn query<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Run>> {
+    fn query(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Run>> {
         let mut found = None;
         sql.each(statement, params, &mut |cells| {
             found = Some(Run::read(cells)?);

@@ -4,7 +4,7 @@
 
 use crate::env;
 use crate::error::{Error, Result};
-use crate::thread::host::{Param, Sql};
+use crate::host::{Param, Sql};
 
 /// Today's tables.
 const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV, CHILDREN];
@@ -153,7 +153,7 @@ pub(super) const VERSION: i64 = 1 + MIGRATIONS.len() as i64;
 ///
 /// # Errors
 /// A database newer than this code is refused: it would be written wrongly.
-pub(super) fn migrate<S: Sql>(sql: &S, version: i64) -> Result<()> {
+pub(super) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
     if version > VERSION {
         return Err(Error::internal(format!(
             "This thread has schema {version}; this version of Bobbin knows {VERSION}. Deploy the newer version again."

@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::Thread;
-use super::host::Host;
 use super::step::Definitions;
 use crate::error::Result;
 
@@ -98,7 +97,7 @@ impl Scope {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Where the calls of the open step are made.
     pub(super) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
         let recovered = self.live.again.get()

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::Thread;
 use super::files;
-use super::host::Host;
 use super::step::Definitions;
 use crate::error::Result;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
@@ -73,7 +72,7 @@ fn bound(side: &SideConfig) -> impl Iterator<Item = &SessionTool> {
     [&side.session_fail, &side.session_stop].into_iter().flatten()
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The result of a call that was just made. One that ends the session must name files that exist: otherwise it is
     /// an error, and the session goes on.
     pub(super) fn checked_for_session(

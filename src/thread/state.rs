@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use super::effects::Tally;
 use super::handoff;
-use super::host::{Cell, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Phase, Run};
 use super::schema;
@@ -18,6 +17,7 @@ use super::tool_queue::{self, Queued};
 use super::window::Window;
 use crate::env::Set;
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 
 /// The row of `meta`.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub(crate) struct Meta {
 
 impl Meta {
     /// Reads it; `None` when the thread was never created.
-    fn load<S: Sql>(sql: &S) -> Result<Option<(Meta, i64)>> {
+    fn load(sql: &dyn Sql) -> Result<Option<(Meta, i64)>> {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
@@ -134,7 +134,7 @@ impl Meta {
     }
 
     /// Writes the row of a new thread.
-    pub(crate) fn insert<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
         sql.run(
@@ -158,7 +158,7 @@ impl Meta {
     }
 
     /// Writes what may change.
-    pub(crate) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
         sql.run(
@@ -235,7 +235,7 @@ pub(crate) struct State {
 
 impl State {
     /// Reads it; `None` when the thread was never created.
-    pub(crate) fn load<S: Sql>(sql: &S, transaction: impl Fn(i64) -> Result<()>) -> Result<Option<State>> {
+    pub(crate) fn load(sql: &dyn Sql, transaction: impl Fn(i64) -> Result<()>) -> Result<Option<State>> {
         let found = match Meta::load(sql) {
             // An older version has written the row: the tables are brought up to date before it is read.
             Err(error) if error.message.contains("no such column") => {
@@ -351,7 +351,7 @@ impl State {
     }
 
     /// Stores a row and takes it into the window.
-    pub(crate) fn insert<S: Sql>(&mut self, sql: &S, row: Row) -> Result<Shared> {
+    pub(crate) fn insert(&mut self, sql: &dyn Sql, row: Row) -> Result<Shared> {
         row.insert(sql)?;
         self.max_seq = self.max_seq.max(row.seq);
         match row.inbound {

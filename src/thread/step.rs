@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::Thread;
 use super::hooks::{Blocked, Drain};
-use super::host::Host;
 use super::log::Attempt;
 use super::model_call::{Answer, Called};
 use super::rows::{Inbound, Row, Shared};
@@ -15,6 +14,7 @@ use super::side::Side;
 use super::state::State;
 use super::stop::{self, Cap};
 use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 use crate::models::Reply;
 use crate::spec::message::{Role, ToolCall};
@@ -53,7 +53,7 @@ enum Opened {
     Capped(Cap),
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// One step, from wherever the stored phase says that it stands.
     pub(super) async fn step(self: &Rc<Self>) -> Result<Next> {
         self.ready_env().await?;
@@ -286,12 +286,12 @@ pub(super) fn reply_row(
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// A row that tells people what the runtime did; models never see it.
     pub(super) fn insert_status(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         kind: &str,
         text: &str,
         reason: Reason,

@@ -17,7 +17,6 @@ use super::env::EnvDoor;
 use super::execution::ExecutionDoor;
 use super::files::FileDoor;
 use super::hooks::Hooked;
-use super::host::Host;
 use super::invoke::InvokeDoor;
 use super::resources::ResourceDoor;
 use super::scope::{Entered, Scope};
@@ -306,8 +305,8 @@ pub(super) trait Door:
 }
 
 /// A thread on its host.
-pub(super) struct Open<H: Host> {
-    pub(super) thread: Rc<Thread<H>>,
+pub(super) struct Open {
+    pub(super) thread: Rc<Thread>,
     /// What works here.
     pub(super) at: Where,
     /// Where its calls are made.
@@ -329,7 +328,7 @@ pub(super) enum Where {
     Apart,
 }
 
-impl<H: Host> Door for Open<H> {
+impl Door for Open {
     fn identity(&self) -> Result<Identity> {
         self.thread.read(|state, _| {
             let meta = &state.meta;
@@ -444,7 +443,7 @@ impl Where {
     }
 }
 
-impl<H: Host> Open<H> {
+impl Open {
     fn input(&self, mut message: NewMessage, wakes: Wakes) -> Result<Input> {
         if let Where::Effect(effect) = &self.at {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
@@ -463,7 +462,7 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The thread for code that works apart from its runs.
     pub fn thread_state(self: &Rc<Self>) -> ThreadState {
         self.state_at(Where::Apart, None)

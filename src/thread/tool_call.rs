@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::attachments::NewAttachment;
 use super::handoff;
-use super::host::{Cell, Host, NativeCall, Param, Sql};
 use super::invoke::{off, too_deep};
 use super::model_call::Watch;
 use super::rows::{Inbound, Row, Shared};
@@ -21,9 +20,11 @@ use super::thread_state::Where;
 use super::tool_queue;
 use super::tool_result::files_of;
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Run, Tool, ToolEntry, schema};
+use crate::thread::native::NativeCall;
 use crate::tools::execute;
 
 /// A call of the open step's reply.
@@ -169,9 +170,9 @@ impl Done {
     }
 
     /// Closes its receipt, or writes the one of a call that never started.
-    pub(super) fn close<S: Sql>(
+    pub(super) fn close(
         &self,
-        sql: &S,
+        sql: &dyn Sql,
         state: &str,
         reply: &Shared,
         call: &Call,
@@ -207,7 +208,7 @@ impl Done {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The first call of the reply whose result is not stored, or else of a queued tool; with the message that holds it.
     pub(super) fn next_call(&self, reply: &Shared) -> Result<Option<(Shared, Call)>> {
         self.read(|state, sql| {
@@ -403,7 +404,7 @@ impl<H: Host> Thread<H> {
         };
         match &tool.run {
             Run::Native(name) => {
-                let running = self.host.native(NativeCall { name: name.clone(), ..call });
+                let running = self.natives.tool(NativeCall { name: name.clone(), ..call });
                 Ok(self.given(self.in_time(tool, running).await))
             }
             Run::Http(http) => Ok(self.given(self.http_tool(http, tool, &env, call).await)),
@@ -419,11 +420,11 @@ impl<H: Host> Thread<H> {
     /// The result of a tool, which may have a time limit.
     async fn in_time(&self, tool: &Tool, running: impl Future<Output = ToolResult>) -> ToolResult {
         let Some(limit_ms) = tool.timeout_ms else { return running.await };
-        let finished = Watch::for_ms(&self.host, limit_ms).within(running).await;
+        let finished = Watch::for_ms(&*self.host, limit_ms).within(running).await;
         finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms))
     }
 
-    pub(super) fn sleep(self: &Rc<Self>) -> super::host::Sleep {
+    pub(super) fn sleep(self: &Rc<Self>) -> crate::host::Sleep {
         let thread = self.clone();
         Rc::new(move |us| {
             let until = thread.host.now_us() + us.max(0);
@@ -491,7 +492,7 @@ pub(super) struct Abandoned {
 }
 
 /// Closes the receipts of calls that were running when their run was stopped: their outcome is not known. Innermost last.
-pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<Vec<Abandoned>> {
+pub(super) fn abandon_started(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Abandoned>> {
     let mut open = Vec::new();
     sql.each(
         "SELECT id, reply, call_id, name, kind, result FROM calls
@@ -523,7 +524,7 @@ pub(super) fn abandon_started<S: Sql>(sql: &S, block: i64, now: i64) -> Result<V
 }
 
 /// A call that may be made again is under way once more.
-pub(super) fn restart<S: Sql>(state: &mut State, sql: &S, place: Place, receipt: i64) -> Result<()> {
+pub(super) fn restart(state: &mut State, sql: &dyn Sql, place: Place, receipt: i64) -> Result<()> {
     state.starts_apart(sql, place, receipt)?;
     sql.run(
         "UPDATE calls SET runs = runs + 1, state = 'started', ended_us = NULL, error = NULL WHERE id = ?",
@@ -532,7 +533,7 @@ pub(super) fn restart<S: Sql>(state: &mut State, sql: &S, place: Place, receipt:
 }
 
 /// Closes the receipts of calls within a call that has ended without them.
-pub(super) fn abandon_within<S: Sql>(sql: &S, place: Place, receipt: i64, now: i64) -> Result<()> {
+pub(super) fn abandon_within(sql: &dyn Sql, place: Place, receipt: i64, now: i64) -> Result<()> {
     match place {
         // Calls of a run are made one after another: whatever has started since is within this one.
         Place::Run => sql.run(

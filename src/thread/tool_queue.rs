@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 
 use super::body::shallow;
 use super::flow::Entry;
-use super::host::{Host, Param, Sql};
 use super::rows::{self, Inbound, Row, Shared};
 use super::run::{Counters, Run};
 use super::side::Side;
 use super::state::State;
 use super::{Thread, subagents};
 use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::spec::message::ToolCall;
 use crate::spec::schema;
@@ -32,7 +32,7 @@ pub(crate) struct Queued {
 
 impl State {
     /// The queued tools beyond the last block.
-    pub(super) fn load_queued_tools<S: Sql>(&mut self, sql: &S, block: i64) -> Result<()> {
+    pub(super) fn load_queued_tools(&mut self, sql: &dyn Sql, block: i64) -> Result<()> {
         let tools = &mut self.queued_tools;
         sql.each(
             "SELECT seq, EXISTS (SELECT 1 FROM messages AS result WHERE result.seq = messages.seq + 1) FROM messages
@@ -71,7 +71,7 @@ impl State {
     }
 
     /// The tools that were called belong to a step that is closed now. Those still to be called stay queued.
-    pub(super) fn settle_tools<S: Sql>(&mut self, sql: &S) -> Result<()> {
+    pub(super) fn settle_tools(&mut self, sql: &dyn Sql) -> Result<()> {
         let mut done = self.queued_tools.iter().filter(|tool| tool.done).map(|tool| tool.seq);
         let Some(first) = done.next() else { return Ok(()) };
         sql.run(
@@ -84,7 +84,7 @@ impl State {
 }
 
 /// The last seq that a message or a receipt has; a queued tool keeps the next one free.
-pub(super) fn last_seq<S: Sql>(sql: &S) -> Result<i64> {
+pub(super) fn last_seq(sql: &dyn Sql) -> Result<i64> {
     let last = rows::integer(
         sql,
         "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
@@ -94,7 +94,7 @@ pub(super) fn last_seq<S: Sql>(sql: &S) -> Result<i64> {
     Ok(last.unwrap_or(0))
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Queues a call of something that exists, with arguments that fit. The id of its message.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn queue_call(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         name: &str,
         arguments: String,
         mut metadata: Map<String, Value>,
@@ -197,7 +197,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// The message of a queued tool.
-pub(super) fn row<S: Sql>(state: &State, sql: &S, seq: i64) -> Result<Option<Shared>> {
+pub(super) fn row(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Shared>> {
     match state.window.as_ref().and_then(|window| window.row(seq)) {
         Some(row) => Ok(Some(row.clone())),
         None => Ok(rows::find(sql, seq)?.map(Shared::new)),

@@ -5,16 +5,16 @@ use serde_json::{Map, Value};
 use super::Thread;
 use super::attachments::{self, NewAttachment};
 use super::body::bounded;
-use super::host::{Host, Param, Sql};
 use super::operator::Failure;
 use super::rows::{Inbound, Row, Shared};
 use super::tool_call::{Call, Done};
 use crate::error::{Code, Error, Result};
+use crate::host::Param;
 use crate::limits;
 use crate::spec::message::{Role, ToolResult, ToolStatus};
 use crate::text::first_bytes;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Stores a result: receipt, message and files in one transition. Files that cannot be stored make it an error.
     pub(super) fn store_result(
         &self,

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 use super::Thread;
-use super::host::{Cell, Host, Param, Sql};
 use super::state::State;
 use super::step::Step;
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ const fn is_zero(n: &u32) -> bool {
 
 impl Tries {
     /// Of a step.
-    pub(super) fn of<S: Sql>(state: &State, sql: &S, step: Step) -> Result<Tries> {
+    pub(super) fn of(state: &State, sql: &dyn Sql, step: Step) -> Result<Tries> {
         match step.call {
             Some(receipt) => {
                 Tries::inner(sql, receipt)?.ok_or_else(|| Error::internal("an inner step is not open"))
@@ -54,7 +54,7 @@ impl Tries {
     }
 
     /// Of the step of a prompt that was called, if it was opened.
-    pub(super) fn inner<S: Sql>(sql: &S, receipt: i64) -> Result<Option<Tries>> {
+    pub(super) fn inner(sql: &dyn Sql, receipt: i64) -> Result<Option<Tries>> {
         let mut found = None;
         sql.each(
             "SELECT json_extract(data, '$.inner') FROM calls WHERE id = ?",
@@ -68,7 +68,7 @@ impl Tries {
     }
 
     /// Stores it.
-    pub(super) fn store<S: Sql>(&self, state: &mut State, sql: &S, step: Step) -> Result<()> {
+    pub(super) fn store(&self, state: &mut State, sql: &dyn Sql, step: Step) -> Result<()> {
         if let Some(receipt) = step.call {
             let text = serde_json::to_string(self).map_err(Error::internal)?;
             return sql.run(
@@ -82,7 +82,7 @@ impl Tries {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// How far a step is.
     pub(super) fn tries(&self, step: Step) -> Result<Tries> {
         self.read(|state, sql| Tries::of(state, sql, step))

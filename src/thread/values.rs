@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use super::Thread;
 use super::body::{Body, shallow};
-use super::host::{Cell, Host, Param, Sql};
 use super::rows;
 use super::state::State;
 use crate::api::{Query, Reply};
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::Page;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The value of a key; `None` when it was never set or was deleted.
     pub(super) fn value(&self, key: &str) -> Result<Option<Value>> {
         check_key("key", key)?;
@@ -87,7 +87,7 @@ impl<H: Host> Thread<H> {
     }
 
     fn announce_value(&self, key: &str, deleted: bool, now: i64) {
-        if self.host.has_listeners() {
+        if self.host.listeners().any() {
             self.emit("kv_changed", json!({ "key": key, "deleted": deleted, "updated_at": now }));
         }
     }
@@ -157,7 +157,7 @@ impl<H: Host> Thread<H> {
 
 /// The keys that begin with `prefix` and contain `search`, in the order of their bytes. Compared here, because SQLite's
 /// functions on text end at a NUL.
-fn find<S: Sql>(sql: &S, prefix: &str, search: &str) -> Result<Vec<String>> {
+fn find(sql: &dyn Sql, prefix: &str, search: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     sql.each("SELECT key FROM vals WHERE key >= ? ORDER BY key", &[Param::Text(prefix)], &mut |cells| {
         let key = cells.first().and_then(Cell::text).unwrap_or_default();
@@ -173,7 +173,7 @@ fn find<S: Sql>(sql: &S, prefix: &str, search: &str) -> Result<Vec<String>> {
 }
 
 /// One lookup for each value of a page: what a search finds lies apart, and a value between may have a megabyte.
-fn entry<S: Sql>(sql: &S, key: &str) -> Result<Value> {
+fn entry(sql: &dyn Sql, key: &str) -> Result<Value> {
     let mut found = None;
     sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
         if let [value, updated] = cells {
@@ -194,7 +194,7 @@ fn entry<S: Sql>(sql: &S, key: &str) -> Result<Value> {
     found.ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))
 }
 
-fn value<S: Sql>(sql: &S, key: &str) -> Result<Option<Value>> {
+fn value(sql: &dyn Sql, key: &str) -> Result<Option<Value>> {
     let mut found = None;
     sql.each("SELECT value FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
         found = cells.first().and_then(Cell::text).map(|text| parsed(key, text)).transpose()?;
@@ -223,12 +223,12 @@ fn parsed(key: &str, text: &str) -> Result<Value> {
         .map_err(|error| Error::internal(format!("the stored value of “{key}” is damaged: {error}")))
 }
 
-fn exists<S: Sql>(sql: &S, key: &str) -> Result<bool> {
+fn exists(sql: &dyn Sql, key: &str) -> Result<bool> {
     Ok(rows::integer(sql, "SELECT 1 FROM vals WHERE key = ?", &[Param::Text(key)])?.is_some())
 }
 
 /// How many there are; counted once while the object lives.
-fn count<S: Sql>(state: &mut State, sql: &S) -> Result<u32> {
+fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     if let Some(count) = state.values {
         return Ok(count);
     }
@@ -238,7 +238,7 @@ fn count<S: Sql>(state: &mut State, sql: &S) -> Result<u32> {
     Ok(count)
 }
 
-fn set<S: Sql>(state: &mut State, sql: &S, key: &str, text: &str, now: i64) -> Result<()> {
+fn set(state: &mut State, sql: &dyn Sql, key: &str, text: &str, now: i64) -> Result<()> {
     if !exists(sql, key)? {
         let count = count(state, sql)?;
         if count >= limits::VALUES {
@@ -258,7 +258,7 @@ fn set<S: Sql>(state: &mut State, sql: &S, key: &str, text: &str, now: i64) -> R
 }
 
 /// Whether there was one.
-fn delete<S: Sql>(state: &mut State, sql: &S, key: &str) -> Result<bool> {
+fn delete(state: &mut State, sql: &dyn Sql, key: &str) -> Result<bool> {
     let existed = exists(sql, key)?;
     if existed {
         sql.run("DELETE FROM vals WHERE key = ?", &[Param::Text(key)])?;

@@ -8,10 +8,10 @@ use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
 
 use super::attachments::AttachmentRef;
-use super::host::{Param, Sql};
 use super::replay::{Author, Replay};
 use super::rows::{Row, Shared, columns};
 use crate::error::Result;
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::models::{ChatMessage, Kept, Part};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
@@ -210,7 +210,7 @@ impl Window {
 
     /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` bytes and the limit
     /// on their number reach.
-    pub(super) fn load<S: Sql>(sql: &S, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
+    pub(super) fn load(sql: &dyn Sql, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut bytes = 0;
         let mut reached = from;

@@ -6,20 +6,20 @@ use bobbin::directory::{Directory, DirectoryCall, EnvAsk};
 use serde_json::{Value, json};
 
 use super::call;
-use super::host::{TinyHost, World};
+use super::host::World;
 
 const KEY_A: &str = "a=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const KEY_B: &str = "b=//////////////////////////////////////////8=";
 
-fn patch(directory: &Rc<Directory<TinyHost>>, name: &str, body: Value) -> (u16, Value) {
+fn patch(directory: &Rc<Directory>, name: &str, body: Value) -> (u16, Value) {
     call(directory, &DirectoryCall::Env { directory: name.into(), ask: EnvAsk::Change(body.to_string()) })
 }
 
-fn get(directory: &Rc<Directory<TinyHost>>, name: &str) -> Value {
+fn get(directory: &Rc<Directory>, name: &str) -> Value {
     call(directory, &DirectoryCall::Env { directory: name.into(), ask: EnvAsk::Shown }).1
 }
 
-fn rows(directory: &Rc<Directory<TinyHost>>, known: Option<i64>) -> Value {
+fn rows(directory: &Rc<Directory>, known: Option<i64>) -> Value {
     call(directory, &DirectoryCall::Env { directory: "o:ada".into(), ask: EnvAsk::Rows(known) }).1
 }
 

@@ -3,24 +3,15 @@
 
 use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use bobbin::api::ThreadRequest;
-use bobbin::code::{Door, Outcome, Run};
 use bobbin::directory::Directory;
-use bobbin::http::{Body, FetchError, Request, Response};
-use bobbin::models::{ProviderCall, ProviderCode, ProviderError};
+use bobbin::host::{Cell, Object, Param, Pending, Sibling, Sql};
 use bobbin::spec::Catalog;
-use bobbin::spec::message::ToolResult;
-use bobbin::thread::host::{Cell, EffectCall, Host, NativeCall, ObjectStream, Param, Sibling, Sql};
-use bobbin::thread::{EndpointAnswer, EndpointCall, Frame, HookCall, Panicked};
 use bobbin::{Code, Error, Result};
-use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, StatementStatus};
-use serde_json::Value as Json;
 
 /// Real SQLite; remembers how many sorts the statements needed.
 pub struct Database {
@@ -93,7 +84,7 @@ pub struct World {
     pub now_us: Flag<i64>,
     pub alarm_us: Flag<Option<i64>>,
     /// The root, when this is an owner's directory and the root can be reached.
-    pub root: RefCell<Option<Rc<Directory<TinyHost>>>>,
+    pub root: RefCell<Option<Rc<Directory>>>,
     pub log: RefCell<Vec<String>>,
     vars: RefCell<BTreeMap<String, String>>,
 }
@@ -126,7 +117,7 @@ impl World {
     }
 
     /// A directory on this storage, as a new object would be.
-    pub fn open(self: &Rc<World>) -> Rc<Directory<TinyHost>> {
+    pub fn open(self: &Rc<World>) -> Rc<Directory> {
         let catalog = Catalog::from_json(
             r#"{
             "models": { "m": { "provider": "demo", "model": "demo" }, "o": { "provider": "openai", "model": "o" } },
@@ -135,36 +126,21 @@ impl World {
         }"#,
         )
         .unwrap();
-        Directory::new(TinyHost(self.clone()), Rc::new(catalog))
+        Directory::new(Rc::new(TinyHost(self.clone())), Rc::new(catalog))
     }
 }
 
 pub struct TinyHost(Rc<World>);
 
-fn no_bucket() -> FetchError {
-    FetchError("a directory has no files".into())
-}
-
-pub struct NoBody;
-
-impl Body for NoBody {
-    async fn next(&mut self) -> Option<std::result::Result<Bytes, FetchError>> {
-        None
-    }
-}
-
-impl Host for TinyHost {
-    type Sql = Database;
-    type Body = NoBody;
-
-    fn sql(&self) -> &Database {
+impl Object for TinyHost {
+    fn sql(&self) -> &dyn Sql {
         &self.0.database
     }
 
-    fn transaction<T>(&self, f: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
+    fn transact(&self, work: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()> {
         let alarm = self.0.alarm_us.get();
         self.0.database.connection.execute_batch("BEGIN").unwrap();
-        let result = f(&self.0.database);
+        let result = work(&self.0.database);
         let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
         self.0.database.connection.execute_batch(end).unwrap();
         if result.is_err() {
@@ -185,95 +161,17 @@ impl Host for TinyHost {
         self.0.vars.borrow().get(name).cloned()
     }
 
-    fn fetch(
-        &self,
-        _: Request,
-    ) -> impl Future<Output = std::result::Result<Response<NoBody>, FetchError>> + 'static {
-        std::future::ready(Err(FetchError("a directory fetches nothing".into())))
-    }
-
-    fn native(&self, _: NativeCall) -> impl Future<Output = ToolResult> + 'static {
-        std::future::ready(ToolResult::error("a directory has no tools"))
-    }
-
-    fn effect(&self, _: EffectCall) -> impl Future<Output = std::result::Result<(), String>> + 'static {
-        std::future::ready(Err("a directory has no effects".to_owned()))
-    }
-
-    fn endpoint(
-        &self,
-        _: EndpointCall,
-    ) -> impl Future<Output = std::result::Result<Result<EndpointAnswer>, Panicked>> + 'static {
-        std::future::ready(Ok(Err(Error::internal("a directory has no endpoints"))))
-    }
-
-    fn hook(
-        &self,
-        _: HookCall,
-    ) -> impl Future<Output = std::result::Result<std::result::Result<Json, String>, Panicked>> + 'static
-    {
-        std::future::ready(Ok(Err("a directory has no hooks".into())))
-    }
-
-    fn provider(
-        &self,
-        _: ProviderCall,
-    ) -> impl Future<Output = std::result::Result<std::result::Result<(), ProviderError>, Panicked>> + 'static
-    {
-        std::future::ready(Ok(Err(ProviderError::new(ProviderCode::Unknown, "a directory has no models"))))
-    }
-
-    fn sandbox(&self, _: Run, _: Rc<dyn Door>) -> impl Future<Output = Outcome> + 'static {
-        std::future::ready(Outcome::lost("a directory runs no code"))
-    }
-
-    fn sibling(&self, to: Sibling, call: String) -> impl Future<Output = Result<String>> + 'static {
+    fn sibling(&self, to: Sibling, call: String) -> Pending<Result<String>> {
         assert_eq!(to, Sibling::Directory("root".into()));
         let root = self.0.root.borrow().clone();
-        async move {
+        Box::pin(async move {
             let root = root.ok_or_else(|| Error::new(Code::Overloaded, "the root is out of reach"))?;
             serde_json::to_string(&root.call(&call)).map_err(Error::internal)
-        }
+        })
     }
 
-    fn sibling_stream(
-        &self,
-        _: String,
-        _: ThreadRequest,
-    ) -> impl Future<Output = std::result::Result<Response<ObjectStream>, FetchError>> + 'static {
-        std::future::ready(Err(FetchError("a directory reads no threads".into())))
-    }
-
-    fn bucket(&self) -> Option<u64> {
-        None
-    }
-
-    fn put_object(
-        &self,
-        _: String,
-        _: u64,
-        _: LocalBoxStream<'static, Result<Bytes>>,
-    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
-        std::future::ready(Err(no_bucket()))
-    }
-
-    fn get_object(
-        &self,
-        _: String,
-        _: Range<u64>,
-    ) -> impl Future<Output = std::result::Result<Option<ObjectStream>, FetchError>> + 'static {
-        std::future::ready(Err(no_bucket()))
-    }
-
-    fn delete_objects(
-        &self,
-        _: Vec<String>,
-    ) -> impl Future<Output = std::result::Result<(), FetchError>> + 'static {
-        std::future::ready(Err(no_bucket()))
-    }
-
-    fn sleep_until(&self, _: i64) -> impl Future<Output = ()> + 'static {
-        std::future::ready(())
+    fn sleep_until(&self, _: i64) -> Pending<()> {
+        Box::pin(std::future::ready(()))
     }
 
     fn set_alarm(&self, due_us: Option<i64>) -> Result<()> {
@@ -281,19 +179,11 @@ impl Host for TinyHost {
         Ok(())
     }
 
-    fn alarm(&self) -> impl Future<Output = Result<Option<i64>>> + 'static {
-        std::future::ready(Ok(self.0.alarm_us.get()))
+    fn alarm(&self) -> Pending<Result<Option<i64>>> {
+        Box::pin(std::future::ready(Ok(self.0.alarm_us.get())))
     }
 
-    fn close_listeners(&self, _: &str) {}
-
-    fn has_listeners(&self) -> bool {
-        false
-    }
-
-    fn broadcast(&self, _: &Frame) {}
-
-    fn spawn(&self, _: impl Future<Output = ()> + 'static) {}
+    fn spawn(&self, _: Pending<()>) {}
 
     fn log(&self, line: &str) {
         self.0.log.borrow_mut().push(line.to_owned());

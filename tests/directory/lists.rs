@@ -5,7 +5,7 @@ use std::rc::Rc;
 use bobbin::directory::{Directory, ThreadRow};
 use serde_json::json;
 
-use crate::host::{TinyHost, World};
+use crate::host::World;
 use crate::{activity, call, ids, list, row, upsert};
 
 type Query<'a> = &'a [(&'a str, &'a str)];
@@ -15,7 +15,7 @@ const DAY_US: i64 = 86_400_000_000;
 const START_US: i64 = 1_795_219_200_000_000;
 
 /// Threads a to e, created on five days from 21 November on; the older, the more recently active.
-fn five() -> Rc<Directory<TinyHost>> {
+fn five() -> Rc<Directory> {
     let directory = World::new().open();
     for (n, id) in (0..).zip(["a", "b", "c", "d", "e"]) {
         let created_at_us = START_US + n * DAY_US + DAY_US / 2;

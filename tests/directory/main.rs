@@ -19,16 +19,14 @@ use std::rc::Rc;
 use bobbin::directory::{Directory, DirectoryCall, ThreadRow};
 use serde_json::Value;
 
-use host::TinyHost;
-
 /// A directory's answer: status and body.
-fn call(directory: &Rc<Directory<TinyHost>>, call: &DirectoryCall) -> (u16, Value) {
+fn call(directory: &Rc<Directory>, call: &DirectoryCall) -> (u16, Value) {
     let reply = directory.call(&serde_json::to_string(call).unwrap());
     (reply.status, serde_json::from_str(reply.body.unwrap().get()).unwrap())
 }
 
 /// `GET /threads?…` with these parameters.
-fn list(directory: &Rc<Directory<TinyHost>>, query: &[(&str, &str)]) -> (u16, Value) {
+fn list(directory: &Rc<Directory>, query: &[(&str, &str)]) -> (u16, Value) {
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     call(
         directory,

@@ -8,22 +8,23 @@ use std::rc::Rc;
 
 use bobbin::access::Caller;
 use bobbin::api::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
+use bobbin::host::Filter;
 use bobbin::spec::Catalog;
-use bobbin::thread::{Filter, Thread};
+use bobbin::thread::Thread;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use crate::files::{Got, Sent};
-use crate::host::upload::Nothing;
-use crate::host::{Counters, Listener, Lost, Member, Object, ROOT, SECOND_US, SimHost, World};
+use crate::host::upload::nothing;
+use crate::host::{Counters, Listener, Lost, Member, Object, ROOT, SECOND_US, World, open};
 
 /// The id of the thread that every simulation begins with.
 pub const THREAD: &str = ROOT;
 /// How often a client repeats a request before it gives up.
 pub(crate) const TRIES: usize = 40;
 
-pub(crate) struct Opened(pub(crate) Rc<Thread<SimHost>>);
+pub(crate) struct Opened(pub(crate) Rc<Thread>);
 
 impl Object for Opened {
     fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
@@ -35,7 +36,7 @@ impl Object for Opened {
         Box::pin(self.0.clone().handle(ThreadRequest { body: body.to_owned(), ..request }))
     }
     fn serve(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Served> {
-        Box::pin(self.0.clone().serve(request, Nothing))
+        Box::pin(self.0.clone().serve(request, nothing()))
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {
         self
@@ -136,7 +137,7 @@ impl Sim {
         let catalog = Rc::new(RefCell::new(catalog));
         let current = catalog.clone();
         let world = World::new(seed, move |host| {
-            Rc::new(Opened(Thread::new(host, current.borrow().clone()))) as Rc<dyn Object>
+            Rc::new(Opened(open(host, current.borrow().clone()))) as Rc<dyn Object>
         });
         world.watch(watch);
         let born = json!({ "agent_id": "helper", "tags": ["t"] });

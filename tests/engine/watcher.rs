@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use bobbin::thread::{Filter, Frame};
+use bobbin::host::{Filter, Frame};
 use serde_json::Value;
 
 use crate::sim::Sim;

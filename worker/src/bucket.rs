@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use bobbin::Result;
-use bobbin::http::FetchError;
-use bobbin::thread::ObjectStream;
+use bobbin::host::{self, Pending};
+use bobbin::http::{Body, FetchError};
 use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 use wasm_bindgen::prelude::*;
@@ -25,39 +25,52 @@ extern "C" {
     async fn delete_objects(bucket: &Bucket, keys: Vec<String>) -> Result<JsValue, JsValue>;
 }
 
-type Outcome<T> = std::result::Result<T, FetchError>;
-
-fn bound(bucket: Option<Bucket>) -> Outcome<Bucket> {
-    bucket.ok_or_else(|| FetchError("the binding FILES is missing in wrangler.toml".into()))
+/// The bucket `FILES`.
+pub(crate) struct FilesBucket {
+    files: Bucket,
+    above: u64,
 }
 
-/// Stores an object of exactly so many bytes.
-pub(crate) async fn put(
-    bucket: Option<Bucket>,
-    key: String,
-    length: u64,
-    content: LocalBoxStream<'static, Result<Bytes>>,
-) -> Outcome<()> {
-    let put = put_object(&bound(bucket)?, &key, length as f64, Flow::of(content)).await;
-    put.map(drop).map_err(failed)
-}
-
-/// Bytes of an object; `None` when there is none.
-pub(crate) async fn get(
-    bucket: Option<Bucket>,
-    key: String,
-    range: Range<u64>,
-) -> Outcome<Option<ObjectStream>> {
-    let length = (range.end - range.start) as f64;
-    let object = get_object(&bound(bucket)?, &key, range.start as f64, length).await.map_err(failed)?;
-    if object.is_null() {
-        return Ok(None);
+impl FilesBucket {
+    /// Files of more bytes than `above` live in it.
+    pub(crate) fn new(files: Bucket, above: u64) -> FilesBucket {
+        FilesBucket { files, above }
     }
-    let body = IncomingBody::of(&object.unchecked_into::<IncomingRequest>(), None).map_err(failed)?;
-    Ok(Some(body.pieces()))
 }
 
-/// Deletes objects.
-pub(crate) async fn delete(bucket: Option<Bucket>, keys: Vec<String>) -> Outcome<()> {
-    delete_objects(&bound(bucket)?, keys).await.map(drop).map_err(failed)
+impl host::Bucket for FilesBucket {
+    fn above(&self) -> u64 {
+        self.above
+    }
+
+    fn put(
+        &self,
+        key: String,
+        length: u64,
+        content: LocalBoxStream<'static, Result<Bytes>>,
+    ) -> Pending<Result<(), FetchError>> {
+        let files = self.files.clone();
+        Box::pin(async move {
+            let put = put_object(&files, &key, length as f64, Flow::of(content)).await;
+            put.map(drop).map_err(failed)
+        })
+    }
+
+    fn get(&self, key: String, range: Range<u64>) -> Pending<Result<Option<Body>, FetchError>> {
+        let files = self.files.clone();
+        Box::pin(async move {
+            let length = (range.end - range.start) as f64;
+            let object = get_object(&files, &key, range.start as f64, length).await.map_err(failed)?;
+            if object.is_null() {
+                return Ok(None);
+            }
+            let body = IncomingBody::of(&object.unchecked_into::<IncomingRequest>(), None).map_err(failed)?;
+            Ok(Some(body.pieces()))
+        })
+    }
+
+    fn delete(&self, keys: Vec<String>) -> Pending<Result<(), FetchError>> {
+        let files = self.files.clone();
+        Box::pin(async move { delete_objects(&files, keys).await.map(drop).map_err(failed) })
+    }
 }

@@ -3,8 +3,8 @@
 
 use bobbin::access::Caller;
 use bobbin::api::Query;
+use bobbin::host::Filter;
 use bobbin::limits::{SSE_HEARTBEAT_MS, SSE_LIFE_MS, SSE_PATIENCE_MS};
-use bobbin::thread::Filter;
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
 

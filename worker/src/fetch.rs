@@ -5,8 +5,9 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::http::{Body, FetchError, Reads, Request, Response};
+use bobbin::http::{FetchError, Reads, Request, Response};
 use bytes::Bytes;
+use futures_util::stream;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Outgoing, Take, thrown};
@@ -14,7 +15,7 @@ use crate::bindings::{Outgoing, Take, thrown};
 type Result<T> = std::result::Result<T, FetchError>;
 
 /// Sends a request and follows no redirect.
-pub(crate) async fn fetch(request: Request) -> Result<Response<FetchBody>> {
+pub(crate) async fn fetch(request: Request) -> Result<Response> {
     let failed = |error: JsValue| FetchError(format!("{}: {}", authority(&request.url), thrown(&error)));
     let inbox = Rc::<Inbox>::default();
     let take = {
@@ -28,6 +29,11 @@ pub(crate) async fn fetch(request: Request) -> Result<Response<FetchBody>> {
     let body = FetchBody { outgoing, _take: take, inbox, asked: false, ended: false };
     let all = request.reads == Reads::All;
     let (status, headers) = head_of(&body.outgoing.head(all).await.map_err(failed)?)?;
+    let body =
+        Box::pin(stream::unfold(
+            body,
+            |mut body| async move { body.next().await.map(|chunk| (chunk, body)) },
+        ));
     Ok(Response { status, headers, body })
 }
 
@@ -73,7 +79,7 @@ impl Inbox {
 }
 
 /// The body of an answer.
-pub(crate) struct FetchBody {
+struct FetchBody {
     outgoing: Outgoing,
     /// Lives as long as the JavaScript side may call it.
     _take: Take,
@@ -84,7 +90,7 @@ pub(crate) struct FetchBody {
     ended: bool,
 }
 
-impl Body for FetchBody {
+impl FetchBody {
     async fn next(&mut self) -> Option<Result<Bytes>> {
         if self.ended {
             return None;

@@ -9,7 +9,7 @@ use bobbin::directory::Directory;
 use bobbin::spec::Catalog;
 use bobbin::spec::validate::missing_natives;
 use bobbin::thread::Thread;
-use bobbin::{Code, Error};
+use bobbin::{Code, Error, Registered};
 use futures_util::FutureExt;
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
@@ -72,12 +72,12 @@ impl<T> Shell<T> {
         env: &Env,
         sockets: &Rc<Sockets>,
         catalog_text: &JsValue,
-        make: impl FnOnce(ObjectHost, Rc<Catalog>) -> T,
+        make: impl FnOnce(Rc<ObjectHost>, Rc<Catalog>) -> T,
     ) -> Result<Shell<T>, JsValue> {
         let dev = crate::auth::is_dev(env);
         let counters = dev.then(Rc::<Counters>::default);
         let host = ObjectHost::new(ctx.clone(), env.clone(), sockets.clone(), counters.clone())?;
-        let core = catalog(catalog_text).map(|catalog| make(host, catalog));
+        let core = catalog(catalog_text).map(|catalog| make(Rc::new(host), catalog));
         Ok(Shell { core, storage: ctx.storage()?, counters, dev, alarm_panics: Cell::new(0) })
     }
 
@@ -139,7 +139,7 @@ impl<T> Shell<T> {
 /// One conversation.
 #[wasm_bindgen]
 pub struct ThreadObject {
-    shell: Rc<Shell<Rc<Thread<ObjectHost>>>>,
+    shell: Rc<Shell<Rc<Thread>>>,
     sockets: Rc<Sockets>,
     readers: Readers,
     ctx: ObjectState,
@@ -155,7 +155,10 @@ impl ThreadObject {
     pub fn new(ctx: JsValue, env: JsValue, catalog: &JsValue) -> Result<ThreadObject, JsValue> {
         let (ctx, env) = (ctx.unchecked_into::<ObjectState>(), Env::new(env));
         let sockets = Rc::new(Sockets::new(ctx.clone()));
-        let shell = Shell::new(&ctx, &env, &sockets, catalog, Thread::new)?;
+        let shell = Shell::new(&ctx, &env, &sockets, catalog, |host, catalog| {
+            let natives = Rc::new(Registered);
+            Thread::new(host.clone(), natives, host, catalog)
+        })?;
         Ok(ThreadObject { shell: Rc::new(shell), sockets, readers: Readers::new(), ctx })
     }
 
@@ -164,7 +167,7 @@ impl ThreadObject {
     pub fn call(&self, text: String) -> Promise {
         let shell = self.shell.clone();
         promise(async move {
-            let handle = async |thread: &Rc<Thread<ObjectHost>>| match parse(&text) {
+            let handle = async |thread: &Rc<Thread>| match parse(&text) {
                 Ok(request) => thread.clone().handle(request).await,
                 Err(error) => error.into(),
             };
@@ -221,7 +224,7 @@ impl ThreadObject {
         let (shell, ctx, readers) = (self.shell.clone(), self.ctx.clone(), self.readers.clone());
         promise(async move {
             let body = IncomingBody::of(&request, Some(&readers))?;
-            let reading = body.clone();
+            let reading = body.clone().stream();
             let served = shell.serve(async |thread| match parse(&call) {
                 Ok(request) => thread.clone().serve(request, reading).await,
                 Err(error) => error.into(),
@@ -259,7 +262,7 @@ fn parse(text: &str) -> Result<ThreadRequest, Error> {
 /// The threads of one owner, or the owners.
 #[wasm_bindgen]
 pub struct DirectoryObject {
-    shell: Rc<Shell<Rc<Directory<ObjectHost>>>>,
+    shell: Rc<Shell<Rc<Directory>>>,
 }
 
 impl std::panic::RefUnwindSafe for DirectoryObject {}
@@ -272,7 +275,7 @@ impl DirectoryObject {
     pub fn new(ctx: JsValue, env: JsValue, catalog: &JsValue) -> Result<DirectoryObject, JsValue> {
         let (ctx, env) = (ctx.unchecked_into::<ObjectState>(), Env::new(env));
         let sockets = Rc::new(Sockets::new(ctx.clone()));
-        let shell = Shell::new(&ctx, &env, &sockets, catalog, Directory::new)?;
+        let shell = Shell::new(&ctx, &env, &sockets, catalog, |host, catalog| Directory::new(host, catalog))?;
         Ok(DirectoryObject { shell: Rc::new(shell) })
     }
 

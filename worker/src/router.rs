@@ -243,7 +243,7 @@ impl Incoming<'_> {
             body: String::new(),
         };
         let threads = self.env.threads().map_err(failed)?;
-        let call = upgrade::ascii(&call)?;
+        let call = upgrade::ascii_json(&call)?;
         let origin = self.origin.as_deref();
         let answer = match streamed::forward(&threads, &id, &call, &self.request, origin).await {
             Err(_) if reads => streamed::forward(&threads, &id, &call, &self.request, origin).await,

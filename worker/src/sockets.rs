@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
+use bobbin::host::{Filter, Frame, Listeners};
 use bobbin::limits::{
     SOCKET_LOOK_BYTES, SOCKET_UNANSWERED_BYTES, SOCKETS_LEFT_BYTES, SOCKETS_UNANSWERED_BYTES,
 };
-use bobbin::thread::{Filter, Frame};
 use bobbin::{Code, Error};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::prelude::*;
@@ -119,14 +119,56 @@ pub(crate) struct Sockets {
     listeners: RefCell<Option<Vec<Listener>>>,
 }
 
+impl Listeners for Sockets {
+    /// Whether anybody listens.
+    fn any(&self) -> bool {
+        self.with(|listeners| !listeners.is_empty())
+    }
+
+    /// Sends a frame to all whose filter lets it through. One that cannot take it is left out from now on.
+    fn broadcast(&self, frame: &Frame) {
+        // Each form is made once, when somebody wants it.
+        let (mut json, mut events) = (None, None);
+        self.with(|listeners| {
+            let mut looks = false;
+            listeners.retain_mut(|listener| {
+                let Subscription { filter, until_ms } = &listener.subscription;
+                if until_ms.is_some_and(|until| until <= date_now()) {
+                    listener.close(EXPIRED, "the token has expired");
+                    return false;
+                }
+                if !frame.passes(filter) {
+                    return true;
+                }
+                let text = if filter.events { &mut events } else { &mut json };
+                let (text, bytes) = text.get_or_insert_with(|| {
+                    let text = frame.text(filter);
+                    (JsValue::from_str(&text), text.len())
+                });
+                let sent = listener.socket.send(text).is_ok();
+                listener.count(*bytes);
+                looks |= listener.is_due();
+                sent
+            });
+            if looks {
+                self.look(listeners);
+            }
+        });
+    }
+
+    /// Closes all; the thread is gone.
+    fn close(&self, reason: &str) {
+        self.with(|listeners| {
+            for listener in listeners.drain(..) {
+                listener.close(GONE, reason);
+            }
+        });
+    }
+}
+
 impl Sockets {
     pub(crate) fn new(ctx: ObjectState) -> Sockets {
         Sockets { ctx, listeners: RefCell::new(None) }
-    }
-
-    /// Whether anybody listens.
-    pub(crate) fn any(&self) -> bool {
-        self.with(|listeners| !listeners.is_empty())
     }
 
     /// Opens a socket, sends it the first frames, and returns the client's end.
@@ -167,37 +209,6 @@ impl Sockets {
         closed.fold(0, |sum, listener| sum.saturating_add(listener.unanswered.bytes))
     }
 
-    /// Sends a frame to all whose filter lets it through. One that cannot take it is left out from now on.
-    pub(crate) fn broadcast(&self, frame: &Frame) {
-        // Each form is made once, when somebody wants it.
-        let (mut json, mut events) = (None, None);
-        self.with(|listeners| {
-            let mut looks = false;
-            listeners.retain_mut(|listener| {
-                let Subscription { filter, until_ms } = &listener.subscription;
-                if until_ms.is_some_and(|until| until <= date_now()) {
-                    listener.close(EXPIRED, "the token has expired");
-                    return false;
-                }
-                if !frame.passes(filter) {
-                    return true;
-                }
-                let text = if filter.events { &mut events } else { &mut json };
-                let (text, bytes) = text.get_or_insert_with(|| {
-                    let text = frame.text(filter);
-                    (JsValue::from_str(&text), text.len())
-                });
-                let sent = listener.socket.send(text).is_ok();
-                listener.count(*bytes);
-                looks |= listener.is_due();
-                sent
-            });
-            if looks {
-                self.look(listeners);
-            }
-        });
-    }
-
     /// Closes what is too far ahead of its client.
     fn look(&self, listeners: &mut Vec<Listener>) {
         for listener in listeners.iter_mut().filter(|listener| listener.is_due()) {
@@ -214,15 +225,6 @@ impl Sockets {
                 listener.close(TOO_SLOW, "too much was sent without an answered ping");
             }
             keep
-        });
-    }
-
-    /// Closes all; the thread is gone.
-    pub(crate) fn close_all(&self, reason: &str) {
-        self.with(|listeners| {
-            for listener in listeners.drain(..) {
-                listener.close(GONE, reason);
-            }
         });
     }
 

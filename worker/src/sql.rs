@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use bobbin::thread::host::{Cell, Param, Sql};
+use bobbin::host::{Cell, Param, Sql};
 use bobbin::{Error, Result};
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::*;

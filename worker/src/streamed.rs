@@ -7,9 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::api::{Content, Reply, Served, ThreadRequest};
+use bobbin::api::{Content, Reply, Served};
 use bobbin::http::{self, Body, FetchError};
-use bobbin::thread::ObjectStream;
 use bobbin::{Error, Result};
 use bytes::Bytes;
 use futures_util::stream::{self, LocalBoxStream};
@@ -109,13 +108,9 @@ pub(crate) fn failed(error: JsValue) -> FetchError {
     FetchError(thrown(&error))
 }
 
-/// Sends a request of a streamed route, without a body, to a thread's object.
-pub(crate) async fn ask(
-    threads: &Namespace,
-    id: &str,
-    request: &ThreadRequest,
-) -> Result<http::Response<ObjectStream>, FetchError> {
-    let call = ascii(request).map_err(|error| FetchError(error.message))?;
+/// Sends a request of a streamed route, as JSON and without a body, to a thread's object.
+pub(crate) async fn ask(threads: &Namespace, id: &str, call: &str) -> Result<http::Response, FetchError> {
+    let call = ascii(call);
     let asking = Asking(Asked::new(threads, id, HEADER, &call).map_err(failed)?);
     let (status, headers) = head_of(&asking.0.head().await.map_err(failed)?)?;
     let body = IncomingBody::of(&asking.0.answer(), None).map_err(failed)?.pieces();
@@ -169,10 +164,15 @@ impl IncomingBody {
     }
 
     /// The body as a stream. What nobody wants any more is not fetched.
-    pub(crate) fn pieces(self) -> ObjectStream {
+    pub(crate) fn pieces(self) -> Body {
         Box::pin(stream::unfold(Wanted(self), |mut wanted| async move {
             wanted.0.next().await.map(|piece| (piece, wanted))
         }))
+    }
+
+    /// The body as a stream for the core; what it leaves is [`IncomingBody::discard`]ed.
+    pub(crate) fn stream(self) -> Body {
+        Box::pin(stream::unfold(self, |mut body| async move { body.next().await.map(|piece| (piece, body)) }))
     }
 
     /// Why it was given up, if it was.
@@ -188,7 +188,7 @@ impl IncomingBody {
     }
 }
 
-impl Body for IncomingBody {
+impl IncomingBody {
     async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
         if let Err(error) = self.0.incoming.next() {
             return Some(Err(FetchError(thrown(&error))));

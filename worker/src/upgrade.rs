@@ -23,7 +23,7 @@ pub(crate) struct Listen {
 impl Listen {
     /// As a header's value.
     pub(crate) fn to_header(&self) -> Result<String> {
-        ascii(self)
+        ascii_json(self)
     }
 
     /// From the header's value.
@@ -32,9 +32,13 @@ impl Listen {
     }
 }
 
+/// A value as JSON in ASCII.
+pub(crate) fn ascii_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map(|json| ascii(&json)).map_err(Error::internal)
+}
+
 /// JSON in ASCII, because headers carry nothing else.
-pub(crate) fn ascii(value: &impl Serialize) -> Result<String> {
-    let json = serde_json::to_string(value).map_err(Error::internal)?;
+pub(crate) fn ascii(json: &str) -> String {
     let mut ascii = String::with_capacity(json.len());
     for c in json.chars() {
         // DEL is in JSON as it is, and in no header.
@@ -47,5 +51,5 @@ pub(crate) fn ascii(value: &impl Serialize) -> Result<String> {
             }
         }
     }
-    Ok(ascii)
+    ascii
 }

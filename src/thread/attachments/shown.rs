@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::picture::{self, Flaw, Picture};
 use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatMessage, Kept, Part};
 use crate::thread::files;
-use crate::thread::host::Sql;
 use crate::thread::rows::Shared;
 
 /// Messages of a request whose files a model may be shown, oldest first.
@@ -38,11 +38,11 @@ impl Pictured {
     /// Puts the images into the messages: newest first, in the messages and in each of them, until they are as many or as
     /// large as a request may carry. What is no image, whatever its type says, is told of in words. Messages with images
     /// are made anew for each request: images are large, and not kept in memory between two.
-    pub(in crate::thread) fn show<S: Sql>(
+    pub(in crate::thread) fn show(
         self,
         out: &mut [Kept<ChatMessage>],
         room: &mut Room,
-        sql: &S,
+        sql: &dyn Sql,
     ) -> Result<()> {
         for (place, row) in self.0.iter().rev() {
             if room.images == 0 {
@@ -77,7 +77,7 @@ enum Found {
 
 impl Room {
     /// What lies at a path now.
-    fn image<S: Sql>(&mut self, sql: &S, path: &str) -> Result<Found> {
+    fn image(&mut self, sql: &dyn Sql, path: &str) -> Result<Found> {
         if self.images == 0 {
             return Ok(Found::NoRoom);
         }

@@ -8,9 +8,9 @@ use super::given::{check, within};
 use super::picture::{self, Flaw, Picture, is_said_to_be_image, seen_type};
 use super::{AttachmentRef, Kind, NewAttachment, line};
 use crate::error::{Error, Result};
+use crate::host::Sql;
 use crate::limits;
 use crate::thread::files::{self, FileOptions, FileRecord, Received};
-use crate::thread::host::{Host, Sql};
 use crate::thread::state::State;
 
 /// Where attachments that come with a message are written.
@@ -20,9 +20,9 @@ const FOLDER: &str = "/attachments";
 ///
 /// # Errors
 /// What is wrong with one of them, as `attachments[<place>].<field>`.
-pub(in crate::thread) fn store<S: Sql>(
+pub(in crate::thread) fn store(
     state: &mut State,
-    sql: &S,
+    sql: &dyn Sql,
     new: &[NewAttachment],
     random: impl Fn() -> [u8; 16],
     now: i64,
@@ -144,9 +144,9 @@ impl Look {
 }
 
 /// Writes the file of an attachment; who it belongs to is in its metadata, so that it goes with its message.
-fn write<S: Sql>(
+fn write(
     state: &mut State,
-    sql: &S,
+    sql: &dyn Sql,
     (id, place): &(String, String),
     name: &str,
     (mime, content, mut options): (&str, &[u8], FileOptions),
@@ -190,10 +190,10 @@ fn named(random: [u8; 16], now: i64) -> (String, String) {
 }
 
 /// Gives files that came from another thread their places, in the transition that stores the message that shows them.
-pub(in crate::thread) fn adopt<H: Host>(
+pub(in crate::thread) fn adopt(
     state: &mut State,
-    sql: &H::Sql,
-    files: &[Received<H>],
+    sql: &dyn Sql,
+    files: &[Received],
     random: impl Fn() -> [u8; 16],
     now: i64,
 ) -> Result<Vec<AttachmentRef>> {
@@ -216,8 +216,8 @@ pub(in crate::thread) fn adopt<H: Host>(
     Ok(adopted)
 }
 
-fn by_path<S: Sql>(
-    sql: &S,
+fn by_path(
+    sql: &dyn Sql,
     id: String,
     path: &str,
     description: Option<String>,
@@ -232,9 +232,9 @@ fn by_path<S: Sql>(
 }
 
 /// Takes away the files that came with a message.
-pub(in crate::thread) fn remove<S: Sql>(
+pub(in crate::thread) fn remove(
     state: &mut State,
-    sql: &S,
+    sql: &dyn Sql,
     attachments: &[AttachmentRef],
 ) -> Result<()> {
     for attachment in attachments {

@@ -12,10 +12,10 @@ use serde_json::{Value as Json, json};
 use super::args::Args;
 use super::outbound;
 use crate::code::{BinaryKind, Function, Thrown, Value};
-use crate::http::{Body as _, Reads, Request};
+use crate::http::{Reads, Request};
 use crate::limits;
 use crate::thread::Thread;
-use crate::thread::host::Host;
+use futures_util::StreamExt;
 
 const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of texts.";
 
@@ -24,7 +24,7 @@ type Under = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
 
 /// `(url, { method, headers, body, id })`, which gives `{ status, headers, body }`, and what ends such a request: `abort(id)`.
 /// No redirect is followed. Code sees what isolate/web/http.js makes of it.
-pub(super) fn fetch<H: Host>(thread: &Rc<Thread<H>>, allowed: Vec<String>) -> (Function, Function) {
+pub(super) fn fetch(thread: &Rc<Thread>, allowed: Vec<String>) -> (Function, Function) {
     let under = Under::default();
     let abort = {
         let under = under.clone();
@@ -96,7 +96,7 @@ impl Drop for Entered {
     }
 }
 
-async fn sent<H: Host>(thread: &Thread<H>, request: Request) -> Result<Value, Thrown> {
+async fn sent(thread: &Thread, request: Request) -> Result<Value, Thrown> {
     let failed = |error: &dyn std::fmt::Display| Thrown {
         name: "TypeError".to_owned(),
         ..Thrown::new(format!("fetch failed: {error}"))

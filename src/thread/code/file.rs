@@ -11,10 +11,10 @@ use super::fetch::fetch;
 use super::place::place;
 use crate::code::{BinaryKind, CodeError, CodeResult, Execution, Function, Options, Status, Thrown, Value};
 use crate::error::Result;
+use crate::host::Sleep;
 use crate::limits;
 use crate::spec::{Code, WEB_HTTP};
 use crate::thread::Thread;
-use crate::thread::host::{Host, Sleep};
 use crate::thread::thread_state::ThreadState;
 
 /// What makes `state`, for every file.
@@ -60,7 +60,7 @@ impl Order {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Calls it; what it gives, or what went wrong in words.
     pub(in crate::thread) async fn run_file(
         self: &Rc<Self>,

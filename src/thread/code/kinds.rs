@@ -13,10 +13,10 @@ use crate::spec::message::ToolResult;
 use crate::thread::Thread;
 use crate::thread::endpoints::{EndpointAnswer, EndpointCall};
 use crate::thread::hooks::HookCall;
-use crate::thread::host::{EffectCall, Host, NativeCall};
 use crate::thread::http_tool::{is_result, result_of};
+use crate::thread::native::{EffectCall, NativeCall};
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `(state, args)`: a `ToolResult`, a text, or anything that JSON has. What is thrown is an error result.
     pub(in crate::thread) async fn code_tool(self: &Rc<Self>, code: &Code, call: NativeCall) -> ToolResult {
         let NativeCall { args, env, state, .. } = call;

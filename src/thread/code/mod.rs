@@ -15,7 +15,6 @@ pub(crate) use web::Web;
 use std::rc::Rc;
 
 use super::Thread;
-use super::host::Host;
 use super::thread_state::{Open, ThreadState, Where};
 use crate::api::{Reply, ThreadRequest};
 use crate::code::{Execution, Options, Start, start};
@@ -51,7 +50,7 @@ pub(super) trait CodeDoor {
     fn offered(&self) -> Result<Vec<String>>;
 }
 
-impl<H: Host> CodeDoor for Open<H> {
+impl CodeDoor for Open {
     fn run_code(&self, source: &str, options: Options) -> Execution {
         self.thread.run_code(source, options)
     }
@@ -67,7 +66,7 @@ impl<H: Host> CodeDoor for Open<H> {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// A call of a member by code of another thread of the family.
     pub(super) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
@@ -82,7 +81,7 @@ impl<H: Host> Thread<H> {
         let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
         let owner = self.read(|state, _| Ok(state.meta.thread_id.clone())).unwrap_or_default();
         let wanted = Start { source: source.to_owned(), options, id, owner, sleep: self.sleep() };
-        let (execution, drive) = start(wanted, |run, door| self.host.sandbox(run, door));
+        let (execution, drive) = start(wanted, |run, door| self.sandbox.run(run, door));
         if let Some(drive) = drive {
             self.host.spawn(drive);
         }

@@ -34,7 +34,7 @@ pub(super) fn permitted(
 }
 
 /// Why a request was not sent.
-pub(super) fn unsent<B>(response: &Response<B>) -> Option<&str> {
+pub(super) fn unsent(response: &Response) -> Option<&str> {
     response.header(UNSENT)
 }
 

@@ -8,7 +8,6 @@ use super::file::sleep;
 use crate::code::{Function, Thrown, Value};
 use crate::spec::WEB_HTTP;
 use crate::thread::Thread;
-use crate::thread::host::Host;
 
 /// The modules, and the names of theirs that such code has.
 const MODULES: [(&str, &[&str]); 5] = [
@@ -29,7 +28,7 @@ pub(crate) struct Web {
     pub(crate) global: (&'static str, Value),
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// What this code needs of it, to reach these hosts and no others.
     pub(super) fn web(self: &Rc<Self>, code: &str, allowed_hosts: Vec<String>) -> Web {
         if allowed_hosts.is_empty() {

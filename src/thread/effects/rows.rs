@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::repeat::Repeat;
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::Page;
-use crate::thread::host::{Cell, Param, Sql};
 use crate::thread::rows::integer;
 use crate::thread::state::State;
 
@@ -153,7 +153,7 @@ impl Effect {
         })
     }
 
-    pub(super) fn insert<S: Sql>(&mut self, sql: &S) -> Result<()> {
+    pub(super) fn insert(&mut self, sql: &dyn Sql) -> Result<()> {
         self.id = integer(sql, "SELECT max(id) FROM effects", &[])?.unwrap_or(0) + 1;
         sql.run(
             concat!(
@@ -181,7 +181,7 @@ impl Effect {
     }
 
     /// Writes what may change.
-    pub(super) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(super) fn update(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "UPDATE effects SET open = ?, status = ?, at_us = ?, repeats = ?, scheduled_us = ?, occurrence = ?,
                 attempts = ?, error = ? WHERE id = ?",
@@ -247,7 +247,7 @@ pub(super) fn effect_id(thread: &str, id: i64) -> String {
 ///
 /// # Errors
 /// `not_found` for anything that this thread never gave out.
-pub(super) fn find<S: Sql>(state: &State, sql: &S, id: &str) -> Result<Effect> {
+pub(super) fn find(state: &State, sql: &dyn Sql, id: &str) -> Result<Effect> {
     let missing = || Error::new(Code::NotFound, format!("This thread has no effect “{id}”."));
     let thread = &state.meta.thread_id;
     let number = id.rsplit_once('_').and_then(|(_, number)| number.parse::<i64>().ok());
@@ -255,13 +255,13 @@ pub(super) fn find<S: Sql>(state: &State, sql: &S, id: &str) -> Result<Effect> {
     by_id(sql, number)?.ok_or_else(missing)
 }
 
-pub(super) fn by_id<S: Sql>(sql: &S, id: i64) -> Result<Option<Effect>> {
+pub(super) fn by_id(sql: &dyn Sql, id: i64) -> Result<Option<Effect>> {
     let rows = read(sql, concat!("SELECT ", columns!(), " FROM effects WHERE id = ?"), &[Param::Int(id)])?;
     Ok(rows.into_iter().next())
 }
 
 /// How many attempts are under way or were when the process was lost, and when the next one that waits is due.
-pub(super) fn outlook<S: Sql>(sql: &S) -> Result<(usize, Option<i64>)> {
+pub(super) fn outlook(sql: &dyn Sql) -> Result<(usize, Option<i64>)> {
     let mut outlook = (0, None);
     sql.each(
         "SELECT (SELECT count(*) FROM effects WHERE open = 2), (SELECT min(at_us) FROM effects WHERE open = 1)",
@@ -277,14 +277,14 @@ pub(super) fn outlook<S: Sql>(sql: &S) -> Result<(usize, Option<i64>)> {
 }
 
 /// Effects whose attempt is under way, or was when the process was lost.
-pub(super) fn processing<S: Sql>(sql: &S) -> Result<Vec<Effect>> {
+pub(super) fn processing(sql: &dyn Sql) -> Result<Vec<Effect>> {
     read(sql, concat!("SELECT ", columns!(), " FROM effects WHERE open = 2 ORDER BY at_us"), &[])
 }
 
 /// Ids and names of effects that are due, the earliest first, as long as `look` goes on and no further than
 /// [`limits::EFFECTS_LOOKED_AT`].
-pub(super) fn each_due<S: Sql>(
-    sql: &S,
+pub(super) fn each_due(
+    sql: &dyn Sql,
     now: i64,
     mut look: impl FnMut(i64, &str) -> ControlFlow<()>,
 ) -> Result<()> {
@@ -299,13 +299,13 @@ pub(super) fn each_due<S: Sql>(
 }
 
 /// When the next one is due that is not due yet.
-pub(super) fn next_after<S: Sql>(sql: &S, now: i64) -> Result<Option<i64>> {
+pub(super) fn next_after(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
     integer(sql, "SELECT min(at_us) FROM effects WHERE open = 1 AND at_us > ?", &[Param::Int(now)])
 }
 
 /// Those that are still to run, the next one first, after the first `offset`. Only their ids are sorted: what else a row has
 /// may be large, and is read until the page is full.
-pub(super) fn upcoming<S: Sql>(sql: &S, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
+pub(super) fn upcoming(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -322,7 +322,7 @@ pub(super) fn upcoming<S: Sql>(sql: &S, thread: &str, page: &mut Page, offset: u
 }
 
 /// Those that have ended, the last one first, after the first `offset`.
-pub(super) fn ended<S: Sql>(sql: &S, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
+pub(super) fn ended(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -338,7 +338,7 @@ pub(super) fn ended<S: Sql>(sql: &S, thread: &str, page: &mut Page, offset: u32)
 }
 
 /// Those that are still to run, of one name or of all, the next one first.
-pub(super) fn scheduled<S: Sql>(sql: &S, thread: &str, page: &mut Page, name: Option<&str>) -> Result<()> {
+pub(super) fn scheduled(sql: &dyn Sql, thread: &str, page: &mut Page, name: Option<&str>) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -349,8 +349,8 @@ pub(super) fn scheduled<S: Sql>(sql: &S, thread: &str, page: &mut Page, name: Op
     fill(sql, statement, &[name.into()], thread, page)
 }
 
-fn fill<S: Sql>(
-    sql: &S,
+fn fill(
+    sql: &dyn Sql,
     statement: &'static str,
     params: &[Param<'_>],
     thread: &str,
@@ -360,7 +360,7 @@ fn fill<S: Sql>(
 }
 
 /// Ends all that are still to run: the thread does.
-pub(crate) fn cancel_all<S: Sql>(state: &State, sql: &S, now: i64) -> Result<()> {
+pub(crate) fn cancel_all(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
     if next_due(state, sql)?.is_none() {
         return Ok(());
     }
@@ -372,7 +372,7 @@ pub(crate) fn cancel_all<S: Sql>(state: &State, sql: &S, now: i64) -> Result<()>
     )
 }
 
-fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Effect>> {
+fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Effect>> {
     let mut rows = Vec::new();
     sql.each(statement, params, &mut |cells| {
         rows.push(Effect::read(cells)?);
@@ -429,7 +429,7 @@ impl Tally {
 }
 
 /// When the next effect is due, in microseconds since 1970.
-pub(crate) fn next_due<S: Sql>(state: &State, sql: &S) -> Result<Option<i64>> {
+pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     Ok(match state.effects.get().next {
         Some(Next::Never) => None,
         Some(Next::At(at)) => Some(at),
@@ -448,7 +448,7 @@ pub(crate) fn next_due<S: Sql>(state: &State, sql: &S) -> Result<Option<i64>> {
 }
 
 /// How many there are.
-pub(super) fn counts<S: Sql>(state: &State, sql: &S) -> Result<Counts> {
+pub(super) fn counts(state: &State, sql: &dyn Sql) -> Result<Counts> {
     if let Some(counts) = state.effects.get().counts {
         return Ok(counts);
     }
@@ -465,7 +465,7 @@ pub(super) fn counts<S: Sql>(state: &State, sql: &S) -> Result<Counts> {
 
 /// Forgets effects that ended long ago, or that are too many to list: a hundred at most at a time. The newest row
 /// stays, so that no id, and with it no idempotency key, is ever given out again.
-pub(super) fn prune<S: Sql>(state: &State, sql: &S, now: i64) -> Result<()> {
+pub(super) fn prune(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
     let oldest = integer(sql, "SELECT min(at_us) FROM effects WHERE open = 0", &[])?;
     let too_many = counts(state, sql)?.ended > limits::EFFECT_HISTORY;
     let cutoff = now - limits::EFFECT_HISTORY_US;

@@ -11,13 +11,14 @@ use serde_json::{Map, Value, json};
 use super::rows::{self, Effect, Status};
 use crate::env::Shown;
 use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 use crate::spec::{Run, schema};
 use crate::thread::Thread;
-use crate::thread::host::{EffectCall, Host};
 use crate::thread::live::RunningEffect;
 use crate::thread::log::Event;
 use crate::thread::model_call::Watch;
+use crate::thread::native::EffectCall;
 use crate::thread::operator::Failure;
 use crate::thread::post::{Post, PostError};
 use crate::thread::scope::{Entered, Scope};
@@ -50,7 +51,7 @@ struct Attempt {
     sends: bool,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Starts what is due, as far as there is room.
     pub(in crate::thread) fn start_effects(self: &Rc<Self>, begun: &mut Begun) -> Result<Ahead> {
         let now = self.host.now_us();
@@ -94,7 +95,7 @@ impl<H: Host> Thread<H> {
 
     /// Which of those that are due start now, the earliest first, `room` at most. One starts only while those of its name
     /// hold fewer places than are free: effects that hang leave places for the others, and those of several names do.
-    fn chosen(&self, sql: &H::Sql, room: usize, now: i64) -> Result<Vec<i64>> {
+    fn chosen(&self, sql: &dyn Sql, room: usize, now: i64) -> Result<Vec<i64>> {
         let mut held: BTreeMap<String, usize> = BTreeMap::new();
         for effect in self.live.effects.borrow().values() {
             *held.entry(effect.name.clone()).or_default() += 1;
@@ -119,7 +120,7 @@ impl<H: Host> Thread<H> {
     fn take(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         room: usize,
         now: i64,
     ) -> Result<(Vec<Attempt>, Vec<Effect>)> {
@@ -195,10 +196,10 @@ impl<H: Host> Thread<H> {
             }
         });
         self.live.effects.borrow_mut().insert(id, RunningEffect { name, abort });
-        self.host.spawn(async move {
+        self.host.spawn(Box::pin(async move {
             // An aborted attempt was ended by whoever aborted it.
             let _aborted = work.await;
-        });
+        }));
     }
 
     async fn attempt_effect(self: &Rc<Self>, attempt: Attempt) -> std::result::Result<(), String> {
@@ -249,7 +250,7 @@ impl<H: Host> Thread<H> {
                 let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);
                 let apart = self.work_apart(&call.state).map_err(|error| error.message)?;
                 let running = self.effect_within(&definition.run, call);
-                let ended = Watch::for_ms(&self.host, limit_ms).within(running).await;
+                let ended = Watch::for_ms(&*self.host, limit_ms).within(running).await;
                 self.end_apart(apart).map_err(|error| error.message)?;
                 ended.unwrap_or_else(|| Err(late(limit_ms)))
             }
@@ -281,7 +282,7 @@ impl<H: Host> Thread<H> {
     async fn effect_within(self: &Rc<Self>, run: &Run, call: EffectCall) -> std::result::Result<(), String> {
         match run {
             Run::Code(code) => self.code_effect(code, call).await,
-            Run::Native(native) => self.host.effect(EffectCall { native: native.clone(), ..call }).await,
+            Run::Native(native) => self.natives.effect(EffectCall { native: native.clone(), ..call }).await,
             Run::Http(_) => Err("It runs elsewhere.".to_owned()),
         }
     }
@@ -321,7 +322,7 @@ impl<H: Host> Thread<H> {
     fn failed(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         mut effect: Effect,
         error: Shown,
         now: i64,
@@ -344,7 +345,7 @@ impl<H: Host> Thread<H> {
     fn end(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         mut effect: Effect,
         status: Status,
         error: Option<Shown>,
@@ -405,12 +406,12 @@ fn late(limit_ms: u64) -> String {
 }
 
 /// An attempt under way; its place is free again when it ends, however it does.
-struct Running<H: Host> {
-    thread: Rc<Thread<H>>,
+struct Running {
+    thread: Rc<Thread>,
     id: i64,
 }
 
-impl<H: Host> Drop for Running<H> {
+impl Drop for Running {
     fn drop(&mut self) {
         self.thread.live.effects.borrow_mut().remove(&self.id);
         self.thread.live.stir();

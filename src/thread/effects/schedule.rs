@@ -14,7 +14,6 @@ use crate::page::Page;
 use crate::spec::{Sought, schema};
 use crate::thread::Thread;
 use crate::thread::body::{Body, shallow};
-use crate::thread::host::Host;
 use crate::thread::idempotency::Key;
 use crate::thread::scope::Scope;
 
@@ -77,7 +76,7 @@ pub(crate) enum By {
     User,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `POST …/effects`: `{name, args?, delay? | at?, every? | cron?}`.
     pub(crate) fn post_effect(&self, request: &ThreadRequest) -> Result<Reply> {
         let key = Key::of(request, "effects")?;
@@ -304,7 +303,7 @@ impl<H: Host> Thread<H> {
 
     /// Tells who listens how an effect stands.
     pub(super) fn announce_effect(&self, effect: &Effect) -> Result<()> {
-        if !self.host.has_listeners() {
+        if !self.host.listeners().any() {
             return Ok(());
         }
         let effect = self.read(|state, _| Ok(effect.to_json(&state.meta.thread_id)))?;
@@ -314,7 +313,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// For code: whether there was one that could be cancelled.
-pub(crate) fn remove<H: Host>(thread: &Rc<Thread<H>>, id: &str) -> Result<bool> {
+pub(crate) fn remove(thread: &Rc<Thread>, id: &str) -> Result<bool> {
     match thread.cancel_effect(id, By::Agent) {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.code, Code::NotFound | Code::Conflict) => Ok(false),

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::api::Query;
 use crate::error::{Code, Error, Result};
+use crate::host::Sleep;
 use crate::spec::endpoint::Method;
-use crate::thread::host::Sleep;
 use crate::thread::thread_state::ThreadState;
 
 /// A request to a native endpoint (spec §26.1). Nothing executes in the thread for it: a run may be under way beside it.

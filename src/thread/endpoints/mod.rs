@@ -15,7 +15,6 @@ use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
 use super::Thread;
-use super::host::Host;
 use super::log::Event;
 use super::model_call::Watch;
 use super::operator;
@@ -29,6 +28,7 @@ use crate::http::Body;
 use crate::limits;
 use crate::spec::Run;
 use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
+use futures_util::StreamExt;
 
 /// Why there is no answer of the endpoint's.
 enum Failure {
@@ -38,7 +38,7 @@ enum Failure {
     Broke(String),
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// What a caller does who asks. A path that leads nowhere is only read, so that it is answered as such.
     pub(super) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
         match find(&self.catalog.endpoints, method, path) {
@@ -53,7 +53,7 @@ impl<H: Host> Thread<H> {
         request: &ThreadRequest,
         method: Method,
         path: &[String],
-        body: impl Body,
+        body: Body,
     ) -> Result<Served> {
         let (route, endpoint, params) = match find(&self.catalog.endpoints, method, path) {
             Matched::Endpoint(route, endpoint, params) => (route, endpoint, params),
@@ -117,20 +117,20 @@ impl<H: Host> Thread<H> {
             }
             Run::Code(code) => {
                 let running = self.code_endpoint(code, call);
-                let answer = Watch::for_ms(&self.host, limit_ms).within(running).await;
+                let answer = Watch::for_ms(&*self.host, limit_ms).within(running).await;
                 return answer.unwrap_or_else(|| Err(late(limit_ms))).map_err(|error| self.refusal(error));
             }
             Run::Native(native) => native.clone(),
         };
-        let running = self.host.endpoint(EndpointCall { native, ..call });
-        match Watch::for_ms(&self.host, limit_ms).within(running).await {
+        let running = self.natives.endpoint(EndpointCall { native, ..call });
+        match Watch::for_ms(&*self.host, limit_ms).within(running).await {
             None => Err(Failure::Broke(late(limit_ms))),
             Some(Ok(Ok(answer))) => Ok(answer),
             Some(Ok(Err(error))) if error.code.status() < 500 => Err(Failure::Refused(error)),
             Some(Ok(Err(error))) => Err(Failure::Broke(error.message)),
             Some(Err(panicked)) => {
                 // It may have come between a commit of the thread's and the frame that tells of it.
-                self.host.close_listeners("the thread had to start over");
+                self.host.listeners().close("the thread had to start over");
                 Err(Failure::Broke(panicked.to_string()))
             }
         }
@@ -196,7 +196,7 @@ fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>
 }
 
 /// The whole body.
-async fn whole(request: &ThreadRequest, mut body: impl Body) -> Result<Bytes> {
+async fn whole(request: &ThreadRequest, mut body: Body) -> Result<Bytes> {
     let too_large = || {
         let limit = limits::ENDPOINT_REQUEST_BYTES;
         Error::new(

@@ -9,10 +9,9 @@ use serde_json::{Map, Value, json};
 use super::{EndpointAnswer, EndpointCall};
 use crate::spec::Http;
 use crate::thread::Thread;
-use crate::thread::host::Host;
 use crate::thread::post::{Answered, Post, PostError};
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Asks it once.
     ///
     /// # Errors

@@ -10,10 +10,10 @@ use futures_util::future::{LocalBoxFuture, try_join};
 use serde::Deserialize;
 
 use super::super::Thread;
-use super::super::host::{Host, Sibling};
 use crate::directory::call::{self, DirectoryCall, EnvAsk, ROOT};
 use crate::env::{Held, KEYS_VAR, Set, Stored};
 use crate::error::{Code, Error, Result};
+use crate::host::Sibling;
 use crate::limits;
 use crate::spec::Http;
 use crate::spec::graph;
@@ -61,7 +61,7 @@ impl Levels {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Before a step: what its definitions may need is known.
     ///
     /// # Errors

@@ -2,13 +2,12 @@
 //! prompts, tools and agents that it leads to. What belongs to a subagent is looked at when that is made.
 
 use super::super::Thread;
-use super::super::host::Host;
 use super::NewEnv;
 use crate::env::Change;
 use crate::error::{Code, Error, Result};
 use crate::spec::{Agent, graph};
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Refuses a new thread of this agent and owner that lacks values, and names all of them.
     ///
     /// # Errors

@@ -20,7 +20,6 @@ use secrets::Secrets;
 pub(super) use state::EnvDoor;
 
 use super::Thread;
-use super::host::Host;
 use super::step::Definitions;
 use crate::env::Held;
 use crate::error::{Error, Result};
@@ -51,7 +50,7 @@ struct Value {
     text: Result<String>,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// A value of the deployment: a Worker variable, or else a value of the instance. The runtime's own settings are
     /// invisible to definitions.
     pub(super) fn deployment(&self, name: &str) -> Option<String> {

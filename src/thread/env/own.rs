@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::super::Thread;
 use super::super::body::Body;
-use super::super::host::{Host, Param, Sql};
 use super::super::state::State;
 use crate::env::{Change, Held, KEYS_VAR, Keys, Level, Set};
 use crate::error::{Error, Result};
+use crate::host::{Param, Sql};
 use crate::spec::VariableKind;
 
 /// Values of a thread that is being created, checked and not stored yet.
@@ -24,14 +24,14 @@ fn object(thread_id: &str) -> String {
     format!("thread {thread_id}")
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The deployment's keys.
     pub(in crate::thread) fn keys(&self) -> Result<Keys> {
         Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default())
     }
 
     /// The thread's values, read once.
-    pub(in crate::thread) fn own_set<'s>(&self, state: &'s mut State, sql: &H::Sql) -> Result<&'s mut Set> {
+    pub(in crate::thread) fn own_set<'s>(&self, state: &'s mut State, sql: &dyn Sql) -> Result<&'s mut Set> {
         if state.env.is_none() {
             let object = object(&state.meta.thread_id);
             state.env = Some(match state.meta.env {
@@ -69,7 +69,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) fn store_new_env(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         new: &NewEnv,
     ) -> Result<()> {
         self.store_env(state, sql, &new.change)
@@ -86,7 +86,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) fn store_env(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         change: &Change,
     ) -> Result<()> {
         self.store_own_env(state, sql, change)?;
@@ -98,7 +98,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) fn store_own_env(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         change: &Change,
     ) -> Result<()> {
         if change.is_empty() {
@@ -137,7 +137,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// What may be shown of the thread's values: those of type `text`, and the types of all.
-    pub(in crate::thread) fn shown_env(&self, state: &mut State, sql: &H::Sql) -> Result<(Value, Value)> {
+    pub(in crate::thread) fn shown_env(&self, state: &mut State, sql: &dyn Sql) -> Result<(Value, Value)> {
         let set = self.own_set(state, sql)?;
         let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);
         for error in texts.filter_map(|(_, held)| held.read().err()) {

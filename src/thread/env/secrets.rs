@@ -13,11 +13,11 @@ use super::super::attachments::NewAttachment;
 use super::super::edit::MessageUpdate;
 use super::super::endpoints::EndpointAnswer;
 use super::super::files::FileOptions;
-use super::super::host::Host;
 use super::super::state::State;
 use super::super::thread_state::NewMessage;
 use crate::env::{Held, Redactor, Set, Shown, Tells};
 use crate::error::{Error, Result};
+use crate::host::Sql;
 use crate::models::ProviderError;
 use crate::spec::VariableKind;
 use crate::spec::message::ToolResult;
@@ -41,7 +41,7 @@ impl Secrets {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// What takes the secrets out.
     #[inline(never)]
     pub(in crate::thread) fn redactor(&self) -> Rc<Redactor> {
@@ -111,7 +111,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) fn shown_within(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         text: String,
     ) -> Result<Shown> {
         self.learn_own(state, sql)?;
@@ -123,7 +123,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) fn redact_within(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         text: String,
     ) -> Result<String> {
         self.learn_own(state, sql)?;
@@ -132,7 +132,7 @@ impl<H: Host> Thread<H> {
 
     /// Sees to it that the thread's values are known, in the middle of a transition: also those that are replaced by it,
     /// for code that was given them may still be at work.
-    pub(super) fn learn_own(&self, state: &mut State, sql: &H::Sql) -> Result<()> {
+    pub(super) fn learn_own(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         if !self.live.env.secrets.whole.get() {
             let own = held_in(self.own_set(state, sql)?);
             self.gather_with(Some(own));

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 
 use super::super::Thread;
-use super::super::host::Host;
 use super::super::thread_state::{Open, ThreadState};
 use super::Value;
 use crate::error::{Code, Error, Result};
@@ -51,7 +50,7 @@ pub(in crate::thread) trait EnvDoor {
     fn instance_env(&self, name: String) -> LocalBoxFuture<'static, Result<Option<String>>>;
 }
 
-impl<H: Host> EnvDoor for Open<H> {
+impl EnvDoor for Open {
     fn env(&self, name: String) -> LocalBoxFuture<'static, Result<String>> {
         let thread = self.thread.clone();
         Box::pin(async move {
@@ -86,7 +85,7 @@ impl<H: Host> EnvDoor for Open<H> {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// In a run, the active side's prompt gives values too.
     async fn value_for_code(self: &Rc<Self>, name: &str) -> Result<Option<Value>> {
         self.refresh_env().await?;

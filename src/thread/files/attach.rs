@@ -7,13 +7,13 @@ use super::table::{self, Kind};
 use super::write::{Content, Draft, check_room, install};
 use super::{search, tree};
 use crate::error::Result;
-use crate::thread::host::Sql;
+use crate::host::Sql;
 use crate::thread::state::State;
 
 /// Writes a file whose content is here as a whole. The index over texts must be there: `make_index`.
-pub(in crate::thread) fn put<S: Sql>(
+pub(in crate::thread) fn put(
     state: &mut State,
-    sql: &S,
+    sql: &dyn Sql,
     path: &str,
     mime: &str,
     content: &[u8],
@@ -29,7 +29,7 @@ pub(in crate::thread) fn put<S: Sql>(
 ///
 /// # Errors
 /// `invalid_field` for what is no path, with `field`; `conflict` for a directory.
-pub(in crate::thread) fn stat<S: Sql>(sql: &S, field: &str, path: &str) -> Result<Option<FileRecord>> {
+pub(in crate::thread) fn stat(sql: &dyn Sql, field: &str, path: &str) -> Result<Option<FileRecord>> {
     let path = FilePath::parse(field, path)?;
     match table::find(sql, &path)? {
         Some(row) if row.kind == Kind::Directory => Err(tree::is_directory(&path)),
@@ -40,14 +40,14 @@ pub(in crate::thread) fn stat<S: Sql>(sql: &S, field: &str, path: &str) -> Resul
 }
 
 /// The bytes that a file has; `None` when there is none, or only the bucket has its content.
-pub(in crate::thread) fn size<S: Sql>(sql: &S, path: &str) -> Result<Option<u64>> {
+pub(in crate::thread) fn size(sql: &dyn Sql, path: &str) -> Result<Option<u64>> {
     let found = table::find(sql, &FilePath::parse("path", path)?)?;
     let is_here = |row: &table::Row| row.kind == Kind::File && !row.storage.is_away();
     Ok(found.filter(is_here).map(|row| row.size.unsigned_abs()))
 }
 
 /// The bytes of a file of at most `limit` bytes; `None` when there is none, or a longer one.
-pub(in crate::thread) fn content<S: Sql>(sql: &S, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
+pub(in crate::thread) fn content(sql: &dyn Sql, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
     let found = table::find(sql, &FilePath::parse("path", path)?)?;
     let fits = |row: &table::Row| {
         row.kind == Kind::File && row.size.unsigned_abs() <= limit as u64 && !row.storage.is_away()
@@ -56,7 +56,7 @@ pub(in crate::thread) fn content<S: Sql>(sql: &S, path: &str, limit: usize) -> R
 }
 
 /// The first row of a file's content; for what stands at its beginning.
-pub(in crate::thread) fn beginning<S: Sql>(sql: &S, path: &str) -> Result<Option<bytes::Bytes>> {
+pub(in crate::thread) fn beginning(sql: &dyn Sql, path: &str) -> Result<Option<bytes::Bytes>> {
     match table::find(sql, &FilePath::parse("path", path)?)?.filter(|row| row.kind == Kind::File) {
         Some(row) => table::chunk(sql, row.id, 0),
         None => Ok(None),
@@ -64,9 +64,9 @@ pub(in crate::thread) fn beginning<S: Sql>(sql: &S, path: &str) -> Result<Option
 }
 
 /// Takes a file away if `is_it`; without one nothing happens.
-pub(in crate::thread) fn remove_if<S: Sql>(
+pub(in crate::thread) fn remove_if(
     state: &mut State,
-    sql: &S,
+    sql: &dyn Sql,
     path: &str,
     is_it: impl FnOnce(&FileRecord) -> bool,
 ) -> Result<()> {

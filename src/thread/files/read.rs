@@ -14,14 +14,14 @@ use super::spill::refused;
 use super::table::{self, Kind, Row};
 use super::tree;
 use crate::error::{Code, Error, Result};
+use crate::http::Body;
 use crate::limits;
 use crate::thread::Thread;
-use crate::thread::host::{Host, ObjectStream};
 
 /// Bytes of a chunk.
 const CHUNK: u64 = limits::FILE_CHUNK_BYTES as u64;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The row of a file; `None` when there is nothing.
     ///
     /// # Errors
@@ -100,8 +100,8 @@ impl<H: Host> Thread<H> {
 }
 
 /// A file that is being read, from wherever its content is.
-struct Reading<H: Host> {
-    thread: Rc<Thread<H>>,
+struct Reading {
+    thread: Rc<Thread>,
     row: Row,
     /// What is still to come.
     range: Range<u64>,
@@ -110,12 +110,12 @@ struct Reading<H: Host> {
 }
 
 struct Object {
-    stream: ObjectStream,
+    stream: Body,
     /// What came beyond the chunk before.
     left: Bytes,
 }
 
-impl<H: Host> Reading<H> {
+impl Reading {
     fn into_stream(self) -> LocalBoxStream<'static, Result<Bytes>> {
         Box::pin(stream::unfold(Some(self), |state| async move {
             let mut reading = state.filter(|reading| reading.range.start < reading.range.end)?;
@@ -158,9 +158,9 @@ impl<H: Host> Reading<H> {
 
     /// Asks the bucket for what is still to come.
     async fn open(&mut self) -> Result<()> {
-        self.thread.must_have_bucket()?;
+        let bucket = self.thread.bucket()?;
         let key = self.thread.key(self.row.id)?;
-        let stream = self.thread.host.get_object(key.clone(), self.range.clone()).await.map_err(refused)?;
+        let stream = bucket.get(key.clone(), self.range.clone()).await.map_err(refused)?;
         let Some(stream) = stream else {
             let row = self.thread.read(|_, sql| table::by_id(sql, self.row.id))?;
             return Err(match row {

@@ -13,8 +13,9 @@ use super::search;
 use super::table::{self, Kind, Row, Storage};
 use super::write::{Content, Draft, Intake, Writing, check_room, check_size, install};
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::http::Body;
 use crate::thread::Thread;
-use crate::thread::host::{Host, ObjectStream};
 use crate::thread::state::State;
 
 /// What another thread says of a file.
@@ -38,13 +39,13 @@ pub(in crate::thread) struct Foreign {
 }
 
 /// A file whose content is here and has no place yet. While this lives the content stays.
-pub(in crate::thread) struct Received<H: Host> {
+pub(in crate::thread) struct Received {
     pub(in crate::thread) file: Foreign,
-    writing: Writing<H>,
+    writing: Writing,
     storage: Storage,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Takes in the content of a file, piece by piece.
     ///
     /// # Errors
@@ -52,8 +53,8 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) async fn receive(
         self: &Rc<Self>,
         file: Foreign,
-        mut content: ObjectStream,
-    ) -> Result<Received<H>> {
+        mut content: Body,
+    ) -> Result<Received> {
         let size = file.size;
         check_size(size)?;
         self.read(|_, sql| check_room(sql, size))?;
@@ -76,9 +77,9 @@ impl<H: Host> Thread<H> {
     }
 }
 
-impl<H: Host> Received<H> {
+impl Received {
     /// Its content, of at most `limit` bytes; `None` when it is longer, or only the bucket has it.
-    pub(in crate::thread) fn content(&self, sql: &H::Sql, limit: usize) -> Result<Option<Vec<u8>>> {
+    pub(in crate::thread) fn content(&self, sql: &dyn Sql, limit: usize) -> Result<Option<Vec<u8>>> {
         if self.file.size > limit as u64 {
             return Ok(None);
         }
@@ -87,7 +88,7 @@ impl<H: Host> Received<H> {
     }
 
     /// The first row of its content.
-    pub(in crate::thread) fn beginning(&self, sql: &H::Sql) -> Result<Option<bytes::Bytes>> {
+    pub(in crate::thread) fn beginning(&self, sql: &dyn Sql) -> Result<Option<bytes::Bytes>> {
         table::chunk(sql, self.writing.row(sql)?.id, 0)
     }
 
@@ -101,7 +102,7 @@ impl<H: Host> Received<H> {
     pub(in crate::thread) fn install(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         path: &str,
         options: FileOptions,
         now: i64,

@@ -14,10 +14,10 @@ use super::path::FilePath;
 use super::record::{FileRecord, GrepMatch, GrepResult};
 use super::table::{self, Row, Search};
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits::{self, FOUND_FILES};
 use crate::page::{Page, json_bytes};
 use crate::thread::Thread;
-use crate::thread::host::{Cell, Host, Param, Sql};
 
 /// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
 const GROUPS: usize = 32;
@@ -31,7 +31,7 @@ pub(super) struct Found {
     pub(super) truncated: bool,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Lines of text files that have `pattern` in them, whatever its case.
     pub(super) fn grep(&self, pattern: &str) -> Result<Found> {
         check_pattern("grep", pattern)?;
@@ -109,7 +109,7 @@ impl Finding {
     }
 
     /// Looks at the next paths. Only they are read: what else a row has may be large.
-    fn slice<S: Sql>(&mut self, sql: &S) -> Result<Slice> {
+    fn slice(&mut self, sql: &dyn Sql) -> Result<Slice> {
         let (mut steps, mut seen) = (0, 0);
         let statement = "SELECT id, parent, name FROM files WHERE id > ? AND +parent IS NOT NULL ORDER BY id";
         sql.each(statement, &[Param::Int(self.after)], &mut |cells| {
@@ -138,7 +138,7 @@ impl Finding {
     }
 
     /// What was found, as it is now.
-    fn found<S: Sql>(&self, sql: &S) -> Result<(Vec<FileRecord>, bool)> {
+    fn found(&self, sql: &dyn Sql) -> Result<(Vec<FileRecord>, bool)> {
         let mut page = Page::new(FOUND_FILES);
         for (path, id) in &self.paths {
             let row = table::by_id(sql, *id)?.filter(|row| row.parent.is_some() && row.path() == *path);
@@ -171,7 +171,7 @@ fn check_pattern(field: &str, pattern: &str) -> Result<()> {
 }
 
 /// Text files that may have a text, by path: the path, the id, and the bytes of each.
-fn candidates<S: Sql>(sql: &S, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
+fn candidates(sql: &dyn Sql, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
     let question = question(wanted).filter(|_| is_there(sql));
     let mut found = Vec::new();
     let mut note = |cells: &[Cell]| {
@@ -218,7 +218,7 @@ fn question(wanted: &str) -> Option<String> {
 }
 
 /// The content of a text file.
-pub(super) fn content<S: Sql>(sql: &S, row: &Row) -> Result<Vec<u8>> {
+pub(super) fn content(sql: &dyn Sql, row: &Row) -> Result<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(row.size).unwrap_or(0));
     for index in 0..row.chunks {
         let chunk = table::chunk(sql, row.id, index)?;
@@ -318,14 +318,14 @@ pub(super) fn found_by(folded: &str) -> Search {
 }
 
 /// Whether the index is there.
-fn is_there<S: Sql>(sql: &S) -> bool {
+fn is_there(sql: &dyn Sql) -> bool {
     let statement = "SELECT 1 FROM sqlite_schema WHERE name = 'file_texts'";
     matches!(crate::thread::rows::integer(sql, statement, &[]), Ok(Some(_)))
 }
 
 /// Makes the index, if it is not there. Never in a transaction: when SQLite takes the making of an FTS5 table back, the
 /// commit around it fails.
-pub(super) fn make_index<S: Sql>(sql: &S) -> Result<()> {
+pub(super) fn make_index(sql: &dyn Sql) -> Result<()> {
     // Only the groups, neither the text nor where they are in it: candidates are read anyway.
     sql.run(
         "CREATE VIRTUAL TABLE IF NOT EXISTS file_texts USING fts5(text, content='', contentless_delete=1,
@@ -335,7 +335,7 @@ pub(super) fn make_index<S: Sql>(sql: &S) -> Result<()> {
 }
 
 /// Enters a text into the index, which must be there.
-pub(super) fn enter<S: Sql>(sql: &S, id: i64, folded: &str) -> Result<()> {
+pub(super) fn enter(sql: &dyn Sql, id: i64, folded: &str) -> Result<()> {
     sql.run(
         "INSERT INTO file_texts (rowid, text) VALUES (?, ?)",
         &[Param::Int(id), Param::Text(&indexed(folded))],
@@ -343,7 +343,7 @@ pub(super) fn enter<S: Sql>(sql: &S, id: i64, folded: &str) -> Result<()> {
 }
 
 /// Takes a text out of the index.
-pub(super) fn forget<S: Sql>(sql: &S, id: i64) -> Result<()> {
+pub(super) fn forget(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run("DELETE FROM file_texts WHERE rowid = ?", &[Param::Int(id)])
 }
 

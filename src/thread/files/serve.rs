@@ -19,7 +19,7 @@ use crate::limits;
 use crate::thread::Thread;
 use crate::thread::base64_text;
 use crate::thread::body::Body;
-use crate::thread::host::Host;
+use futures_util::StreamExt;
 
 /// The type of what nobody gave a type.
 pub(super) const BYTES: &str = "application/octet-stream";
@@ -31,12 +31,12 @@ const SAFE: [(&str, &str); 3] = [
     ("content-security-policy", "sandbox; default-src 'none'"),
 ];
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Answers a request of a file route.
     pub(in crate::thread) async fn serve_file(
         self: &Rc<Self>,
         request: &ThreadRequest,
-        body: impl http::Body,
+        body: http::Body,
     ) -> Result<Served> {
         let query = &request.query;
         let at = |path: &str| FilePath::parse("path", path);
@@ -161,7 +161,7 @@ impl<H: Host> Thread<H> {
         self: &Rc<Self>,
         path: FilePath,
         request: &ThreadRequest,
-        body: impl http::Body,
+        body: http::Body,
     ) -> Result<Served> {
         let mime = request.header("content-type").unwrap_or(BYTES);
         let draft = Draft::new(path, mime, FileOptions::default(), Conditions::of(request))?;
@@ -281,7 +281,7 @@ fn base64(body: &mut Body, name: &str) -> Result<Option<Bytes>> {
 }
 
 /// The body as text.
-async fn text_of(mut body: impl http::Body) -> Result<String> {
+async fn text_of(mut body: http::Body) -> Result<String> {
     let mut bytes = Vec::new();
     while let Some(piece) = body.next().await {
         let piece = piece

@@ -14,9 +14,9 @@ use futures_util::stream::{self, LocalBoxStream};
 
 use super::table::{self, Kind, Row, Storage};
 use crate::error::{Code, Error, Result};
+use crate::host::Bucket;
 use crate::limits;
 use crate::thread::Thread;
-use crate::thread::host::Host;
 
 /// The size above which content goes to the bucket, bytes: what `BOBBIN_R2_ABOVE_BYTES` says, but not below
 /// [`limits::FILE_WHOLE_BYTES`]. So what is read as a whole, searched or shown to a model is always here.
@@ -32,11 +32,11 @@ pub(in crate::thread) struct Mover {
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Where content of so many bytes belongs once it is installed.
     pub(super) fn storage_for(&self, size: u64) -> Storage {
         match self.host.bucket() {
-            Some(above) if size > above => Storage::Copying,
+            Some(bucket) if size > bucket.above() => Storage::Copying,
             _ => Storage::Local,
         }
     }
@@ -56,7 +56,7 @@ impl<H: Host> Thread<H> {
             Ok(Some(_)) => {
                 self.live.mover.busy.set(true);
                 let moving = Moving(self.clone());
-                self.host.spawn(async move { moving.0.move_files().await });
+                self.host.spawn(Box::pin(async move { moving.0.move_files().await }));
             }
             Err(error) => self.log(&format!("files were not moved: {error}")),
         }
@@ -96,7 +96,7 @@ impl<H: Host> Thread<H> {
             (Kind::File, _) => self.empty(row.id),
             _ => {
                 let object = self.key(row.id)?;
-                self.host.delete_objects(vec![object]).await.map_err(refused)?;
+                self.bucket()?.delete(vec![object]).await.map_err(refused)?;
                 self.transition(|_, sql| {
                     let Some(row) = table::by_id(sql, row.id)? else { return Ok(()) };
                     // From here on it is like any other that was removed.
@@ -110,7 +110,7 @@ impl<H: Host> Thread<H> {
 
     async fn copy(self: &Rc<Self>, row: &Row) -> Result<()> {
         let object = self.key(row.id)?;
-        let put = self.host.put_object(object, row.size.unsigned_abs(), self.local_chunks(row)).await;
+        let put = self.bucket()?.put(object, row.size.unsigned_abs(), self.local_chunks(row)).await;
         if let Err(error) = put {
             // It was replaced or removed, or the thread was terminated: that is why.
             return if self.is_wanted(row.id)? { Err(refused(error)) } else { Ok(()) };
@@ -172,23 +172,19 @@ impl<H: Host> Thread<H> {
             let ids = self.read(|_, sql| table::with_objects(sql, after, limits::DELETED_OBJECTS))?;
             let Some(last) = ids.last() else { return Ok(()) };
             after = *last;
-            self.must_have_bucket()?;
             let keys = ids.into_iter().map(|id| self.key(id)).collect::<Result<_>>()?;
-            self.host.delete_objects(keys).await.map_err(|error| {
+            self.bucket()?.delete(keys).await.map_err(|error| {
                 Error::new(Code::Overloaded, format!("The thread's files could not be deleted: {error}."))
                     .hint("The thread is terminated; delete it again.")
             })?;
         }
     }
 
-    /// Refuses what needs a bucket when there is none.
-    pub(super) fn must_have_bucket(&self) -> Result<()> {
-        match self.host.bucket() {
-            Some(_) => Ok(()),
-            None => Err(Error::internal(
-                "this thread has files in R2, but no bucket is bound: bind it as FILES in wrangler.toml again",
-            )),
-        }
+    /// The bucket, for what needs one.
+    pub(super) fn bucket(&self) -> Result<&dyn Bucket> {
+        self.host.bucket().ok_or_else(|| {
+            Error::internal("this thread has files in R2, but no bucket is bound: bind it as FILES in wrangler.toml again")
+        })
     }
 }
 
@@ -198,9 +194,9 @@ pub(super) fn refused(error: impl std::fmt::Display) -> Error {
 }
 
 /// Ends the move also when it panics.
-struct Moving<H: Host>(Rc<Thread<H>>);
+struct Moving(Rc<Thread>);
 
-impl<H: Host> Drop for Moving<H> {
+impl Drop for Moving {
     fn drop(&mut self) {
         let mover = &self.0.live.mover;
         mover.busy.set(false);

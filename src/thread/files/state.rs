@@ -14,7 +14,6 @@ use crate::api::Query;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::thread::ThreadState;
-use crate::thread::host::Host;
 use crate::thread::thread_state::Open;
 
 /// Paths of files are brought into their form: `notes//a.md` is `/notes/a.md`. Methods fail with the codes of the API:
@@ -136,7 +135,7 @@ pub(in crate::thread) trait FileDoor {
     fn get_file_thumbnail(&self, path: &str) -> Result<Option<Bytes>>;
 }
 
-impl<H: Host> FileDoor for Open<H> {
+impl FileDoor for Open {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord> {
         if data.len() > limits::FILE_WHOLE_BYTES {
             let message = format!(
@@ -218,7 +217,7 @@ impl<H: Host> FileDoor for Open<H> {
     }
 }
 
-impl<H: Host> Open<H> {
+impl Open {
     /// A path that code names, without secrets: what it writes it finds again under the same name.
     fn at(&self, path: &str) -> Result<FilePath> {
         FilePath::shown("path", &self.thread.shown(path.to_owned()))

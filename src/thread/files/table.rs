@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use super::path::FilePath;
 use super::record::FileRecord;
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
-use crate::thread::host::{Cell, Param, Sql};
 use crate::thread::rows;
 
 /// Bits of a chunk's id that number it within its content.
@@ -154,7 +154,7 @@ impl Row {
     }
 
     /// Stores it under a new id, which is returned; `self.id` is not looked at, and no bucket has anything of it yet.
-    pub(super) fn insert<S: Sql>(&self, sql: &S) -> Result<i64> {
+    pub(super) fn insert(&self, sql: &dyn Sql) -> Result<i64> {
         let inserted = rows::integer(
             sql,
             "INSERT INTO files (parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us,
@@ -183,7 +183,7 @@ impl Row {
     }
 
     /// Writes everything of it again.
-    pub(super) fn update<S: Sql>(&self, sql: &S) -> Result<()> {
+    pub(super) fn update(&self, sql: &dyn Sql) -> Result<()> {
         sql.run(
             "UPDATE files SET parent = ?, name = ?, kind = ?, mime = ?, size = ?, chunks = ?, metadata = ?, width = ?,
                 height = ?, created_us = ?, updated_us = ?, search = ? WHERE id = ?",
@@ -238,7 +238,7 @@ impl Row {
 }
 
 /// Rows of a statement over all [`columns`].
-pub(super) fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+pub(super) fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
     let mut found = Vec::new();
     sql.each(statement, params, &mut |cells| {
         found.push(Row::read(cells)?);
@@ -248,7 +248,7 @@ pub(super) fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>
 }
 
 /// What is at a path; nothing is stored for the root.
-pub(super) fn find<S: Sql>(sql: &S, path: &FilePath) -> Result<Option<Row>> {
+pub(super) fn find(sql: &dyn Sql, path: &FilePath) -> Result<Option<Row>> {
     let Some((parent, name)) = path.split() else { return Ok(None) };
     let rows = read(
         sql,
@@ -259,14 +259,14 @@ pub(super) fn find<S: Sql>(sql: &S, path: &FilePath) -> Result<Option<Row>> {
 }
 
 /// The row with this id, wherever it is.
-pub(super) fn by_id<S: Sql>(sql: &S, id: i64) -> Result<Option<Row>> {
+pub(super) fn by_id(sql: &dyn Sql, id: i64) -> Result<Option<Row>> {
     let rows = read(sql, concat!("SELECT ", columns!(), " FROM files WHERE id = ?"), &[Param::Int(id)])?;
     Ok(rows.into_iter().next())
 }
 
 /// What may be deleted: contents that nobody has a place for any more, bodies that were being written, and uploads begun
 /// by `expired` at the latest; a bounded number of them, without those that the bucket has something of.
-pub(super) fn placeless<S: Sql>(sql: &S, expired: i64) -> Result<Vec<Row>> {
+pub(super) fn placeless(sql: &dyn Sql, expired: i64) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -277,7 +277,7 @@ pub(super) fn placeless<S: Sql>(sql: &S, expired: i64) -> Result<Vec<Row>> {
 }
 
 /// Uploads under way that were begun after `since`, and have an id beyond `after`.
-pub(super) fn uploads<S: Sql>(sql: &S, since: i64, after: i64, limit: i64) -> Result<Vec<Row>> {
+pub(super) fn uploads(sql: &dyn Sql, since: i64, after: i64, limit: i64) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -287,14 +287,14 @@ pub(super) fn uploads<S: Sql>(sql: &S, since: i64, after: i64, limit: i64) -> Re
 }
 
 /// How many of them there are.
-pub(super) fn count_uploads<S: Sql>(sql: &S, since: i64) -> Result<usize> {
+pub(super) fn count_uploads(sql: &dyn Sql, since: i64) -> Result<usize> {
     let statement = "SELECT count(*) FROM files WHERE parent IS NULL AND kind = 2 AND created_us > ?";
     let count = rows::integer(sql, statement, &[Param::Int(since)])?;
     Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
 }
 
 /// Rows that are on their way to the bucket or out of it, a bounded number of them.
-pub(super) fn moving<S: Sql>(sql: &S) -> Result<Vec<Row>> {
+pub(super) fn moving(sql: &dyn Sql) -> Result<Vec<Row>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -304,7 +304,7 @@ pub(super) fn moving<S: Sql>(sql: &S) -> Result<Vec<Row>> {
 }
 
 /// Ids beyond `after` that the bucket may have an object of, in order.
-pub(super) fn with_objects<S: Sql>(sql: &S, after: i64, limit: i64) -> Result<Vec<i64>> {
+pub(super) fn with_objects(sql: &dyn Sql, after: i64, limit: i64) -> Result<Vec<i64>> {
     let mut ids = Vec::new();
     let statement = "SELECT id FROM objects WHERE id > ? ORDER BY id LIMIT ?";
     sql.each(statement, &[Param::Int(after), Param::Int(limit)], &mut |cells| {
@@ -315,12 +315,12 @@ pub(super) fn with_objects<S: Sql>(sql: &S, after: i64, limit: i64) -> Result<Ve
 }
 
 /// The bucket has nothing of a content any more.
-pub(super) fn forget_object<S: Sql>(sql: &S, file: i64) -> Result<()> {
+pub(super) fn forget_object(sql: &dyn Sql, file: i64) -> Result<()> {
     sql.run("DELETE FROM objects WHERE id = ?", &[Param::Int(file)])
 }
 
 /// Whether a directory has entries.
-pub(super) fn has_entries<S: Sql>(sql: &S, path: &FilePath) -> Result<bool> {
+pub(super) fn has_entries(sql: &dyn Sql, path: &FilePath) -> Result<bool> {
     let found =
         rows::integer(sql, "SELECT 1 FROM files WHERE parent = ? LIMIT 1", &[Param::Text(path.as_str())])?;
     Ok(found.is_some())
@@ -332,7 +332,7 @@ pub(super) fn chunks_of(size: u64) -> u64 {
 }
 
 /// Stores a chunk, in place of an earlier one with that index.
-pub(super) fn put_chunk<S: Sql>(sql: &S, file: i64, index: i64, data: &[u8]) -> Result<()> {
+pub(super) fn put_chunk(sql: &dyn Sql, file: i64, index: i64, data: &[u8]) -> Result<()> {
     sql.run(
         "INSERT INTO chunks (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data",
         &[Param::Int((file << INDEX_BITS) + index), Param::Blob(data)],
@@ -340,7 +340,7 @@ pub(super) fn put_chunk<S: Sql>(sql: &S, file: i64, index: i64, data: &[u8]) -> 
 }
 
 /// A chunk; `None` when it is gone.
-pub(super) fn chunk<S: Sql>(sql: &S, file: i64, index: i64) -> Result<Option<Bytes>> {
+pub(super) fn chunk(sql: &dyn Sql, file: i64, index: i64) -> Result<Option<Bytes>> {
     let mut found = None;
     let id = Param::Int((file << INDEX_BITS) + index);
     sql.each("SELECT data FROM chunks WHERE id = ?", &[id], &mut |cells| {
@@ -351,7 +351,7 @@ pub(super) fn chunk<S: Sql>(sql: &S, file: i64, index: i64) -> Result<Option<Byt
 }
 
 /// The indexes of the chunks that are there, in order; a thumbnail is none of them.
-pub(super) fn stored_chunks<S: Sql>(sql: &S, file: i64) -> Result<Vec<i64>> {
+pub(super) fn stored_chunks(sql: &dyn Sql, file: i64) -> Result<Vec<i64>> {
     let first = file << INDEX_BITS;
     let mut indexes = Vec::new();
     let range = [Param::Int(first), Param::Int(first + THUMBNAIL)];
@@ -363,17 +363,17 @@ pub(super) fn stored_chunks<S: Sql>(sql: &S, file: i64) -> Result<Vec<i64>> {
 }
 
 /// Stores a thumbnail.
-pub(super) fn put_thumbnail<S: Sql>(sql: &S, file: i64, data: &[u8]) -> Result<()> {
+pub(super) fn put_thumbnail(sql: &dyn Sql, file: i64, data: &[u8]) -> Result<()> {
     put_chunk(sql, file, THUMBNAIL, data)
 }
 
 /// The thumbnail, if one was given.
-pub(super) fn thumbnail<S: Sql>(sql: &S, file: i64) -> Result<Option<Bytes>> {
+pub(super) fn thumbnail(sql: &dyn Sql, file: i64) -> Result<Option<Bytes>> {
     chunk(sql, file, THUMBNAIL)
 }
 
 /// Deletes up to `limit` chunks of a content, its thumbnail too, and its row when that was all. How many it deleted.
-pub(super) fn delete<S: Sql>(sql: &S, row: &Row, limit: i64) -> Result<i64> {
+pub(super) fn delete(sql: &dyn Sql, row: &Row, limit: i64) -> Result<i64> {
     let deleted = delete_chunks(sql, row.id, THUMBNAIL + 1, limit)?;
     if deleted < limit {
         sql.run("DELETE FROM files WHERE id = ?", &[Param::Int(row.id)])?;
@@ -382,12 +382,12 @@ pub(super) fn delete<S: Sql>(sql: &S, row: &Row, limit: i64) -> Result<i64> {
 }
 
 /// Deletes up to `limit` chunks of a content and keeps its thumbnail. How many it deleted.
-pub(super) fn empty<S: Sql>(sql: &S, file: i64, limit: i64) -> Result<i64> {
+pub(super) fn empty(sql: &dyn Sql, file: i64, limit: i64) -> Result<i64> {
     delete_chunks(sql, file, THUMBNAIL, limit)
 }
 
 /// Deletes up to `limit` chunks with a number below `end`.
-fn delete_chunks<S: Sql>(sql: &S, file: i64, end: i64, limit: i64) -> Result<i64> {
+fn delete_chunks(sql: &dyn Sql, file: i64, end: i64, limit: i64) -> Result<i64> {
     let first = file << INDEX_BITS;
     let some = [Param::Int(first), Param::Int(first + end), Param::Int(limit)];
     let there = rows::integer(

@@ -16,10 +16,10 @@ use super::search;
 use super::table::{self, Kind, Row, Search, Storage, columns};
 use crate::api::Query;
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::thread::Thread;
-use crate::thread::host::{Cell, Host, Param, Sql};
 use crate::thread::rows;
 use crate::thread::state::State;
 
@@ -39,7 +39,7 @@ pub(super) enum Removal {
     Everything,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// What is at a path.
     pub(super) fn stat(&self, path: &FilePath) -> Result<Option<FileRecord>> {
         self.read(|state, sql| {
@@ -242,8 +242,8 @@ fn place_of(cursor: &str) -> Result<Place> {
     })
 }
 
-fn entries<S: Sql>(
-    sql: &S,
+fn entries(
+    sql: &dyn Sql,
     path: &FilePath,
     after: Option<&Place>,
     limit: i64,
@@ -286,7 +286,7 @@ fn directory(parent: &str, name: &str, now: i64) -> Row {
     }
 }
 
-fn insert_directory<S: Sql>(state: &mut State, sql: &S, path: &FilePath, now: i64) -> Result<()> {
+fn insert_directory(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64) -> Result<()> {
     no_room(count(state, sql)?)?;
     let (parent, name) = path.split().unwrap_or_default();
     directory(parent, name, now).insert(sql)?;
@@ -298,7 +298,7 @@ fn insert_directory<S: Sql>(state: &mut State, sql: &S, path: &FilePath, now: i6
 ///
 /// # Errors
 /// `conflict` when one of them is a file.
-pub(super) fn missing_parents<S: Sql>(sql: &S, path: &FilePath) -> Result<Vec<FilePath>> {
+pub(super) fn missing_parents(sql: &dyn Sql, path: &FilePath) -> Result<Vec<FilePath>> {
     let mut missing = Vec::new();
     let above: Vec<FilePath> = path.ancestors().collect();
     for path in above.into_iter().rev() {
@@ -313,7 +313,7 @@ pub(super) fn missing_parents<S: Sql>(sql: &S, path: &FilePath) -> Result<Vec<Fi
 }
 
 /// Makes the directories above a path.
-pub(super) fn make_parents<S: Sql>(state: &mut State, sql: &S, path: &FilePath, now: i64) -> Result<()> {
+pub(super) fn make_parents(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64) -> Result<()> {
     for path in missing_parents(sql, path)?.iter().rev() {
         insert_directory(state, sql, path, now)?;
     }
@@ -321,7 +321,7 @@ pub(super) fn make_parents<S: Sql>(state: &mut State, sql: &S, path: &FilePath, 
 }
 
 /// How many files and directories there are; counted once while the object lives.
-pub(super) fn count<S: Sql>(state: &mut State, sql: &S) -> Result<u32> {
+pub(super) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     if let Some(count) = state.files {
         return Ok(count);
     }
@@ -333,7 +333,7 @@ pub(super) fn count<S: Sql>(state: &mut State, sql: &S) -> Result<u32> {
 
 /// Takes a row out of the tree, and its content with it unless that is large: then it goes bit by bit. What the bucket
 /// may have an object of stays named until that is deleted.
-pub(super) fn discard<S: Sql>(sql: &S, row: &Row) -> Result<()> {
+pub(super) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
     if row.search == Search::Index {
         search::forget(sql, row.id)?;
     }
@@ -350,7 +350,7 @@ pub(super) fn discard<S: Sql>(sql: &S, row: &Row) -> Result<()> {
 
 /// Takes everything below a directory out of the tree. The rows of the files stay without a place, and a later write
 /// deletes their content bit by bit: it may be gigabytes.
-fn discard_entries<S: Sql>(sql: &S, path: &FilePath) -> Result<()> {
+fn discard_entries(sql: &dyn Sql, path: &FilePath) -> Result<()> {
     let (first, end) = (format!("{path}/"), format!("{path}0"));
     let below = [Param::Text(path.as_str()), Param::Text(&first), Param::Text(&end)];
     // What the bucket may have an object of is named until that is deleted.
@@ -367,7 +367,7 @@ fn discard_entries<S: Sql>(sql: &S, path: &FilePath) -> Result<()> {
 }
 
 /// Everything below a directory that was moved goes with it.
-fn move_entries<S: Sql>(sql: &S, from: &FilePath, to: &FilePath) -> Result<()> {
+fn move_entries(sql: &dyn Sql, from: &FilePath, to: &FilePath) -> Result<()> {
     // What is below `/a` is from `/a/` up to `/a0`, which is the next after all that begin so.
     let (first, end) = (format!("{from}/"), format!("{from}0"));
     let below = [Param::Text(from.as_str()), Param::Text(&first), Param::Text(&end)];

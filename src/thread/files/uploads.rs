@@ -14,16 +14,17 @@ use super::table::{self, Kind, Row};
 use super::write::{Draft, check_draft, check_open, check_room, check_size, expired};
 use crate::api::Query;
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
 use crate::http;
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::body::Body;
-use crate::thread::host::Host;
+use futures_util::StreamExt;
 
 /// Chunks that an answer names as missing.
 const NAMED: usize = 20;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `POST …/uploads`: `{path, size, mimeType?, metadata?, width?, height?, thumbnail?}`.
     pub(super) fn start_upload(self: &Rc<Self>, mut body: Body) -> Result<Value> {
         let path = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
@@ -92,7 +93,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// The row of an upload, or of the file that it became.
-    fn upload(&self, sql: &H::Sql, id: &str, number: Option<i64>, now: i64) -> Result<Row> {
+    fn upload(&self, sql: &dyn Sql, id: &str, number: Option<i64>, now: i64) -> Result<Row> {
         let row = number.map(|number| table::by_id(sql, number)).transpose()?.flatten();
         let row = row.filter(|row| match row.kind {
             Kind::Upload => !expired(row, now),
@@ -122,7 +123,7 @@ impl<H: Host> Thread<H> {
         self: &Rc<Self>,
         id: &str,
         index: &str,
-        mut body: impl http::Body,
+        mut body: http::Body,
     ) -> Result<Value> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let row = self.read(|state, sql| {

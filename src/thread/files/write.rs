@@ -11,12 +11,13 @@ use super::record::{FileOptions, FileRecord};
 use super::table::{self, Kind, Row, Search, Storage};
 use super::{no_room, search, tree};
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
 use crate::http;
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::body::bounded;
-use crate::thread::host::{Host, Sql};
 use crate::thread::state::State;
+use futures_util::StreamExt;
 
 /// A file that is to be written.
 #[derive(Debug)]
@@ -118,7 +119,7 @@ pub(super) fn check_size(size: u64) -> Result<()> {
 }
 
 /// Refuses more content than the thread's database may take.
-pub(super) fn check_room<S: Sql>(sql: &S, more: u64) -> Result<()> {
+pub(super) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
     let there = sql.size();
     if there.saturating_add(i64::try_from(more).unwrap_or(i64::MAX)) <= limits::THREAD_BYTES {
         return Ok(());
@@ -134,7 +135,7 @@ pub(super) fn check_room<S: Sql>(sql: &S, more: u64) -> Result<()> {
 }
 
 /// What a draft would replace; an error when it cannot be written.
-pub(super) fn check_draft<S: Sql>(state: &State, sql: &S, draft: &Draft) -> Result<Option<Row>> {
+pub(super) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result<Option<Row>> {
     state.must_live()?;
     let old = table::find(sql, &draft.path)?;
     if old.as_ref().is_some_and(|old| old.kind == Kind::Directory) {
@@ -145,7 +146,7 @@ pub(super) fn check_draft<S: Sql>(state: &State, sql: &S, draft: &Draft) -> Resu
     Ok(old)
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Writes a file whose content is here as a whole.
     pub(super) fn write_whole(self: &Rc<Self>, draft: &Draft, content: &[u8]) -> Result<Written> {
         let written = self.install_whole(draft, content)?;
@@ -168,7 +169,7 @@ impl<H: Host> Thread<H> {
         self: &Rc<Self>,
         draft: &Draft,
         declared: Option<u64>,
-        body: impl http::Body,
+        body: http::Body,
     ) -> Result<Written> {
         check_size(declared.unwrap_or(0))?;
         self.read(|state, sql| {
@@ -184,7 +185,7 @@ impl<H: Host> Thread<H> {
         self: &Rc<Self>,
         draft: &Draft,
         declared: Option<u64>,
-        mut body: impl http::Body,
+        mut body: http::Body,
     ) -> Result<Written> {
         let mut intake = Intake::new(self, draft);
         while let Some(piece) = body.next().await {
@@ -207,7 +208,7 @@ impl<H: Host> Thread<H> {
         })
     }
 
-    fn begin_write(self: &Rc<Self>, draft: &Draft) -> Result<Writing<H>> {
+    fn begin_write(self: &Rc<Self>, draft: &Draft) -> Result<Writing> {
         let now = self.host.now_us();
         let open = self.live.writing.borrow().len();
         if open >= limits::WRITES {
@@ -253,7 +254,7 @@ impl<H: Host> Thread<H> {
         &self,
         draft: &Draft,
         size: u64,
-        stored: impl FnOnce(&H::Sql) -> Result<Row>,
+        stored: impl FnOnce(&dyn Sql) -> Result<Row>,
     ) -> Result<Written> {
         let now = self.host.now_us();
         self.make_index(&draft.mime, size)?;
@@ -278,7 +279,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn prune_all(self: &Rc<Self>) {
         self.prune_files();
         let thread = self.clone();
-        self.host.spawn(async move {
+        self.host.spawn(Box::pin(async move {
             loop {
                 thread.host.sleep_until(thread.host.now_us() + limits::PRUNE_PAUSE_US).await;
                 match thread.prune() {
@@ -289,7 +290,7 @@ impl<H: Host> Thread<H> {
                     Err(error) => return thread.log(&format!("files were not pruned: {error}")),
                 }
             }
-        });
+        }));
     }
 
     /// Whether there is more.
@@ -322,7 +323,7 @@ pub(super) fn expired(row: &Row, now: i64) -> bool {
 }
 
 /// Refuses one more upload beside those that are under way.
-pub(super) fn check_open<S: Sql>(sql: &S, now: i64) -> Result<()> {
+pub(super) fn check_open(sql: &dyn Sql, now: i64) -> Result<()> {
     let open = table::count_uploads(sql, now - limits::UPLOAD_US)?;
     if open < limits::UPLOADS {
         return Ok(());
@@ -335,9 +336,9 @@ pub(super) fn check_open<S: Sql>(sql: &S, now: i64) -> Result<()> {
 }
 
 /// Puts content in its place. Runs inside a transition.
-pub(super) fn install<S: Sql>(
+pub(super) fn install(
     state: &mut State,
-    sql: &S,
+    sql: &dyn Sql,
     draft: &Draft,
     content: Content<'_>,
     now: i64,
@@ -386,11 +387,11 @@ pub(super) fn install<S: Sql>(
 }
 
 /// Content that comes in pieces.
-pub(super) struct Intake<'a, H: Host> {
-    thread: &'a Rc<Thread<H>>,
+pub(super) struct Intake<'a> {
+    thread: &'a Rc<Thread>,
     draft: &'a Draft,
     /// Its row, once something of it is stored.
-    writing: Option<Writing<H>>,
+    writing: Option<Writing>,
     /// Bytes that came.
     pub(super) size: u64,
     chunks: i64,
@@ -398,8 +399,8 @@ pub(super) struct Intake<'a, H: Host> {
     waiting: Vec<u8>,
 }
 
-impl<'a, H: Host> Intake<'a, H> {
-    pub(super) fn new(thread: &'a Rc<Thread<H>>, draft: &'a Draft) -> Self {
+impl<'a> Intake<'a> {
+    pub(super) fn new(thread: &'a Rc<Thread>, draft: &'a Draft) -> Self {
         Intake { thread, draft, writing: None, size: 0, chunks: 0, waiting: Vec::new() }
     }
 
@@ -415,7 +416,7 @@ impl<'a, H: Host> Intake<'a, H> {
     }
 
     /// Stores what is left: all of it is in rows then, without a place.
-    pub(super) fn store(mut self) -> Result<Writing<H>> {
+    pub(super) fn store(mut self) -> Result<Writing> {
         if !self.waiting.is_empty() {
             self.store_first(self.waiting.len())?;
         }
@@ -438,20 +439,20 @@ impl<'a, H: Host> Intake<'a, H> {
 }
 
 /// A content that is being written. However that ends, what is left of it may then be deleted.
-pub(super) struct Writing<H: Host> {
-    thread: Rc<Thread<H>>,
+pub(super) struct Writing {
+    thread: Rc<Thread>,
     id: i64,
 }
 
-impl<H: Host> Writing<H> {
+impl Writing {
     /// Its row.
-    pub(super) fn row(&self, sql: &H::Sql) -> Result<Row> {
+    pub(super) fn row(&self, sql: &dyn Sql) -> Result<Row> {
         table::by_id(sql, self.id)?
             .ok_or_else(|| Error::new(Code::Conflict, "The content went away while it was being written."))
     }
 }
 
-impl<H: Host> Drop for Writing<H> {
+impl Drop for Writing {
     fn drop(&mut self) {
         self.thread.live.writing.borrow_mut().remove(&self.id);
     }

@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::{At, Within};
 use crate::error::Result;
+use crate::host::Sleep;
 use crate::limits;
 use crate::spec::hook::{Hook, HookName};
 use crate::spec::{Http, Run};
 use crate::thread::Thread;
-use crate::thread::host::{Host, Sleep};
 use crate::thread::model_call::Watch;
 use crate::thread::post::{Post, PostError};
 use crate::thread::subagents::RemoteThread;
@@ -59,7 +59,7 @@ impl HookCall {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Calls it once, for as long as it may take.
     ///
     /// # Errors
@@ -93,13 +93,13 @@ impl<H: Host> Thread<H> {
         let apart = self.work_apart(&call.state)?;
         let outcome = match &hook.run {
             Run::Native(native) => {
-                let running = self.host.hook(HookCall { native: native.clone(), ..call });
-                match Watch::for_ms(&self.host, limit_ms).within(running).await {
+                let running = self.natives.hook(HookCall { native: native.clone(), ..call });
+                match Watch::for_ms(&*self.host, limit_ms).within(running).await {
                     None => Err(late(limit_ms)),
                     Some(Ok(answer)) => answer,
                     Some(Err(panicked)) => {
                         // It may have come between a commit of the thread's and the frame that tells of it.
-                        self.host.close_listeners("the thread had to start over");
+                        self.host.listeners().close("the thread had to start over");
                         Err(panicked.to_string())
                     }
                 }
@@ -107,7 +107,7 @@ impl<H: Host> Thread<H> {
             Run::Http(http) => self.http_hook(at, http, limit_ms, call).await,
             Run::Code(code) => {
                 let running = self.code_hook(code, call);
-                Watch::for_ms(&self.host, limit_ms)
+                Watch::for_ms(&*self.host, limit_ms)
                     .within(running)
                     .await
                     .unwrap_or_else(|| Err(late(limit_ms)))

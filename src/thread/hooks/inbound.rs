@@ -10,9 +10,9 @@ use futures_channel::oneshot;
 use super::message::{Created, fitting};
 use super::{At, Within};
 use crate::error::Result;
+use crate::host::{Param, Sql};
 use crate::spec::hook::HookName;
 use crate::thread::Thread;
-use crate::thread::host::{Host, Param, Sql};
 use crate::thread::rows::{self, Inbound, Row, Shared, columns};
 use crate::thread::run::Phase;
 use crate::thread::side::Side;
@@ -30,7 +30,7 @@ pub(in crate::thread) enum Drain {
 /// Who waits for `after_thread_created` while it runs.
 pub(in crate::thread) type Telling = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Before any step: `after_thread_created`, unless that is done.
     pub(in crate::thread) async fn hook_thread(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<()> {
         self.tell_created(definitions, Within::Run).await
@@ -156,7 +156,7 @@ impl<H: Host> Thread<H> {
             return Ok(());
         }
         let thread = self.clone();
-        self.host.spawn(async move {
+        self.host.spawn(Box::pin(async move {
             let told = match thread.definitions() {
                 Ok(Some(definitions)) => thread.tell_created(&definitions, Within::Call).await,
                 Ok(None) => Ok(()),
@@ -166,7 +166,7 @@ impl<H: Host> Thread<H> {
                 // Any other wake of the thread, and at the latest its first run, tells it again.
                 thread.log(&format!("the hooks of a new thread were interrupted: {error}"));
             }
-        });
+        }));
         Ok(())
     }
 
@@ -203,16 +203,16 @@ impl<H: Host> Thread<H> {
 }
 
 /// Ends [`Telling`] when it is dropped, also by a panic.
-struct Told<'a, H: Host>(&'a Thread<H>);
+struct Told<'a>(&'a Thread);
 
-impl<H: Host> Drop for Told<'_, H> {
+impl Drop for Told<'_> {
     fn drop(&mut self) {
         self.0.live.telling.borrow_mut().take();
     }
 }
 
 /// The first message from outside in a range with which hooks are not that far.
-fn untold<S: Sql>(sql: &S, from: i64, below: i64, hooked: i64) -> Result<Option<Row>> {
+fn untold(sql: &dyn Sql, from: i64, below: i64, hooked: i64) -> Result<Option<Row>> {
     let rows = rows::read(
         sql,
         concat!(

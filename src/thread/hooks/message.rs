@@ -13,7 +13,6 @@ use crate::spec::message::Role;
 use crate::thread::Thread;
 use crate::thread::accept::Input;
 use crate::thread::edit::MessageUpdate;
-use crate::thread::host::Host;
 use crate::thread::replay::Replay;
 use crate::thread::rows::{Row, Shared};
 use crate::thread::side::Side;
@@ -150,7 +149,7 @@ impl Subject for Updates {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `before_create_message` for a row of the open step.
     pub(in crate::thread) async fn before_create(
         self: &Rc<Self>,

@@ -26,7 +26,6 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::Thread;
-use super::host::Host;
 use super::log::Event;
 use super::operator::Failure;
 use super::step::Definitions;
@@ -102,7 +101,7 @@ enum Next {
     Stop,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The hooks of that name, in their order.
     fn hooks<'a>(&'a self, definitions: &Definitions<'a>, name: HookName) -> Vec<&'a Hook> {
         let listed = self.catalog.hooks_of(definitions.agent, definitions.prompt);

@@ -13,7 +13,6 @@ use crate::spec::hook::HookName;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::thread::Thread;
 use crate::thread::context::not_run;
-use crate::thread::host::Host;
 use crate::thread::rows::{Row, Shared};
 use crate::thread::step::{Definitions, Step};
 use crate::thread::window::Entry;
@@ -355,7 +354,7 @@ fn is_blank(part: &Part) -> bool {
     matches!(part, Part::Text(text) if text.trim().is_empty())
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `after_system_message`: the rendered prompt as it is sent.
     pub(in crate::thread) async fn after_system(
         self: &Rc<Self>,

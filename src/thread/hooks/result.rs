@@ -10,12 +10,12 @@ use serde_json::Value;
 
 use super::{At, Next, Subject, wrong};
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::spec::hook::HookName;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::thread::Thread;
 use crate::thread::edit::edited;
-use crate::thread::host::{Cell, Host, Param, Sql};
 use crate::thread::replay;
 use crate::thread::rows::{Inbound, Row, Shared};
 use crate::thread::step::Definitions;
@@ -73,7 +73,7 @@ impl Subject for Outcome {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The result of a call whose process was lost while hooks worked on it.
     pub(in crate::thread) fn kept_result(&self, call: &Call) -> Result<Option<Done>> {
         let kept = self.read(|state, sql| match state.active() {
@@ -162,7 +162,7 @@ impl<H: Host> Thread<H> {
     }
 }
 
-fn kept<S: Sql>(sql: &S, id: i64) -> Result<Option<ToolResult>> {
+fn kept(sql: &dyn Sql, id: i64) -> Result<Option<ToolResult>> {
     let mut text = None;
     sql.each("SELECT result FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
         text = cells.first().and_then(Cell::text).map(str::to_owned);

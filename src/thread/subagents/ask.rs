@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::access::Caller;
 use crate::api::{Query, Reply, ThreadRequest, ThreadRoute};
 use crate::error::{Code, Error, Result};
+use crate::host::Sibling;
+use crate::http::{FetchError, Response};
 use crate::limits;
 use crate::thread::Thread;
-use crate::thread::host::{Host, Sibling};
 
 /// A request to another thread.
 pub(in crate::thread) fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {
@@ -25,7 +26,7 @@ pub(in crate::thread) fn to_thread(id: &str, route: ThreadRoute) -> ThreadReques
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Asks another thread.
     ///
     /// # Errors
@@ -48,7 +49,19 @@ impl<H: Host> Thread<H> {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
+    /// Sends a request without a body to a streamed route of another thread.
+    ///
+    /// # Errors
+    /// The other thread was lost before it answered.
+    pub(in crate::thread) async fn ask_streamed(
+        &self,
+        request: &ThreadRequest,
+    ) -> Result<Response, FetchError> {
+        let call = serde_json::to_string(request).map_err(|error| FetchError(error.to_string()))?;
+        self.host.sibling_stream(request.thread_id.clone(), call).await
+    }
+
     /// Asks several threads, a bounded number at the same time. The answers are in the order of the requests.
     pub(super) async fn ask_all(&self, requests: Vec<ThreadRequest>) -> Vec<Result<Reply>> {
         let mut waiting = requests.into_iter().enumerate();

@@ -7,20 +7,20 @@ use super::hear::Heard;
 use super::letter::{Birth, Letter, Words};
 use super::parent::{Letters, Parent};
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
 use crate::spec::message::Role;
 use crate::thread::Thread;
 use crate::thread::accept::room;
 use crate::thread::attachments::AttachmentRef;
 use crate::thread::effects::Tally;
 use crate::thread::flow::Entry;
-use crate::thread::host::Host;
 use crate::thread::rows::{Inbound, Row};
 use crate::thread::state::{Meta, State};
 
 /// What a child is told that is to begin without further words.
 pub(super) const BEGIN: &str = "Begin.";
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must
     /// be the same child.
     pub(super) fn be_born(&self, id: &str, letter: &Letter, birth: &Birth) -> Result<Option<Heard>> {
@@ -93,7 +93,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn begin(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         birth: &Birth,
         files: Vec<AttachmentRef>,
         n: i64,
@@ -125,7 +125,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn hear_words(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         words: &Words,
         files: Vec<AttachmentRef>,
         n: i64,
@@ -136,7 +136,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Starts a run for what the parent has said, unless one is active.
-    pub(super) fn start_hearing(&self, state: &mut State, sql: &H::Sql, heard: &mut Heard) -> Result<()> {
+    pub(super) fn start_hearing(&self, state: &mut State, sql: &dyn Sql, heard: &mut Heard) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
             self.start_for_queue(state, sql, self.host.now_us())?;
             heard.entry = Some(Entry::Started);
@@ -148,7 +148,7 @@ impl<H: Host> Thread<H> {
     fn take_words(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         words: &Words,
         files: Vec<AttachmentRef>,
         n: i64,

@@ -3,15 +3,15 @@
 use super::letter::What;
 use super::registry::{Child, ChildState};
 use crate::error::Result;
+use crate::host::Sql;
 use crate::thread::Thread;
 use crate::thread::effects;
-use crate::thread::host::Host;
 use crate::thread::log::Event;
 use crate::thread::state::State;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Stops the children that work. What they were waited for is answered by whoever stops.
-    pub(in crate::thread) fn stop_children(&self, state: &mut State, sql: &H::Sql) -> Result<()> {
+    pub(in crate::thread) fn stop_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         self.each_child(
             state,
             sql,
@@ -24,7 +24,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Terminates all children.
-    pub(in crate::thread) fn terminate_children(&self, state: &mut State, sql: &H::Sql) -> Result<()> {
+    pub(in crate::thread) fn terminate_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         self.each_child(
             state,
             sql,
@@ -40,7 +40,7 @@ impl<H: Host> Thread<H> {
     fn each_child(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         which: impl Fn(&Child) -> bool,
         what: What,
         change: impl Fn(&mut Child),
@@ -62,7 +62,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// The thread takes no more work: the part of a termination that needs no run.
-    pub(in crate::thread) fn end_for_good(&self, state: &mut State, sql: &H::Sql, now: i64) -> Result<()> {
+    pub(in crate::thread) fn end_for_good(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         state.meta.terminated_us = Some(now);
         state.meta.version += 1;
         state.meta.update(sql)?;

@@ -11,20 +11,21 @@ use serde::Deserialize;
 use super::ask::{self, to_thread};
 use crate::api::ThreadRoute;
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::http::Body;
 use crate::http::{FetchError, Response};
 use crate::limits;
 use crate::thread::Thread;
 use crate::thread::attachments::{self, AttachmentRef};
 use crate::thread::files::{Foreign, Received};
-use crate::thread::host::{Host, ObjectStream};
 use crate::thread::state::State;
 
 /// Bytes of an answer about a file, or of an error.
 const TOLD_BYTES: usize = 1 << 20;
 
 /// Files of another thread whose content is here and which have no place yet.
-pub(in crate::thread) struct Copies<H: Host> {
-    files: Vec<Received<H>>,
+pub(in crate::thread) struct Copies {
+    files: Vec<Received>,
     /// What could not be copied, and would not be another time.
     pub(in crate::thread) missing: Vec<Missing>,
 }
@@ -45,8 +46,8 @@ impl std::fmt::Display for Missing {
 }
 
 /// What came of a file.
-enum Pulled<H: Host> {
-    Here(Received<H>),
+enum Pulled {
+    Here(Received),
     Missing(String),
 }
 
@@ -56,25 +57,25 @@ struct Told {
     file: Foreign,
 }
 
-impl<H: Host> Copies<H> {
+impl Copies {
     /// Nothing to copy.
-    pub(in crate::thread) const fn none() -> Copies<H> {
+    pub(in crate::thread) const fn none() -> Copies {
         Copies { files: Vec::new(), missing: Vec::new() }
     }
 
     /// Gives every file its place below `/attachments/`, as the message shows it that is stored in the same transition.
     pub(in crate::thread) fn place(
         &self,
-        thread: &Thread<H>,
+        thread: &Thread,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         now: i64,
     ) -> Result<Vec<AttachmentRef>> {
         attachments::adopt(state, sql, &self.files, || thread.host.random(), now)
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Takes in the content of files of another thread, one after the other; at most [`limits::ATTACHMENTS`]. Call
     /// [`Thread::copied`] when they have their places, or shall have none.
     ///
@@ -85,7 +86,7 @@ impl<H: Host> Thread<H> {
         self: &'a Rc<Self>,
         from: &'a str,
         paths: &'a [String],
-    ) -> LocalBoxFuture<'a, Result<Copies<H>>> {
+    ) -> LocalBoxFuture<'a, Result<Copies>> {
         Box::pin(async move {
             let mut copies = Copies::none();
             if paths.is_empty() {
@@ -118,7 +119,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Deletes what of the copies has no place.
-    pub(in crate::thread) fn copied(self: &Rc<Self>, copies: Copies<H>) {
+    pub(in crate::thread) fn copied(self: &Rc<Self>, copies: Copies) {
         let any = !copies.files.is_empty();
         drop(copies);
         if any {
@@ -126,7 +127,7 @@ impl<H: Host> Thread<H> {
         }
     }
 
-    async fn pull(self: &Rc<Self>, from: &str, path: &str) -> Result<Pulled<H>> {
+    async fn pull(self: &Rc<Self>, from: &str, path: &str) -> Result<Pulled> {
         let file = match self.look_at(from, path).await? {
             Ok(file) => file,
             Err(why) => return Ok(Pulled::Missing(why)),
@@ -137,8 +138,7 @@ impl<H: Host> Thread<H> {
         // The version that was looked at, or nothing.
         let mut request = to_thread(from, ThreadRoute::GetFile(path.to_owned()));
         request.headers.push(("if-match".to_owned(), etag.clone()));
-        let answer =
-            self.host.sibling_stream(from.to_owned(), request).await.map_err(|error| lost(path, &error))?;
+        let answer = self.ask_streamed(&request).await.map_err(|error| lost(path, &error))?;
         match answer.status {
             200 => {}
             404 | 412 => {
@@ -158,8 +158,7 @@ impl<H: Host> Thread<H> {
     async fn look_at(&self, from: &str, path: &str) -> Result<std::result::Result<Foreign, String>> {
         let mut request = to_thread(from, ThreadRoute::GetFile(path.to_owned()));
         request.query.0.push(("stat".to_owned(), "1".to_owned()));
-        let answer =
-            self.host.sibling_stream(from.to_owned(), request).await.map_err(|error| lost(path, &error))?;
+        let answer = self.ask_streamed(&request).await.map_err(|error| lost(path, &error))?;
         if answer.status != 200 {
             let gone = matches!(answer.status, 400 | 404);
             let error = refused(path, answer).await?;
@@ -172,12 +171,12 @@ impl<H: Host> Thread<H> {
 }
 
 /// The error that another thread answered with.
-async fn refused(path: &str, answer: Response<ObjectStream>) -> Result<Error> {
+async fn refused(path: &str, answer: Response) -> Result<Error> {
     let text = text_of(path, answer.body).await?;
     Ok(ask::error_of(answer.status, None, &text))
 }
 
-async fn text_of(path: &str, mut body: ObjectStream) -> Result<Vec<u8>> {
+async fn text_of(path: &str, mut body: Body) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     while let Some(piece) = body.next().await {
         text.extend_from_slice(&piece.map_err(|error| lost(path, &error))?);

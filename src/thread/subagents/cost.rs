@@ -11,10 +11,10 @@ use super::ask::to_thread;
 use super::registry::{self, Child, ChildState};
 use crate::api::{Query, Reply, ThreadRoute};
 use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Sql};
 use crate::limits;
 use crate::page::Page;
 use crate::thread::Thread;
-use crate::thread::host::{Cell, Host, Sql};
 
 /// What requests to models have taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ struct Told {
     incomplete: Vec<String>,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `GET …/cost`.
     pub(in crate::thread) async fn get_cost(self: &Rc<Self>) -> Result<Reply> {
         let (id, own, children) =
@@ -122,7 +122,7 @@ fn rounded(dollars: f64) -> f64 {
 }
 
 /// The sums of the log.
-fn spent<S: Sql>(sql: &S) -> Result<Spent> {
+fn spent(sql: &dyn Sql) -> Result<Spent> {
     let mut spent = Spent::default();
     sql.each(
         "SELECT total(cost), sum(input), sum(cached), sum(output), sum(reasoning), count(*), sum(done AND cost IS NULL)

@@ -14,13 +14,13 @@ use super::values::Given;
 use crate::api::{Reply, ThreadRequest};
 use crate::env::{Change, Level};
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
 use crate::limits;
 use crate::spec::Agent;
 use crate::thread::Thread;
 use crate::thread::accept::room;
 use crate::thread::body::Body;
 use crate::thread::env::Needs;
-use crate::thread::host::Host;
 use crate::thread::idempotency::Key;
 use crate::thread::log::Event;
 use crate::thread::rows::Inbound;
@@ -66,7 +66,7 @@ fn unknown(id: &str) -> Error {
         .hint("It may have been started, or given up after 7 days.")
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// `GET /threads/:id/variables/:request`.
     pub(in crate::thread) async fn get_variables(self: &Rc<Self>, id: &str) -> Result<Reply> {
         let (child, needs) = self.waiting_child(id, &Given::default()).await?;
@@ -95,7 +95,7 @@ impl<H: Host> Thread<H> {
         // Bound to the names alone: nothing that could be guessed from is kept of the values.
         let names = change.set().collect::<Vec<_>>().join(" ");
         let key = Key::of(&ThreadRequest { body: names, ..request.clone() }, &format!("variables/{id} "))?;
-        let replayed = |sql: &H::Sql| match &key {
+        let replayed = |sql: &dyn Sql| match &key {
             Some(key) => Ok(key.replayed(sql, now)?.is_some()),
             None => Ok(false),
         };
@@ -166,7 +166,7 @@ impl<H: Host> Thread<H> {
         Ok(Given { values, withheld: deferred.withheld })
     }
 
-    fn begin_deferred(&self, state: &mut State, sql: &H::Sql, id: &str, given: &Given) -> Result<()> {
+    fn begin_deferred(&self, state: &mut State, sql: &dyn Sql, id: &str, given: &Given) -> Result<()> {
         let (mut child, deferred) = pending(state, sql, id)?;
         let agent = self.deferred_agent(&child)?;
         let alike = |other: &&Child| other.agent == child.agent && other.state.exists();
@@ -227,7 +227,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn defer_child(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         mut child: Child,
         deferred: Deferred,
     ) -> Result<Child> {
@@ -256,7 +256,7 @@ impl<H: Host> Thread<H> {
 }
 
 /// A child that waits for variables.
-fn pending<S: crate::thread::host::Sql>(state: &mut State, sql: &S, id: &str) -> Result<(Child, Deferred)> {
+fn pending(state: &mut State, sql: &dyn Sql, id: &str) -> Result<(Child, Deferred)> {
     let child = state.child(sql, id)?.filter(|child| child.state == ChildState::Pending);
     let child = child.ok_or_else(|| unknown(id))?;
     let deferred = Deferred::of(&child)?;

@@ -10,9 +10,9 @@ use super::letter::TO_THREAD;
 use super::registry::{self, Child, ChildState};
 use crate::api::ThreadRoute;
 use crate::error::{Code, Error, Result};
+use crate::host::Param;
 use crate::limits;
 use crate::thread::Thread;
-use crate::thread::host::{Host, Param, Sql};
 use crate::thread::rows;
 
 /// How often it is looked whether a letter was taken.
@@ -37,7 +37,7 @@ struct Gone {
     deleted_thread_ids: Vec<String>,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Deletes all below this thread, which is terminated. Their ids.
     ///
     /// # Errors

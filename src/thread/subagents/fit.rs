@@ -4,11 +4,11 @@ use super::letter::{What, Words};
 use super::registry::{Child, ChildState};
 use super::spawn::{NewChild, listed};
 use crate::error::{Error, Result};
+use crate::host::Sql;
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::thread::Thread;
 use crate::thread::files;
-use crate::thread::host::Host;
 use crate::thread::log::Event;
 use crate::thread::scope::Place;
 use crate::thread::state::State;
@@ -31,12 +31,12 @@ pub(super) fn may_wait(
     Err(ToolResult { error_code: Some("would_wait".into()), ..refused(text) })
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Whether one more child may be made.
     pub(super) fn room_for(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         new: &NewChild<'_>,
     ) -> Result<std::result::Result<(), ToolResult>> {
         let name = &new.agent.name;
@@ -69,7 +69,7 @@ impl<H: Host> Thread<H> {
 
     /// Ends the oldest child that a person has stopped and that no call can go on with, so that another has its place.
     /// Whether there was one.
-    fn end_stopped_child(&self, state: &mut State, sql: &H::Sql) -> Result<bool> {
+    fn end_stopped_child(&self, state: &mut State, sql: &dyn Sql) -> Result<bool> {
         let Some(mut child) = state.open_children(sql)?.iter().find(|child| child.rests_for_good()).cloned()
         else {
             return Ok(false);
@@ -85,7 +85,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// What is wrong with the words of a letter.
-    pub(super) fn unfit(&self, sql: &H::Sql, words: &Words) -> Result<Option<ToolResult>> {
+    pub(super) fn unfit(&self, sql: &dyn Sql, words: &Words) -> Result<Option<ToolResult>> {
         let mut missing = Vec::new();
         for path in &words.files {
             if !matches!(files::stat(sql, "attachments", path), Ok(Some(_))) {

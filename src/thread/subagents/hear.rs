@@ -13,6 +13,7 @@ use super::report::{STATUS_BYTES, metadata};
 use super::spawn::listed;
 use crate::api::{Reply, ThreadRequest};
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::text::first_bytes;
@@ -21,7 +22,6 @@ use crate::thread::accept::room;
 use crate::thread::attachments::{self, AttachmentRef};
 use crate::thread::control::Halted;
 use crate::thread::flow::Entry;
-use crate::thread::host::Host;
 use crate::thread::log::Event;
 use crate::thread::outbox::forget_letter;
 use crate::thread::rows::{Inbound, Row, Shared};
@@ -43,7 +43,7 @@ pub(in crate::thread) struct Heard {
     pub(super) terminated: bool,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Takes a letter from the parent or a child.
     pub(in crate::thread) async fn hear(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let mut letter: Letter = serde_json::from_str(&request.body)
@@ -77,7 +77,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Whether a letter was not heard before, and comes from the parent, not a child.
-    fn is_new(&self, state: &mut State, sql: &H::Sql, letter: &Letter) -> Result<Option<bool>> {
+    fn is_new(&self, state: &mut State, sql: &dyn Sql, letter: &Letter) -> Result<Option<bool>> {
         if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == letter.from) {
             return Ok((letter.n > parent.letters.heard).then_some(true));
         }
@@ -86,7 +86,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Copies the files that a letter names; a report says which of them are not there.
-    async fn files_of(self: &Rc<Self>, letter: &mut Letter) -> Result<Copies<H>> {
+    async fn files_of(self: &Rc<Self>, letter: &mut Letter) -> Result<Copies> {
         let wanted = self.read_mut(|state, sql| {
             let new = self.is_new(state, sql, letter)?.is_some() && state.meta.terminated_us.is_none();
             Ok(match &letter.what {
@@ -116,7 +116,7 @@ impl<H: Host> Thread<H> {
     fn decline(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         letter: &Letter,
         missing: &[Missing],
     ) -> Result<Heard> {
@@ -166,7 +166,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn hear_parent(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         letter: &Letter,
         files: Vec<AttachmentRef>,
     ) -> Result<Heard> {
@@ -211,7 +211,7 @@ impl<H: Host> Thread<H> {
     fn hear_child(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         letter: &Letter,
         files: Vec<AttachmentRef>,
     ) -> Result<Heard> {
@@ -248,7 +248,7 @@ impl<H: Host> Thread<H> {
     fn hear_report(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         child: &mut Child,
         report: &Report,
         files: Vec<AttachmentRef>,
@@ -294,7 +294,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn queue_words(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         child: &Child,
         event: &str,
         words: &Words,
@@ -333,7 +333,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn lose_child(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         child: &mut Child,
         how: &str,
         heard: &mut Heard,
@@ -412,7 +412,7 @@ impl<H: Host> Thread<H> {
     fn refused_by(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         child: &mut Child,
         body: &str,
         code: &str,

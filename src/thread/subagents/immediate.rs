@@ -16,9 +16,9 @@ use super::birth::BEGIN;
 use super::values::Given;
 use crate::env::{Change, Plain, Set};
 use crate::error::{Code, Result};
+use crate::host::Sql;
 use crate::spec::{Immediate, ToolEntry};
 use crate::thread::Thread;
-use crate::thread::host::Host;
 use crate::thread::rows::Row;
 use crate::thread::run::Phase;
 use crate::thread::side::Side;
@@ -95,7 +95,7 @@ pub(super) fn places(immediate: &Immediate, own: &Set) -> Vec<u32> {
     found.into_iter().collect()
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The sides of an agent whose prompts begin subagents.
     pub(in crate::thread) fn activations(&self, agent: &str) -> i64 {
         let Some(agent) = self.catalog.agents.get(agent) else { return 0 };
@@ -221,7 +221,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn taken_by(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         entry: &ToolEntry,
         begun: Option<&Begun>,
     ) -> Result<Taken> {
@@ -245,7 +245,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn take_away(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         begun: Option<&Begun>,
         taken: &Taken,
     ) -> Result<()> {

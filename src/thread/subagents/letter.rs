@@ -9,11 +9,11 @@ use super::registry::Child;
 use super::values::Sealed;
 use crate::api::ThreadRoute;
 use crate::error::{Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::spec::ParentCommunication as Communication;
 use crate::text::first_bytes;
 use crate::thread::Thread;
-use crate::thread::host::{Host, Param, Sql};
 use crate::thread::outbox::INLINE_US;
 use crate::thread::state::State;
 
@@ -151,12 +151,12 @@ pub(crate) fn bounded(text: &str) -> String {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Writes a letter to a child; its row must be written afterwards.
     pub(in crate::thread) fn tell_child(
         &self,
         state: &State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         child: &mut Child,
         what: What,
     ) -> Result<()> {
@@ -165,7 +165,7 @@ impl<H: Host> Thread<H> {
     }
 
     /// Writes a letter to the parent; without one nothing happens.
-    pub(in crate::thread) fn tell_parent(&self, state: &mut State, sql: &H::Sql, what: What) -> Result<()> {
+    pub(in crate::thread) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: What) -> Result<()> {
         let Some(parent) = state.meta.parent.as_mut() else { return Ok(()) };
         parent.letters.told += 1;
         let (to, n) = (parent.thread.clone(), parent.letters.told);
@@ -173,7 +173,7 @@ impl<H: Host> Thread<H> {
         self.post_letter(state, sql, &to, n, what)
     }
 
-    fn post_letter(&self, state: &State, sql: &H::Sql, to: &str, n: i64, what: What) -> Result<()> {
+    fn post_letter(&self, state: &State, sql: &dyn Sql, to: &str, n: i64, what: What) -> Result<()> {
         let letter = Letter { from: state.meta.thread_id.clone(), n, what };
         let body = serde_json::to_string(&letter).map_err(Error::internal)?;
         let now = self.host.now_us();

@@ -13,7 +13,6 @@ use crate::spec::schema::required;
 use crate::spec::subagent::{CREATE, MESSAGE};
 use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, schema};
 use crate::thread::Thread;
-use crate::thread::host::Host;
 use crate::thread::step::Definitions;
 use crate::tools::execute;
 
@@ -39,7 +38,7 @@ impl Family {
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Whether an entry is there at all (spec §8.2).
     pub(in crate::thread) fn is_on(&self, definitions: &Definitions<'_>, entry: &ToolEntry) -> bool {
         entry.optional.as_ref().is_none_or(|name| {

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use super::spawn::Told;
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::spec::message::ToolResult;
-use crate::thread::host::{Cell, Param, Sql};
 use crate::thread::rows::Shared;
 use crate::thread::scope::Scope;
 use crate::thread::state::State;
@@ -15,9 +15,9 @@ use crate::thread::tool_call::Call;
 pub(in crate::thread) const KIND: &str = "subagent";
 
 /// The receipt of a call that a child answers: it waits, or has its result at once.
-pub(super) fn insert<S: Sql>(
+pub(super) fn insert(
     state: &mut State,
-    sql: &S,
+    sql: &dyn Sql,
     reply: &Shared,
     call: &Call,
     told: &Told,
@@ -45,7 +45,7 @@ pub(super) fn insert<S: Sql>(
 }
 
 /// The receipt of a call that a child answers, and its result if that is there.
-pub(super) fn result<S: Sql>(sql: &S, id: i64) -> Result<Option<Option<ToolResult>>> {
+pub(super) fn result(sql: &dyn Sql, id: i64) -> Result<Option<Option<ToolResult>>> {
     let mut found = None;
     sql.each(
         "SELECT result FROM calls WHERE id = ? AND kind = 'subagent'",

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::parent::Letters;
 use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::page::Page;
 use crate::spec::ParentCommunication as Communication;
-use crate::thread::host::{Cell, Param, Sql};
 use crate::thread::side::Side;
 use crate::thread::state::State;
 
@@ -225,7 +225,7 @@ impl Child {
         }))
     }
 
-    fn write<S: Sql>(&self, sql: &S, statement: &'static str) -> Result<()> {
+    fn write(&self, sql: &dyn Sql, statement: &'static str) -> Result<()> {
         let facts = serde_json::to_string(&self.facts).map_err(Error::internal)?;
         sql.run(
             statement,
@@ -252,7 +252,7 @@ impl Child {
 
 impl State {
     /// The children that are not terminated, oldest first.
-    pub(crate) fn open_children<S: Sql>(&mut self, sql: &S) -> Result<&[Child]> {
+    pub(crate) fn open_children(&mut self, sql: &dyn Sql) -> Result<&[Child]> {
         if self.children.is_none() {
             let mut found = Vec::new();
             if self.meta.children > 0 {
@@ -265,7 +265,7 @@ impl State {
     }
 
     /// A child by its reference, terminated or not.
-    pub(crate) fn child<S: Sql>(&mut self, sql: &S, reference: &str) -> Result<Option<Child>> {
+    pub(crate) fn child(&mut self, sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
         let open = self.open_children(sql)?.iter().find(|child| child.reference == reference).cloned();
         if open.is_some() {
             return Ok(open);
@@ -275,7 +275,7 @@ impl State {
     }
 
     /// Enters a new child. `meta` must be written afterwards.
-    pub(crate) fn insert_child<S: Sql>(&mut self, sql: &S, child: Child) -> Result<()> {
+    pub(crate) fn insert_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
         self.open_children(sql)?;
         child.write(
             sql,
@@ -288,7 +288,7 @@ impl State {
     }
 
     /// Writes what has changed of a child.
-    pub(crate) fn update_child<S: Sql>(&mut self, sql: &S, child: Child) -> Result<()> {
+    pub(crate) fn update_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
         self.open_children(sql)?;
         child.write(
             sql,
@@ -312,7 +312,7 @@ impl State {
 }
 
 /// All children, newest first, without what those that are not made yet are to be made with.
-pub(crate) fn all<S: Sql>(sql: &S) -> Result<Vec<Child>> {
+pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Child>> {
     let statement =
         "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
         expires_us, checks, NULL FROM children";
@@ -322,8 +322,8 @@ pub(crate) fn all<S: Sql>(sql: &S) -> Result<Vec<Child>> {
 }
 
 /// Fills a page with children, newest first, after the first `offset`. How many there are.
-pub(crate) fn list<S: Sql>(
-    sql: &S,
+pub(crate) fn list(
+    sql: &dyn Sql,
     page: &mut Page,
     offset: u32,
     shown: impl Fn(&Child) -> Value,
@@ -340,7 +340,7 @@ pub(crate) fn list<S: Sql>(
 }
 
 /// When each child was made, whether it is open, and its reference; newest first.
-fn places<S: Sql>(sql: &S) -> Result<Vec<(i64, i64, String)>> {
+fn places(sql: &dyn Sql) -> Result<Vec<(i64, i64, String)>> {
     let mut places = Vec::new();
     sql.each("SELECT created_us, open, reference FROM children", &[], &mut |cells| {
         if let [created, open, reference] = cells {
@@ -353,7 +353,7 @@ fn places<S: Sql>(sql: &S) -> Result<Vec<(i64, i64, String)>> {
     Ok(places)
 }
 
-fn at<S: Sql>(sql: &S, open: i64, reference: &str) -> Result<Option<Child>> {
+fn at(sql: &dyn Sql, open: i64, reference: &str) -> Result<Option<Child>> {
     let statement =
         "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
         expires_us, checks, NULL FROM children WHERE open = ? AND reference = ?";
@@ -361,14 +361,14 @@ fn at<S: Sql>(sql: &S, open: i64, reference: &str) -> Result<Option<Child>> {
 }
 
 /// When the alarm must next look after a child.
-pub(crate) fn next_due<S: Sql>(state: &State, sql: &S) -> Result<Option<i64>> {
+pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     if state.meta.children == 0 {
         return Ok(None);
     }
     crate::thread::rows::integer(sql, "SELECT min(due_us) FROM children WHERE open = 1", &[])
 }
 
-fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Child>> {
+fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Child>> {
     let mut rows = Vec::new();
     sql.each(statement, params, &mut |cells| {
         rows.push(Child::read(cells)?);
@@ -378,7 +378,7 @@ fn read<S: Sql>(sql: &S, statement: &'static str, params: &[Param<'_>]) -> Resul
 }
 
 /// A child by its reference, terminated or not, for whoever only reads.
-pub(super) fn find<S: Sql>(state: &State, sql: &S, reference: &str) -> Result<Option<Child>> {
+pub(super) fn find(state: &State, sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
     let known = state.children.iter().flatten().find(|child| child.reference == reference);
     if let Some(child) = known {
         return Ok(Some(child.clone()));

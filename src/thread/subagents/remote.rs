@@ -18,7 +18,6 @@ use crate::thread::ThreadState;
 use crate::thread::attachments::NewAttachment;
 use crate::thread::code::{Asked, Plain};
 use crate::thread::edit::MessageUpdate;
-use crate::thread::host::{Host, ObjectStream};
 use crate::thread::thread_state::{Identity, NewMessage, Open};
 
 /// The header of a message that code of another thread gives: whether it is queued or only stored.
@@ -330,10 +329,10 @@ pub(in crate::thread) trait FamilyDoor {
     /// A message as another thread is told it.
     fn told(&self, message: NewMessage) -> Result<Value>;
     fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>>;
-    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response<ObjectStream>>>;
+    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>>;
 }
 
-impl<H: Host> FamilyDoor for Open<H> {
+impl FamilyDoor for Open {
     fn children(&self) -> Result<Vec<Subagent>> {
         let children = self.thread.read(|_, sql| registry::all(sql))?;
         Ok(children.into_iter().map(Subagent::of).collect())
@@ -379,10 +378,10 @@ impl<H: Host> FamilyDoor for Open<H> {
         })
     }
 
-    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response<ObjectStream>>> {
+    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>> {
         let thread = self.thread.clone();
         Box::pin(async move {
-            let answer = thread.host.sibling_stream(request.thread_id.clone(), request).await;
+            let answer = thread.ask_streamed(&request).await;
             answer
                 .map_err(|error| Error::new(Code::Overloaded, format!("The thread did not answer: {error}.")))
         })

@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 
 use super::letter::{Ending, Report, What, Words, bounded};
 use crate::error::{Error, Result, unstopped};
+use crate::host::Sql;
 use crate::spec::message::Role;
 use crate::thread::Thread;
-use crate::thread::host::Host;
 use crate::thread::log::Event;
 use crate::thread::rows::{Row, Shared};
 use crate::thread::run::{Outcome, Reason, Run};
 use crate::thread::state::State;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Tells the parent, if there is one, that a run has ended. A child that hears its parent once is terminated with it.
     pub(in crate::thread) fn report(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         run: &Run,
         answer: Option<&Shared>,
         now: i64,

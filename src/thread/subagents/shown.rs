@@ -5,19 +5,19 @@ use serde_json::{Value, json};
 
 use super::registry::{Child, find};
 use crate::error::Result;
-use crate::thread::host::Sql;
+use crate::host::Sql;
 use crate::thread::rows::Row;
 use crate::thread::state::State;
 
 /// A message as clients see it.
-pub(in crate::thread) fn message<S: Sql>(state: &State, sql: &S, row: &Row) -> Result<Value> {
+pub(in crate::thread) fn message(state: &State, sql: &dyn Sql, row: &Row) -> Result<Value> {
     let mut message = row.to_json(&state.meta.thread_id, state.is_queued(row));
     project(state, sql, &mut message)?;
     Ok(message)
 }
 
 /// Adds what the registry knows. Only a message that is about a subagent asks it.
-pub(in crate::thread) fn project<S: Sql>(state: &State, sql: &S, message: &mut Value) -> Result<()> {
+pub(in crate::thread) fn project(state: &State, sql: &dyn Sql, message: &mut Value) -> Result<()> {
     let reference = message.get("subagent_id").and_then(Value::as_str);
     let child = reference.map(|reference| find(state, sql, reference)).transpose()?.flatten();
     if let (Some(child), Some(fields)) = (child, message.as_object_mut()) {

@@ -14,12 +14,12 @@ use super::registry::{Child, ChildState, Facts, Wait};
 use super::values::{Sealed, env_required};
 use crate::api::thread_id;
 use crate::error::{Code, Error, Result};
+use crate::host::Sql;
 use crate::limits;
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, Receives, ToolEntry};
 use crate::thread::Thread;
-use crate::thread::host::Host;
 use crate::thread::log::Event;
 use crate::thread::rows::{Inbound, Row, Shared};
 use crate::thread::scope::{Entered, Place, Scope};
@@ -122,7 +122,7 @@ fn not_created(name: &str, error: Error) -> Result<std::result::Result<Told, Too
     }
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Makes a call that is for a child. One that waits for the child's answer parks the run, and never comes back: the
     /// flow that goes on finds the result on the receipt.
     pub(in crate::thread) async fn call_child(
@@ -186,7 +186,7 @@ impl<H: Host> Thread<H> {
         self: &Rc<Self>,
         scope: &Scope,
         wanted: &Wanted<'_>,
-        insert: impl FnOnce(&mut State, &H::Sql, &ToolResult) -> Result<i64>,
+        insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<i64>,
     ) -> Result<ToolResult> {
         let result = self.transition(|state, sql| {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
@@ -208,7 +208,7 @@ impl<H: Host> Thread<H> {
     fn tell(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         wanted: &Wanted<'_>,
         side: Side,
         group: Option<String>,
@@ -268,7 +268,7 @@ impl<H: Host> Thread<H> {
     fn make_child(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         new: &NewChild<'_>,
         side: Side,
         group: Option<String>,
@@ -340,7 +340,7 @@ impl<H: Host> Thread<H> {
     fn begin_wait(
         &self,
         state: &State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         child: &mut Child,
         receipt: i64,
         now: i64,
@@ -355,7 +355,7 @@ impl<H: Host> Thread<H> {
     /// Delivers what was just written, beside whatever goes on.
     pub(in crate::thread) fn send_letters(self: &Rc<Self>) {
         let thread = self.clone();
-        self.host.spawn(async move { thread.deliver_now().await });
+        self.host.spawn(Box::pin(async move { thread.deliver_now().await }));
     }
 }
 

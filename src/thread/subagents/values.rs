@@ -10,11 +10,11 @@ use super::letter::What;
 use super::registry::Child;
 use crate::env::{self, Change, Plain, Set, Stored};
 use crate::error::{Error, Result};
+use crate::host::Sql;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, graph};
 use crate::thread::Thread;
 use crate::thread::env::Needs;
-use crate::thread::host::Host;
 use crate::thread::state::State;
 
 /// Values in a letter to a child.
@@ -68,7 +68,7 @@ fn names<S: AsRef<str>>(list: &[S], name: &str) -> bool {
     list.iter().any(|listed| listed.as_ref() == name || listed.as_ref() == base(name))
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// The values that a child of this agent begins with.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl<H: Host> Thread<H> {
     pub(in crate::thread) fn child_values(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         agent: &Agent,
         given: &Given,
     ) -> Result<Vec<Plain>> {
@@ -111,7 +111,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn begin_with(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         agent: &Agent,
         child: &str,
         given: &Given,
@@ -137,7 +137,12 @@ impl<H: Host> Thread<H> {
 
     /// Tells the children that exist of a change of the thread's values, in its transition (spec §11.3): but for names that
     /// their definitions declare as `scoped`, and for values that were given to them alone.
-    pub(in crate::thread) fn push_env(&self, state: &mut State, sql: &H::Sql, change: &Change) -> Result<()> {
+    pub(in crate::thread) fn push_env(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        change: &Change,
+    ) -> Result<()> {
         if state.meta.children == 0 {
             return Ok(());
         }
@@ -166,7 +171,7 @@ impl<H: Host> Thread<H> {
 
     /// Does in a child what its parent says about values, inside the transition that hears it. What cannot be done here
     /// is told to the operator; the parent cannot help it.
-    pub(super) fn hear_env(&self, state: &mut State, sql: &H::Sql, sealed: Sealed) -> Result<()> {
+    pub(super) fn hear_env(&self, state: &mut State, sql: &dyn Sql, sealed: Sealed) -> Result<()> {
         if state.meta.terminated_us.is_some() {
             return Ok(());
         }

@@ -11,18 +11,18 @@ use super::receipt;
 use super::registry::{Child, ChildState};
 use crate::directory::call;
 use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sibling, Sql};
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::thread::Thread;
 use crate::thread::flow::Entry;
-use crate::thread::host::{Host, Param, Sibling, Sql};
 use crate::thread::live::Verdict;
 use crate::thread::log::Event;
 use crate::thread::run::Phase;
 use crate::thread::state::State;
 use crate::thread::tool_call::Call;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Parks the run on a receipt, unless its result is there. Never comes back then: the flow ends here, and another one
     /// goes on.
     pub(super) async fn park(self: &Rc<Self>, call: &Call) -> Result<ToolResult> {
@@ -48,7 +48,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn end_wait(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         child: &mut Child,
         result: &ToolResult,
         heard: &mut Heard,

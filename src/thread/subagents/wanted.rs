@@ -9,11 +9,10 @@ use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::subagent::{CREATE, MESSAGE};
 use crate::spec::{Callable, ToolEntry};
 use crate::thread::Thread;
-use crate::thread::host::Host;
 use crate::thread::step::Definitions;
 use crate::thread::tool_call::{arguments, parsed};
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// What a call wants of subagents, or what is wrong with it; none when it is for something else. `listed`: the entry
     /// of its prompt, or one for what code calls.
     pub(in crate::thread) fn wanted<'a>(

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::Thread;
-use super::host::Host;
 use super::log::{Lost, Unfinished};
 use super::model_call::{Answer, Called};
 use super::rows::{self, Row, Shared};
@@ -23,6 +22,7 @@ use super::tool_call::Call;
 use super::tool_result::result_row;
 use super::tries::Tries;
 use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::spec::{Prompt, ToolEntry};
@@ -39,7 +39,7 @@ enum Opened {
     Capped,
 }
 
-impl<H: Host> Thread<H> {
+impl Thread {
     /// Asks a prompt: its model once, then the calls of its reply. `scope` is the inside of the call.
     pub(super) async fn subprompt(
         self: &Rc<Self>,
@@ -169,7 +169,7 @@ impl<H: Host> Thread<H> {
     pub(super) fn log_cut_off(
         &self,
         state: &mut State,
-        sql: &H::Sql,
+        sql: &dyn Sql,
         receipt: i64,
         name: &str,
         why: Unfinished,

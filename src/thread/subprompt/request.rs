@@ -9,13 +9,12 @@ use crate::spec::ToolEntry;
 use crate::spec::message::Role;
 use crate::thread::Thread;
 use crate::thread::attachments::{Pictured, Room};
-use crate::thread::host::Host;
 use crate::thread::opening::Opening;
 use crate::thread::rows::{Row, Shared};
 use crate::thread::step::{Definitions, Step};
 use crate::thread::window::with_notes;
 
-impl<H: Host> Thread<H> {
+impl Thread {
     pub(super) fn inner_request(
         &self,
         definitions: &Definitions<'_>,

@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use bobbin::thread::{Cell as Column, Param};
+use bobbin::host::{Cell as Column, Param};
 use bobbin::{Error, Result};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};

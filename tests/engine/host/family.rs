@@ -4,10 +4,9 @@
 use std::rc::Rc;
 
 use bobbin::api::{Content, Served, ThreadRequest};
-use bobbin::http::{Body, FetchError, Response};
+use bobbin::http::{FetchError, Response};
 use bobbin::{Code, Error, Result};
-use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
 
 use super::executor::gate;
 use super::member::Member;
@@ -37,8 +36,10 @@ impl World {
         self: &Rc<Self>,
         from: &Member,
         to: &str,
-        request: ThreadRequest,
-    ) -> std::result::Result<Response<Answering>, FetchError> {
+        call: String,
+    ) -> Result<Response, FetchError> {
+        let request: ThreadRequest =
+            serde_json::from_str(&call).map_err(|error| FetchError(format!("{call} is no call: {error}")))?;
         self.note(from, to, &request, "");
         if !request.route.is_streamed() {
             self.fail(format!("{:?} is not answered with a stream", request.route));
@@ -57,7 +58,12 @@ impl World {
             pour(&world, content, length, writer).await;
         }));
         let (status, headers) = reader.head().await?;
-        Ok(Response { status, headers, body: Answering { reader, _open: open } })
+        let answering = Answering { reader, _open: open };
+        let body = stream::unfold(answering, |mut answering| async move {
+            gate().await;
+            answering.reader.next().await.map(|piece| (piece, answering))
+        });
+        Ok(Response { status, headers, body: body.boxed_local() })
     }
 
     fn note(&self, from: &Member, to: &str, request: &ThreadRequest, body: &str) {
@@ -82,7 +88,7 @@ fn lost() -> Error {
 async fn pour(world: &World, content: Content, length: Option<u64>, writer: Writer) {
     let mut content = match content {
         Content::Empty => return writer.end(),
-        Content::Bytes(bytes) => futures_util::stream::iter([Ok(bytes)]).boxed_local(),
+        Content::Bytes(bytes) => stream::iter([Ok(bytes)]).boxed_local(),
         Content::Stream(stream) => stream,
     };
     let mut poured = 0;
@@ -102,16 +108,9 @@ async fn pour(world: &World, content: Content, length: Option<u64>, writer: Writ
 }
 
 /// The content of another object's answer.
-pub struct Answering {
+struct Answering {
     reader: Reader,
     _open: OpenCall,
-}
-
-impl Body for Answering {
-    async fn next(&mut self) -> Option<std::result::Result<Bytes, FetchError>> {
-        gate().await;
-        self.reader.next().await
-    }
 }
 
 /// Counts the calls that are under way.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bobbin::Result;
 use bobbin::api::{Content, Reply, Served, ThreadRequest, ThreadRoute};
-use bobbin::thread::{Host, Sibling, Sql};
+use bobbin::host::{Host as _, Object as _, Sibling};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::json;
@@ -58,7 +58,12 @@ async fn call(host: SimHost) -> Result<String> {
 
 /// Reads what the other object answers in eight pieces, as far as that comes.
 async fn read(host: SimHost, wanted: usize) -> (Option<String>, Vec<u8>, bool) {
-    let asked = host.sibling_stream(OTHER.into(), request(ThreadRoute::GetFile("f".into()))).await;
+    let asked = host
+        .sibling_stream(
+            OTHER.into(),
+            serde_json::to_string(&request(ThreadRoute::GetFile("f".into()))).unwrap(),
+        )
+        .await;
     let Ok(mut response) = asked else { return (None, Vec::new(), true) };
     let (name, mut all) = (response.header("x").map(str::to_owned), Vec::new());
     while all.len() < wanted {

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bobbin::api::{Reply, Served, ThreadRequest};
-use bobbin::thread::{Filter, Frame};
+use bobbin::host::{Filter, Frame};
 use futures_util::future::LocalBoxFuture;
 
 use super::alarm::Alarm;

@@ -28,8 +28,10 @@ pub mod outside;
 mod pipe;
 pub mod rng;
 pub mod sandbox;
+mod sim_bucket;
 mod sim_host;
 mod sim_sql;
+mod sim_work;
 mod strict;
 #[cfg(test)]
 mod toys;
@@ -42,7 +44,7 @@ pub use database::Counters;
 pub use fault::{At, Fault};
 pub use member::{Listener, Member, Object};
 pub use outside::{Handler, MODEL_URL, Native, TOOL_URL};
-pub use sim_host::SimHost;
+pub use sim_host::{SimHost, open};
 pub use world::{Lost, ROOT, World};
 
 /// One second, microseconds.

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bobbin::api::ThreadRoute;
+use bobbin::host::Sibling;
 use bobbin::http::Request;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Sibling};
+use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 

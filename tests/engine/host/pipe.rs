@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::http::{Body, FetchError};
+use bobbin::http::FetchError;
 use bytes::Bytes;
 
 /// Status and headers.
@@ -114,8 +114,9 @@ impl Reader {
     }
 }
 
-impl Body for Reader {
-    async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
+impl Reader {
+    /// The next piece; `None` at the end.
+    pub async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
         poll_fn(|context| {
             if let Some(piece) = self.0.piece.borrow_mut().take() {
                 wake(&self.0.writer);

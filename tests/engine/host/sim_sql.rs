@@ -1,9 +1,9 @@
-//! `bobbin::thread::host::Sql` on the simulated world.
+//! `bobbin::host::Sql` on the simulated world.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use bobbin::thread::{Cell, Param, Sql};
+use bobbin::host::{Cell, Param, Sql};
 use bobbin::{Code, Error, Result};
 
 use super::database::Database;

@@ -5,9 +5,11 @@ use std::cell::{Cell as Flag, RefCell};
 use std::rc::Rc;
 
 use bobbin::api::{Reply, Served, ThreadRequest};
-use bobbin::http::{Body, Reads, Request};
-use bobbin::thread::{Cell, Host, NativeCall, Sibling, Sql, Thread};
+use bobbin::host::{Cell, Host as _, Object as _, Sibling, Transactions as _};
+use bobbin::http::{Reads, Request};
+use bobbin::thread::{NativeCall, Natives as _};
 use bobbin::{Error, Result};
+use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 
@@ -145,11 +147,11 @@ fn a_panic_ends_its_own_future_alone_and_keeps_what_was_written() {
     world.faults.borrow_mut().plan(once(first + 2, Fault::Panic));
     let answer = world.drive(inside(&world, |host| async move {
         let inner = host.clone();
-        host.spawn(async move {
+        host.spawn(Box::pin(async move {
             // +0
             inner.sql().run(ADD, &[]).unwrap(); // +1
             inner.sql().run(ADD, &[]).unwrap(); // +2: panics
-        });
+        }));
         host.sleep_until(host.now_us() + SECOND_US).await;
         7
     }));
@@ -188,19 +190,19 @@ fn replies_and_frames_leave_only_when_what_was_written_is_durable() {
     let listener =
         Rc::new(Listener { filter: Default::default(), frames: RefCell::default(), open: Flag::new(true) });
     world.listeners.borrow_mut().push(listener.clone());
-    let frame = bobbin::thread::Frame { kind: "event", id: None, data: json!({}), silent: false, depth: 0 };
+    let frame = bobbin::host::Frame { kind: "event", id: None, data: json!({}), silent: false, depth: 0 };
     let first = world.faults.borrow().count;
     world.faults.borrow_mut().plan(once(first + 2, Fault::CrashLost));
     let sent = frame.clone();
     let answer = world.drive(inside(&world, move |host| async move {
-        host.broadcast(&sent); // +0
+        host.listeners().broadcast(&sent); // +0
         host.sql().run(ADD, &[]).unwrap(); // +1
         host.sql().run(ADD, &[]).unwrap(); // +2: dies
     }));
     assert_eq!(answer, Err(Lost));
     assert!(world.frames.borrow().is_empty());
     assert!(!listener.open.get(), "a socket does not survive its process");
-    world.drive(inside(&world, move |host| async move { host.broadcast(&frame) })).unwrap();
+    world.drive(inside(&world, move |host| async move { host.listeners().broadcast(&frame) })).unwrap();
     assert_eq!(world.frames.borrow().len(), 1);
 }
 
@@ -478,7 +480,7 @@ fn natives_record_every_start_and_may_never_return() {
             random: host.random(),
             env: Default::default(),
             sleep: Rc::new(|_| Box::pin(async {})),
-            state: Thread::new(host.clone(), Rc::default()).thread_state(),
+            state: open(host.clone(), Rc::default()).thread_state(),
         }
     }
     let inner = world.clone();
@@ -486,9 +488,9 @@ fn natives_record_every_start_and_may_never_return() {
         inner.pause(5 * SECOND_US).await;
         inner.kill();
     });
-    let first = world.drive(inside(&world, |host| async move { host.native(call(&host)).await.text() }));
+    let first = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.text() }));
     assert_eq!(first, Err(Lost));
-    let second = world.drive(inside(&world, |host| async move { host.native(call(&host)).await.text() }));
+    let second = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.text() }));
     assert_eq!(second, Ok("done".into()));
     let executions: Vec<_> =
         world.outside.executions.borrow().iter().map(|e| (e.key.clone(), e.finished)).collect();
@@ -515,7 +517,7 @@ fn requests_are_counted_by_the_event_they_descend_from() {
         .drive(inside(&world, |host| async move {
             for _ in 0..51 {
                 let inner = host.clone();
-                host.spawn(async move { drop(inner.fetch(get("http://tool.test/t")).await) });
+                host.spawn(Box::pin(async move { drop(inner.fetch(get("http://tool.test/t")).await) }));
             }
         }))
         .unwrap();

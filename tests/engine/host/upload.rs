@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use bobbin::http::{Body, FetchError};
 use bytes::Bytes;
+use futures_util::stream;
 
 use super::executor::gate;
 use super::fault::At;
@@ -23,12 +24,13 @@ pub struct Upload {
 
 impl Upload {
     /// A body of these pieces. One that breaks has no end.
-    pub fn new(world: &Rc<World>, pieces: Vec<Bytes>, breaks: bool) -> Upload {
-        Upload { world: world.clone(), pieces: pieces.into(), breaks }
+    pub fn new(world: &Rc<World>, pieces: Vec<Bytes>, breaks: bool) -> Body {
+        let upload = Upload { world: world.clone(), pieces: pieces.into(), breaks };
+        Box::pin(stream::unfold(upload, |mut upload| async move {
+            upload.next().await.map(|piece| (piece, upload))
+        }))
     }
-}
 
-impl Body for Upload {
     async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
         gate().await;
         self.world.pause(PACE_US).await;
@@ -42,10 +44,6 @@ impl Body for Upload {
 }
 
 /// No body.
-pub struct Nothing;
-
-impl Body for Nothing {
-    async fn next(&mut self) -> Option<Result<Bytes, FetchError>> {
-        None
-    }
+pub fn nothing() -> Body {
+    Box::pin(stream::empty())
 }

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-use bobbin::thread::Frame;
+use bobbin::host::Frame;
 
 use super::bucket::Bucket;
 use super::executor::{Executor, Owner, Polled, Timer};

@@ -59,7 +59,7 @@ fn a_streamed_chunk_costs_no_sql() {
             .drive(move |sim| {
                 let place = place.clone();
                 async move {
-                    sim.listen(bobbin::thread::Filter { events: true, ..Default::default() }, None)
+                    sim.listen(bobbin::host::Filter { events: true, ..Default::default() }, None)
                         .await
                         .unwrap();
                     turn(&sim, "one").await;

@@ -134,7 +134,7 @@ fn code_ends_with_the_run_that_waits_for_it() {
 /// Has a tool do something with a thread's state, once.
 fn a_tool<F: Future<Output = Value> + 'static>(
     setup: impl Fn(&Sim) + 'static,
-    act: impl Fn(bobbin::thread::ThreadState, bobbin::thread::Sleep) -> F + 'static,
+    act: impl Fn(bobbin::thread::ThreadState, bobbin::host::Sleep) -> F + 'static,
 ) -> Value {
     let seen: Rc<RefCell<Value>> = Rc::default();
     let (told, act) = (seen.clone(), Rc::new(act));

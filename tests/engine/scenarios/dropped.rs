@@ -2,8 +2,9 @@
 //! knows their outcome.
 
 use bobbin::api::ThreadRoute;
+use bobbin::host::Sleep;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EndpointAnswer, Sleep, ThreadState};
+use bobbin::thread::{EndpointAnswer, ThreadState};
 use futures_util::future::select;
 use serde_json::{Value, json};
 

@@ -2,7 +2,8 @@
 
 use bobbin::access::{Caller, Via};
 use bobbin::api::ThreadRoute;
-use bobbin::thread::{EndpointAnswer, EndpointCall, Filter, NewMessage};
+use bobbin::host::Filter;
+use bobbin::thread::{EndpointAnswer, EndpointCall, NewMessage};
 use bobbin::{Code, Error, Result, limits};
 use bytes::Bytes;
 use futures_util::FutureExt;

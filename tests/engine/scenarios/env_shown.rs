@@ -3,8 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bobbin::api::ThreadRoute;
+use bobbin::host::Filter;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EndpointAnswer, Filter, NewMessage};
+use bobbin::thread::{EndpointAnswer, NewMessage};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 

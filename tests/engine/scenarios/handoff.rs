@@ -1,7 +1,7 @@
 //! Hand-off (spec §22): another agent takes the thread over.
 
 use bobbin::api::ThreadRoute;
-use bobbin::thread::Filter;
+use bobbin::host::Filter;
 use serde_json::{Value, json};
 
 use super::story;

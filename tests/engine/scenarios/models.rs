@@ -1,6 +1,6 @@
 //! Providers that fail: retries, fallbacks, watchdogs, broken streams.
 
-use bobbin::thread::Filter;
+use bobbin::host::Filter;
 use serde_json::json;
 
 use super::{clerk, story};

@@ -2,9 +2,9 @@
 //! row that it does not give, but the one that has no place, and leads to the next.
 
 use bobbin::api::ThreadRoute;
+use bobbin::host::Filter;
 use bobbin::limits;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::Filter;
 use serde_json::{Value, json};
 
 use super::story;

@@ -2,8 +2,8 @@
 //! wrote it.
 
 use bobbin::api::ThreadRoute;
+use bobbin::host::Filter;
 use bobbin::limits;
-use bobbin::thread::Filter;
 use serde_json::{Value, json};
 
 use super::{clerk, with_work, work};

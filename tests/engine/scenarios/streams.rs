@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bobbin::thread::Filter;
+use bobbin::host::Filter;
 use serde_json::json;
 
 use super::{clerk, story};

@@ -1,8 +1,8 @@
 //! Prompts that are called (spec §23): one step in the same thread, whatever fails.
 
 use bobbin::api::ThreadRoute;
+use bobbin::host::Filter;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::Filter;
 use serde_json::{Value, json};
 
 use super::story;

@@ -1,6 +1,18 @@
-//! What listeners of a thread are sent (spec §28.1, `GET /stream` and `GET /events`).
+//! Who listens to a thread, and what they are sent (spec §28.1, `GET /stream` and `GET /events`).
 
 use serde_json::Value;
+
+/// The connections that listen to a thread.
+pub trait Listeners {
+    /// Whether anybody listens; frames are not even built when nobody does.
+    fn any(&self) -> bool;
+
+    /// Sends a frame to every listener whose filter lets it through. Never fails: a broken listener is dropped.
+    fn broadcast(&self, frame: &Frame);
+
+    /// Ends every listener's connection: the thread is gone, or had to start over.
+    fn close(&self, reason: &str);
+}
 
 /// One frame. The socket sends [`Frame::socket_text`], a server-sent-events stream [`Frame::event_text`].
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,110 @@
+//! SQLite as the core sees it: values that are bound, cells that are read, one statement at a time.
+
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+
+/// A value bound to a statement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Param<'a> {
+    /// SQL `NULL`.
+    Null,
+    /// An integer; the platform carries 53 bits.
+    Int(i64),
+    /// A floating-point number.
+    Real(f64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Blob(&'a [u8]),
+}
+
+impl From<i64> for Param<'_> {
+    fn from(value: i64) -> Self {
+        Param::Int(value)
+    }
+}
+impl<'a> From<&'a str> for Param<'a> {
+    fn from(value: &'a str) -> Self {
+        Param::Text(value)
+    }
+}
+impl<'a> From<&'a String> for Param<'a> {
+    fn from(value: &'a String) -> Self {
+        Param::Text(value)
+    }
+}
+impl<'a, T: Into<Param<'a>>> From<Option<T>> for Param<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Param::Null, Into::into)
+    }
+}
+
+/// A column of a row that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// SQL `NULL`.
+    Null,
+    /// An integer.
+    Int(i64),
+    /// A floating-point number. The platform hands integers over as numbers too: see [`Cell::int`].
+    Real(f64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+impl Cell {
+    /// The integer in this cell; `None` for anything else. A whole floating-point number counts.
+    pub fn int(&self) -> Option<i64> {
+        match self {
+            Cell::Int(value) => Some(*value),
+            Cell::Real(value) if value.fract() == 0.0 => Some(*value as i64),
+            _ => None,
+        }
+    }
+
+    /// The number in this cell.
+    pub fn real(&self) -> Option<f64> {
+        match self {
+            Cell::Int(value) => Some(*value as f64),
+            Cell::Real(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The bytes in this cell; `None` for anything else.
+    pub fn blob(&self) -> Option<&[u8]> {
+        match self {
+            Cell::Blob(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The text in this cell; `None` for anything else.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Cell::Text(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// The thread's SQLite. Every call runs exactly one statement; a failing one is an error of code `internal` whose
+/// message is SQLite's.
+pub trait Sql {
+    /// Runs a statement that returns no rows.
+    fn run(&self, statement: &'static str, params: &[Param<'_>]) -> Result<()>;
+
+    /// Reads rows lazily: `row` breaks to stop the read there, and rows beyond it are not read.
+    fn each(
+        &self,
+        statement: &'static str,
+        params: &[Param<'_>],
+        row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
+    ) -> Result<()>;
+
+    /// Bytes that the thread's database takes.
+    fn size(&self) -> i64;
+}

@@ -1,0 +1,167 @@
+//! What runs on the simulated world: natives that a test scripts, and code.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::rc::Rc;
+
+use bobbin::code::{Door, Outcome, Run, Sandbox};
+use bobbin::host::Pending;
+use bobbin::models::{ProviderCall, ProviderError};
+use bobbin::spec::message::{ToolResult, ToolStatus};
+use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
+use bobbin::{Error, Result};
+use futures_util::FutureExt;
+use serde_json::Value;
+
+use super::executor::gate;
+use super::fault::{At, Injected};
+use super::outside::{Handler, Native};
+use super::sim_host::SimHost;
+
+/// What a panic of code that works in the thread said. A crash goes on: the process dies.
+fn panicked(payload: Box<dyn Any + Send>) -> Panicked {
+    match payload.downcast_ref::<&str>() {
+        Some(text) => Panicked((*text).to_owned()),
+        None if payload.is::<Injected>() => Panicked("injected".to_owned()),
+        None => resume_unwind(payload),
+    }
+}
+
+impl SimHost {
+    /// What a scripted native does.
+    async fn perform(&self, native: Native, place: usize, name: &str) -> ToolResult {
+        let world = self.world().clone();
+        match native {
+            Native::Never => std::future::pending().await,
+            Native::Works(work) => {
+                let result = work.await;
+                world.outside.finish(place);
+                self.point(At::NativeDone, name).await;
+                result
+            }
+            Native::Acts(act) => {
+                world.outside.finish(place);
+                self.point(At::NativeDone, name).await;
+                act()
+            }
+            Native::Gives(us, result) => {
+                if us > 0 {
+                    world.pause(us).await;
+                }
+                world.outside.finish(place);
+                self.point(At::NativeDone, name).await;
+                result
+            }
+        }
+    }
+}
+
+impl Natives for SimHost {
+    fn tool(&self, call: NativeCall) -> Pending<ToolResult> {
+        let host = self.clone();
+        Box::pin(async move {
+            host.point(At::Native, &call.name).await;
+            // What a tool does to the outside waits behind the output gate.
+            gate().await;
+            let world = host.world().clone();
+            let Some((native, place)) = world.outside.start(&call) else {
+                return ToolResult::error(format!("There is no native tool \"{}\".", call.name));
+            };
+            host.perform(native, place, &call.name).await
+        })
+    }
+
+    fn effect(&self, call: EffectCall) -> Pending<Result<(), String>> {
+        let host = self.clone();
+        Box::pin(async move {
+            host.point(At::Native, &call.native).await;
+            gate().await;
+            let world = host.world().clone();
+            let Some((native, place)) = world.outside.start_effect(&call, world.now_us()) else {
+                // Those of the crate itself work in the thread alone.
+                return bobbin::effects::run(call).await;
+            };
+            let result = host.perform(native, place, &call.native).await;
+            match result.status {
+                ToolStatus::Success => Ok(()),
+                ToolStatus::Error => Err(result.text()),
+            }
+        })
+    }
+
+    fn endpoint(&self, call: EndpointCall) -> Pending<Result<Result<EndpointAnswer>, Panicked>> {
+        let host = self.clone();
+        Box::pin(async move {
+            host.point(At::Native, &call.native).await;
+            gate().await;
+            let acting = host.clone();
+            let running = AssertUnwindSafe(async move {
+                match acting.world().outside.ask_endpoint(&call) {
+                    None => Err(Error::internal("there is no such endpoint")),
+                    Some(Handler::Never) => std::future::pending().await,
+                    Some(Handler::Works(work)) => Ok(work.await),
+                    Some(Handler::Acts(us, act)) => {
+                        if us > 0 {
+                            acting.world().pause(us).await;
+                        }
+                        let answer = act();
+                        acting.point(At::NativeDone, &call.native).await;
+                        answer
+                    }
+                }
+            });
+            running.catch_unwind().await.map_err(panicked)
+        })
+    }
+
+    /// A failure of the world goes on through the provider; what the provider's own code says ends the call.
+    fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>> {
+        let running = AssertUnwindSafe(async move { bobbin::models::start(call).await }).catch_unwind();
+        Box::pin(running.map(|ended| {
+            ended.map_err(|payload| match payload.downcast_ref::<&str>() {
+                Some(text) => Panicked((*text).to_owned()),
+                None => resume_unwind(payload),
+            })
+        }))
+    }
+
+    fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panicked>> {
+        let host = self.clone();
+        Box::pin(async move {
+            host.point(At::Native, &call.native).await;
+            gate().await;
+            let acting = host.clone();
+            let running = AssertUnwindSafe(async move {
+                let native = call.native.clone();
+                let Some(reaction) = acting.world().outside.ask_hook(call.clone()) else {
+                    // Those of the crate itself.
+                    return bobbin::hooks::run(call)
+                        .await
+                        .unwrap_or_else(|panicked| Err(panicked.to_string()));
+                };
+                let given = reaction.await;
+                acting.point(At::NativeDone, &native).await;
+                given
+            });
+            running.catch_unwind().await.map_err(panicked)
+        })
+    }
+}
+
+impl Sandbox for SimHost {
+    fn run(&self, run: Run, door: Rc<dyn Door>) -> Pending<Outcome> {
+        let host = self.clone();
+        Box::pin(async move {
+            host.point(At::Sandbox, &run.source).await;
+            // What code does to the outside waits behind the output gate.
+            gate().await;
+            let source = run.source.clone();
+            let (world, member) = (host.world().clone(), host.member().clone());
+            let aside =
+                move |work: futures_util::future::LocalBoxFuture<'static, ()>| world.spawn(&member, work);
+            let outcome = host.world().outside.sandbox.start(run, door, Rc::new(aside)).await;
+            host.point(At::SandboxDone, &source).await;
+            outcome
+        })
+    }
+}
