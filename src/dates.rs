@@ -1,7 +1,9 @@
 //! Dates as a query gives them.
 
-use crate::error::{Error, Result};
-use crate::limits::{DAY_US, SECOND_US};
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits::DAY_US;
+use crate::limits::SECOND_US;
 
 /// Which instant of a day a date without time means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +114,8 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Edge, parse};
+    use crate::dates::Edge;
+    use crate::dates::parse;
 
     #[test]
     fn dates_and_times_of_every_form_are_read() {

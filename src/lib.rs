@@ -1,49 +1,54 @@
-//! Bobbin: an agent runtime. This crate is its pure core: it cannot name Cloudflare, opens no socket and reads no
-//! clock; everything outside goes through one trait, [`thread::Host`].
+//! Bobbin: an agent runtime. This crate is its pure core: it cannot name Cloudflare, opens no socket and reads no clock;
+//! everything outside goes through [`host`].
 //!
-//! # Layout
+//! # Floors
 //!
-//! * [`spec`]: the definitions a developer writes (models, prompts, tools, agents), the catalog they are compiled
-//!   into, its validation, and the records a thread keeps (messages, tool calls, results). Plain data.
-//! * [`thread`]: the engine of one thread. Start at `thread/step.rs`: the seven-step cycle, in order.
-//! * [`models`]: providers of models, and the registry that a crate which embeds this one adds its own to.
-//! * [`tools`]: native tools, and the registry that a crate which embeds this one adds its own to.
-//! * [`effects`], [`endpoints`], [`hooks`]: native effects, endpoints and hooks, in the same way.
-//! * [`code`]: running code in the sandbox: values that cross, options, the handle.
-//! * [`directory`]: which threads an owner has.
-//! * [`api`]: the HTTP surface as data: routes, requests to an object, replies.
-//! * [`access`]: API keys, scopes, browser tokens.
-//! * [`env`]: values of variables: encrypted, changed, kept out of what is shown.
-//! * [`signing`]: signatures of outgoing calls.
-//! * [`http`]: requests and responses as data, as the engine hands them to its host.
+//! From the ground up. Each module imports only those listed above it; `npm test` checks that.
+//!
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
 //! * [`limits`]: every constant of the runtime, named once.
+//! * `text`: texts that are cut.
+//! * `dates`: dates as people and headers have them.
+//! * `page`: pages that end by bytes.
+//! * [`signing`]: signatures of outgoing calls.
+//! * [`host`]: the door to the outside: SQLite, HTTP, the alarm, the bucket, listeners.
+//! * [`spec`]: the definitions a developer writes (models, prompts, tools, agents), the catalog they are compiled into, and
+//!   the records a thread keeps. Plain data.
+//! * [`access`]: API keys, scopes, browser tokens.
+//! * [`request`]: the HTTP surface as data: routes, requests to an object, replies.
+//! * [`models`]: providers of models, and the registry that a crate which embeds this one adds its own to.
+//! * [`env`]: values of variables: encrypted, changed, kept out of what is shown.
+//! * `store`: the tables of a thread, one file each: its rows, its statements.
+//! * [`sdk`]: the thread as the code sees it that works in it.
+//! * [`work`]: what definitions name with `run`: native functions, HTTP calls, code in the sandbox.
+//! * [`validate`]: what is wrong with a catalog.
+//! * [`engine`]: the engine of one thread. Start at `engine/step.rs`: the seven-step cycle, in order.
+//! * `api`: what the routes of a thread answer.
+//! * [`directory`]: which threads an owner has.
 //!
-//! The Cloudflare shell is the crate `bobbin-worker` (`worker/`); the simulated host that the engine is tested on
-//! is in `tests/engine/`.
+//! The Cloudflare shell is the crate `bobbin-worker` (`worker/`); the simulated host that the engine is tested on is in
+//! `tests/engine/`.
 
 pub mod access;
-pub mod api;
-pub mod code;
+pub(crate) mod api;
 mod dates;
 pub mod directory;
-pub mod effects;
-pub mod endpoints;
+pub mod engine;
 pub mod env;
 pub mod error;
-pub mod hooks;
 pub mod host;
-pub mod http;
 pub mod limits;
 pub mod models;
 mod page;
-mod registered;
-mod registry;
+pub mod request;
+pub mod sdk;
 pub mod signing;
 pub mod spec;
+mod store;
 mod text;
-pub mod thread;
-pub mod tools;
+pub mod validate;
+pub mod work;
 
 pub use error::{Code, Error, Result};
-pub use registered::Registered;
+pub use work::native::registered::Registered;
+pub use work::native::{effects, endpoints, hooks, tools};

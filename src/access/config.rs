@@ -1,10 +1,19 @@
 //! The deployment's credentials, and who a request is from.
 
-use super::keys::Keys;
-use super::token::{self, Minted, PREFIX};
-use super::{Action, Caller, Scope, ThreadRef, Via};
-use crate::error::{Code, Error, Result};
-use crate::limits::{SECOND_US, TOKEN_TTL_S};
+use crate::access::Action;
+use crate::access::Caller;
+use crate::access::Scope;
+use crate::access::ThreadRef;
+use crate::access::Via;
+use crate::access::keys::Keys;
+use crate::access::token;
+use crate::access::token::Minted;
+use crate::access::token::PREFIX;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits::SECOND_US;
+use crate::limits::TOKEN_TTL_S;
 
 /// A `BOBBIN_TOKEN_SECRET` shorter than this can be guessed.
 pub const MINIMUM_SECRET_BYTES: usize = 16;
@@ -31,7 +40,7 @@ pub enum Credential<'a> {
 
 impl Access {
     /// Reads `BOBBIN_API_KEYS`, `BOBBIN_TOKEN_SECRET` and `BOBBIN_DEV`. With `BOBBIN_DEV=1` and no keys every request
-    /// is an admin's (behind [`dev_guard`](super::dev_guard)); with keys they are asked for, there too.
+    /// is an admin's (behind [`dev_guard`](crate::access::dev_guard)); with keys they are asked for, there too.
     ///
     /// # Errors
     /// `internal` when a variable makes no sense: nothing is served then. The message names the entry, not the key.
@@ -253,7 +262,8 @@ mod tests {
                 (Code::Unauthenticated, "The token has expired.")
             );
         }
-        let other = self::access(&[("BOBBIN_TOKEN_SECRET", "another secret of the tests")]).unwrap();
+        let other =
+            self::access(&[("BOBBIN_TOKEN_SECRET", "another secret of the tests")]).unwrap();
         assert_eq!(
             other.authenticate(Credential::Query(&minted.token), NOW_US).unwrap_err().message,
             "The token is not valid."

@@ -1,13 +1,14 @@
 //! API keys: `BOBBIN_API_KEYS`, a list `key=scope,key2=scope2`.
 
-use sha2::{Digest, Sha256};
+use sha2::Digest;
+use sha2::Sha256;
 
-use super::Scope;
+use crate::access::Scope;
 use crate::signing::same;
 
 /// What is wrong with the list. Keys are named by their place, never shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum KeysError {
+pub(crate) enum KeysError {
     /// An entry without `=`.
     #[error("entry {place} has no scope: write `key=scope`")]
     NoScope {
@@ -44,12 +45,12 @@ pub(super) enum KeysError {
 
 /// The keys of a deployment, as hashes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Keys(Vec<([u8; 32], Scope)>);
+pub(crate) struct Keys(Vec<([u8; 32], Scope)>);
 
 impl Keys {
     /// Reads the list. Entries are separated by commas; white space around them and empty ones are ignored. A key may
     /// have `=` in it: the scope follows the last one.
-    pub(super) fn parse(list: &str) -> Result<Keys, KeysError> {
+    pub(crate) fn parse(list: &str) -> Result<Keys, KeysError> {
         let mut keys: Vec<([u8; 32], Scope)> = Vec::new();
         let mut places = Vec::new();
         for (place, entry) in (1..).zip(list.split(',').map(str::trim)) {
@@ -76,12 +77,12 @@ impl Keys {
         Ok(Keys(keys))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The scope of a key. Every key is compared, and hashes are: the time tells nothing of any of them.
-    pub(super) fn scope(&self, key: &str) -> Option<&Scope> {
+    pub(crate) fn scope(&self, key: &str) -> Option<&Scope> {
         let given = hash(key);
         self.0.iter().fold(None, |found, (hash, scope)| if same(hash, &given) { Some(scope) } else { found })
     }

@@ -2,20 +2,27 @@
 //! allows. Pure: values in, decisions out. The Worker reads the variables and the request; an object compares the
 //! caller's scope with its own owner.
 
-mod config;
-mod guard;
-mod keys;
-mod scope;
-mod token;
+pub(crate) mod config;
+pub(crate) mod guard;
+pub(crate) mod keys;
+pub(crate) mod scope;
+pub(crate) mod token;
 
-pub use config::{Access, Credential, MINIMUM_SECRET_BYTES};
-pub use guard::{Body, DevRequest, dev_guard};
-pub use scope::Scope;
-pub use token::Minted;
+pub use crate::access::config::Access;
+pub use crate::access::config::Credential;
+pub use crate::access::config::MINIMUM_SECRET_BYTES;
+pub use crate::access::guard::Body;
+pub use crate::access::guard::DevRequest;
+pub use crate::access::guard::dev_guard;
+pub use crate::access::scope::Scope;
+pub use crate::access::token::Minted;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
-use crate::error::{Code, Error, Result};
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
 
 /// Who sent a request. It crosses to an object as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

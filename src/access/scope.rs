@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
 /// `admin`, `owner:<id>` or `thread:<id>`; written so in keys, tokens and JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

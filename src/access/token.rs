@@ -4,14 +4,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
-use super::Scope;
+use crate::access::Scope;
 use crate::limits::SECOND_US;
-use crate::signing::{hmac_sha256, same};
+use crate::signing::hmac_sha256;
+use crate::signing::same;
 
 /// What a token begins with. No API key is looked for behind it.
-pub(super) const PREFIX: &str = "bbt_";
+pub(crate) const PREFIX: &str = "bbt_";
 
 /// A token that was just minted; the answer of `POST /api/tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,7 +35,7 @@ struct Payload {
 
 /// Why a token is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TokenError {
+pub(crate) enum TokenError {
     #[error("The token is not valid.")]
     Invalid,
     #[error("The token has expired.")]
@@ -41,7 +43,7 @@ pub(super) enum TokenError {
 }
 
 /// A token for a scope until `expires_at`, seconds since 1970.
-pub(super) fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> Minted {
+pub(crate) fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> Minted {
     let payload = serde_json::json!({ "scope": scope, "exp": expires_at }).to_string();
     let signed = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(payload));
     let signature = URL_SAFE_NO_PAD.encode(hmac_sha256(secret, &[signed.as_bytes()]));
@@ -49,7 +51,7 @@ pub(super) fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> Minted {
 }
 
 /// The scope of a token, and when it ends in microseconds since 1970.
-pub(super) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<(Scope, i64), TokenError> {
+pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<(Scope, i64), TokenError> {
     let (signed, signature) = token.split_once('.').ok_or(TokenError::Invalid)?;
     // The signature before anything else is looked at. Base64 with a second spelling of the same bytes is refused.
     let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Invalid)?;

@@ -5,15 +5,21 @@ use std::ops::ControlFlow;
 
 use serde_json::json;
 
-use super::{Directory, int_at, text_at};
-use crate::api::Reply;
-use crate::error::{Code, Error, Result};
-use crate::host::{Sql, Transactions};
-use crate::limits::{IDEMPOTENCY_KEY_BYTES, IDEMPOTENCY_US};
+use crate::directory::Directory;
+use crate::directory::int_at;
+use crate::directory::text_at;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::host::Transactions;
+use crate::limits::IDEMPOTENCY_KEY_BYTES;
+use crate::limits::IDEMPOTENCY_US;
+use crate::request::Reply;
 
 impl Directory {
     /// Answers with the id that belongs to the key: the given one when the key is new, the first one's otherwise.
-    pub(super) fn claim(&self, key: &str, hash: &str, thread_id: &str) -> Result<Reply> {
+    pub(crate) fn claim(&self, key: &str, hash: &str, thread_id: &str) -> Result<Reply> {
         if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES {
             return Err(Error::field(
                 "Idempotency-Key",

@@ -4,18 +4,27 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use super::call::{EnvAsk, ROOT, env_object};
-use super::{Directory, int};
-use crate::api::Reply;
-use crate::api::fields::Body;
-use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
-use crate::error::{Error, Result};
-use crate::host::{Sql, Transactions};
+use crate::directory::Directory;
+use crate::directory::call::EnvAsk;
+use crate::directory::call::ROOT;
+use crate::directory::call::env_object;
+use crate::directory::int;
+use crate::env::Change;
+use crate::env::KEYS_VAR;
+use crate::env::Keys;
+use crate::env::Level;
+use crate::env::Set;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::host::Transactions;
+use crate::request::Reply;
+use crate::request::fields::Body;
 
 impl Directory {
     /// Answers what is asked about values.
     #[inline(never)]
-    pub(super) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
+    pub(crate) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
         match ask {
             EnvAsk::Rows(known) => self.env_rows(known),
             EnvAsk::Shown => Ok(shown(&self.set(directory, self.host.sql())?)),

@@ -1,14 +1,25 @@
 //! `GET /threads` (spec §27.1): filters, order, pages.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use super::{Directory, int, int_at, text_at};
-use crate::api::{Query, Reply, agents};
-use crate::dates::{Edge, instant};
-use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
-use crate::limits::{PAGE_MAX, SECOND_US};
+use crate::dates::Edge;
+use crate::dates::instant;
+use crate::directory::Directory;
+use crate::directory::int;
+use crate::directory::int_at;
+use crate::directory::text_at;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits::PAGE_MAX;
+use crate::limits::SECOND_US;
 use crate::page::Page;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::request::agents;
 use crate::spec::Catalog;
 
 /// Threads of a page when the request does not say.
@@ -104,7 +115,7 @@ impl<'a> Filter<'a> {
 
 impl Directory {
     /// `{threads, total, hasMore}`; times are seconds, as on every thread object over HTTP (spec §35.13).
-    pub(super) fn list(&self, query: &Query, origin: &str) -> Result<Reply> {
+    pub(crate) fn list(&self, query: &Query, origin: &str) -> Result<Reply> {
         let filter = Filter::of(query)?;
         let limit = query.number("limit", PAGE, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;

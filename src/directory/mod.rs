@@ -9,22 +9,30 @@
 //! * `env`: values of the owner, or of the instance.
 
 pub mod call;
-mod claims;
-mod env;
-mod list;
-mod owners;
-mod schema;
-mod threads;
+pub(crate) mod claims;
+pub(crate) mod env;
+pub(crate) mod list;
+pub(crate) mod owners;
+pub(crate) mod schema;
+pub(crate) mod threads;
 
 use std::cell::Cell as Flag;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-pub use call::{DirectoryCall, EnvAsk, ThreadRow};
+pub use crate::directory::call::DirectoryCall;
+pub use crate::directory::call::EnvAsk;
+pub use crate::directory::call::ThreadRow;
 
-use crate::api::Reply;
-use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Object, Param, Sql, Transactions};
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Object;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::host::Transactions;
+use crate::request::Reply;
 use crate::spec::Catalog;
 
 /// One directory object: an owner's, the ownerless one, or the root.
@@ -85,7 +93,7 @@ impl Directory {
         if self.open.get() {
             return Ok(false);
         }
-        self.host.transaction(schema::migrate)?;
+        self.host.transaction(crate::directory::schema::migrate)?;
         self.open.set(true);
         Ok(true)
     }

@@ -6,13 +6,25 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use super::call::{ROOT, answer, name_of};
-use super::{Directory, DirectoryCall, int, int_at, text_at};
-use crate::api::{Query, Reply};
-use crate::error::{Error, Result};
-use crate::host::{Sibling, Sql, Transactions};
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
+use crate::directory::Directory;
+use crate::directory::DirectoryCall;
+use crate::directory::call::ROOT;
+use crate::directory::call::answer;
+use crate::directory::call::name_of;
+use crate::directory::int;
+use crate::directory::int_at;
+use crate::directory::text_at;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sibling;
+use crate::host::Sql;
+use crate::host::Transactions;
+use crate::limits::PAGE_DEFAULT;
+use crate::limits::PAGE_MAX;
+use crate::limits::SECOND_US;
 use crate::page::Page;
+use crate::request::Query;
+use crate::request::Reply;
 
 /// How long changes are gathered before the root is told.
 const GATHER_US: i64 = 2 * SECOND_US;
@@ -21,13 +33,13 @@ const PAUSE_MAX_US: i64 = 3600 * SECOND_US;
 
 impl Directory {
     /// The count has changed: sees to it that an alarm will tell the root. Inside the transaction that changed it.
-    pub(super) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
+    pub(crate) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
         // Only the first change since the last telling sets the alarm, or steady changes would put it off for ever.
         if self.untold(sql)? == 1 { self.tell_soon() } else { Ok(()) }
     }
 
     /// Sets the alarm again if the root is behind: whatever became of the one that was set.
-    pub(super) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
+    pub(crate) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
         if self.untold(sql)? > 0 { self.tell_soon() } else { Ok(()) }
     }
 
@@ -40,7 +52,7 @@ impl Directory {
     }
 
     /// Tells the root the count, if it does not know it; what fails is tried again later.
-    pub(super) async fn tell_root(self: &Rc<Self>) {
+    pub(crate) async fn tell_root(self: &Rc<Self>) {
         let Err(error) = self.try_to_tell().await else { return };
         self.host.log(&format!("directory: the root was not told: {error}"));
         let again = self.host.transaction(|sql| {
@@ -78,7 +90,7 @@ impl Directory {
     }
 
     /// The root is told how many threads an owner has.
-    pub(super) fn owner(&self, owner: Option<&str>, threads: i64, version: i64) -> Result<Reply> {
+    pub(crate) fn owner(&self, owner: Option<&str>, threads: i64, version: i64) -> Result<Reply> {
         self.host.transaction(|sql| {
             sql.run(
                 "INSERT INTO owners (name, owner, threads, version) VALUES (?, ?, ?, ?)
@@ -91,7 +103,7 @@ impl Directory {
     }
 
     /// `GET /threads/owners`: `{owners: [{user_id, threadCount}], total, hasMore}`, by name, ownerless threads first.
-    pub(super) fn owners(&self, query: &Query) -> Result<Reply> {
+    pub(crate) fn owners(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let sql = self.host.sql();

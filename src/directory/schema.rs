@@ -1,7 +1,8 @@
 //! The tables of a directory. Migrations go forward only, like those of a thread.
 
 use crate::env;
-use crate::error::{Error, Result};
+use crate::error::Error;
+use crate::error::Result;
 use crate::host::Sql;
 
 /// One list of statements per version; version n is the n-th list.
@@ -40,11 +41,11 @@ const VERSION: i64 = MIGRATIONS.len() as i64;
 ///
 /// # Errors
 /// A database newer than this code is refused: it would be written wrongly.
-pub(super) fn migrate(sql: &dyn Sql) -> Result<()> {
+pub(crate) fn migrate(sql: &dyn Sql) -> Result<()> {
     let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'state'";
-    let version = match super::int(sql, found, &[])? {
+    let version = match crate::directory::int(sql, found, &[])? {
         None => 0,
-        Some(_) => super::int(sql, "SELECT schema FROM state", &[])?.unwrap_or(0),
+        Some(_) => crate::directory::int(sql, "SELECT schema FROM state", &[])?.unwrap_or(0),
     };
     if version > VERSION {
         return Err(Error::internal(format!(

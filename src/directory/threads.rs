@@ -3,19 +3,24 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use super::{Directory, ThreadRow, int_at};
-use crate::api::Reply;
+use crate::directory::Directory;
+use crate::directory::ThreadRow;
+use crate::directory::int_at;
 use crate::error::Result;
-use crate::host::{Param, Sql, Transactions};
+use crate::host::Param;
+use crate::host::Sql;
+use crate::host::Transactions;
+use crate::request::Reply;
 
 /// Characters of the newest message that a list shows.
 const PREVIEW_CHARS: usize = 200;
 
 impl Directory {
     /// Takes the row of a thread, unless a newer one was here or the thread was deleted.
-    pub(super) fn upsert(self: &Rc<Self>, row: &ThreadRow) -> Result<Reply> {
+    pub(crate) fn upsert(self: &Rc<Self>, row: &ThreadRow) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
             let known = Known::read(sql, &row.id)?;
             if known.deleted || known.version > row.version {
@@ -37,7 +42,7 @@ impl Directory {
     }
 
     /// Notes that a run began or ended, unless something newer was noted.
-    pub(super) fn activity(
+    pub(crate) fn activity(
         &self,
         id: &str,
         version: i64,
@@ -71,7 +76,7 @@ impl Directory {
     }
 
     /// Forgets a thread, but for its id.
-    pub(super) fn delete(self: &Rc<Self>, id: &str) -> Result<Reply> {
+    pub(crate) fn delete(self: &Rc<Self>, id: &str) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
             let known = Known::read(sql, id)?;
             if known.deleted {
@@ -168,7 +173,7 @@ fn took(changed: bool) -> Reply {
 
 #[cfg(test)]
 mod tests {
-    use super::preview;
+    use crate::directory::threads::preview;
 
     #[test]
     fn a_preview_is_one_line_of_at_most_200_characters() {

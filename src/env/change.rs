@@ -1,13 +1,18 @@
 //! What a request changes about the values of a thread, an account or the instance: all of it is checked before anything
 //! is written.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
+use serde_json::Value;
 
-use super::Plain;
-use crate::error::{Code, Error, Result};
+use crate::env::Plain;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
 use crate::limits;
+use crate::spec::Catalog;
+use crate::spec::VariableKind;
 use crate::spec::catalog::RESERVED_PREFIX;
-use crate::spec::{Catalog, VariableKind, template};
+use crate::spec::template;
 
 /// Whose values they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +32,13 @@ pub type Given<'a> = (&'a str, Option<Value>);
 #[derive(Clone, Default, PartialEq)]
 pub struct Change {
     /// New values.
-    pub(super) values: Vec<(String, String)>,
+    pub(crate) values: Vec<(String, String)>,
     /// Types, of new values or of old ones.
-    pub(super) kinds: Vec<(String, VariableKind)>,
+    pub(crate) kinds: Vec<(String, VariableKind)>,
     /// Names whose values go.
-    pub(super) deleted: Vec<String>,
+    pub(crate) deleted: Vec<String>,
     /// What the field of the types is called.
-    pub(super) types_field: String,
+    pub(crate) types_field: String,
 }
 
 /// Shows names alone.
@@ -68,7 +73,7 @@ impl Change {
         for (name, kind) in object(&types)? {
             let field = format!("{}.{name}", types.0);
             check_name(&field, &name, level, catalog)?;
-            change.kinds.push((name, self::kind(&field, &kind)?));
+            change.kinds.push((name, crate::env::change::kind(&field, &kind)?));
         }
         change.deleted = names(&delete)?;
         for name in &change.deleted {
@@ -135,7 +140,7 @@ impl Change {
     }
 
     /// The type that a name is given.
-    pub(super) fn kind(&self, name: &str) -> Option<VariableKind> {
+    pub(crate) fn kind(&self, name: &str) -> Option<VariableKind> {
         self.kinds.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind)
     }
 
@@ -228,6 +233,6 @@ fn check_name(field: &str, name: &str, level: Level, catalog: &Catalog) -> Resul
     Ok(())
 }
 
-pub(super) fn over(field: &str, message: String) -> Error {
+pub(crate) fn over(field: &str, message: String) -> Error {
     Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
 }

@@ -8,16 +8,25 @@
 //!
 //! Where a value is looked for, and in which order, is decided by the thread (`thread/env`).
 
-mod change;
-mod keys;
-mod redact;
-mod set;
-mod travel;
+pub(crate) mod change;
+pub(crate) mod keys;
+pub(crate) mod redact;
+pub(crate) mod set;
+pub(crate) mod travel;
 
-pub use change::{Change, Given, Level};
-pub use keys::{KEYS_VAR, Keys, Sealed};
-pub use redact::Redactor;
-pub(crate) use redact::{Shown, Tells};
-pub(crate) use set::TABLE;
-pub use set::{Held, Set, Stored};
-pub(crate) use travel::{Plain, open, seal};
+pub use crate::env::change::Change;
+pub use crate::env::change::Given;
+pub use crate::env::change::Level;
+pub use crate::env::keys::KEYS_VAR;
+pub use crate::env::keys::Keys;
+pub use crate::env::keys::Sealed;
+pub use crate::env::redact::Redactor;
+pub(crate) use crate::env::redact::Shown;
+pub(crate) use crate::env::redact::Tells;
+pub use crate::env::set::Held;
+pub use crate::env::set::Set;
+pub use crate::env::set::Stored;
+pub(crate) use crate::env::set::TABLE;
+pub(crate) use crate::env::travel::Plain;
+pub(crate) use crate::env::travel::open;
+pub(crate) use crate::env::travel::seal;

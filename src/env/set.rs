@@ -4,13 +4,20 @@ use std::ops::ControlFlow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
 
-use super::change::over;
-use super::{Change, Keys, Sealed};
-use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::env::Change;
+use crate::env::Keys;
+use crate::env::Sealed;
+use crate::env::change::over;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
 use crate::limits;
 use crate::spec::VariableKind;
 
@@ -110,7 +117,7 @@ impl Set {
     }
 
     /// What a value is bound to.
-    pub(super) fn context(&self, name: &str, kind: VariableKind) -> String {
+    pub(crate) fn context(&self, name: &str, kind: VariableKind) -> String {
         format!("{}\0{name}\0{}", self.object, kind.as_str())
     }
 

@@ -4,14 +4,15 @@ use std::ops::Range;
 
 use futures_util::stream::LocalBoxStream;
 
-use super::Pending;
 use crate::error::Result;
-use crate::http::{Body, FetchError};
+use crate::host::Pending;
+use crate::host::http::Body;
+use crate::host::http::FetchError;
 
 /// Objects by key.
 pub trait Bucket {
     /// The size in bytes above which a file's content lives here, at least [`crate::limits::FILE_WHOLE_BYTES`] in a
-    /// deployment ([`crate::thread::spilled_above`]).
+    /// deployment ([`crate::engine::spilled_above`]).
     fn above(&self) -> u64;
 
     /// Stores an object of exactly so many bytes, in place of an earlier one. It is there as a whole or not at all: when

@@ -4,20 +4,27 @@
 //! A directory needs an [`Object`]; a thread needs a [`Host`], which is one with ways out. Neither is a type parameter of
 //! anything: the core is compiled once, whoever hosts it.
 
-mod bucket;
-mod listeners;
-mod sql;
+pub(crate) mod bucket;
+pub mod http;
+pub(crate) mod listeners;
+pub(crate) mod sql;
 
 use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
 
-pub use bucket::Bucket;
-pub use listeners::{Filter, Frame, Listeners};
-pub use sql::{Cell, Param, Sql};
+pub use crate::host::bucket::Bucket;
+pub use crate::host::listeners::Filter;
+pub use crate::host::listeners::Frame;
+pub use crate::host::listeners::Listeners;
+pub use crate::host::sql::Cell;
+pub use crate::host::sql::Param;
+pub use crate::host::sql::Sql;
 
 use crate::error::Result;
-use crate::http::{FetchError, Request, Response};
+use crate::host::http::FetchError;
+use crate::host::http::Request;
+use crate::host::http::Response;
 
 /// What a method gives that has to be waited for. Dropping it cancels the work.
 pub type Pending<T> = LocalBoxFuture<'static, T>;
@@ -30,7 +37,7 @@ pub type Sleep = Rc<dyn Fn(i64) -> Pending<()>>;
 pub enum Sibling {
     /// The directory of one owner: `o:<id>`, or `null` for threads without owner.
     Directory(String),
-    /// The thread of this id. It is called with a [`crate::api::ThreadRequest`] as JSON, a line break, and the request's
+    /// The thread of this id. It is called with a [`crate::request::ThreadRequest`] as JSON, a line break, and the request's
     /// body.
     Thread(String),
 }
@@ -53,7 +60,7 @@ pub trait Object {
     /// A variable of the deployment; bindings that are not strings are absent.
     fn var(&self, name: &str) -> Option<String>;
 
-    /// Calls another object with a JSON text and gets one back, a [`crate::api::Reply`].
+    /// Calls another object with a JSON text and gets one back, a [`crate::request::Reply`].
     ///
     /// # Errors
     /// `overloaded` when there was no answer. Whether the call took effect is not known then.
@@ -80,8 +87,8 @@ pub trait Host: Object {
     /// Sends a request; follows no redirect. Dropping the future or the body cancels it.
     fn fetch(&self, request: Request) -> Pending<Result<Response, FetchError>>;
 
-    /// Sends a request without a body to a streamed route ([`crate::api::ThreadRoute::is_streamed`]) of another thread,
-    /// a [`crate::api::ThreadRequest`] as JSON, and gives its answer, whatever its status. Dropping the future or the
+    /// Sends a request without a body to a streamed route ([`crate::request::ThreadRoute::is_streamed`]) of another thread,
+    /// a [`crate::request::ThreadRequest`] as JSON, and gives its answer, whatever its status. Dropping the future or the
     /// content cancels it.
     ///
     /// # Errors

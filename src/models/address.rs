@@ -2,7 +2,7 @@
 
 /// The address of an API's `path` at a base, which may be blank (then `default` is meant), end with a slash or with the
 /// end of the path already (`ends`, from the outside in), and carry a query, which is kept.
-pub(super) fn address(base_url: &str, default: &str, ends: &[&str], path: &str) -> String {
+pub(crate) fn address(base_url: &str, default: &str, ends: &[&str], path: &str) -> String {
     let base = base_url.trim();
     let base = if base.is_empty() { default } else { base };
     let (base, query) = match base.split_once('?') {

@@ -1,6 +1,7 @@
 //! Pauses between attempts: our own, and those that a provider asks for.
 
-use crate::limits::{BACKOFF_US, RETRY_AFTER_MAX_US};
+use crate::limits::BACKOFF_US;
+use crate::limits::RETRY_AFTER_MAX_US;
 
 /// Microseconds to wait after attempt number `attempt` (from 1) has failed: anything from nothing to
 /// [`BACKOFF_US`] doubled with each attempt (full jitter, so that many threads do not come back together), raised to
@@ -18,7 +19,7 @@ pub fn backoff_us(attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -
 }
 
 /// The provider's wish in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date.
-pub(super) fn retry_after_ms(ms: Option<&str>, after: Option<&str>, now_us: i64) -> Option<u64> {
+pub(crate) fn retry_after_ms(ms: Option<&str>, after: Option<&str>, now_us: i64) -> Option<u64> {
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     if let Some(ms) = ms.and_then(number) {
         return Some(ms as u64);

@@ -1,11 +1,12 @@
 //! The body of an answer: a stream of events, or one JSON value from a server that ignores `stream` or was not asked for
 //! one. The first byte tells which: no server-sent event begins with a brace.
 
-use super::{ProviderError, sse};
+use crate::models::ProviderError;
+use crate::models::sse;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(crate) enum Body {
     /// Nothing but white space has come; it was given to the decoder, which may need the byte order mark.
     Unknown(sse::Decoder),
     Stream(sse::Decoder),
@@ -20,7 +21,7 @@ impl Default for Body {
 
 impl Body {
     /// Takes the next bytes, and hands on the events that they complete.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         bytes: &[u8],
         on_event: &mut impl FnMut(sse::Event<'_>) -> Result<(), ProviderError>,
@@ -48,7 +49,7 @@ impl Body {
     }
 
     /// The body has ended. Hands on what was still open; returns the JSON of a body that was no stream.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         &mut self,
         on_event: &mut impl FnMut(sse::Event<'_>) -> Result<(), ProviderError>,
     ) -> Result<Option<&[u8]>, ProviderError> {

@@ -1,19 +1,27 @@
 //! What a provider is called with: one request, the means to reach the outside, and the way back for its reply.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Context;
+use std::task::Poll;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::LocalBoxStream;
 
-use super::failure::BODY_BYTES;
-use super::{Answer, ChatRequest, Delta, ProviderError, Silence};
-use crate::http::{FetchError, Request, Response};
+use crate::host::http::FetchError;
+use crate::host::http::Request;
+use crate::host::http::Response;
+use crate::models::Answer;
+use crate::models::ChatRequest;
+use crate::models::Delta;
+use crate::models::ProviderError;
+use crate::models::Silence;
+use crate::models::failure::BODY_BYTES;
 use crate::spec::Provider;
 
 /// Parts of a reply that wait for the engine at most, before [`ProviderCall::send`] lets it take them.
@@ -124,7 +132,7 @@ impl ProviderCall {
 pub struct Incoming {
     /// HTTP status.
     pub status: u16,
-    /// Names in lower case. Of an answer of 2xx those that the request's [`Reads`](crate::http::Reads) names.
+    /// Names in lower case. Of an answer of 2xx those that the request's [`Reads`](crate::host::http::Reads) names.
     pub headers: Vec<(String, String)>,
     body: Chunks,
     url: String,

@@ -10,10 +10,16 @@
 //! Words come [`WORD_US`] apart, and usage is counted in words. With the model id `demo-slow` they come [`SLOW_WORD_US`]
 //! apart, and `demo-fail` answers the first two streams with error 503.
 
-use super::{
-    ChatMessage, ChatRequest, Delta, FinishReason, Part, ProviderCall, ProviderCode, ProviderError,
-    ToolChoice, Usage,
-};
+use crate::models::ChatMessage;
+use crate::models::ChatRequest;
+use crate::models::Delta;
+use crate::models::FinishReason;
+use crate::models::Part;
+use crate::models::ProviderCall;
+use crate::models::ProviderCode;
+use crate::models::ProviderError;
+use crate::models::ToolChoice;
+use crate::models::Usage;
 
 /// Microseconds between two words.
 pub const WORD_US: i64 = 15_000;
@@ -34,7 +40,7 @@ pub struct Script {
 }
 
 /// Answers a call, at the script's pace.
-pub(super) async fn answer_call(call: ProviderCall) -> Result<(), ProviderError> {
+pub(crate) async fn answer_call(call: ProviderCall) -> Result<(), ProviderError> {
     let mut at = call.now_us();
     for (delay_us, delta) in script(&call.request, u64::from(call.stream))?.steps {
         at += delay_us;
@@ -186,8 +192,12 @@ fn words_of(message: &ChatMessage) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{Kept, Reply, ReplyBuilder, ToolOffer};
-    use crate::spec::message::{ToolCall, ToolStatus};
+    use crate::models::Kept;
+    use crate::models::Reply;
+    use crate::models::ReplyBuilder;
+    use crate::models::ToolOffer;
+    use crate::spec::message::ToolCall;
+    use crate::spec::message::ToolStatus;
 
     fn user(text: &str) -> ChatMessage {
         ChatMessage::User(vec![Part::Text(text.into())])

@@ -5,10 +5,12 @@
 //! asked again. Everything else moves on ([`ProviderError::moves_on`]) to the next fallback at once: after a time-out
 //! the same model would only cost the same time again, and another provider may well accept the key, request or content.
 
-use super::backoff::retry_after_ms;
-use super::said::Said;
-use super::{ProviderCode, ProviderError, sse};
-use crate::http::FetchError;
+use crate::host::http::FetchError;
+use crate::models::ProviderCode;
+use crate::models::ProviderError;
+use crate::models::backoff::retry_after_ms;
+use crate::models::said::Said;
+use crate::models::sse;
 use crate::text::shorten;
 
 /// Bytes of a failure's message at most, once it is [told](ProviderError::told).
@@ -105,12 +107,12 @@ impl ProviderError {
     }
 
     /// A chunk that cannot be read.
-    pub(super) fn malformed(error: &serde_json::Error) -> ProviderError {
+    pub(crate) fn malformed(error: &serde_json::Error) -> ProviderError {
         ProviderError::server(format!("the provider sent a chunk that cannot be read: {error}"))
     }
 
     /// A failure on the provider's side that no status tells more about.
-    pub(super) fn server(message: impl Into<String>) -> ProviderError {
+    pub(crate) fn server(message: impl Into<String>) -> ProviderError {
         let (code, message) = (ProviderCode::ServerError, message.into());
         ProviderError { code, status: None, retry_after_ms: None, message }
     }

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{ChatMessage, Kept, Part};
+use crate::models::ChatMessage;
+use crate::models::Kept;
+use crate::models::Part;
 
 /// An unstored user's message, where a request must have one.
 pub const CONTINUE: &str = "Continue.";
@@ -79,7 +81,7 @@ fn replace(messages: &mut [Kept<ChatMessage>], at: usize, index: usize, id: Stri
 }
 
 /// An id or a name as Anthropic takes it: letters, digits, `_` and `-`. Those of other providers' replies may hold others.
-pub(super) fn permitted(name: &str) -> Cow<'_, str> {
+pub(crate) fn permitted(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match name {
         "" => "_".into(),
@@ -91,7 +93,8 @@ pub(super) fn permitted(name: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::message::{ToolCall, ToolStatus};
+    use crate::spec::message::ToolCall;
+    use crate::spec::message::ToolStatus;
 
     fn said(text: &str) -> Kept<ChatMessage> {
         ChatMessage::User(vec![Part::Text(text.into())]).into()

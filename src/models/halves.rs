@@ -3,25 +3,25 @@
 //! while by a character of the highest private-use plane, which nobody else uses; halves are joined where they meet, and
 //! one that stays alone becomes U+FFFD.
 
-use super::Delta;
+use crate::models::Delta;
 use crate::spec::opaque::Opaque;
 
 /// The unit 0xD800 as a stand-in; the others follow.
 const FIRST: u32 = 0x10_F000;
 
 /// JSON in which halves that stand alone are stand-ins; `None` when it has none.
-pub(super) fn marked(json: &str) -> Option<String> {
+pub(crate) fn marked(json: &str) -> Option<String> {
     replaced(json, stand_in)
 }
 
 /// JSON with everything put right that can be: `lossy` is `json` with bytes that are no characters replaced. `None` when
 /// that is nothing.
-pub(super) fn mended(lossy: &str, json: &[u8]) -> Option<String> {
+pub(crate) fn mended(lossy: &str, json: &[u8]) -> Option<String> {
     marked(lossy).or_else(|| (lossy.as_bytes() != json).then(|| lossy.to_owned()))
 }
 
 /// JSON text of a call's arguments, or of anything else, that every reader takes: a half that stands alone is U+FFFD.
-pub(super) fn whole(json: String) -> String {
+pub(crate) fn whole(json: String) -> String {
     replaced(&json, |_| char::REPLACEMENT_CHARACTER).unwrap_or(json)
 }
 
@@ -87,7 +87,7 @@ enum Stream {
 
 /// Joins the halves of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Halves {
+pub(crate) struct Halves {
     /// Whether there was any: before that nothing is looked at.
     seen: bool,
     /// First halves at the end of what came so far.
@@ -96,12 +96,12 @@ pub(super) struct Halves {
 
 impl Halves {
     /// Looks whether there may be stand-ins in what is read of this.
-    pub(super) fn look(&mut self, json: &[u8]) {
+    pub(crate) fn look(&mut self, json: &[u8]) {
         self.seen = self.seen || json.windows(3).any(|three| matches!(three, br"\ud" | br"\uD"));
     }
 
     /// Takes the stand-ins out of the deltas from a place on.
-    pub(super) fn settle(&mut self, out: &mut [Delta], from: usize) {
+    pub(crate) fn settle(&mut self, out: &mut [Delta], from: usize) {
         if !self.seen {
             return;
         }
@@ -122,7 +122,7 @@ impl Halves {
     }
 
     /// The answer has ended: halves whose other one never came.
-    pub(super) fn finish(&mut self, out: &mut Vec<Delta>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<Delta>) {
         for (stream, _) in self.held.drain(..) {
             let text = char::REPLACEMENT_CHARACTER.to_string();
             out.push(match stream {

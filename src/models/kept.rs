@@ -5,8 +5,10 @@ use std::cell::OnceCell;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use serde::{Serialize, Serializer};
-use serde_json::value::{RawValue, to_raw_value};
+use serde::Serialize;
+use serde::Serializer;
+use serde_json::value::RawValue;
+use serde_json::value::to_raw_value;
 
 /// A part of a request that later requests send again, unchanged: shared by them, with the JSON that was written for the
 /// first. A history of 100 KB is then copied at every step, not cloned and escaped anew.
@@ -28,7 +30,7 @@ enum Written {
 
 impl<T> Kept<T> {
     /// Writes it for chat completions, as `form` does, the first time; every later time as it was written then.
-    pub(super) fn write<'a, F: Serialize, S: Serializer>(
+    pub(crate) fn write<'a, F: Serialize, S: Serializer>(
         &'a self,
         form: impl Fn(&'a T) -> F,
         serializer: S,
@@ -42,7 +44,7 @@ impl<T> Kept<T> {
     }
 
     /// The same for Anthropic, whose messages are put together from texts.
-    pub(super) fn blocks(&self, form: impl Fn(&T) -> String) -> Cow<'_, str> {
+    pub(crate) fn blocks(&self, form: impl Fn(&T) -> String) -> Cow<'_, str> {
         match self.0.written.get_or_init(|| Written::Anthropic(form(&self.0.value))) {
             Written::Anthropic(written) => Cow::Borrowed(written),
             Written::Openai(_) => Cow::Owned(form(&self.0.value)),

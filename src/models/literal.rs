@@ -6,12 +6,12 @@ use crate::limits::PAYLOAD_BYTES;
 
 /// A JSON string that grows.
 #[derive(Debug, Default)]
-pub(super) struct Literal(String);
+pub(crate) struct Literal(String);
 
 impl Literal {
     /// Appends the string's characters as they are escaped there. Anything but a string appends nothing; nor does what
     /// makes a payload too large to be kept.
-    pub(super) fn push(&mut self, piece: &RawValue) {
+    pub(crate) fn push(&mut self, piece: &RawValue) {
         let inside = piece.get().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         if let Some(inside) = inside.filter(|_| self.0.len() <= PAYLOAD_BYTES) {
             self.0.push_str(inside);
@@ -19,12 +19,12 @@ impl Literal {
     }
 
     /// Whether nothing came.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Appends it with its quotes.
-    pub(super) fn write(&self, out: &mut String) {
+    pub(crate) fn write(&self, out: &mut String) {
         out.push('"');
         out.push_str(&self.0);
         out.push('"');

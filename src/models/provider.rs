@@ -20,11 +20,15 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use super::call::ProviderCall;
-use super::{Delta, ProviderError, anthropic, demo, openai};
-use crate::http::Request;
-use crate::registry::Registry;
-use crate::thread::Panicked;
+use crate::engine::Panicked;
+use crate::host::http::Request;
+use crate::models::Delta;
+use crate::models::ProviderError;
+use crate::models::anthropic;
+use crate::models::call::ProviderCall;
+use crate::models::demo;
+use crate::models::openai;
+use crate::work::native::registry::Registry;
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
 /// error ends the attempt, and its code says what is done about it ([`ProviderError::retryable`],
@@ -90,7 +94,7 @@ pub enum Answer {
 
 impl Answer {
     /// What the request's `accept` says.
-    pub(super) const fn media_type(self) -> &'static str {
+    pub(crate) const fn media_type(self) -> &'static str {
         match self {
             Answer::Stream => "text/event-stream",
             Answer::Whole => "application/json",

@@ -1,7 +1,15 @@
 //! A reply, put together from its deltas.
 
-use super::{Delta, FinishReason, Payload, Placed, ProviderError, Reply, halves};
-use crate::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REPLY_BYTES};
+use crate::limits::CALLS_PER_REPLY;
+use crate::limits::PAYLOAD_BYTES;
+use crate::limits::REPLY_BYTES;
+use crate::models::Delta;
+use crate::models::FinishReason;
+use crate::models::Payload;
+use crate::models::Placed;
+use crate::models::ProviderError;
+use crate::models::Reply;
+use crate::models::halves;
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
 
@@ -124,7 +132,8 @@ impl ReplyBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{ProviderCode, Usage};
+    use crate::models::ProviderCode;
+    use crate::models::Usage;
 
     fn start(index: usize, id: &str, name: &str) -> Delta {
         Delta::CallStart { index, id: id.into(), name: name.into() }

@@ -2,25 +2,25 @@
 
 use serde_json::Value;
 
-use super::ProviderCode;
+use crate::models::ProviderCode;
 
 /// What a body says about a failure.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(crate) struct Said {
     /// Its text, empty when there is none.
-    pub(super) message: String,
+    pub(crate) message: String,
     /// Its codes and types, in lower case.
     kinds: String,
     /// A code that is an HTTP status.
-    pub(super) status: Option<u16>,
+    pub(crate) status: Option<u16>,
     /// It is a web page, whose text helps nobody.
-    pub(super) is_page: bool,
+    pub(crate) is_page: bool,
 }
 
 impl Said {
     /// Understands `{"error": {…}}`, `{"error": "…"}`, the same without `error`, in a list, `detail` (FastAPI) and
     /// `errors` (Cloudflare); otherwise takes the text as it is.
-    pub(super) fn read(body: &[u8]) -> Said {
+    pub(crate) fn read(body: &[u8]) -> Said {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body);
             let text = text.trim();
@@ -75,7 +75,7 @@ impl Said {
     }
 
     /// The kinds that a status does not tell: servers report them with 400, 413, 403 or 500.
-    pub(super) fn special(&self) -> Option<ProviderCode> {
+    pub(crate) fn special(&self) -> Option<ProviderCode> {
         let message = self.message.to_ascii_lowercase();
         let kind = |names: &[&str]| names.iter().any(|name| self.kinds.contains(name));
         let text = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
@@ -89,7 +89,7 @@ impl Said {
     }
 
     /// The kind by its name, where there is no status. What nobody names is taken to be the server's fault.
-    pub(super) fn of_kind(&self) -> ProviderCode {
+    pub(crate) fn of_kind(&self) -> ProviderCode {
         let kind = |names: &[&str]| names.iter().any(|name| self.kinds.contains(name));
         if kind(&["rate_limit", "ratelimit", "quota", "too_many_requests", "resource_exhausted"]) {
             ProviderCode::RateLimit

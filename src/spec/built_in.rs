@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use super::catalog::Catalog;
-use super::tool::{Run, Tool};
-use crate::tools::execute;
+use crate::spec::catalog::Catalog;
+use crate::spec::tool::Run;
+use crate::spec::tool::Tool;
+use crate::work::native::tools::execute;
 
 impl Catalog {
     /// Whether some prompt lets the code of its model reach hosts: then the catalog needs the web's modules.

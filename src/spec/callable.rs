@@ -1,12 +1,14 @@
 //! What a name in a prompt's `tools` stands for (spec §6.3, §7.5): a function, a prompt or an agent.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use super::agent::{Agent, AgentKind};
-use super::catalog::Catalog;
-use super::prompt::Prompt;
-use super::schema;
-use super::tool::Tool;
+use crate::spec::agent::Agent;
+use crate::spec::agent::AgentKind;
+use crate::spec::catalog::Catalog;
+use crate::spec::prompt::Prompt;
+use crate::spec::schema;
+use crate::spec::tool::Tool;
 
 /// Something that a model or code may call by its name.
 #[derive(Clone, Copy, Debug)]

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
-use super::agent::Agent;
-use super::effect::Effect;
-use super::endpoint::{Endpoint, EndpointRoute};
-use super::hook::Hook;
-use super::model::Model;
-use super::package::Packages;
-use super::prompt::Prompt;
-use super::schema;
-use super::tool::Tool;
+use crate::spec::agent::Agent;
+use crate::spec::effect::Effect;
+use crate::spec::endpoint::Endpoint;
+use crate::spec::endpoint::EndpointRoute;
+use crate::spec::hook::Hook;
+use crate::spec::model::Model;
+use crate::spec::package::Packages;
+use crate::spec::prompt::Prompt;
+use crate::spec::schema;
+use crate::spec::tool::Tool;
 
 /// Names that start so belong to the runtime: no definition sees their values.
 pub const RESERVED_PREFIX: &str = "BOBBIN_";

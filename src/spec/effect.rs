@@ -1,11 +1,12 @@
 //! Effects: work that runs later, outside any turn (spec §10).
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Value;
 
-use super::schema;
-use super::tool::Run;
-use super::variable::Variable;
+use crate::spec::schema;
+use crate::spec::tool::Run;
+use crate::spec::variable::Variable;
 
 /// Something that a thread does at a time, once or again and again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
-use super::tool::Run;
-use super::variable::Variable;
+use crate::spec::tool::Run;
+use crate::spec::variable::Variable;
 
 /// The first segments below a thread that belong to the runtime: its routes, and those that are to come. `ThreadRoute::of`
 /// looks here before it looks at its own routes, so none of them can be missing.

@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use serde::ser::{self, Serialize, Serializer};
+use serde::ser;
+use serde::ser::Serialize;
+use serde::ser::Serializer;
 use serde_json::Value;
 
 /// Why a value is no JSON.

@@ -3,14 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use super::agent::Agent;
-use super::callable::Callable;
-use super::catalog::Catalog;
-use super::hook::Hook;
-use super::prompt::{Prompt, PromptPart, ToolEntry};
-use super::template;
-use super::tool::{Http, Run, Tool};
-use super::variable::{Variable, VariableKind};
+use crate::spec::agent::Agent;
+use crate::spec::callable::Callable;
+use crate::spec::catalog::Catalog;
+use crate::spec::hook::Hook;
+use crate::spec::prompt::Prompt;
+use crate::spec::prompt::PromptPart;
+use crate::spec::prompt::ToolEntry;
+use crate::spec::template;
+use crate::spec::tool::Http;
+use crate::spec::tool::Run;
+use crate::spec::tool::Tool;
+use crate::spec::variable::Variable;
+use crate::spec::variable::VariableKind;
 
 /// Values by name, as definitions give them.
 pub type Env = BTreeMap<String, String>;

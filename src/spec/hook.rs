@@ -1,9 +1,10 @@
 //! Hooks: code of the application that sees, and partly changes, what passes through a thread (spec §9).
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
-use super::tool::Run;
-use super::variable::Variable;
+use crate::spec::tool::Run;
+use crate::spec::variable::Variable;
 
 /// One implementation of a hook. It runs where a prompt or an agent lists its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,10 +2,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde::Deserializer;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
 
-use super::opaque::Opaque;
+use crate::spec::opaque::Opaque;
 
 /// Who a message is from, as the thread stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

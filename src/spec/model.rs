@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
 
-use super::template;
-use super::variable::{is_default, is_true, yes};
-use crate::models::{Answer, Usage, has_provider};
+use crate::models::Answer;
+use crate::models::Usage;
+use crate::models::has_provider;
+use crate::spec::template;
+use crate::spec::variable::is_default;
+use crate::spec::variable::is_true;
+use crate::spec::variable::yes;
 
 /// A model that prompts refer to by name (spec §3.1).
 ///

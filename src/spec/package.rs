@@ -8,13 +8,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 
-use super::agent::Agent;
-use super::callable::Callable;
-use super::catalog::Catalog;
-use super::endpoint::EndpointRoute;
-use super::subagent::{CREATE, MESSAGE};
+use crate::spec::agent::Agent;
+use crate::spec::callable::Callable;
+use crate::spec::catalog::Catalog;
+use crate::spec::endpoint::EndpointRoute;
+use crate::spec::subagent::CREATE;
+use crate::spec::subagent::MESSAGE;
 
 /// What stands between a package's id and a name in it. No id holds it, or ends with the half of it.
 pub const SEPARATOR: &str = "__";

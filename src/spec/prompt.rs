@@ -2,14 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
 
-use super::catalog::Catalog;
-use super::form::{StringOr, StringOrList};
-use super::subagent::{self, Immediate, Resumable};
-use super::variable::{Variable, VariableKind, is_default};
 use crate::models::ToolChoice;
+use crate::spec::catalog::Catalog;
+use crate::spec::form::StringOr;
+use crate::spec::form::StringOrList;
+use crate::spec::subagent;
+use crate::spec::subagent::Immediate;
+use crate::spec::subagent::Resumable;
+use crate::spec::variable::Variable;
+use crate::spec::variable::VariableKind;
+use crate::spec::variable::is_default;
 
 /// A prompt (spec §5.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

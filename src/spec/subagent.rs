@@ -4,11 +4,16 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::Deserialize;
+use serde::Serialize;
+use serde::de::Deserializer;
+use serde::de::Error;
+use serde::de::MapAccess;
+use serde::de::Unexpected;
+use serde::de::Visitor;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Serialize};
 
-use super::variable::is_default;
+use crate::spec::variable::is_default;
 
 /// The runtime's own tool that makes a subagent which can be written to again (spec §8.3).
 pub const CREATE: &str = "subagent_create";
@@ -91,12 +96,12 @@ impl ParentCommunication {
 }
 
 /// `immediate`: `true`, `false`, or its hints.
-pub(super) fn immediate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Immediate>, D::Error> {
+pub(crate) fn immediate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Immediate>, D::Error> {
     deserializer.deserialize_any(Switch { on: Some(Immediate::default()), form: PhantomData })
 }
 
 /// `resumable`: `false`, or how.
-pub(super) fn resumable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Resumable>, D::Error> {
+pub(crate) fn resumable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Resumable>, D::Error> {
     deserializer.deserialize_any(Switch { on: None, form: PhantomData })
 }
 
@@ -131,7 +136,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Switch<T> {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, inline)]
 #[expect(dead_code, reason = "a schema's form")]
-pub(super) enum BoolOr<T> {
+pub(crate) enum BoolOr<T> {
     Bool(bool),
     Object(T),
 }
@@ -140,7 +145,7 @@ pub(super) enum BoolOr<T> {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged, inline)]
 #[expect(dead_code, reason = "a schema's form")]
-pub(super) enum FalseOr<T> {
+pub(crate) enum FalseOr<T> {
     #[schemars(extend("enum" = [false]))]
     False(bool),
     Object(T),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde::Serialize;
 use serde_json::Value;
 
-use super::form::StringOr;
-use super::variable::{Variable, is_default};
-use crate::code::Engine;
+use crate::spec::form::StringOr;
+use crate::spec::variable::Variable;
+use crate::spec::variable::is_default;
+use crate::work::sandbox::Engine;
 
 /// A function that models may call (spec §6.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -30,7 +30,7 @@ fn list(directory: &Rc<Directory>, query: &[(&str, &str)]) -> (u16, Value) {
     let query = query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     call(
         directory,
-        &DirectoryCall::List { query: bobbin::api::Query(query), origin: "https://a.example".into() },
+        &DirectoryCall::List { query: bobbin::request::Query(query), origin: "https://a.example".into() },
     )
 }
 

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use bobbin::api::Query;
 use bobbin::directory::DirectoryCall;
+use bobbin::request::Query;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use serde_json::Value;
 
 use crate::family;

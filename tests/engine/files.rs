@@ -1,7 +1,7 @@
 //! A client of the routes whose bodies are streams.
 
 use bobbin::access::Caller;
-use bobbin::api::{Content, Query, ThreadRequest, ThreadRoute};
+use bobbin::request::{Content, Query, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::Value;

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bobbin::access::Caller;
-use bobbin::api::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
+use bobbin::engine::Thread;
 use bobbin::host::Filter;
+use bobbin::request::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
 use bobbin::spec::Catalog;
-use bobbin::thread::Thread;
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};

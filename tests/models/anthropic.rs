@@ -1,6 +1,6 @@
 //! Anthropic's messages: answers cut at every byte, and requests to the letter.
 
-use bobbin::http::Request;
+use bobbin::host::http::Request;
 use bobbin::models::anthropic::{Decoder as Anthropic, request};
 use bobbin::models::{
     Answer, ChatMessage, ChatRequest, Decoder, FinishReason, JsonMode, Part, Placed, ProviderCode,

@@ -1,7 +1,7 @@
 //! What is said about a catalog, all at once.
 
 use bobbin::spec::Catalog;
-use bobbin::spec::validate::{Kind, Natives, Severity, Sources, nearest, validate};
+use bobbin::validate::{Kind, Natives, Severity, Sources, nearest, validate};
 use serde_json::{Value, json};
 
 fn natives() -> Natives {

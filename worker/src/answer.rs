@@ -1,6 +1,6 @@
 //! Answers to clients: always JSON, never a stack, never in a cache.
 
-use bobbin::api::Reply;
+use bobbin::request::Reply;
 use bobbin::{Code, Error};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;

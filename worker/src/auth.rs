@@ -5,9 +5,9 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, dev_guard};
-use bobbin::api::fields;
-use bobbin::api::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
+use bobbin::request::fields;
+use bobbin::request::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors};
 use bobbin::{Error, Result};
 
 use crate::bindings::{Env, Head, date_now};
@@ -123,7 +123,7 @@ pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str
 
 /// Whether the caller may read the thread: the thread itself knows.
 async fn is_theirs(env: &Env, caller: &Caller, id: &str) -> Result<bool> {
-    if !bobbin::api::thread_id::is_valid(id) {
+    if !bobbin::request::thread_id::is_valid(id) {
         return Ok(false);
     }
     let request = ThreadRequest {

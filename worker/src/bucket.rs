@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use bobbin::Result;
+use bobbin::host::http::{Body, FetchError};
 use bobbin::host::{self, Pending};
-use bobbin::http::{Body, FetchError};
 use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 use wasm_bindgen::prelude::*;

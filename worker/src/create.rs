@@ -2,9 +2,9 @@
 //! request handed on to the new thread's object.
 
 use bobbin::access::{Action, Caller};
-use bobbin::api::{Query, ThreadRequest, ThreadRoute, thread_id};
 use bobbin::directory::DirectoryCall;
 use bobbin::directory::call::name_of;
+use bobbin::request::{Query, ThreadRequest, ThreadRoute, thread_id};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
 

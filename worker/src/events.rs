@@ -2,9 +2,9 @@
 //! server-sent events that the Worker bridges from such a socket (docs/http.md).
 
 use bobbin::access::Caller;
-use bobbin::api::Query;
 use bobbin::host::Filter;
 use bobbin::limits::{SSE_HEARTBEAT_MS, SSE_LIFE_MS, SSE_PATIENCE_MS};
+use bobbin::request::Query;
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
 

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::http::{FetchError, Reads, Request, Response};
+use bobbin::host::http::{FetchError, Reads, Request, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use wasm_bindgen::prelude::*;

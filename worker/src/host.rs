@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-use bobbin::code::{Door, Outcome, Run, Sandbox};
+use bobbin::engine::spilled_above;
+use bobbin::host::http::{FetchError, Request, Response};
 use bobbin::host::{Bucket, Host, Listeners, Object, Pending, Sibling, Sql};
-use bobbin::http::{FetchError, Request, Response};
-use bobbin::thread::spilled_above;
+use bobbin::work::sandbox::{Door, Outcome, Run, Sandbox};
 use bobbin::{Error, Result};
 use futures_util::FutureExt;
 use wasm_bindgen::prelude::*;

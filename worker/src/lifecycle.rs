@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
+use futures_util::future::LocalBoxFuture;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::log;
@@ -44,6 +45,8 @@ pub async fn probe() {}
 /// A future of ours as a promise. wasm-bindgen asks for proof that nothing half-done is seen after a panic; here every
 /// entry point catches panics itself and keeps nothing in memory that storage does not have.
 pub(crate) fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> js_sys::Promise {
+    // Boxed: what makes a promise of a future is large, and would be there once for each of them.
+    let future: LocalBoxFuture<'static, Result<JsValue, JsValue>> = Box::pin(future);
     wasm_bindgen_futures::future_to_promise(AssertUnwindSafe(future))
 }
 

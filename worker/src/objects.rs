@@ -4,11 +4,11 @@ use std::cell::{Cell, OnceCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use bobbin::api::{Reply, Served, ThreadRequest};
 use bobbin::directory::Directory;
+use bobbin::engine::Thread;
+use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::spec::Catalog;
-use bobbin::spec::validate::missing_natives;
-use bobbin::thread::Thread;
+use bobbin::validate::missing_natives;
 use bobbin::{Code, Error, Registered};
 use futures_util::FutureExt;
 use js_sys::Promise;

@@ -1,8 +1,8 @@
 //! Calls between the Worker and its objects: one remote call each, text in, `[status, retryAfter, body]` out. A body
 //! passes as a JavaScript string and is read only where it is used.
 
-use bobbin::api::{BodyRule, Reply};
 use bobbin::limits::BODY_SILENCE_S;
+use bobbin::request::{BodyRule, Reply};
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
 

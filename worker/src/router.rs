@@ -2,13 +2,13 @@
 //! object that it concerns, in one remote call.
 
 use bobbin::access::{Action, Caller, no_thread};
-use bobbin::api::target::below_thread;
-use bobbin::api::{
+use bobbin::directory::call::{ROOT, name_of};
+use bobbin::directory::{DirectoryCall, EnvAsk};
+use bobbin::request::target::below_thread;
+use bobbin::request::{
     BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, route::no_route,
     thread_id,
 };
-use bobbin::directory::call::{ROOT, name_of};
-use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::{Code, Error, Result};
 use serde_json::json;
 use wasm_bindgen::prelude::*;

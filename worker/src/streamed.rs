@@ -7,8 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::api::{Content, Reply, Served};
-use bobbin::http::{self, Body, FetchError};
+use bobbin::host::http::{self, Body, FetchError};
+use bobbin::request::{Content, Reply, Served};
 use bobbin::{Error, Result};
 use bytes::Bytes;
 use futures_util::stream::{self, LocalBoxStream};
@@ -23,7 +23,7 @@ use crate::lifecycle::{promise, told};
 use crate::remote::given_up;
 use crate::upgrade::ascii;
 
-/// The header that carries the call, a [`bobbin::api::ThreadRequest`]. Only the Worker can reach an object, so only it
+/// The header that carries the call, a [`bobbin::request::ThreadRequest`]. Only the Worker can reach an object, so only it
 /// can set this.
 pub(crate) const HEADER: &str = "x-bobbin-call";
 

@@ -1,7 +1,7 @@
 //! `catalog`: compiles a folder of definitions into the one file that the Worker loads.
 //!
 //! Reads the files (`folder`), turns each into a definition (`text`, `shape`), validates them together
-//! (`bobbin::spec::validate`), and says everything that is wrong at once. With an error in it nothing is written.
+//! (`bobbin::validate`), and says everything that is wrong at once. With an error in it nothing is written.
 
 mod code;
 mod folder;
@@ -20,8 +20,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use bobbin::spec::package::{SEPARATOR, qualified};
-use bobbin::spec::validate::{Complaint, Kind, Natives, Severity, Sources, validate};
 use bobbin::spec::{Catalog, Endpoint, EndpointRoute};
+use bobbin::validate::{Complaint, Kind, Natives, Severity, Sources, validate};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

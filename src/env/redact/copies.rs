@@ -10,7 +10,7 @@
 //! Each is made in one pass. A bare copy is built as a stack: the end of an escape replaces it by what it stands for,
 //! which may complete another escape, and each such step leaves fewer bytes than before.
 
-use super::work;
+use crate::env::redact::work;
 
 /// Bytes of an entity at most: `&#x10FFFF;`.
 const ENTITY_BYTES: usize = 10;
@@ -26,8 +26,8 @@ const ENTITIES: [(&[u8], u8); 7] = [
 
 /// A decoded text.
 #[derive(Debug, Default)]
-pub(super) struct Copy {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Copy {
+    pub(crate) bytes: Vec<u8>,
     /// Where each byte begins in the text.
     from: Vec<u32>,
     /// Length of the text.
@@ -58,12 +58,12 @@ impl Copy {
     }
 
     /// The part of the text that bytes of the copy stand for.
-    pub(super) fn source(&self, start: usize, end: usize) -> (usize, usize) {
+    pub(crate) fn source(&self, start: usize, end: usize) -> (usize, usize) {
         (self.place(start), self.place(end))
     }
 
     /// As JSON reads the inside of a string.
-    pub(super) fn json(text: &[u8]) -> Copy {
+    pub(crate) fn json(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         let mut at = 0;
         while let Some(byte) = text.get(at) {
@@ -93,7 +93,7 @@ impl Copy {
     }
 
     /// As a URL reads.
-    pub(super) fn percent(text: &[u8]) -> Copy {
+    pub(crate) fn percent(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         let mut at = 0;
         while let Some(byte) = text.get(at) {
@@ -105,7 +105,7 @@ impl Copy {
     }
 
     /// Without any escape.
-    pub(super) fn bare(text: &[u8]) -> Copy {
+    pub(crate) fn bare(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         for (at, byte) in text.iter().enumerate() {
             copy.put(*byte, at);
@@ -214,12 +214,12 @@ impl Copy {
     }
 
     /// The same without white space.
-    pub(super) fn unwrapped(&self) -> Copy {
+    pub(crate) fn unwrapped(&self) -> Copy {
         self.only(|byte| !byte.is_ascii_whitespace())
     }
 
     /// As quoted-printable reads.
-    pub(super) fn printable(text: &[u8]) -> Copy {
+    pub(crate) fn printable(text: &[u8]) -> Copy {
         let mut copy = Copy::new(text);
         let mut at = 0;
         while let Some(byte) = text.get(at) {
@@ -238,7 +238,7 @@ impl Copy {
 }
 
 /// Whether a text may be quoted-printable.
-pub(super) fn is_printable(text: &[u8]) -> bool {
+pub(crate) fn is_printable(text: &[u8]) -> bool {
     let digit = |byte: &u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte);
     text.windows(3).any(|three| match three {
         [b'=', b'\n', _] | [b'=', b'\r', b'\n'] => true,

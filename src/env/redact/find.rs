@@ -5,10 +5,10 @@
 
 use std::rc::Rc;
 
-use super::work;
+use crate::env::redact::work;
 
 /// Bytes that a text has at least, and that the first pass looks for.
-pub(super) const LEAST_BYTES: usize = 8;
+pub(crate) const LEAST_BYTES: usize = 8;
 /// Entries of the table that the first pass asks, as a power of two.
 const TABLE_BITS: u32 = 16;
 
@@ -22,15 +22,15 @@ struct Needle {
 
 /// Where a secret stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) secret: usize,
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) secret: usize,
 }
 
 /// Texts to look for.
 #[derive(Debug, Default)]
-pub(super) struct Finder {
+pub(crate) struct Finder {
     needles: Vec<Needle>,
     /// First bytes of the needles, in order, and which of these begin so.
     keys: Vec<(u64, Vec<usize>)>,
@@ -40,7 +40,7 @@ pub(super) struct Finder {
 
 impl Finder {
     /// Looks for one more text. Shorter ones than [`LEAST_BYTES`] would be found by chance and are left out.
-    pub(super) fn add(&mut self, text: Rc<[u8]>, secret: usize) {
+    pub(crate) fn add(&mut self, text: Rc<[u8]>, secret: usize) {
         let Some(key) = text.first_chunk().map(|first| u64::from_be_bytes(*first)) else { return };
         let needle = self.needles.len();
         match self.keys.binary_search_by_key(&key, |(key, _)| *key) {
@@ -66,7 +66,7 @@ impl Finder {
 
     /// Every place of every text; and a beginning of one, of [`LEAST_BYTES`] or more, where `text` ends in it: that may
     /// be a secret that somebody else has cut.
-    pub(super) fn find(&self, text: &[u8]) -> Vec<Span> {
+    pub(crate) fn find(&self, text: &[u8]) -> Vec<Span> {
         let mut spans = Vec::new();
         for needle in self.present(text).into_iter().filter_map(|place| self.needles.get(place)) {
             search(&needle.text, text, &mut |start, end| {

@@ -6,21 +6,28 @@
 //! The time grows with the length of the text, not with the number of secrets that are not in it. Secrets shorter than
 //! eight characters are not replaced, because they would be found in every other text.
 
-mod copies;
-mod find;
-mod shown;
-mod work;
+pub(crate) mod copies;
+pub(crate) mod find;
+pub(crate) mod shown;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod work;
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use copies::{Copy, is_printable};
-use find::{Finder, LEAST_BYTES, Span};
-pub(crate) use shown::{Shown, Tells};
+use crate::env::redact::copies::Copy;
+use crate::env::redact::copies::is_printable;
+use crate::env::redact::find::Finder;
+use crate::env::redact::find::LEAST_BYTES;
+use crate::env::redact::find::Span;
+pub(crate) use crate::env::redact::shown::Shown;
+pub(crate) use crate::env::redact::shown::Tells;
 
 /// Characters that a secret has at least.
 const LEAST_CHARS: usize = 8;
@@ -237,6 +244,3 @@ fn encoded(value: &str) -> Vec<String> {
     }
     forms
 }
-
-#[cfg(test)]
-mod tests;

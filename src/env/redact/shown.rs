@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use serde_json::Value;
 
-use super::Redactor;
+use crate::env::redact::Redactor;
 use crate::text::first_bytes;
 
 /// Something without secrets. [`Redactor::shown`] makes one of what code gives, and [`Shown::of_person`] of what a person

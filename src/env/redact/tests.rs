@@ -1,7 +1,8 @@
-use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::URL_SAFE;
 use serde_json::json;
 
-use super::*;
+use crate::env::redact::*;
 
 const KEY: &str = "s3cr\"t/ke y+ü\nend";
 

@@ -7,13 +7,13 @@ thread_local! {
 
 /// So many steps more.
 #[inline]
-pub(super) fn add(_steps: usize) {
+pub(crate) fn add(_steps: usize) {
     #[cfg(test)]
     STEPS.with(|all| all.set(all.get() + _steps));
 }
 
 /// Steps of this thread so far.
 #[cfg(test)]
-pub(super) fn done() -> usize {
+pub(crate) fn done() -> usize {
     STEPS.with(std::cell::Cell::get)
 }

@@ -9,78 +9,78 @@ use crate::models::openai::chunk::Text;
 
 /// An event (`type` tells which) or a whole answer (`type` is `message`).
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Event<'a> {
+pub(crate) struct Event<'a> {
     #[serde(borrow, default)]
-    pub(super) r#type: Text<'a>,
+    pub(crate) r#type: Text<'a>,
     /// Place of a block in the reply.
     #[serde(default)]
-    pub(super) index: Option<u64>,
+    pub(crate) index: Option<u64>,
     /// In `message_start`.
     #[serde(borrow, default)]
-    pub(super) message: Option<Message<'a>>,
+    pub(crate) message: Option<Message<'a>>,
     #[serde(borrow, default)]
-    pub(super) content_block: Option<&'a RawValue>,
+    pub(crate) content_block: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) delta: Option<Delta<'a>>,
+    pub(crate) delta: Option<Delta<'a>>,
     #[serde(default)]
-    pub(super) usage: Option<WireUsage>,
+    pub(crate) usage: Option<WireUsage>,
     /// Of a whole answer.
     #[serde(borrow, default)]
-    pub(super) content: Option<Vec<&'a RawValue>>,
+    pub(crate) content: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
-    pub(super) stop_reason: Text<'a>,
+    pub(crate) stop_reason: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) error: Option<&'a RawValue>,
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     #[serde(default)]
-    pub(super) usage: Option<WireUsage>,
+    pub(crate) usage: Option<WireUsage>,
     #[serde(borrow, default)]
-    pub(super) stop_reason: Text<'a>,
+    pub(crate) stop_reason: Text<'a>,
 }
 
 /// A change of a block, or in `message_delta` of the message.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Delta<'a> {
+pub(crate) struct Delta<'a> {
     #[serde(borrow, default)]
-    pub(super) r#type: Text<'a>,
+    pub(crate) r#type: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) text: Text<'a>,
+    pub(crate) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) partial_json: Text<'a>,
+    pub(crate) partial_json: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) thinking: Option<&'a RawValue>,
+    pub(crate) thinking: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) signature: Option<&'a RawValue>,
+    pub(crate) signature: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) stop_reason: Text<'a>,
+    pub(crate) stop_reason: Text<'a>,
 }
 
 /// A block that begins, or a whole one.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Block<'a> {
+pub(crate) struct Block<'a> {
     #[serde(borrow, default)]
-    pub(super) r#type: Text<'a>,
+    pub(crate) r#type: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) text: Text<'a>,
+    pub(crate) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) id: Text<'a>,
+    pub(crate) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) name: Text<'a>,
+    pub(crate) name: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) input: Option<&'a RawValue>,
+    pub(crate) input: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) thinking: Option<&'a RawValue>,
+    pub(crate) thinking: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) signature: Option<&'a RawValue>,
+    pub(crate) signature: Option<&'a RawValue>,
 }
 
 /// Token counts; each event tells some of them.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WireUsage {
+pub(crate) struct WireUsage {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
@@ -89,7 +89,7 @@ pub(super) struct WireUsage {
 
 impl WireUsage {
     /// Takes over what an event tells, which is the sum so far.
-    pub(super) fn update(&mut self, told: &WireUsage) {
+    pub(crate) fn update(&mut self, told: &WireUsage) {
         self.input_tokens = told.input_tokens.or(self.input_tokens);
         self.cache_creation_input_tokens =
             told.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
@@ -99,7 +99,7 @@ impl WireUsage {
 
     /// In our terms: what was written to the cache or read from it is not part of Anthropic's `input_tokens`. What was
     /// spent on thinking is not told apart.
-    pub(super) fn total(&self) -> Usage {
+    pub(crate) fn total(&self) -> Usage {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
         let cached_tokens = count(self.cache_read_input_tokens);
         let written_tokens = count(self.cache_creation_input_tokens);

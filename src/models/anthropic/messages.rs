@@ -3,10 +3,15 @@
 //! tree: what the engine kept of the last request is copied, and what a provider wants back must not be serialised
 //! again.
 
-use crate::models::fit::{CONTINUE, permitted};
+use crate::models::ChatMessage;
+use crate::models::Kept;
+use crate::models::Part;
+use crate::models::Placed;
+use crate::models::fit::CONTINUE;
+use crate::models::fit::permitted;
 use crate::models::openai::messages::parseable;
-use crate::models::{ChatMessage, Kept, Part, Placed};
-use crate::spec::message::{ToolCall, ToolStatus};
+use crate::spec::message::ToolCall;
+use crate::spec::message::ToolStatus;
 use crate::text::boundary;
 
 /// Put on the last block of what stays the same: the provider caches the request up to here.
@@ -14,13 +19,13 @@ const CACHED: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
 /// Whether thinking goes back with the replies that had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Replay {
+pub(crate) enum Replay {
     Yes,
     No,
 }
 
 /// The system messages that stand at the beginning, as `system`, and how many they are. `None`: there are none.
-pub(super) fn system(messages: &[Kept<ChatMessage>]) -> (Option<String>, usize) {
+pub(crate) fn system(messages: &[Kept<ChatMessage>]) -> (Option<String>, usize) {
     let texts = messages.iter().map_while(|message| match &**message {
         ChatMessage::System(text) => Some(text),
         _ => None,
@@ -34,7 +39,7 @@ pub(super) fn system(messages: &[Kept<ChatMessage>]) -> (Option<String>, usize) 
 }
 
 /// The other messages.
-pub(super) fn messages(messages: &[Kept<ChatMessage>], replay: Replay) -> String {
+pub(crate) fn messages(messages: &[Kept<ChatMessage>], replay: Replay) -> String {
     let mut out = Turns(String::from("["), None);
     for message in messages {
         let has_payload = matches!(&**message, ChatMessage::Assistant { payload, .. } if !payload.is_empty());
@@ -87,7 +92,7 @@ impl Turns {
 }
 
 /// Blocks whose last one marks the end of what is cached.
-pub(super) fn cached(mut blocks: String) -> String {
+pub(crate) fn cached(mut blocks: String) -> String {
     if blocks.pop() == Some('}') {
         blocks.push_str(CACHED);
     }
@@ -224,7 +229,7 @@ fn comma(out: &mut String) {
 }
 
 /// A JSON string.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     // A string cannot fail to serialize.
     serde_json::to_string(text).unwrap_or_default()
 }

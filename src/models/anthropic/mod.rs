@@ -4,11 +4,13 @@
 //!   `messages`: the history in it.
 //! * `decoder`: the answer, streamed or whole, as deltas. `event` is its shape on the wire.
 
-mod decoder;
-mod event;
-mod messages;
-mod request;
-mod thinking;
+pub(crate) mod decoder;
+pub(crate) mod event;
+pub(crate) mod messages;
+pub(crate) mod request;
+pub(crate) mod thinking;
 
-pub use decoder::Decoder;
-pub use request::{DEFAULT_BASE_URL, VERSION, request};
+pub use crate::models::anthropic::decoder::Decoder;
+pub use crate::models::anthropic::request::DEFAULT_BASE_URL;
+pub use crate::models::anthropic::request::VERSION;
+pub use crate::models::anthropic::request::request;

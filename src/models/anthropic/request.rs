@@ -4,13 +4,23 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
 
-use super::messages::{self, Replay, cached, quoted};
-use super::thinking::Thinking;
-use crate::http::{Reads, Request};
+use crate::host::http::Reads;
+use crate::host::http::Request;
+use crate::models::Answer;
+use crate::models::ChatMessage;
+use crate::models::ChatRequest;
+use crate::models::ToolChoice;
+use crate::models::ToolOffer;
 use crate::models::address::address;
-use crate::models::{Answer, ChatMessage, ChatRequest, ToolChoice, ToolOffer};
+use crate::models::anthropic::messages;
+use crate::models::anthropic::messages::Replay;
+use crate::models::anthropic::messages::cached;
+use crate::models::anthropic::messages::quoted;
+use crate::models::anthropic::thinking::Thinking;
 
 /// Anthropic's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";

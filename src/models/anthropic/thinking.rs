@@ -5,14 +5,19 @@
 //! model that declares `reasoningLevels` decides itself how much it thinks (`adaptive`), and gets the effort under its
 //! own name for it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 
-use crate::limits::{OUTPUT_TOKENS, THINKING_TOKENS, THINKING_TOKENS_MIN};
-use crate::models::{ChatMessage, ChatRequest, Kept};
+use crate::limits::OUTPUT_TOKENS;
+use crate::limits::THINKING_TOKENS;
+use crate::limits::THINKING_TOKENS_MIN;
+use crate::models::ChatMessage;
+use crate::models::ChatRequest;
+use crate::models::Kept;
 
 /// How a request has the model think.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Thinking {
+pub(crate) enum Thinking {
     Off,
     /// So many tokens at most.
     Budget(u64),
@@ -25,7 +30,7 @@ pub(super) enum Thinking {
 impl Thinking {
     /// What a request asks for. The options, which come last, may say it themselves; their `thinking` must not be sent
     /// when this is [`Thinking::Off`].
-    pub(super) fn of(chat: &ChatRequest) -> Thinking {
+    pub(crate) fn of(chat: &ChatRequest) -> Thinking {
         let kind = |options: &Value| options["type"].as_str().unwrap_or_default().to_owned();
         let own = chat.options.get("thinking").map(kind);
         let reasoning = &chat.reasoning;
@@ -41,7 +46,7 @@ impl Thinking {
     }
 
     /// The request's `thinking`.
-    pub(super) fn json(&self) -> Option<Value> {
+    pub(crate) fn json(&self) -> Option<Value> {
         match self {
             Thinking::Off | Thinking::Own => None,
             Thinking::Budget(tokens) => Some(json!({ "type": "enabled", "budget_tokens": tokens })),
@@ -50,7 +55,7 @@ impl Thinking {
     }
 
     /// The request's `max_tokens`, which the API requires and which thinking is part of.
-    pub(super) fn max_tokens(&self, chat: &ChatRequest) -> u64 {
+    pub(crate) fn max_tokens(&self, chat: &ChatRequest) -> u64 {
         declared(chat).unwrap_or(match self {
             Thinking::Off | Thinking::Own => OUTPUT_TOKENS,
             Thinking::Budget(tokens) => OUTPUT_TOKENS + tokens,

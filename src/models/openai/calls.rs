@@ -2,13 +2,13 @@
 //! one its id and name. Servers differ: some leave out the index, give every call the index 0, repeat id and name in
 //! every piece, make up a new id for each piece, or send whole calls in one piece.
 
-use super::chunk::Call;
 use crate::models::Delta;
+use crate::models::openai::chunk::Call;
 use crate::spec::opaque::Opaque;
 
 /// The calls seen so far, in the order of their first piece.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Slot>);
+pub(crate) struct Calls(Vec<Slot>);
 
 #[derive(Debug)]
 struct Slot {
@@ -20,7 +20,7 @@ struct Slot {
 
 impl Calls {
     /// Takes the calls of one chunk.
-    pub(super) fn take(&mut self, calls: &[Call<'_>], out: &mut Vec<Delta>) {
+    pub(crate) fn take(&mut self, calls: &[Call<'_>], out: &mut Vec<Delta>) {
         let before = self.0.len();
         for call in calls {
             self.piece(call, before, out);

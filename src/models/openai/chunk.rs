@@ -6,82 +6,87 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::Deserializer;
+use serde::de::IgnoredAny;
+use serde::de::MapAccess;
+use serde::de::SeqAccess;
+use serde::de::Visitor;
 use serde_json::value::RawValue;
 
-use crate::models::{Usage, halves};
+use crate::models::Usage;
+use crate::models::halves;
 
 /// A chunk of a stream (`choices[].delta`) or a whole answer (`choices[].message`).
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Chunk<'a> {
+pub(crate) struct Chunk<'a> {
     #[serde(borrow, default)]
-    pub(super) choices: Choices<'a>,
+    pub(crate) choices: Choices<'a>,
     #[serde(borrow, default)]
-    pub(super) usage: Option<&'a RawValue>,
+    pub(crate) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) error: Option<&'a RawValue>,
+    pub(crate) error: Option<&'a RawValue>,
     /// `error` where vLLM reports one without an `error` key.
     #[serde(borrow, default)]
-    pub(super) object: Text<'a>,
+    pub(crate) object: Text<'a>,
 }
 
 /// The choice with index 0: others, if options asked for several, are not read.
 #[derive(Debug, Default)]
-pub(super) struct Choices<'a>(pub(super) Option<Choice<'a>>);
+pub(crate) struct Choices<'a>(pub(crate) Option<Choice<'a>>);
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Choice<'a> {
+pub(crate) struct Choice<'a> {
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
-    pub(super) delta: Option<Message<'a>>,
+    pub(crate) delta: Option<Message<'a>>,
     #[serde(borrow, default)]
-    pub(super) message: Option<Message<'a>>,
+    pub(crate) message: Option<Message<'a>>,
     #[serde(borrow, default)]
-    pub(super) finish_reason: Text<'a>,
+    pub(crate) finish_reason: Text<'a>,
     /// Moonshot puts it here.
     #[serde(borrow, default)]
-    pub(super) usage: Option<&'a RawValue>,
+    pub(crate) usage: Option<&'a RawValue>,
     /// OpenRouter may put it here.
     #[serde(borrow, default)]
-    pub(super) error: Option<&'a RawValue>,
+    pub(crate) error: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Message<'a> {
+pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
-    pub(super) content: Text<'a>,
+    pub(crate) content: Text<'a>,
     /// Said in place of an answer; the person is to read it.
     #[serde(borrow, default)]
-    pub(super) refusal: Text<'a>,
+    pub(crate) refusal: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) reasoning_content: Text<'a>,
+    pub(crate) reasoning_content: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) reasoning: Text<'a>,
+    pub(crate) reasoning: Text<'a>,
     /// What OpenRouter wants back: pieces, or the whole list.
     #[serde(borrow, default)]
-    pub(super) reasoning_details: Option<&'a RawValue>,
+    pub(crate) reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) tool_calls: Option<Vec<Call<'a>>>,
+    pub(crate) tool_calls: Option<Vec<Call<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Call<'a> {
+pub(crate) struct Call<'a> {
     #[serde(default)]
-    pub(super) index: Option<u64>,
+    pub(crate) index: Option<u64>,
     #[serde(borrow, default)]
-    pub(super) id: Text<'a>,
+    pub(crate) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) function: Function<'a>,
+    pub(crate) function: Function<'a>,
     /// What the provider wants back with the call, such as Gemini's thought signatures.
     #[serde(borrow, default)]
-    pub(super) extra_content: Option<&'a RawValue>,
+    pub(crate) extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Function<'a> {
+pub(crate) struct Function<'a> {
     #[serde(borrow, default)]
-    pub(super) name: Text<'a>,
+    pub(crate) name: Text<'a>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
@@ -89,7 +94,7 @@ pub(super) struct Function<'a> {
 impl<'a> Function<'a> {
     /// A piece of the arguments' JSON text. A server that sends them as an object rather than as a string is
     /// understood too.
-    pub(super) fn arguments(&self) -> Cow<'a, str> {
+    pub(crate) fn arguments(&self) -> Cow<'a, str> {
         let raw = self.arguments.map(RawValue::get).unwrap_or_default();
         match raw.as_bytes().first() {
             Some(b'"') => match serde_json::from_str::<Text<'a>>(raw) {
@@ -107,10 +112,10 @@ impl<'a> Function<'a> {
 
 /// A text. A list is its parts one after the other, an object its `text` member.
 #[derive(Debug, Default, PartialEq)]
-pub(in crate::models) struct Text<'a>(pub(in crate::models) Cow<'a, str>);
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 
 impl Text<'_> {
-    pub(in crate::models) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -222,7 +227,7 @@ struct TokenDetails {
 }
 
 /// The usage in a chunk; `None` when it cannot be read, which is no reason to lose the answer.
-pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
+pub(crate) fn usage(raw: &RawValue) -> Option<Usage> {
     let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
     // `as` saturates: a negative count is 0.
     let count = |tokens: Option<f64>| tokens.unwrap_or(0.0) as u64;
@@ -293,7 +298,7 @@ mod tests {
     fn usage_of_many_servers() {
         let usage = |json: &str| {
             let owned = RawValue::from_string(json.to_owned()).unwrap();
-            super::usage(&owned)
+            crate::models::openai::chunk::usage(&owned)
                 .map(|u| [u.input_tokens, u.cached_tokens, u.output_tokens, u.reasoning_tokens])
         };
         for (json, expected) in [

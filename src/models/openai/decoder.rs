@@ -2,11 +2,19 @@
 
 use serde_json::value::RawValue;
 
-use super::calls::Calls;
-use super::chunk::{self, Choice, Chunk, Message};
-use super::details::Details;
-use crate::models::decoding::{Decoding, End, Format, Wrong};
-use crate::models::{Delta, FinishReason, ProviderError};
+use crate::models::Delta;
+use crate::models::FinishReason;
+use crate::models::ProviderError;
+use crate::models::decoding::Decoding;
+use crate::models::decoding::End;
+use crate::models::decoding::Format;
+use crate::models::decoding::Wrong;
+use crate::models::openai::calls::Calls;
+use crate::models::openai::chunk;
+use crate::models::openai::chunk::Choice;
+use crate::models::openai::chunk::Chunk;
+use crate::models::openai::chunk::Message;
+use crate::models::openai::details::Details;
 
 /// Decodes one answer. It is complete with a finish reason or with `[DONE]`.
 pub type Decoder = Decoding<State>;
@@ -120,7 +128,8 @@ fn finish_reason(reason: &str) -> FinishReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{ProviderCode, sse};
+    use crate::models::ProviderCode;
+    use crate::models::sse;
 
     fn decode(body: &str) -> Result<Vec<Delta>, ProviderError> {
         let mut out = Vec::new();

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::Deserializer;
+use serde::de::MapAccess;
+use serde::de::Visitor;
 use serde_json::value::RawValue;
 
 use crate::models::Delta;
@@ -14,7 +16,7 @@ use crate::spec::opaque::Opaque;
 
 /// The details so far.
 #[derive(Debug, Default)]
-pub(super) struct Details(Vec<Detail>);
+pub(crate) struct Details(Vec<Detail>);
 
 /// The members of one detail, in the order in which they came.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ enum Value {
 
 impl Details {
     /// Takes the details of one chunk, or of a whole answer. What is no list of objects is not kept.
-    pub(super) fn take(&mut self, details: &Option<&RawValue>) {
+    pub(crate) fn take(&mut self, details: &Option<&RawValue>) {
         let Some(raw) = details else { return };
         for members in serde_json::from_str::<Vec<Members<'_>>>(raw.get()).unwrap_or_default() {
             match self.0.last_mut().filter(|last| last.goes_on_with(&members)) {
@@ -43,7 +45,7 @@ impl Details {
     }
 
     /// Hands on what came, once the answer is complete.
-    pub(super) fn hand_over(&mut self, out: &mut Vec<Delta>) {
+    pub(crate) fn hand_over(&mut self, out: &mut Vec<Delta>) {
         let details = self.0.drain(..).filter_map(|detail| Opaque::parse(detail.json()));
         out.extend(details.map(Delta::Payload));
     }
@@ -125,7 +127,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
-                while let Some(super::chunk::Text(key)) = map.next_key()? {
+                while let Some(crate::models::openai::chunk::Text(key)) = map.next_key()? {
                     members.push((key, map.next_value()?));
                 }
                 Ok(Members(members))

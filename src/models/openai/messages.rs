@@ -5,15 +5,19 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde::ser::SerializeMap;
+use serde::ser::SerializeSeq;
+use serde::ser::Serializer;
 use serde_json::json;
 
-use crate::models::{ChatMessage, Kept, Part};
+use crate::models::ChatMessage;
+use crate::models::Kept;
+use crate::models::Part;
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
 
 /// The history of a request.
-pub(super) struct Messages<'a>(pub(super) &'a [Kept<ChatMessage>]);
+pub(crate) struct Messages<'a>(pub(crate) &'a [Kept<ChatMessage>]);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -202,7 +206,7 @@ impl Serialize for Calls<'_> {
 /// Arguments as they may stand in a history. vLLM, llama.cpp and others parse the arguments of past calls as a JSON
 /// object and refuse the whole request when they cannot, so that one malformed call would end the thread for good.
 /// The call's result has told the model what was wrong with them (spec §35.21).
-pub(in crate::models) fn parseable(arguments: &str) -> Cow<'_, str> {
+pub(crate) fn parseable(arguments: &str) -> Cow<'_, str> {
     let text = arguments.trim();
     if text.is_empty() {
         "{}".into()

@@ -5,12 +5,14 @@
 //! * `decoder`: the answer, streamed or whole, as deltas. `chunk` is its shape on the wire, `calls` finds the tool call
 //!   that a piece belongs to, and `details` keeps the reasoning that is sent back.
 
-mod calls;
-pub(super) mod chunk;
-mod decoder;
-mod details;
-pub(super) mod messages;
-mod request;
+pub(crate) mod calls;
+pub(crate) mod chunk;
+pub(crate) mod decoder;
+pub(crate) mod details;
+pub(crate) mod messages;
+pub(crate) mod request;
 
-pub use decoder::Decoder;
-pub use request::{DEFAULT_BASE_URL, refuses_effort_with_tools, request};
+pub use crate::models::openai::decoder::Decoder;
+pub use crate::models::openai::request::DEFAULT_BASE_URL;
+pub use crate::models::openai::request::refuses_effort_with_tools;
+pub use crate::models::openai::request::request;

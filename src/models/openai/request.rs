@@ -3,13 +3,23 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap;
+use serde::ser::Serializer;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
 
-use super::messages::Messages;
-use crate::http::{Reads, Request};
+use crate::host::http::Reads;
+use crate::host::http::Request;
+use crate::models::Answer;
+use crate::models::ChatRequest;
+use crate::models::JsonMode;
+use crate::models::Kept;
+use crate::models::Reasoning;
+use crate::models::ToolChoice;
+use crate::models::ToolOffer;
 use crate::models::address::address;
-use crate::models::{Answer, ChatRequest, JsonMode, Kept, Reasoning, ToolChoice, ToolOffer};
+use crate::models::openai::messages::Messages;
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -179,7 +189,8 @@ impl Serialize for Tools<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{ChatMessage, Part};
+    use crate::models::ChatMessage;
+    use crate::models::Part;
 
     fn chat() -> ChatRequest {
         ChatRequest {

@@ -12,16 +12,19 @@
 //! They mean what JSON Schema 2020-12 says; `true` and `{}` accept anything, `false` nothing. Any other keyword is a
 //! catalog error ([`check`]): a schema that promises more than is checked would be worse than none.
 
-mod check;
-mod strict;
+pub(crate) mod check;
+pub(crate) mod strict;
 
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::{Map, Number, Value};
+use serde_json::Map;
+use serde_json::Number;
+use serde_json::Value;
 
-pub use check::check;
-pub use strict::{strict, with_defaults};
+pub use crate::spec::schema::check::check;
+pub use crate::spec::schema::strict::strict;
+pub use crate::spec::schema::strict::with_defaults;
 
 /// Levels of schemas within schemas.
 pub const DEPTH: usize = 10;
@@ -61,7 +64,7 @@ pub fn lines(problems: &[Problem]) -> String {
 }
 
 /// The same for arguments: of something that declares none, any object is taken.
-pub(super) fn problems(schema: Option<&Value>, args: &Value) -> Vec<Problem> {
+pub(crate) fn problems(schema: Option<&Value>, args: &Value) -> Vec<Problem> {
     match schema {
         Some(schema) => validate(schema, args),
         None => validate(&serde_json::json!({ "type": "object" }), args),

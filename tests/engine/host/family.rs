@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use bobbin::api::{Content, Served, ThreadRequest};
-use bobbin::http::{FetchError, Response};
+use bobbin::host::http::{FetchError, Response};
+use bobbin::request::{Content, Served, ThreadRequest};
 use bobbin::{Code, Error, Result};
 use futures_util::{StreamExt, stream};
 

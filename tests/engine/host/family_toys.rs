@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bobbin::Result;
-use bobbin::api::{Content, Reply, Served, ThreadRequest, ThreadRoute};
 use bobbin::host::{Host as _, Object as _, Sibling};
+use bobbin::request::{Content, Reply, Served, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::json;

@@ -5,8 +5,8 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bobbin::api::{Reply, Served, ThreadRequest};
 use bobbin::host::{Filter, Frame};
+use bobbin::request::{Reply, Served, ThreadRequest};
 use futures_util::future::LocalBoxFuture;
 
 use super::alarm::Alarm;

@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall};
 use bobbin::host::Sibling;
-use bobbin::http::Request;
+use bobbin::host::http::Request;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall};
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use bobbin::http::FetchError;
+use bobbin::host::http::FetchError;
 use bytes::Bytes;
 
 /// Status and headers.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use bobbin::host::http::{Body, FetchError};
 use bobbin::host::{Bucket, Pending};
-use bobbin::http::{Body, FetchError};
 use bobbin::{Result, limits};
 use bytes::Bytes;
 use futures_util::StreamExt;

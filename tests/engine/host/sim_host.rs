@@ -4,10 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 use bobbin::Result;
+use bobbin::engine::Thread;
+use bobbin::host::http::{Body, FetchError, Request, Response};
 use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Sibling, Sql};
-use bobbin::http::{Body, FetchError, Request, Response};
 use bobbin::spec::Catalog;
-use bobbin::thread::Thread;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;

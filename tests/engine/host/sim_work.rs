@@ -4,11 +4,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::rc::Rc;
 
-use bobbin::code::{Door, Outcome, Run, Sandbox};
+use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
 use bobbin::host::Pending;
 use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::spec::message::{ToolResult, ToolStatus};
-use bobbin::thread::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
+use bobbin::work::sandbox::{Door, Outcome, Run, Sandbox};
 use bobbin::{Error, Result};
 use futures_util::FutureExt;
 use serde_json::Value;

@@ -4,10 +4,10 @@ use std::any::Any;
 use std::cell::{Cell as Flag, RefCell};
 use std::rc::Rc;
 
-use bobbin::api::{Reply, Served, ThreadRequest};
+use bobbin::engine::{NativeCall, Natives as _};
+use bobbin::host::http::{Reads, Request};
 use bobbin::host::{Cell, Host as _, Object as _, Sibling, Transactions as _};
-use bobbin::http::{Reads, Request};
-use bobbin::thread::{NativeCall, Natives as _};
+use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::{Error, Result};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use bobbin::http::{Body, FetchError};
+use bobbin::host::http::{Body, FetchError};
 use bytes::Bytes;
 use futures_util::stream;
 

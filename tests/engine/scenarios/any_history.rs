@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{HookCall, NewMessage};
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::Role;
-use bobbin::thread::{HookCall, NewMessage};
 use serde_json::{Value, json};
 
 use super::hooks::react;

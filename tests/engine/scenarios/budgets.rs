@@ -22,7 +22,12 @@ async fn turn(sim: &Sim, text: &str) -> Counters {
     let (_, spent) = sim
         .spent(async {
             let seen = sim
-                .insist(bobbin::api::ThreadRoute::PostMessage, &[("wait", "true")], None, body.to_string())
+                .insist(
+                    bobbin::request::ThreadRoute::PostMessage,
+                    &[("wait", "true")],
+                    None,
+                    body.to_string(),
+                )
                 .await;
             assert_eq!(seen.body["outcome"], "completed", "{}", seen.body);
             sim.until("idle", |sim| sim.world.executor.waiting(false).is_empty()).await;
@@ -97,9 +102,9 @@ fn a_turn_on_a_long_thread_costs_no_more() {
             let cold = turn(&sim, "cold").await;
             within("a cold turn", cold, 20, 450, 8);
             // The messages are counted once while the object lives.
-            sim.get(bobbin::api::ThreadRoute::ListMessages, &[("limit", "20")]).await;
+            sim.get(bobbin::request::ThreadRoute::ListMessages, &[("limit", "20")]).await;
             let listing =
-                sim.spent(sim.get(bobbin::api::ThreadRoute::ListMessages, &[("limit", "20")])).await.1;
+                sim.spent(sim.get(bobbin::request::ThreadRoute::ListMessages, &[("limit", "20")])).await.1;
             assert!(listing.read <= 60, "a page of 20: {listing:?}");
         })
         .once();

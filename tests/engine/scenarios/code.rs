@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use bobbin::code::{Function, Options, Reports, Status, Value as Code};
 use bobbin::spec::message::ToolResult;
+use bobbin::work::sandbox::{Function, Options, Reports, Status, Value as Code};
 use futures_util::future::{Either, select};
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ fn code_ends_with_the_run_that_waits_for_it() {
 /// Has a tool do something with a thread's state, once.
 fn a_tool<F: Future<Output = Value> + 'static>(
     setup: impl Fn(&Sim) + 'static,
-    act: impl Fn(bobbin::thread::ThreadState, bobbin::host::Sleep) -> F + 'static,
+    act: impl Fn(bobbin::engine::ThreadState, bobbin::host::Sleep) -> F + 'static,
 ) -> Value {
     let seen: Rc<RefCell<Value>> = Rc::default();
     let (told, act) = (seen.clone(), Rc::new(act));

@@ -1,6 +1,6 @@
 //! Messages that are changed or deleted, and what the model sees then.
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::{clerk, story};

@@ -1,9 +1,9 @@
 //! Custom endpoints: what natives do in the thread, what becomes of their failures, and those behind a URL.
 
 use bobbin::access::{Caller, Via};
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{EndpointAnswer, EndpointCall, NewMessage};
 use bobbin::host::Filter;
-use bobbin::thread::{EndpointAnswer, EndpointCall, NewMessage};
+use bobbin::request::ThreadRoute;
 use bobbin::{Code, Error, Result, limits};
 use bytes::Bytes;
 use futures_util::FutureExt;

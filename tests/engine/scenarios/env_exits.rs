@@ -4,9 +4,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{EndpointAnswer, FileOptions, MessageUpdate, NativeCall, NewAttachment, NewMessage};
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EndpointAnswer, FileOptions, MessageUpdate, NativeCall, NewAttachment, NewMessage};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 

@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{EndpointAnswer, NewMessage};
 use bobbin::host::Filter;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EndpointAnswer, NewMessage};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 

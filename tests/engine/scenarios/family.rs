@@ -1,9 +1,9 @@
 //! What threads of a family do to each other besides talking: files that are copied, trees that are read and deleted,
 //! code that reaches into another thread.
 
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{FileOptions, MessageUpdate, NewAttachment, NewMessage};
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{FileOptions, MessageUpdate, NewAttachment, NewMessage};
 use bobbin::{Code, limits};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -537,7 +537,7 @@ fn code_reaches_into_threads_of_its_family_and_no_other() {
                     let children = state.children().unwrap();
                     assert_eq!((children.len(), children[0].name.as_str()), (1, "research"));
                     let child = state.get_child_thread(&children[0].reference).unwrap().unwrap();
-                    let page = child.get_messages(&bobbin::api::Query::default()).await.unwrap();
+                    let page = child.get_messages(&bobbin::request::Query::default()).await.unwrap();
                     assert!(page["total"].as_i64().unwrap() > 0, "{page}");
                     let error = child.write_file("/x", b"1", "text/plain").await.unwrap_err();
                     assert_eq!(error.code, Code::Terminated);

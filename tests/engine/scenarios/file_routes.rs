@@ -1,7 +1,7 @@
 //! Conditions of writes, uploads that nobody completes, and searches that cost too much.
 
-use bobbin::api::ThreadRoute;
 use bobbin::limits;
+use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::files::{bytes, grep, holds, nothing_left, put};

@@ -1,7 +1,7 @@
 //! Searches in files, compared with reading them.
 
-use bobbin::api::ThreadRoute;
 use bobbin::limits;
+use bobbin::request::ThreadRoute;
 
 use super::files::{grep, put, remove};
 use super::story;

@@ -1,8 +1,8 @@
 //! Files: written, replaced, moved, removed, uploaded in chunks and searched, whatever fails.
 
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{FileOptions, NativeCall};
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{FileOptions, NativeCall};
 use bobbin::{Code, limits};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};

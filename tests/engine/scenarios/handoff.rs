@@ -1,7 +1,7 @@
 //! Hand-off (spec §22): another agent takes the thread over.
 
-use bobbin::api::ThreadRoute;
 use bobbin::host::Filter;
+use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::story;

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use bobbin::Code;
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{HookCall, NewMessage};
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{HookCall, NewMessage};
 use serde_json::{Value, json};
 
 use super::story;

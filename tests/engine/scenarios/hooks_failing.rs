@@ -1,7 +1,7 @@
 //! Hooks that fail: it is logged, and nothing has changed.
 
-use bobbin::api::ThreadRoute;
 use bobbin::limits;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::json;
 

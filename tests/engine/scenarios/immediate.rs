@@ -1,6 +1,6 @@
 //! Subagents that begin with their prompt: once for each activation, one for each place of a row of variables.
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::env::var;

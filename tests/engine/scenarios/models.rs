@@ -44,7 +44,7 @@ fn the_key_goes_with_every_request_and_nowhere_else() {
         .drive(|sim| async move {
             let outcome = sim.ask("hello").await;
             assert!(!outcome.to_string().contains("sk-secret"), "{outcome}");
-            let logs = sim.get(bobbin::api::ThreadRoute::ListLogs, &[]).await;
+            let logs = sim.get(bobbin::request::ThreadRoute::ListLogs, &[]).await;
             assert!(!logs.to_string().contains("sk-secret"), "{logs}");
         })
         .check(|sim, _| {

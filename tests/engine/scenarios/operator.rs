@@ -1,6 +1,6 @@
 //! What the operator reads on the server's terminal of what fails: a line for each, without secrets.
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 

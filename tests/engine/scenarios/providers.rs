@@ -186,7 +186,7 @@ fn its_failures_are_retried_by_their_kind_and_its_tokens_cost() {
             sim.ask("hello").await;
             let waited = (sim.world.now_us() - began) / SECOND_US;
             assert!((6..=8).contains(&waited), "{waited} s");
-            let logs = sim.get(bobbin::api::ThreadRoute::ListLogs, &[]).await;
+            let logs = sim.get(bobbin::request::ThreadRoute::ListLogs, &[]).await;
             let text = logs.to_string();
             assert!(!text.contains("sk-secret") && text.contains("slow down, [redacted]"), "{text}");
             assert!(text.contains("\"cost_total\":0.00002"), "{text}");

@@ -162,7 +162,7 @@ fn a_system_message_starts_nothing_and_is_in_the_next_request() {
         .drive(|sim| async move {
             let seen = sim
                 .insist(
-                    bobbin::api::ThreadRoute::PostMessage,
+                    bobbin::request::ThreadRoute::PostMessage,
                     &[],
                     None,
                     json!({ "role": "system", "content": "Be brief." }).to_string(),
@@ -195,15 +195,17 @@ fn bad_posts_are_refused_and_leave_nothing() {
                 (r#"{"role":7,"content":"x"}"#, "invalid_field"),
                 (r#"{"role":"user","content":"x","silent":"yes"}"#, "invalid_field"),
             ] {
-                let seen =
-                    sim.once(bobbin::api::ThreadRoute::PostMessage, &[], None, body.into()).await.unwrap();
+                let seen = sim
+                    .once(bobbin::request::ThreadRoute::PostMessage, &[], None, body.into())
+                    .await
+                    .unwrap();
                 assert_eq!(seen.status, 400, "{body}: {}", seen.body);
                 if !code.is_empty() {
                     assert_eq!(seen.body["error"]["code"], code, "{body}: {}", seen.body);
                 }
             }
             let big = json!({ "role": "user", "content": "x".repeat((1 << 20) + 1) }).to_string();
-            let seen = sim.once(bobbin::api::ThreadRoute::PostMessage, &[], None, big).await.unwrap();
+            let seen = sim.once(bobbin::request::ThreadRoute::PostMessage, &[], None, big).await.unwrap();
             assert_eq!((seen.status, seen.body["error"]["code"].as_str()), (413, Some("too_large")));
         })
         .check(|sim, history| {

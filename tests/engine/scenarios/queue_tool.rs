@@ -1,9 +1,9 @@
 //! Tools that code queues (spec §6.4).
 
 use bobbin::Code;
-use bobbin::api::ThreadRoute;
+use bobbin::engine::{EndpointAnswer, NativeCall, ThreadState};
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::{EndpointAnswer, NativeCall, ThreadState};
 use serde_json::{Value, json};
 
 use super::handoff::billing;

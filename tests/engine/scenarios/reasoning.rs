@@ -1,9 +1,9 @@
 //! What a provider wants back with its replies goes back byte for byte, and only to the prompt, model and provider that
 //! wrote it.
 
-use bobbin::api::ThreadRoute;
 use bobbin::host::Filter;
 use bobbin::limits;
+use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::{clerk, with_work, work};

@@ -1,6 +1,6 @@
 //! Files that tools give: stored with their results, shown to models that see, gone with their messages.
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Threads that an older version has written.
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use serde_json::json;
 
 use super::story;

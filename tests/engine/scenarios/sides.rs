@@ -1,8 +1,8 @@
 //! Two models that talk to each other: who sees what, whose turn it is, and how a session ends.
 
-use bobbin::api::ThreadRoute;
+use bobbin::engine::Side;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use bobbin::thread::Side;
 use serde_json::{Value, json};
 
 use super::{INDETERMINATE, work};
@@ -106,7 +106,7 @@ fn two_sides_take_turns_and_see_each_other_as_the_user_whatever_fails() {
     debate().sweep();
 }
 
-type Signals = std::rc::Rc<std::cell::RefCell<Vec<bobbin::thread::AbortSignal>>>;
+type Signals = std::rc::Rc<std::cell::RefCell<Vec<bobbin::engine::AbortSignal>>>;
 
 /// B asks for another turn of its own, and then the run is stopped by code.
 fn forced() -> Scenario {
@@ -153,7 +153,7 @@ fn forced() -> Scenario {
                 let outcome = sim.ask("Go.").await;
                 assert_eq!(outcome["reason"], "stopped_by_code", "{outcome}");
                 assert!(
-                    signals.borrow().iter().all(bobbin::thread::AbortSignal::is_aborted),
+                    signals.borrow().iter().all(bobbin::engine::AbortSignal::is_aborted),
                     "the run is over"
                 );
             }
@@ -302,7 +302,7 @@ fn ends_early(edited: bool) -> Scenario {
                 sim.until("the last call", ran).await;
                 let first = sim.history().await[0]["id"].as_str().unwrap().to_owned();
                 let body = json!({ "content": "Hi." }).to_string();
-                sim.insist(bobbin::api::ThreadRoute::PatchMessage(first), &[], None, body).await;
+                sim.insist(bobbin::request::ThreadRoute::PatchMessage(first), &[], None, body).await;
                 sim.accepted.borrow_mut().clear();
             }
             let outcome = sim.outcome(&message).await;

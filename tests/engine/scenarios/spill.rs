@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use bobbin::{Code, limits};
 use serde_json::json;
 

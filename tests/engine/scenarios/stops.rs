@@ -1,6 +1,6 @@
 //! Stop, continue, terminate: in every phase.
 
-use bobbin::api::ThreadRoute;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::json;
 

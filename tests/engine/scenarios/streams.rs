@@ -130,7 +130,7 @@ fn an_edit_makes_a_resuming_client_start_over() {
             listener.open.set(false);
             let nothing = sim.listen(filter, Some(&last)).await.unwrap();
             assert!(nothing.frames.borrow().iter().all(|frame| frame.kind != "snapshot"));
-            let route = bobbin::api::ThreadRoute::PatchMessage(message.id.clone());
+            let route = bobbin::request::ThreadRoute::PatchMessage(message.id.clone());
             let seen = sim.insist(route, &[], None, json!({ "content": "edited" }).to_string()).await;
             assert_eq!(seen.status, 200, "{}", seen.body);
             sim.accepted.borrow_mut().clear();

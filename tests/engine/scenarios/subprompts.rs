@@ -1,7 +1,7 @@
 //! Prompts that are called (spec §23): one step in the same thread, whatever fails.
 
-use bobbin::api::ThreadRoute;
 use bobbin::host::Filter;
+use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 

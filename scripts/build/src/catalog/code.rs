@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bobbin::spec::validate::Sources;
 use bobbin::spec::{Catalog, Code, Run, Source, WEB_HTTP};
+use bobbin::validate::Sources;
 use serde::Deserialize;
 use serde_json::Value;
 

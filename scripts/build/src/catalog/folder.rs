@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bobbin::spec::validate::{Complaint, Kind, Severity};
+use bobbin::validate::{Complaint, Kind, Severity};
 
 use super::code;
 use super::packages::Found;

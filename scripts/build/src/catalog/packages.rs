@@ -6,8 +6,8 @@ use std::path::Path;
 
 use bobbin::spec::package::{Package, Packages, SEPARATOR, Sought, qualified};
 use bobbin::spec::references::Reference;
-use bobbin::spec::validate::{Complaint, Kind, Severity, Sources, nearest};
 use bobbin::spec::{Agent, Catalog};
+use bobbin::validate::{Complaint, Kind, Severity, Sources, nearest};
 use serde_json::Value;
 
 use super::folder::{PACKAGE_FILE, PACKAGES, entries};

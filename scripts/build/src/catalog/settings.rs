@@ -1,6 +1,6 @@
 //! `bobbin.json`: settings of a folder of definitions.
 
-use bobbin::spec::validate::{Complaint, Severity};
+use bobbin::validate::{Complaint, Severity};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -1,6 +1,6 @@
 //! What is wrong with the shape of a file, in words for its author: serde speaks to those who write Rust.
 
-use bobbin::spec::validate::nearest;
+use bobbin::validate::nearest;
 
 pub(super) const MISSING: &str = "required but missing";
 

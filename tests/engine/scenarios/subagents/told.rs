@@ -1,6 +1,6 @@
 //! `after_subagent_created`: each child is there when the parent's hook is told of it, and begins afterwards.
 
-use bobbin::api::Query;
+use bobbin::request::Query;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 

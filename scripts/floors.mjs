@@ -1,0 +1,229 @@
+// The floors of the core: `src/lib.rs` lists its modules from the ground up, and each imports only those listed above it.
+// Also finds circles between files. `node scripts/floors.mjs` prints what `npm test` checks.
+
+import { readFileSync, readdirSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The most files that may import each other in a circle. */
+export const LARGEST_CIRCLE = 12;
+
+/** @typedef {{ file: string, module: string[], text: string, children: Map<string, string[]>, exports: Map<string, string[][]>, defines: Set<string> }} Module */
+
+/** @param {string} folder @returns {string[]} */
+const rustFiles = (folder) =>
+  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return rustFiles(path);
+    return entry.name.endsWith(".rs") ? [path] : [];
+  });
+
+/** What of a file counts: no comments, no texts, no tests. @param {string} text */
+function code(text) {
+  const bare = text
+    .replace(/\/\/[^\n]*/g, "")
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .replace(/r#"[\s\S]*?"#/g, '""')
+    .replace(/"(?:[^"\\]|\\[\s\S])*"/g, '""');
+  const tests = bare.search(/#\[cfg\(test\)\]\s*mod \w+\s*\{/);
+  return tests < 0 ? bare : bare.slice(0, tests);
+}
+
+/** The paths of a `use`: `a::{b, c::d}` is two. @param {string} tree @returns {string[][]} */
+function paths(tree) {
+  const open = tree.indexOf("{");
+  if (open < 0) {
+    const path = tree.trim().split(/\s+as\s+/)[0] ?? "";
+    return [path.split("::").map((part) => part.trim()).filter(Boolean)];
+  }
+  const before = tree.slice(0, open).split("::").map((part) => part.trim()).filter(Boolean);
+  const inside = tree.slice(open + 1, tree.lastIndexOf("}"));
+  const parts = [];
+  let depth = 0;
+  let from = 0;
+  for (let at = 0; at <= inside.length; at++) {
+    const letter = inside[at];
+    if (letter === "{") depth++;
+    else if (letter === "}") depth--;
+    else if ((letter === "," && depth === 0) || at === inside.length) {
+      parts.push(inside.slice(from, at));
+      from = at + 1;
+    }
+  }
+  return parts.filter((part) => part.trim()).flatMap((part) => paths(part).map((path) => [...before, ...path]));
+}
+
+/** @param {string} root the folder of `lib.rs` */
+export function readModules(root) {
+  /** @type {Map<string, Module>} */
+  const modules = new Map();
+  for (const path of rustFiles(root)) {
+    const file = relative(root, path).replaceAll("\\", "/");
+    const module = file.replace(/\.rs$/, "").split("/").filter((part) => part !== "mod" && part !== "lib");
+    const text = code(readFileSync(path, "utf8"));
+    const defines = new Set(
+      [...text.matchAll(/\b(?:struct|enum|trait|fn|type|const|static|mod|macro_rules!)\s+(\w+)/g)].map((match) => match[1] ?? ""),
+    );
+    modules.set(module.join("::"), { file, module, text, children: new Map(), exports: new Map(), defines });
+  }
+  for (const module of modules.values()) {
+    for (const [, tree] of module.text.matchAll(/\bpub(?:\([^)]*\))?\s+use\s+([^;]+);/g)) {
+      for (const path of paths(tree ?? "")) {
+        const name = path.at(-1) ?? "";
+        const known = module.exports.get(name) ?? [];
+        module.exports.set(name, [...known, path]);
+      }
+    }
+  }
+  return modules;
+}
+
+/**
+ * The file that defines what a path names, re-exports followed.
+ * @param {Map<string, Module>} modules @param {Module} from @param {string[]} path @param {number} [depth]
+ * @returns {Module | undefined}
+ */
+function target(modules, from, path, depth = 0) {
+  if (depth > 8) return undefined;
+  let [first, ...rest] = path;
+  let at;
+  if (first === "crate") at = [];
+  else if (first === "self") at = from.module;
+  else if (first === "super") {
+    at = from.module.slice(0, -1);
+    while (rest[0] === "super") {
+      at = at.slice(0, -1);
+      rest = rest.slice(1);
+    }
+  } else {
+    const child = [...from.module, first ?? ""];
+    if (!modules.has(child.join("::"))) return undefined;
+    at = child;
+  }
+  while (rest.length > 0 && modules.has([...at, rest[0] ?? ""].join("::"))) {
+    at = [...at, rest[0] ?? ""];
+    rest = rest.slice(1);
+  }
+  const found = modules.get(at.join("::"));
+  const name = rest[0];
+  if (!found || name === undefined) return found;
+  if (found.defines.has(name) && !found.exports.has(name)) return found;
+  for (const exported of found.exports.get(name) ?? []) {
+    const origin = target(modules, found, [...exported, ...rest.slice(1)], depth + 1);
+    if (origin) return origin;
+  }
+  if (!found.defines.has(name)) {
+    for (const exported of found.exports.get("*") ?? []) {
+      const origin = target(modules, found, [...exported.slice(0, -1), ...rest], depth + 1);
+      if (origin?.defines.has(name)) return origin;
+    }
+    // A private `use` of the module itself.
+    for (const [, tree] of found.text.matchAll(/\buse\s+([^;]+);/g)) {
+      for (const used of paths(tree ?? "")) {
+        if (used.at(-1) === name && used[0] !== name) {
+          const origin = target(modules, found, used, depth + 1);
+          if (origin) return origin;
+        }
+      }
+    }
+  }
+  return found;
+}
+
+/** Which file imports which. @param {Map<string, Module>} modules */
+export function imports(modules) {
+  /** @type {Map<string, Map<string, string>>} */
+  const edges = new Map();
+  for (const module of modules.values()) {
+    /** @type {Map<string, string>} */
+    const to = new Map();
+    edges.set(module.file, to);
+    const note = (/** @type {string[]} */ path) => {
+      const found = target(modules, module, path);
+      if (found && found.file !== module.file && !to.has(found.file)) to.set(found.file, path.join("::"));
+    };
+    const uses = /\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);/g;
+    for (const [, shown, tree] of module.text.matchAll(uses)) {
+      // What a module only hands on is an import of whoever takes it.
+      if (!shown) for (const path of paths(tree ?? "")) note(path);
+    }
+    const rest = module.text.replace(uses, "");
+    for (const [path] of rest.matchAll(/\b(?:crate|super)(?:::\w+)+/g)) note(path.split("::"));
+    const children = [...rest.matchAll(/(?<![:\w])(\w+)((?:::\w+)+)/g)];
+    for (const [path, first] of children) {
+      if (modules.has([...module.module, first ?? ""].join("::"))) note(path.split("::"));
+    }
+  }
+  return edges;
+}
+
+/** The files that reach each other, largest set first. @param {Map<string, Map<string, string>>} edges @returns {string[][]} */
+export function circles(edges) {
+  let counter = 0;
+  /** @type {Map<string, number>} */
+  const index = new Map();
+  /** @type {Map<string, number>} */
+  const low = new Map();
+  /** @type {string[]} */
+  const stack = [];
+  /** @type {string[][]} */
+  const found = [];
+  const visit = (/** @type {string} */ node) => {
+    index.set(node, counter);
+    low.set(node, counter++);
+    stack.push(node);
+    for (const next of edges.get(node)?.keys() ?? []) {
+      if (!index.has(next)) {
+        visit(next);
+        low.set(node, Math.min(low.get(node) ?? 0, low.get(next) ?? 0));
+      } else if (stack.includes(next)) {
+        low.set(node, Math.min(low.get(node) ?? 0, index.get(next) ?? 0));
+      }
+    }
+    if (low.get(node) === index.get(node)) {
+      const members = stack.splice(stack.indexOf(node));
+      if (members.length > 1) found.push(members.sort());
+    }
+  };
+  for (const node of edges.keys()) if (!index.has(node)) visit(node);
+  return found.sort((a, b) => b.length - a.length);
+}
+
+/** The modules that `lib.rs` lists, from the ground up. @param {string} lib */
+export const listed = (lib) => [...lib.matchAll(/^\/\/! (?:\d+\. |\* )\[`(\w+)`\]|^\/\/! \* `(\w+)`/gm)].map(([, a, b]) => a ?? b ?? "");
+
+/** What is wrong with the floors. @param {string} root */
+export function complaints(root) {
+  const modules = readModules(root);
+  const edges = imports(modules);
+  const order = listed(readFileSync(join(root, "lib.rs"), "utf8"));
+  const floor = (/** @type {string} */ file) => order.indexOf((file.split("/")[0] ?? "").replace(/\.rs$/, ""));
+  const said = [];
+  const tops = new Set([...edges.keys()].map((file) => (file.split("/")[0] ?? "").replace(/\.rs$/, "")));
+  for (const top of tops) if (top !== "lib" && !order.includes(top)) said.push(`src/lib.rs does not list \`${top}\``);
+  for (const [file, to] of edges) {
+    if (file === "lib.rs") continue;
+    for (const [other, path] of to) {
+      if (other !== "lib.rs" && floor(other) > floor(file)) said.push(`src/${file} imports ${path} of src/${other}, a floor above it`);
+    }
+  }
+  for (const circle of circles(edges)) {
+    if (circle.length > LARGEST_CIRCLE) said.push(`${circle.length} files import each other: ${circle.join(", ")}`);
+  }
+  return { said, edges };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const root = join(dirname(fileURLToPath(import.meta.url)), "..", "src");
+  const { said, edges } = complaints(root);
+  for (const line of said) console.log(line);
+  console.log(`circles: ${circles(edges).map((circle) => circle.length).join(", ") || "none"}`);
+  if (process.argv.includes("--circle")) {
+    const [circle = []] = circles(edges);
+    for (const file of circle) {
+      const inside = [...(edges.get(file) ?? [])].filter(([other]) => circle.includes(other));
+      console.log(`${file}: ${inside.map(([other, path]) => `${other} (${path})`).join(", ")}`);
+    }
+  }
+  process.exitCode = said.length > 0 ? 1 : 0;
+}

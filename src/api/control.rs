@@ -1,0 +1,292 @@
+//! Stop, continue, terminate, delete (spec §30). Each commits first and then drops the running flow, whose work in
+//! the air is cancelled with it.
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use crate::directory::call;
+use crate::directory::call::DirectoryCall;
+use crate::engine::Thread;
+use crate::engine::attachments;
+pub(crate) use crate::engine::body::Body;
+use crate::engine::ephemeral::Verdict;
+use crate::engine::flow::Entry;
+use crate::engine::flow::Finished;
+use crate::engine::subagents;
+use crate::engine::subagents::BY_PARENT;
+use crate::engine::subagents::Told;
+use crate::engine::subagents::What;
+use crate::engine::tool_call::Abandoned;
+use crate::engine::tool_call::abandon_started;
+use crate::engine::tool_call::interrupted;
+use crate::engine::tool_result::told;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sibling;
+use crate::host::Sql;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::spec::AgentKind;
+use crate::spec::message::Role;
+use crate::spec::message::ToolResult;
+use crate::store::log::Event;
+use crate::store::log::Unfinished;
+use crate::store::messages as rows;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Outcome;
+use crate::store::runs::Phase;
+use crate::store::runs::Reason;
+use crate::store::runs::Run;
+use crate::store::side::Side;
+use crate::store::state::State;
+
+/// The tables of a thread, dropped when it is deleted.
+const DROP_ALL: [&str; 16] = [
+    "DROP TABLE messages",
+    "DROP TABLE runs",
+    "DROP TABLE calls",
+    "DROP TABLE logs",
+    "DROP TABLE bodies",
+    "DROP TABLE outbox",
+    "DROP TABLE idempotency",
+    "DROP TABLE vals",
+    "DROP TABLE effects",
+    "DROP TABLE files",
+    "DROP TABLE chunks",
+    "DROP TABLE objects",
+    "DROP TABLE env",
+    "DROP TABLE children",
+    "DROP TABLE IF EXISTS file_texts",
+    "DROP TABLE meta",
+];
+
+impl Thread {
+    /// Ends the active run and keeps queued messages waiting until the next send or `continue`.
+    pub(crate) fn stop(self: &Rc<Self>) -> Result<Reply> {
+        let now = self.host.now_us();
+        let halted = self.transition(|state, sql| {
+            state.must_live()?;
+            state.meta.stopped = true;
+            state.meta.update(sql)?;
+            Event::stop(state.active()).insert(sql, now)?;
+            self.stop_children(state, sql)?;
+            self.halt(state, sql, Reason::StoppedByUser, now)
+        })?;
+        let message = match &halted.finished {
+            Some(_) => "The run was stopped.",
+            None => "Nothing was running. Queued messages wait for the next send.",
+        };
+        self.halted(halted)?;
+        if self.read(|state, _| Ok(state.meta.children > 0))? {
+            // Until they hear of it they go on.
+            self.send_letters();
+        }
+        Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })))
+    }
+
+    /// Refuses all further work; nothing is deleted. A second call changes nothing.
+    pub(crate) async fn terminate(self: &Rc<Self>) -> Result<Reply> {
+        self.terminate_now()?;
+        self.deliver_now().await;
+        self.read(|state, _| {
+            let at = state.meta.terminated_us.map(|us| us / 1_000_000);
+            let body = json!({ "status": "terminated", "threadId": state.meta.thread_id, "terminated": at });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    pub(crate) fn terminate_now(self: &Rc<Self>) -> Result<()> {
+        let now = self.host.now_us();
+        let halted = self.transition(|state, sql| {
+            if state.meta.terminated_us.is_some() {
+                return Ok(Halted { finished: None, results: Vec::new() });
+            }
+            self.end_for_good(state, sql, now)?;
+            self.tell_parent(state, sql, What::Terminated)?;
+            self.halt(state, sql, Reason::Terminated, now)
+        })?;
+        self.abort_effects();
+        self.halted(halted)
+    }
+
+    /// The part of a stop inside a transition: the run ends, and a call that was running gets the result that nobody
+    /// knows it.
+    pub(crate) fn halt(&self, state: &mut State, sql: &dyn Sql, reason: Reason, now: i64) -> Result<Halted> {
+        let Some(run) = state.active().cloned() else {
+            return Ok(Halted { finished: None, results: Vec::new() });
+        };
+        // One that waits for its next attempt has none under way.
+        if run.phase == Phase::Model && run.resume_us.is_none() {
+            self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
+        }
+        let results = self.close_calls(state, sql, &run, reason, now)?;
+        let finished = self.finish(state, sql, reason, None)?;
+        Ok(Halted { finished: Some(finished), results })
+    }
+
+    /// Gives the calls of a run that ends in the middle of its step the result that nobody knows theirs.
+    pub(crate) fn close_calls(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        run: &Run,
+        reason: Reason,
+        now: i64,
+    ) -> Result<Vec<Shared>> {
+        let mut results = Vec::new();
+        if run.phase != Phase::Tools && !run.phase.is_parked() && state.queued_tools.is_empty() {
+            return Ok(results);
+        }
+        let stopped = reason.outcome() == Outcome::Stopped;
+        for Abandoned { seq, reply, call_id, name, kind, result } in abandon_started(sql, run.block, now)? {
+            if kind == "prompt" {
+                let why = if stopped { Unfinished::Cancelled } else { Unfinished::Lost };
+                self.log_cut_off(state, sql, seq, &name, why, now)?;
+            }
+            if reply <= 0 {
+                // Code made this call; it has no message.
+                continue;
+            }
+            let of = rows::find(sql, reply)?;
+            let result = match (kind == subagents::KIND, result) {
+                (true, Some(result)) => result,
+                (true, None) if stopped => ToolResult::error(format!(
+                    "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
+                )),
+                (true, None) => {
+                    ToolResult::error(format!("The run was given up while \"{name}\" was waited for."))
+                }
+                (false, _) if stopped => ToolResult::error(format!(
+                    "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
+                )),
+                (false, _) => ToolResult::error(interrupted(&name)),
+            };
+            let row = Row {
+                name: Some(name),
+                tool_call_id: Some(call_id),
+                status: Some(result.status),
+                metadata: told(&result),
+                attachments: attachments::stored(&result.stored)?,
+                parent: of.as_ref().and_then(|of| of.parent),
+                depth: of.as_ref().map_or(0, |of| of.depth),
+                ..Row::new(seq, Role::Tool, result.text(), now)
+            };
+            results.push(state.insert(sql, row)?);
+        }
+        Ok(results)
+    }
+
+    pub(crate) fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {
+        self.abort_flow();
+        for row in &halted.results {
+            self.broadcast_message(row)?;
+        }
+        if let Some(finished) = halted.finished {
+            self.announce_end(finished)?;
+        }
+        self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
+        Ok(())
+    }
+
+    /// Goes on without a new message; counters go on too, unless messages were waiting.
+    pub(crate) fn continue_run(self: &Rc<Self>, body: &str) -> Result<Reply> {
+        let mut body = Body::parse(body)?.known(&["side"])?;
+        let wanted = match body.string("side")?.as_deref() {
+            None => None,
+            Some(letter) => Some(
+                Side::parse(letter)
+                    .ok_or_else(|| Error::field("side", format!("`side` is a or b, not “{letter}”.")))?,
+            ),
+        };
+        if wanted == Some(Side::B) && self.read(|state, _| Ok(self.kind(state)))? == AgentKind::AiHuman {
+            return Err(Error::field(
+                "side",
+                "Side b is a person here; only an agent with two AI sides has it.",
+            ));
+        }
+        let now = self.host.now_us();
+        let (run, started) = self.transition(|state, sql| {
+            state.must_live()?;
+            if state.meta.stopped {
+                state.meta.stopped = false;
+                state.meta.update(sql)?;
+            }
+            if let Some(run) = state.active() {
+                return Ok((run.clone(), false));
+            }
+            let run = state.next_run(wanted, now);
+            run.insert(sql)?;
+            state.run = Some(run.clone());
+            self.arm(Some(now))?;
+            Ok((run, true))
+        })?;
+        if started {
+            self.start_flow(Entry::Started);
+        }
+        let message = if started { "The thread goes on." } else { "A run is active already." };
+        let body = json!({ "status": "queued", "queueId": run.public_id(), "message": message });
+        Ok(Reply::json(202, &body))
+    }
+
+    /// Deletes the thread and all below it. Safe to repeat.
+    pub(crate) async fn delete(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let told = match request.header(BY_PARENT) {
+            Some(_) => Told::Knows,
+            None => Told::IsTold,
+        };
+        let deleted = self.delete_tree(told).await?;
+        let body = json!({
+            "success": true, "threadId": id, "deletedThreadIds": deleted, "deletedCount": deleted.len(),
+            "message": "Thread deleted",
+        });
+        Ok(Reply::json(200, &body))
+    }
+
+    /// Deletes the thread: its run is ended, all below it are deleted, its objects in the bucket too, its parent is told,
+    /// the directory forgets it, then its tables go. The ids of all that went, its own first.
+    pub(crate) async fn delete_tree(self: &Rc<Self>, parent: Told) -> Result<Vec<String>> {
+        self.terminate_now()?;
+        let below = self.delete_children().await?;
+        self.delete_objects().await?;
+        if parent == Told::IsTold {
+            self.parent_must_know().await?;
+        }
+        let (id, owner) =
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))?;
+        let call =
+            serde_json::to_string(&DirectoryCall::Delete { id: id.clone() }).map_err(Error::internal)?;
+        let directory = Sibling::Directory(call::name_of(owner.as_deref()));
+        let answer = call::answer(&self.host.sibling(directory, call).await?)?;
+        if answer.status >= 300 {
+            return Err(Error::new(
+                Code::Overloaded,
+                "The thread's directory could not be told of the deletion.",
+            )
+            .hint("The thread is terminated; delete it again."));
+        }
+        // Another delete may have finished meanwhile.
+        self.read(|_, _| Ok(()))?;
+        // Nothing may be remembered of a thread that is gone, also when something goes wrong right after the commit.
+        self.state.borrow_mut().take();
+        self.transaction(|sql| {
+            for statement in DROP_ALL {
+                sql.run(statement, &[])?;
+            }
+            self.host.set_alarm(None)
+        })?;
+        self.live.alarm.forget();
+        self.host.listeners().close("the thread was deleted");
+        Ok(std::iter::once(id).chain(below).collect())
+    }
+}
+
+/// A run that was ended from outside.
+pub(crate) struct Halted {
+    finished: Option<Finished>,
+    /// Results of calls that were running.
+    results: Vec<Shared>,
+}

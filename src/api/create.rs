@@ -1,0 +1,112 @@
+//! A new thread: its tables and its row in one transaction.
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use crate::engine::Thread;
+pub(crate) use crate::engine::body::Body;
+use crate::engine::effects::Tally;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::store::schema;
+use crate::store::state::Meta;
+use crate::store::state::State;
+
+/// What `POST /threads` may say.
+const NEW_THREAD: &[&str] = &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs"];
+
+impl Thread {
+    /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
+    /// the answer where that is possible, so that a list shows the thread at once.
+    pub(crate) async fn create(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        match self.ensure_loaded() {
+            Ok(()) => {}
+            Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
+            Err(error) => return Err(error),
+        }
+        self.start_telling()?;
+        self.deliver_now().await;
+        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        let body = json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
+        Ok(Reply::json(200, &body))
+    }
+
+    async fn create_new(&self, request: &ThreadRequest) -> Result<()> {
+        let body = Body::parse(&request.body)?.known(NEW_THREAD);
+        let mut body = body.map_err(|error| match error.field.as_deref() {
+            // Fields of the reference runtime, of which it keeps nothing either.
+            Some("initial_messages") => error.hint("Create the thread, then POST …/messages."),
+            Some("data") => error.hint("`properties` is the object that is kept for you."),
+            _ => error,
+        })?;
+        let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
+        let agent = self.catalog.shown_agent(&agent).ok_or_else(|| self.no_agent(&agent))?.name.clone();
+        let env = self.new_env(&request.thread_id, &mut body)?;
+        let now = self.host.now_us();
+        let activates = self.activations(&agent);
+        let meta = Meta {
+            thread_id: request.thread_id.clone(),
+            origin_agent: agent.clone(),
+            agent,
+            owner: body.string("user_id")?,
+            tags: body.strings("tags")?.unwrap_or_default(),
+            properties: body.object("properties")?.unwrap_or_default(),
+            created_us: now,
+            terminated_us: None,
+            stopped: false,
+            edits: 0,
+            seq_floor: 0,
+            window_cut: 0,
+            window_bytes: None,
+            version: 1,
+            env: 0,
+            apart: 0,
+            parent: None,
+            children: 0,
+            activates,
+        };
+        self.require(&meta.agent, meta.owner.as_deref(), &env).await?;
+        // The same creation may have come to its end while the directories were asked.
+        if self.ensure_loaded().is_ok() {
+            return Ok(());
+        }
+        let mut state = State::created(meta);
+        state.created_told = self.nobody_is_told(&state.meta.agent);
+        // Of an object that is new all this is known.
+        state.effects.set(Tally::of_none());
+        self.live.alarm.is_none();
+        self.transaction(|sql| {
+            self.found(&state, sql, now)?;
+            self.store_new_env(&mut state, sql, &env)
+        })?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(())
+    }
+
+    /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
+    pub(crate) fn found(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+        schema::migrate(sql, 0)?;
+        state.meta.insert(sql)?;
+        if !state.created_told {
+            sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])?;
+        }
+        self.post_row(state, sql, now)
+    }
+
+    /// Delivers the outbox now, and takes the alarm back that was set in case this failed.
+    pub(crate) async fn deliver_now(self: &Rc<Self>) {
+        let now = self.host.now_us();
+        self.deliver_outbox(now + crate::engine::outbox::INLINE_US).await;
+        let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
+        if let Err(error) = rearmed
+            && error.code != Code::ThreadNotFound
+        {
+            self.log(&format!("the alarm could not be taken back: {error}"));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no
+//! run by itself; one that is under way goes on beside it.
+//!
+//! `call`: what a native one is given and gives back. `remote`: those behind a URL. `answer`: what reaches the client.
+
+pub(crate) mod remote;
+
+pub use crate::work::native::endpoint_call::EndpointAnswer;
+pub use crate::work::native::endpoint_call::EndpointCall;
+pub use crate::work::native::endpoint_call::Panicked;
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use serde_json::Value;
+
+use crate::access::Action;
+use crate::engine::Thread;
+use crate::engine::model_call::Watch;
+use crate::engine::operator;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::http::Body;
+use crate::limits;
+use crate::request::Served;
+use crate::request::ThreadRequest;
+use crate::request::endpoints::ADDRESS;
+use crate::request::endpoints::Matched;
+use crate::request::endpoints::find;
+use crate::request::endpoints::tells_header;
+use crate::request::route::no_route;
+use crate::request::route::not_allowed;
+use crate::sdk::Where;
+use crate::spec::Run;
+use crate::spec::endpoint::Endpoint;
+use crate::spec::endpoint::EndpointRoute;
+use crate::spec::endpoint::Method;
+use crate::store::log::Event;
+use futures_util::StreamExt;
+
+/// Why there is no answer of the endpoint's.
+enum Failure {
+    /// The endpoint refused the request: the client is told why.
+    Refused(Error),
+    /// It failed: the log has this text, the client an id.
+    Broke(String),
+}
+
+impl Thread {
+    /// What a caller does who asks. A path that leads nowhere is only read, so that it is answered as such.
+    pub(crate) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
+        match find(&self.catalog.endpoints, method, path) {
+            Matched::Endpoint(..) if !method.reads() => Action::Manage,
+            _ => Action::ReadThread,
+        }
+    }
+
+    /// Answers a request with the endpoint of its path.
+    pub(crate) async fn serve_endpoint(
+        self: &Rc<Self>,
+        request: &ThreadRequest,
+        method: Method,
+        path: &[String],
+        body: Body,
+    ) -> Result<Served> {
+        let (route, endpoint, params) = match find(&self.catalog.endpoints, method, path) {
+            Matched::Endpoint(route, endpoint, params) => (route, endpoint, params),
+            Matched::OtherMethods(methods) => return Ok(other_methods(method, path, methods)),
+            Matched::Nothing if path.is_empty() => return Ok(other_methods(method, path, Vec::new())),
+            Matched::Nothing => return Err(no_route()),
+        };
+        let body = whole(request, body).await?;
+        let random = self.host.random();
+        let (thread_id, agent_id) =
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.agent.clone())))?;
+        if !endpoint.variables.is_empty() {
+            self.refresh_env().await?;
+        }
+        let env = |name: &str| self.agent_env(&agent_id, name);
+        let declared = endpoint.variables.iter().filter_map(|variable| {
+            env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
+        });
+        let call = EndpointCall {
+            native: String::new(),
+            name: route.to_string(),
+            thread_id,
+            agent_id: agent_id.clone(),
+            request_id: random.iter().take(6).map(|byte| format!("{byte:02x}")).collect(),
+            method,
+            path: format!("/{}", path.join("/")),
+            params,
+            query: request.query.clone(),
+            headers: request.headers.iter().filter(|(name, _)| tells_header(name)).cloned().collect(),
+            address: request.header(ADDRESS).unwrap_or_default().to_owned(),
+            body,
+            now_us: self.host.now_us(),
+            random,
+            env: declared.collect(),
+            sleep: self.sleep(),
+            state: self.state_at(Where::Apart, self.catalog.packages.of_route(route)),
+        };
+        let (id, path) = (call.request_id.clone(), call.path.clone());
+        let apart = self.work_apart(&call.state)?;
+        let ended = self.run_endpoint(endpoint, call).await;
+        self.end_apart(apart)?;
+        match ended {
+            Ok(answer) => match crate::api::endpoint_answer::served(self.shown(answer), method) {
+                Ok(served) => Ok(served),
+                Err(error) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
+            },
+            Err(Failure::Refused(error)) => Ok(self.redact_error(error).into()),
+            Err(Failure::Broke(error)) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
+        }
+    }
+
+    async fn run_endpoint(
+        self: &Rc<Self>,
+        endpoint: &Endpoint,
+        call: EndpointCall,
+    ) -> std::result::Result<EndpointAnswer, Failure> {
+        let limit_ms = endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(limits::HTTP_TOOL_MAX_MS);
+        let native = match &endpoint.run {
+            Run::Http(http) => {
+                return self.http_endpoint(http, endpoint.timeout_ms, call).await.map_err(Failure::Broke);
+            }
+            Run::Code(code) => {
+                let running = self.code_endpoint(code, call);
+                let answer = Watch::for_ms(&*self.host, limit_ms).within(running).await;
+                return answer.unwrap_or_else(|| Err(late(limit_ms))).map_err(|error| self.refusal(error));
+            }
+            Run::Native(native) => native.clone(),
+        };
+        let running = self.natives.endpoint(EndpointCall { native, ..call });
+        match Watch::for_ms(&*self.host, limit_ms).within(running).await {
+            None => Err(Failure::Broke(late(limit_ms))),
+            Some(Ok(Ok(answer))) => Ok(answer),
+            Some(Ok(Err(error))) if error.code.status() < 500 => Err(Failure::Refused(error)),
+            Some(Ok(Err(error))) => Err(Failure::Broke(error.message)),
+            Some(Err(panicked)) => {
+                // It may have come between a commit of the thread's and the frame that tells of it.
+                self.host.listeners().close("the thread had to start over");
+                Err(Failure::Broke(panicked.to_string()))
+            }
+        }
+    }
+
+    /// Why code failed. That the thread is terminated is no mistake of the code's: the client is told.
+    fn refusal(&self, error: String) -> Failure {
+        match self.read(|state, _| state.must_live()) {
+            Err(over) if over.code == Code::Terminated && error.contains(&over.message) => {
+                Failure::Refused(over)
+            }
+            _ => Failure::Broke(error),
+        }
+    }
+
+    /// Logs a failure, and tells the client no more of it than where to find it.
+    fn endpoint_failed(
+        &self,
+        route: &EndpointRoute,
+        method: Method,
+        path: &str,
+        id: &str,
+        error: &str,
+    ) -> Served {
+        let error = self.shown(error.to_owned());
+        let told = Error::new(Code::EndpointFailed, format!("The endpoint {route} failed ({id})."))
+            .hint("The id is in the log of the thread, with what happened: GET …/logs.");
+        let failure = operator::Failure {
+            what: format!("the endpoint {route} ({id})"),
+            code: Some("endpoint_failed"),
+            error: error.clone(),
+            log: None,
+        };
+        if let Err(error) = self.tell_failure(failure) {
+            self.log(&format!("a failure of the endpoint {route} ({id}) cannot be told: {error}"));
+        }
+        let now = self.host.now_us();
+        let event =
+            Event::endpoint(&route.to_string(), method.as_str(), path, told.code.status(), id, &error);
+        if let Err(error) = self.transition(|_, sql| event.insert(sql, now)) {
+            self.log(&format!(
+                "a failure of the endpoint {route} ({id}) is not in the thread's log: {error}"
+            ));
+        }
+        told.into()
+    }
+}
+
+fn late(limit_ms: u64) -> String {
+    format!("it did not answer within {} s", limit_ms as f64 / 1000.0)
+}
+
+/// The path is there, the method is not.
+fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>) -> Served {
+    if path.is_empty() {
+        // The thread itself, whose own methods come first.
+        let own = ["GET", "PATCH", "DELETE"];
+        methods.retain(|method| *method != "HEAD" && !own.contains(method));
+        methods.splice(0..0, own);
+    }
+    let methods = methods.join(", ");
+    Served::from(not_allowed(method.as_str(), &methods)).header("allow", methods)
+}
+
+/// The whole body.
+async fn whole(request: &ThreadRequest, mut body: Body) -> Result<Bytes> {
+    let too_large = || {
+        let limit = limits::ENDPOINT_REQUEST_BYTES;
+        Error::new(
+            Code::TooLarge,
+            format!("The body of a request to an endpoint has at most {limit} bytes ({} MB).", limit >> 20),
+        )
+    };
+    let declared = request.header("content-length").and_then(|length| length.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > limits::ENDPOINT_REQUEST_BYTES) {
+        return Err(too_large());
+    }
+    let mut read = BytesMut::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece
+            .map_err(|error| Error::new(Code::BadJson, format!("The body could not be read: {error}.")))?;
+        if read.len() + piece.len() > limits::ENDPOINT_REQUEST_BYTES {
+            return Err(too_large());
+        }
+        read.extend_from_slice(&piece);
+    }
+    Ok(read.freeze())
+}

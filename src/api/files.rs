@@ -1,0 +1,350 @@
+//! The routes of the files (docs/http.md; spec §27.4).
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::base64_text;
+pub(crate) use crate::engine::body::Body;
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::conditions::Wanted;
+use crate::engine::files::tree;
+use crate::engine::files::tree::Removal;
+use crate::engine::files::write::Draft;
+use crate::engine::files::write::Written;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::http;
+use crate::limits;
+use crate::request::Content;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::request::Served;
+use crate::request::ThreadRequest;
+use crate::request::ThreadRoute;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileOptions;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::files::Row;
+use futures_util::StreamExt;
+
+/// The type of what nobody gave a type.
+pub(crate) const BYTES: &str = "application/octet-stream";
+
+/// Headers of every content: what somebody stored must run nothing where the API is.
+const SAFE: [(&str, &str); 3] = [
+    ("cache-control", "private, no-cache"),
+    ("x-content-type-options", "nosniff"),
+    ("content-security-policy", "sandbox; default-src 'none'"),
+];
+
+impl Thread {
+    /// Answers a request of a file route.
+    pub(crate) async fn serve_file(
+        self: &Rc<Self>,
+        request: &ThreadRequest,
+        body: http::Body,
+    ) -> Result<Served> {
+        let query = &request.query;
+        let at = |path: &str| FilePath::parse("path", path);
+        match &request.route {
+            ThreadRoute::ListFiles => self.list_files(query).await,
+            ThreadRoute::GetFile(path) => {
+                let found = self.get_file(&at(path)?, request)?;
+                match found.part {
+                    Some((row, range)) => {
+                        let content = Content::Stream(self.opened(row, range).await?);
+                        Ok(Served { content, ..found.head })
+                    }
+                    None => Ok(found.head),
+                }
+            }
+            ThreadRoute::HeadFile(path) => {
+                let served = self.get_file(&at(path)?, request)?.head;
+                Ok(Served { content: Content::Empty, headers: with_length(&served), ..served })
+            }
+            ThreadRoute::PutFile(path) => self.put_file(at(path)?, request, body).await,
+            ThreadRoute::PostFile(path) => {
+                let json = request.header("content-type").is_some_and(crate::request::body::is_json);
+                if json {
+                    let body = text_of(body).await?;
+                    self.post_file(at(path)?, request, &body)
+                } else {
+                    self.put_file(at(path)?, request, body).await
+                }
+            }
+            ThreadRoute::MoveFile(path) => {
+                let mut body = Body::parse(&text_of(body).await?)?.known(&["path"])?;
+                let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
+                let record = self.rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
+                Ok(answer(200, &json!({ "file": record })))
+            }
+            ThreadRoute::DeleteFile(path) => {
+                let path = at(path)?;
+                let what = match query.flag("recursive")? {
+                    true => Removal::Everything,
+                    false => Removal::Either,
+                };
+                match self.remove(&path, what, &Conditions::of(request))? {
+                    true => {
+                        if what == Removal::Everything {
+                            self.prune_all();
+                        }
+                        Ok(Served::empty(204))
+                    }
+                    false => Err(tree::no_file(&path)),
+                }
+            }
+            ThreadRoute::StartUpload => {
+                let body = Body::parse(&text_of(body).await?)?;
+                let body =
+                    body.known(&["path", "size", "mimeType", "metadata", "width", "height", "thumbnail"])?;
+                Ok(answer(201, &self.start_upload(body)?))
+            }
+            ThreadRoute::ListUploads => Ok(answer(200, &self.list_uploads(query)?)),
+            ThreadRoute::GetUpload(id) => Ok(answer(200, &self.get_upload(id)?)),
+            ThreadRoute::PutChunk { upload, index } => {
+                Ok(answer(200, &self.put_upload_chunk(upload, index, body).await?))
+            }
+            ThreadRoute::CompleteUpload(id) => Ok(answer(200, &self.complete_upload(id)?)),
+            ThreadRoute::DeleteUpload(id) => {
+                self.delete_upload(id)?;
+                Ok(Served::empty(204))
+            }
+            _ => Err(Error::internal("a route without a stream was called with one")),
+        }
+    }
+
+    /// `GET …/fs`: numbers, a search, or the root.
+    async fn list_files(&self, query: &Query) -> Result<Served> {
+        if query.flag("stats")? {
+            return Ok(answer(200, &serde_json::to_value(self.stats()?).map_err(Error::internal)?));
+        }
+        if let Some(pattern) = query.get("grep") {
+            let found = self.grep(pattern)?;
+            let body = json!({ "results": found.results, "pattern": pattern, "truncated": found.truncated });
+            return Ok(answer(200, &body));
+        }
+        if let Some(pattern) = query.get("find") {
+            let (files, truncated) = self.find(pattern).await?;
+            return Ok(answer(200, &json!({ "files": files, "pattern": pattern, "truncated": truncated })));
+        }
+        Ok(answer(200, &self.list(&FilePath::parse("path", "")?, query)?))
+    }
+
+    /// `GET …/fs/{path}`.
+    fn get_file(&self, path: &FilePath, request: &ThreadRequest) -> Result<Found> {
+        let query = &request.query;
+        let as_record = match query.get("format") {
+            None | Some("") => query.flag("stat")?,
+            Some("json") => true,
+            Some(other) => {
+                return Err(Error::field("format", format!("`format` is json or absent, not “{other}”.")));
+            }
+        };
+        if as_record {
+            let record = self.stat(path)?.ok_or_else(|| tree::no_file(path))?;
+            return Ok(answer(200, &json!({ "file": record })).into());
+        }
+        let row = if path.is_root() { None } else { self.read(|_, sql| table::find(sql, path))? };
+        let row = match row {
+            Some(row) if row.kind == Kind::File => row,
+            Some(_) => return Ok(answer(200, &self.list(path, query)?).into()),
+            None if path.is_root() => return Ok(answer(200, &self.list(path, query)?).into()),
+            None => return Err(tree::no_file(path)),
+        };
+        if query.flag("thumbnail")? {
+            let found = self.read(|_, sql| table::thumbnail(sql, row.id))?;
+            let bytes =
+                found.ok_or_else(|| Error::new(Code::NotFound, format!("{path} was given no thumbnail.")))?;
+            let served = content_headers(Served::empty(200), picture(&bytes));
+            return Ok(Served { content: Content::Bytes(bytes), ..served }.into());
+        }
+        content(row, request)
+    }
+
+    /// `PUT …/fs/{path}`: the body is the content, whatever its type.
+    async fn put_file(
+        self: &Rc<Self>,
+        path: FilePath,
+        request: &ThreadRequest,
+        body: http::Body,
+    ) -> Result<Served> {
+        let mime = request.header("content-type").unwrap_or(BYTES);
+        let draft = Draft::new(path, mime, FileOptions::default(), Conditions::of(request))?;
+        let declared = request.header("content-length").and_then(|length| length.parse().ok());
+        let written = self.write_stream(&draft, declared, body).await?;
+        Ok(told(&written))
+    }
+
+    /// `POST …/fs/{path}` with a JSON body: `{content}`, `{data}` in base64, or `{directory: true}`.
+    fn post_file(self: &Rc<Self>, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
+        let known = ["directory", "content", "data", "mimeType", "width", "height", "metadata", "thumbnail"];
+        let body = Body::parse(body)?.known(&known);
+        let mut body = body.map_err(|error| error.hint("Send a file that is JSON itself with PUT."))?;
+        if body.flag("directory")? {
+            let (record, created) = self.mkdir(&path, &Conditions::of(request))?;
+            return Ok(answer(if created { 201 } else { 200 }, &json!({ "file": record })));
+        }
+        let text = body.string("content")?;
+        let (content, usual) = match (text, base64(&mut body, "data")?) {
+            (Some(text), None) => (Bytes::from(text), "text/plain"),
+            (None, Some(data)) => (data, BYTES),
+            (Some(_), Some(_)) => {
+                return Err(Error::field("data", "Give `content` or `data`, not both."));
+            }
+            (None, None) => {
+                return Err(Error::field(
+                    "content",
+                    "Say what to write: `content`, a text, `data`, bytes in base64, or `directory`: true.",
+                )
+                .hint("Send a file that is JSON itself with PUT."));
+            }
+        };
+        let mime = body.string("mimeType")?.unwrap_or_else(|| usual.to_owned());
+        let options = options(&mut body)?;
+        let draft = Draft::new(path, &mime, options, Conditions::of(request))?;
+        Ok(told(&self.write_whole(&draft, &content)?))
+    }
+}
+
+/// What is at a path, as far as it is known before content is read.
+struct Found {
+    /// The answer; all of it unless there is a part.
+    head: Served,
+    /// The bytes of a file that are its content.
+    part: Option<(Row, Range<u64>)>,
+}
+
+impl From<Served> for Found {
+    fn from(head: Served) -> Found {
+        Found { head, part: None }
+    }
+}
+
+/// The content of a file, or the part of it that is asked for.
+fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
+    let (etag, size) = (row.etag(), row.size.unsigned_abs());
+    let served = |status| {
+        content_headers(Served::empty(status), &row.mime)
+            .header("etag", &etag)
+            .header("last-modified", http::date(row.updated_us))
+            .header("accept-ranges", "bytes")
+    };
+    if Conditions::of(request).not_modified(&etag)? {
+        return Ok(served(304).into());
+    }
+    let wanted = match request.route {
+        // A range is for GET alone (RFC 9110, 14.2).
+        ThreadRoute::HeadFile(_) => Wanted::Whole,
+        _ => Wanted::of(request, &etag, size),
+    };
+    let (status, range) = match wanted {
+        Wanted::Whole => (200, 0..size),
+        Wanted::Part(range) => (206, range),
+        Wanted::Nothing => {
+            let error = Error {
+                field: Some("range".into()),
+                ..Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes."))
+            };
+            return Ok(Served::from(error).header("content-range", format!("bytes */{size}")).into());
+        }
+    };
+    let mut served = served(status).header("content-length", (range.end - range.start).to_string());
+    if status == 206 {
+        served = served
+            .header("content-range", format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1)));
+    }
+    if range.is_empty() {
+        served.content = Content::Bytes(Bytes::new());
+        return Ok(served.into());
+    }
+    Ok(Found { head: served, part: Some((row, range)) })
+}
+
+/// `width`, `height`, `metadata` and `thumbnail` of a body.
+pub(crate) fn options(body: &mut Body) -> Result<FileOptions> {
+    let mut pixels = |name: &str| {
+        let Some(value) = body.take(name) else { return Ok(None) };
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        number
+            .map(Some)
+            .ok_or_else(|| Error::field(name, format!("`{name}` must be a whole number of pixels.")))
+    };
+    let (width, height) = (pixels("width")?, pixels("height")?);
+    Ok(FileOptions {
+        width,
+        height,
+        metadata: body.object("metadata")?,
+        thumbnail: base64(body, "thumbnail")?,
+    })
+}
+
+fn base64(body: &mut Body, name: &str) -> Result<Option<Bytes>> {
+    let Some(text) = body.string(name)? else { return Ok(None) };
+    base64_text::decode(&text)
+        .map(|bytes| Some(Bytes::from(bytes)))
+        .map_err(|error| Error::field(name, format!("`{name}` {error}.")))
+}
+
+/// The body as text.
+async fn text_of(mut body: http::Body) -> Result<String> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece
+            .map_err(|error| Error::new(Code::BadJson, format!("The body could not be read: {error}.")))?;
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > limits::REQUEST_BYTES {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("A JSON body has at most {} bytes.", limits::REQUEST_BYTES),
+            )
+            .hint("Send larger files with PUT."));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| Error::new(Code::BadJson, "The body is not valid UTF-8."))
+}
+
+fn answer(status: u16, body: &Value) -> Served {
+    Reply::json(status, body).into()
+}
+
+fn told(written: &Written) -> Served {
+    let served = answer(if written.created { 201 } else { 200 }, &json!({ "file": written.record }));
+    match &written.record.etag {
+        Some(etag) => served.header("etag", etag),
+        None => served,
+    }
+}
+
+fn content_headers(served: Served, mime: &str) -> Served {
+    SAFE.iter().fold(served.header("content-type", mime), |served, (name, value)| served.header(name, *value))
+}
+
+/// The headers of an answer without its body.
+fn with_length(served: &Served) -> Vec<(String, String)> {
+    let mut headers = served.headers.clone();
+    if let Content::Bytes(bytes) = &served.content
+        && !headers.iter().any(|(name, _)| name == "content-length")
+    {
+        headers.push(("content-length".into(), bytes.len().to_string()));
+    }
+    headers
+}
+
+/// The type of a thumbnail, by how it begins.
+fn picture(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => BYTES,
+    }
+}

@@ -1,0 +1,339 @@
+//! The log as clients read it (spec §27.3, §29): attempts at models, receipts of calls, and events, in one list.
+
+use std::ops::ControlFlow;
+
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::spec::message::ToolResult;
+use crate::store::messages as rows;
+use crate::store::messages::message_id;
+use crate::store::messages::message_seq;
+
+/// Ids of entries and of messages that one request may ask for, together.
+const ASKED: usize = 100;
+
+impl Thread {
+    /// `GET …/logs` (spec §27.3): model attempts, tool calls and events, newest first unless `order=asc`.
+    pub(crate) fn list_logs(&self, query: &Query) -> Result<Reply> {
+        Ok(Reply::json(200, &self.logs(query)?))
+    }
+
+    /// A page of the log.
+    pub(crate) fn logs(&self, query: &Query) -> Result<Value> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, 10_000)? as usize;
+        let ascending = match query.get("order") {
+            None | Some("" | "desc") => false,
+            Some("asc") => true,
+            Some(other) => {
+                return Err(Error::field("order", format!("`order` is asc or desc, not “{other}”.")));
+            }
+        };
+        self.read(|state, sql| {
+            let thread = &state.meta.thread_id;
+            let wanted = Wanted::of(thread, query)?;
+            let (places, total) = match &wanted {
+                None => (places(sql, offset + limit as usize + 1, ascending)?, count_logs(sql)?),
+                Some(wanted) => {
+                    let places = wanted.places(sql, ascending)?;
+                    let total = i64::try_from(places.len()).unwrap_or(i64::MAX);
+                    (places, total)
+                }
+            };
+            let mut page = Page::new(limit);
+            for place in places.into_iter().skip(offset) {
+                if page.add(|| entry(sql, thread, place))?.is_break() {
+                    break;
+                }
+            }
+            let has_more = page.has_more();
+            Ok(json!({ "logs": page.into_rows(), "total": total, "hasMore": has_more }))
+        })
+    }
+
+    /// `GET …/logs/:id`: with bodies where they were kept, and a call with its arguments and result.
+    pub(crate) fn get_log(&self, id: &str) -> Result<Reply> {
+        self.read(|state, sql| {
+            let thread = &state.meta.thread_id;
+            let missing = || Error::new(Code::NotFound, format!("This thread has no log “{id}”."));
+            let entry = match Place::of(id).ok_or_else(missing)? {
+                Place::Log(number) => log_detail(sql, thread, number)?,
+                Place::Call(number) => call_detail(sql, thread, number)?,
+            };
+            Ok(Reply::json(200, &entry.ok_or_else(missing)?))
+        })
+    }
+}
+
+/// Entries of the log: rows of `logs` are never deleted, receipts are few.
+pub(crate) fn count_logs(sql: &dyn Sql) -> Result<i64> {
+    let statement = "SELECT ifnull((SELECT max(id) FROM logs), 0) + (SELECT count(*) FROM calls)";
+    Ok(rows::integer(sql, statement, &[])?.unwrap_or(0))
+}
+
+/// Where an entry of the log is.
+#[derive(Clone, Copy)]
+enum Place {
+    Log(i64),
+    Call(i64),
+}
+
+impl Place {
+    /// Where the entry with an id is.
+    fn of(id: &str) -> Option<Place> {
+        let (kind, number) = id.split_at_checked(2)?;
+        let number = number.parse().ok()?;
+        match kind {
+            "l_" => Some(Place::Log(number)),
+            "c_" => Some(Place::Call(number)),
+            _ => None,
+        }
+    }
+}
+
+/// The entries that `ids` and `messageIds` ask for: those with such an id, and those that belong to such a message.
+#[derive(Default)]
+struct Wanted {
+    places: Vec<Place>,
+    messages: Vec<i64>,
+}
+
+impl Wanted {
+    /// `None`: all. What is no id of this thread is no error, but nothing.
+    fn of(thread: &str, query: &Query) -> Result<Option<Wanted>> {
+        let list = |name: &str| -> Option<Vec<String>> {
+            let ids = query.get(name).filter(|ids| !ids.is_empty())?;
+            Some(ids.split(',').map(|id| id.trim().to_owned()).collect())
+        };
+        let (ids, messages) = (list("ids"), list("messageIds"));
+        if ids.is_none() && messages.is_none() {
+            return Ok(None);
+        }
+        let (ids, messages) = (ids.unwrap_or_default(), messages.unwrap_or_default());
+        if ids.len() + messages.len() > ASKED {
+            let field = if ids.len() > messages.len() { "ids" } else { "messageIds" };
+            return Err(Error::field(field, format!("At most {ASKED} ids can be asked for at once.")));
+        }
+        let messages = messages.iter().filter_map(|id| message_seq(thread, id).ok()).collect();
+        Ok(Some(Wanted { places: ids.iter().filter_map(|id| Place::of(id)).collect(), messages }))
+    }
+
+    /// Where they are, in the order of time.
+    fn places(&self, sql: &dyn Sql, ascending: bool) -> Result<Vec<Place>> {
+        let mut logs: Vec<i64> = Vec::new();
+        let mut calls: Vec<i64> = Vec::new();
+        for place in &self.places {
+            match place {
+                Place::Log(id) => logs.push(*id),
+                Place::Call(id) => calls.push(*id),
+            }
+        }
+        let [logs, calls, messages] =
+            [&logs, &calls, &self.messages].map(|numbers| json!(numbers).to_string());
+        let (logs, calls, messages) = (Param::Text(&logs), Param::Text(&calls), Param::Text(&messages));
+        let mut places = Vec::new();
+        collect(
+            sql,
+            "SELECT at_us, id FROM logs
+             WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))",
+            &[logs, messages],
+            Place::Log,
+            &mut places,
+        )?;
+        // A receipt belongs to the message with the call, and to that with its result, whose number it has.
+        collect(
+            sql,
+            "SELECT started_us, id FROM calls
+             WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))
+                OR reply > 0 AND id IN (SELECT value FROM json_each(?))",
+            &[calls, messages, messages],
+            Place::Call,
+            &mut places,
+        )?;
+        Ok(in_order(places, ascending))
+    }
+}
+
+/// The first entries, in the order of time. Both tables are in it; a page of the two together needs no more of either.
+/// Only their times are read: what is skipped may be large.
+fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
+    let (logs, calls) = if ascending {
+        (
+            "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
+            "SELECT started_us, id FROM calls ORDER BY id LIMIT ?",
+        )
+    } else {
+        (
+            "SELECT at_us, id FROM logs ORDER BY id DESC LIMIT ?",
+            "SELECT started_us, id FROM calls ORDER BY id DESC LIMIT ?",
+        )
+    };
+    let mut places = Vec::new();
+    let limit = [Param::Int(i64::try_from(wanted).unwrap_or(i64::MAX))];
+    collect(sql, logs, &limit, Place::Log, &mut places)?;
+    collect(sql, calls, &limit, Place::Call, &mut places)?;
+    Ok(in_order(places, ascending))
+}
+
+/// Adds the times and places that a statement gives.
+fn collect(
+    sql: &dyn Sql,
+    statement: &'static str,
+    params: &[Param],
+    place: fn(i64) -> Place,
+    places: &mut Vec<(i64, Place)>,
+) -> Result<()> {
+    sql.each(statement, params, &mut |cells| {
+        if let [at, id] = cells {
+            places.push((at.int().unwrap_or_default(), place(id.int().unwrap_or_default())));
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+fn in_order(mut places: Vec<(i64, Place)>, ascending: bool) -> Vec<Place> {
+    places.sort_by_key(|(at, _)| if ascending { *at } else { -*at });
+    places.into_iter().map(|(_, place)| place).collect()
+}
+
+/// An entry as a list shows it.
+fn entry(sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
+    let found = match place {
+        Place::Log(id) => log_row(sql, thread, id)?,
+        Place::Call(id) => call_row(sql, thread, id)?,
+    };
+    found.ok_or_else(|| Error::internal("a log entry went away while it was read"))
+}
+
+/// A row of `logs` as clients see it.
+fn log_entry(cells: &[Cell], thread: &str) -> Result<Value> {
+    let [id, kind, run, at, reply, retry_of, data] = cells else {
+        return Err(Error::internal("a log row has the wrong number of columns"));
+    };
+    let mut entry = Map::new();
+    entry.insert("id".into(), format!("l_{}", id.int().unwrap_or_default()).into());
+    entry.insert("type".into(), kind.text().unwrap_or_default().into());
+    entry.insert("created_at".into(), at.int().unwrap_or_default().into());
+    entry.insert("run".into(), run.int().map(|run| format!("r_{run}")).into());
+    entry.insert("message_id".into(), reply.int().map(|seq| message_id(thread, seq)).into());
+    entry.insert("retry_of_attempt".into(), retry_of.int().into());
+    if let Ok(Value::Object(fields)) = serde_json::from_str(data.text().unwrap_or_default()) {
+        entry.extend(fields);
+    }
+    Ok(Value::Object(entry))
+}
+
+fn log_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = None;
+    sql.each(
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
+        &[Param::Int(id)],
+        &mut |cells| {
+            entry = Some(log_entry(cells, thread)?);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(entry)
+}
+
+/// A receipt as clients see it.
+fn call_entry(cells: &[Cell], thread: &str) -> Result<Value> {
+    let [id, reply, call_id, name, kind, state, runs, started, ended, error] = cells else {
+        return Err(Error::internal("a receipt has the wrong number of columns"));
+    };
+    let number = |cell: &Cell| cell.int().unwrap_or_default();
+    let (at, number_id, reply) = (number(started), number(id), number(reply));
+    // Calls that code made have no message: their `reply` is the call around them, negative, and their id the key.
+    let message = (reply > 0).then(|| message_id(thread, reply));
+    let result = (reply > 0).then(|| message_id(thread, number_id));
+    let receipt = match reply > 0 {
+        true => format!("r{reply}.{}", number_id - reply - 1),
+        false => call_id.text().unwrap_or_default().to_owned(),
+    };
+    let entry = json!({
+        "id": format!("c_{number_id}"),
+        "type": "tool_call",
+        "created_at": at,
+        "message_id": message,
+        "result_message_id": result,
+        "receipt": receipt,
+        "parent_call": (reply < 0).then(|| format!("c_{}", -reply)),
+        "tool_call_id": call_id.text(),
+        "tool_name": name.text(),
+        "kind": kind.text(),
+        "state": state.text(),
+        "runs": number(runs),
+        "ended_at": ended.int(),
+        "latency_ms": ended.int().map(|ended| (ended - at) / 1000),
+        "error": error.text(),
+    });
+    Ok(entry)
+}
+
+fn call_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = None;
+    sql.each(
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls WHERE id = ?",
+        &[Param::Int(id)],
+        &mut |cells| {
+            entry = Some(call_entry(cells, thread)?);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(entry)
+}
+
+fn log_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = log_row(sql, thread, id)?;
+    if let Some(Value::Object(fields)) = &mut entry {
+        sql.each("SELECT kind, text FROM bodies WHERE log = ?", &[Param::Int(id)], &mut |cells| {
+            if let [kind, text] = cells {
+                fields.insert(format!("{}_body", kind.text().unwrap_or_default()), text.text().into());
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    Ok(entry)
+}
+
+fn call_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
+    let mut entry = None;
+    sql.each(
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data FROM calls WHERE id = ?",
+        &[Param::Int(id)],
+        &mut |cells| {
+            let Some((data, cells)) = cells.split_last() else { return Ok(ControlFlow::Break(())) };
+            let reply = cells.get(1).and_then(Cell::int).unwrap_or_default();
+            let data: Value = data.text().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+            entry = Some((reply, data, call_entry(cells, thread)?));
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    let Some((reply, data, mut entry)) = entry else { return Ok(None) };
+    if let Some(fields) = entry.as_object_mut().filter(|_| reply <= 0) {
+        let result = data.get("result").and_then(|result| ToolResult::deserialize(result).ok());
+        fields.insert("arguments".into(), data.get("args").map(Value::to_string).into());
+        fields.insert("result".into(), result.map(|result| result.text()).into());
+    } else if let Some(fields) = entry.as_object_mut() {
+        let call = rows::find(sql, reply)?.and_then(|row| {
+            usize::try_from(id - reply - 1).ok().and_then(|index| row.calls.get(index).cloned())
+        });
+        fields.insert("arguments".into(), call.map(|call| call.arguments).into());
+        fields.insert("result".into(), rows::find(sql, id)?.and_then(|row| row.content).into());
+    }
+    Ok(Some(entry))
+}

@@ -1,0 +1,249 @@
+//! What only reads: the thread, its messages, its diagnostics.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::api::logs::count_logs;
+use crate::engine::Thread;
+use crate::engine::alarm;
+use crate::engine::effects;
+use crate::engine::ephemeral::Alarm;
+use crate::engine::subagents;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::request::agents;
+use crate::store::messages as rows;
+use crate::store::messages::Row;
+use crate::store::messages::columns;
+use crate::store::messages::message_seq;
+use crate::store::messages::not_found;
+use crate::store::schema;
+use crate::store::state::State;
+
+impl Thread {
+    /// `GET /threads/:id` (spec §27.1).
+    pub(crate) fn get(&self, request: &ThreadRequest) -> Result<Reply> {
+        let origin = request.header(agents::ORIGIN).unwrap_or_default();
+        self.read_mut(|state, sql| {
+            let messages = visible(state, sql)?;
+            let logs = count_logs(sql)?;
+            let (env, types) = self.shown_env(state, sql)?;
+            let meta = &state.meta;
+            let agent = self.catalog.agents.get(&meta.agent);
+            let last_activity = state.run.as_ref().map_or(meta.created_us, |run| {
+                run.end.as_ref().map_or(run.started_us, |end| end.at_us)
+            });
+            let body = json!({
+                "thread": {
+                    "id": meta.thread_id, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
+                    "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "env": env,
+                    "env_types": types, "parent": meta.parent.as_ref().map(|parent| &parent.thread),
+                    "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
+                    "created_at": meta.created_us / limits::SECOND_US,
+                    "executing": state.active().is_some(), "state": state.word(),
+                },
+                "agent": agent.map(|agent| agents::summary(agent, origin)),
+                "stats": {
+                    "messageCount": messages, "logCount": logs, "lastActivity": last_activity / limits::SECOND_US,
+                },
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    /// `GET …/messages` (spec §14.3, §27.2): always in the order of the conversation; `order` picks the end that a
+    /// page is taken from.
+    pub(crate) fn list_messages(&self, query: &Query) -> Result<Reply> {
+        Ok(Reply::json(200, &self.messages(query)?))
+    }
+
+    /// A page of messages.
+    pub(crate) fn messages(&self, query: &Query) -> Result<Value> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, u32::MAX)?;
+        let silent = query.flag("includeSilent")?;
+        let depth = query.number("depth", 0, u32::MAX)?;
+        let newest_first = match query.get("order") {
+            None | Some("" | "desc") => true,
+            Some("asc") => false,
+            Some(other) => {
+                return Err(Error::field("order", format!("`order` is asc or desc, not “{other}”.")));
+            }
+        };
+        self.read_mut(|state, sql| {
+            let thread = state.meta.thread_id.clone();
+            let cursor = |name: &str| match query.get(name) {
+                None | Some("") => Ok(None),
+                Some(id) => message_seq(&thread, id).map(Some).map_err(|_| Error {
+                    field: Some(name.to_owned()),
+                    ..Error::new(Code::BadCursor, format!("`{name}` is no message of this thread: “{id}”."))
+                }),
+            };
+            let (before, after) =
+                (cursor("before")?.unwrap_or(i64::MAX >> 11), cursor("after")?.unwrap_or(0));
+            if let Some(ids) = query.get("ids") {
+                return by_ids(state, sql, ids);
+            }
+            let params = [
+                Param::Int(after),
+                Param::Int(before),
+                Param::Int(i64::from(depth)),
+                Param::Int(i64::from(silent)),
+                Param::Int(i64::from(limit) + 1),
+                Param::Int(i64::from(offset)),
+            ];
+            let statement = if newest_first {
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
+                      ORDER BY seq DESC LIMIT ? OFFSET ?"
+                )
+            } else {
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
+                      ORDER BY seq LIMIT ? OFFSET ?"
+                )
+            };
+            let mut page = Page::new(limit);
+            sql.each(statement, &params, &mut |cells| page.add(|| shown(state, &Row::read(cells)?)))?;
+            let total = if depth == 0 && !silent {
+                visible(state, sql)?
+            } else {
+                rows::integer(
+                    sql,
+                    "SELECT count(*) FROM messages WHERE depth <= ? AND (silent = 0 OR ?)",
+                    &[Param::Int(i64::from(depth)), Param::Int(i64::from(silent))],
+                )?
+                .unwrap_or(0)
+            };
+            let has_more = page.has_more();
+            let mut messages = page.into_rows();
+            if newest_first {
+                messages.reverse();
+            }
+            messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
+            Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
+        })
+    }
+
+    /// `GET …/messages/:id`.
+    pub(crate) fn get_message(&self, id: &str) -> Result<Reply> {
+        Ok(Reply::json(200, &self.message(id)?))
+    }
+
+    /// A message as clients see it.
+    pub(crate) fn message(&self, id: &str) -> Result<Value> {
+        self.read(|state, sql| {
+            let thread = &state.meta.thread_id;
+            let row = rows::find(sql, message_seq(thread, id)?)?.ok_or_else(|| not_found(id))?;
+            subagents::message_json(state, sql, &row)
+        })
+    }
+
+    /// `GET …/diagnostics`: what an operator asks first when a thread does not do what it should.
+    pub(crate) async fn diagnostics(self: &Rc<Self>) -> Result<Reply> {
+        let alarm_at = self.host.alarm().await?;
+        let now = self.host.now_us();
+        self.read_mut(|state, sql| {
+            let mut due: Vec<Value> = Vec::new();
+            if let Some(run) = state.active().filter(|run| run.runnable()) {
+                due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
+            }
+            sql.each("SELECT subject, due_us, tries FROM outbox", &[], &mut |cells| {
+                if let [subject, at, tries] = cells {
+                    due.push(json!({ "what": "outbox", "subject": subject.text(), "at": at.int(), "tries": tries.int() }));
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            if let Some(at) = effects::next_due(state, sql)? {
+                due.push(json!({ "what": "effect", "at": at }));
+            }
+            let mut waiting: Vec<Value> = Vec::new();
+            let mut children: Vec<Value> = Vec::new();
+            for child in state.open_children(sql)? {
+                children.push(child.to_diagnostics());
+                waiting.extend(child.waiting());
+                if let Some(at) = child.due_us {
+                    due.push(json!({ "what": "subagent", "subject": child.reference, "at": at, "tries": child.checks }));
+                }
+            }
+            let handler_running = self.live.alarm.get() == Alarm::Held;
+            let body = json!({
+                "threadId": state.meta.thread_id,
+                "state": state.word(),
+                "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
+                "run": state.run.as_ref().map(crate::store::runs::Run::to_json),
+                "queue": { "waiting": state.waiting(), "tools": state.waiting() - state.queued },
+                "effects": {
+                    "next": effects::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
+                },
+                "waitingReceipts": waiting,
+                "children": children,
+                "alarm": { "at": alarm_at, "handlerRunning": handler_running, "due": alarm::due(state, sql, now)? },
+                "due": due,
+                "flow": { "running": self.live.flow.borrow().is_some(), "outgoingCalls": self.live.outgoing.get() },
+                "listeners": self.host.listeners().any(),
+                "history": {
+                    "lastSeq": state.max_seq, "settled": state.settled(), "cut": state.meta.window_cut,
+                    "bytesAtMost": state.meta.window_bytes, "edits": state.meta.edits,
+                },
+                "schema": schema::VERSION,
+                "bytes": sql.size(),
+                "now": now,
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+}
+
+/// Top-level messages that are not silent; counted once while the object lives.
+fn visible(state: &mut State, sql: &dyn Sql) -> Result<i64> {
+    if let Some(visible) = state.visible {
+        return Ok(visible);
+    }
+    let counted = rows::integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND silent = 0", &[])?;
+    state.visible = counted;
+    Ok(counted.unwrap_or(0))
+}
+
+fn shown(state: &State, row: &Row) -> Result<Value> {
+    Ok(row.to_json(&state.meta.thread_id, state.is_queued(row)))
+}
+
+/// Those of these messages that there are. An id of another thread or of a deleted message is left out, as the reference
+/// does.
+fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<Value> {
+    let ids = ids.split(',').map(str::trim).filter(|id| !id.is_empty());
+    let mut seqs: Vec<i64> = ids
+        .filter_map(|id| message_seq(&state.meta.thread_id, id).ok())
+        .take(limits::PAGE_MAX as usize)
+        .collect();
+    seqs.sort_unstable();
+    seqs.dedup();
+    let mut page = Page::new(limits::PAGE_MAX);
+    for seq in seqs {
+        if let Some(row) = rows::find(sql, seq)?
+            && page.add(|| shown(state, &row))?.is_break()
+        {
+            break;
+        }
+    }
+    let (total, has_more) = (page.len(), page.has_more());
+    let mut messages = page.into_rows();
+    messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
+    Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
+}

@@ -1,0 +1,373 @@
+//! Accepting messages (docs/durability.md): one transaction, no hook, and the run starts in the same stretch of code,
+//! so latency never waits for an alarm.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::attachments;
+use crate::engine::attachments::NewAttachment;
+use crate::engine::body::Body;
+use crate::engine::body::bounded;
+use crate::engine::ephemeral::Verdict;
+use crate::engine::flow::Entry;
+use crate::engine::hooks::Hooked;
+use crate::engine::subagents::BY_CODE;
+use crate::engine::subagents::Child;
+use crate::env::Shown;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::sdk::NewMessage;
+use crate::sdk::Wakes;
+use crate::spec::AgentKind;
+use crate::spec::message::Role;
+use crate::store::idempotency::Key;
+use crate::store::messages as rows;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Run;
+use crate::store::state::State;
+
+/// A message that comes from outside the step cycle: what `POST …/messages` holds (spec §27.2), or what a tool gives.
+pub(crate) struct Input {
+    role: Role,
+    wakes: Wakes,
+    by: By,
+    content: String,
+    silent: bool,
+    metadata: Option<String>,
+    attachments: Vec<NewAttachment>,
+    hooks: Hooks,
+}
+
+/// Whether the drain is to run `before_create_message` for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hooks {
+    Due,
+    Done,
+}
+
+/// Who gives a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// A client; its message clears a stop.
+    Client,
+    /// Code that works in the thread; what a person has stopped it does not start again.
+    Code,
+}
+
+impl Input {
+    /// A request's message. `code` says what code of another thread of the family wants done with it.
+    fn parse(text: &str, kind: AgentKind, code: Option<&str>) -> Result<Input> {
+        let mut body = Body::parse(text)?.known(&["role", "content", "attachments", "silent", "metadata"])?;
+        let role = match body.string("role")?.as_deref() {
+            None => return Err(Error::missing("role").hint("`role` is user or system.")),
+            Some("user") => Role::User,
+            Some("system") => Role::System,
+            Some("assistant") => Role::Assistant,
+            Some(other) => {
+                return Err(Error::field("role", format!("There is no role “{other}”."))
+                    .hint("`role` is user or system."));
+            }
+        };
+        let attachments = attachments::parse(&mut body)?;
+        let content = body.string("content")?.unwrap_or_default();
+        let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
+        let wakes = match (code, role) {
+            (Some("inject"), _) | (None, Role::System) => Wakes::No,
+            _ => Wakes::Yes,
+        };
+        may_wake(role, wakes, kind)?;
+        Input {
+            role,
+            wakes,
+            by: if code.is_some() { By::Code } else { By::Client },
+            content,
+            silent: body.flag("silent")?,
+            metadata,
+            attachments,
+            hooks: Hooks::Due,
+        }
+        .checked()
+    }
+
+    /// A message from code that works in the thread.
+    pub(crate) fn of(message: Shown<NewMessage>, wakes: Wakes, kind: AgentKind) -> Result<Input> {
+        let NewMessage { role, content, silent, metadata, attachments } = message.inner();
+        if role == Role::Tool {
+            return Err(Error::field("role", "Results of tools are the runtime's to store.")
+                .hint("`role` is user, assistant or system."));
+        }
+        may_wake(role, wakes, kind)?;
+        let metadata = (!metadata.is_empty()).then(|| Value::Object(metadata));
+        if let Some(metadata) = &metadata {
+            bounded("metadata", metadata)?;
+        }
+        let metadata = metadata.map(|metadata| metadata.to_string());
+        Input { role, wakes, by: By::Code, content, silent, metadata, attachments, hooks: Hooks::Due }
+            .checked()
+    }
+
+    /// As hooks see it before it is stored.
+    pub(crate) fn draft(&self, now: i64) -> Row {
+        Row {
+            inbound: Inbound::Quiet,
+            silent: self.silent,
+            metadata: self.metadata.clone(),
+            ..Row::new(0, self.role, self.content.as_str(), now)
+        }
+    }
+
+    /// What hooks made of its draft.
+    pub(crate) fn becomes(&mut self, row: Row) {
+        self.content = row.content.unwrap_or_default();
+        self.silent = row.silent;
+        self.metadata = row.metadata;
+    }
+
+    /// No hook is to run for it before it is stored, now or later.
+    pub(crate) fn hooks_are_done(&mut self) {
+        self.hooks = Hooks::Done;
+    }
+
+    fn checked(self) -> Result<Input> {
+        let content = &self.content;
+        if content.trim().is_empty() && self.attachments.is_empty() {
+            return Err(Error::missing("content"));
+        }
+        if self.role == Role::System && !self.attachments.is_empty() {
+            return Err(Error::field("attachments", "A system message has no attachments."));
+        }
+        if content.len() > limits::CONTENT_BYTES {
+            return Err(Error {
+                field: Some("content".into()),
+                ..Error::new(
+                    Code::TooLarge,
+                    format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
+                )
+            });
+        }
+        Ok(self)
+    }
+}
+
+/// A message of side A makes side B act, which must be a model for that.
+fn may_wake(role: Role, wakes: Wakes, kind: AgentKind) -> Result<()> {
+    if role == Role::Assistant && wakes == Wakes::Yes && kind == AgentKind::AiHuman {
+        let text = "Only an agent with two AI sides takes `assistant` messages.";
+        return Err(Error::field("role", text).hint("`role` is user or system."));
+    }
+    Ok(())
+}
+
+/// A message that was accepted, now or by an earlier request with the same key.
+struct Accepted {
+    row: Shared,
+    /// The run that it started.
+    started: Option<i64>,
+}
+
+impl Accepted {
+    /// What its sender is told of the thread: the same when the request comes again later.
+    fn state(&self, state: &State) -> &'static str {
+        match (self.row.inbound, state.word()) {
+            (Inbound::Wakes, "parked") => "parked",
+            (Inbound::Wakes, _) => "running",
+            (_, word) => word,
+        }
+    }
+}
+
+impl Thread {
+    pub(crate) async fn post_message(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let wait = request.query.flag("wait")?;
+        let key = Key::of(request, "")?;
+        let kind = self.read(|state, _| Ok(self.kind(state)))?;
+        let code = request.header(BY_CODE);
+        let input = Input::parse(&request.body, kind, code)?;
+        if code.is_some() && input.wakes == Wakes::No {
+            let id = self.inject(input, Hooked::Yes).await?;
+            return Ok(Reply::json(202, &json!({ "messageId": id })));
+        }
+        let accepted = self.accept(input, key.as_ref())?;
+        if wait && accepted.row.inbound == Inbound::Wakes {
+            return self.await_outcome(&accepted).await;
+        }
+        self.read(|state, _| {
+            let id = accepted.row.id(&state.meta.thread_id);
+            let body = json!({
+                "status": "queued", "queueId": id, "messageId": id,
+                "message": accepted.row.to_json(&state.meta.thread_id, false),
+                "state": accepted.state(state),
+            });
+            Ok(Reply::json(202, &body))
+        })
+    }
+
+    /// Who talks to whom; a person, if the agent is gone.
+    pub(crate) fn kind(&self, state: &State) -> AgentKind {
+        self.catalog.agents.get(&state.meta.agent).map(|agent| agent.kind).unwrap_or_default()
+    }
+
+    fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>) -> Result<Accepted> {
+        if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
+            return Ok(Accepted { row: Shared::new(row), started: None });
+        }
+        for (mime, size) in input.attachments.iter().filter_map(NewAttachment::content) {
+            self.make_index(mime, size)?;
+        }
+        let now = self.host.now_us();
+        let accepted = self.transition(|state, sql| {
+            state.must_live()?;
+            room(state)?;
+            let attachments = attachments::store(state, sql, &input.attachments, || self.host.random(), now)?;
+            let row = Row {
+                attachments,
+                inbound: if input.wakes == Wakes::Yes { Inbound::Wakes } else { Inbound::Quiet },
+                silent: input.silent,
+                metadata: input.metadata,
+                ..Row::new(state.next_seq(), input.role, input.content, now)
+            };
+            let row = state.insert(sql, row)?;
+            if input.hooks == Hooks::Done {
+                sql.run("UPDATE messages SET hooked = 1 WHERE seq = ?", &[Param::Int(row.seq)])?;
+            }
+            if let Some(key) = key {
+                key.insert(sql, row.seq, now)?;
+            }
+            let stays = row.inbound != Inbound::Wakes || (input.by == By::Code && state.meta.stopped);
+            let started = if stays { None } else { self.start_run(state, sql, now)? };
+            Ok(Accepted { row, started })
+        })?;
+        if accepted.started.is_some() {
+            self.start_flow(Entry::Started);
+        }
+        self.broadcast_message(&accepted.row)?;
+        Ok(accepted)
+    }
+
+    /// Stores a message of code that works in the thread, once for a key; its id.
+    pub(crate) fn add_message(self: &Rc<Self>, input: Input, key: Option<&str>) -> Result<String> {
+        let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
+        let accepted = self.accept(input, key.as_ref())?;
+        self.read(|state, _| Ok(accepted.row.id(&state.meta.thread_id)))
+    }
+
+    /// Starts a run for the queue unless one is active. A stop is cleared.
+    fn start_run(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
+        if state.meta.stopped {
+            state.meta.stopped = false;
+            state.meta.update(sql)?;
+        }
+        if state.active().is_some() {
+            return Ok(None);
+        }
+        self.start_for_queue(state, sql, now).map(Some)
+    }
+
+    /// The message that the same key brought before.
+    fn replayed(&self, key: &Key) -> Result<Option<Row>> {
+        self.read(|_, sql| {
+            let Some(seq) = key.replayed(sql, self.host.now_us())? else { return Ok(None) };
+            rows::find(sql, seq)?
+                .map(Some)
+                .ok_or_else(|| Error::new(Code::Conflict, "The message of this Idempotency-Key was deleted."))
+        })
+    }
+
+    /// Waits for the outcome of the run that takes the message in, or took it in before this request came.
+    async fn await_outcome(self: &Rc<Self>, accepted: &Accepted) -> Result<Reply> {
+        let (known, run) = match accepted.started {
+            Some(run) => (None, Some(run)),
+            None => self.read(|state, sql| verdict_of(state, sql, accepted.row.seq))?,
+        };
+        let verdict = match known {
+            Some(verdict) => verdict,
+            None => self.wait_for(accepted.row.seq, run).await.map_err(|_| {
+                Error::new(Code::Overloaded, "The thread was restarted while this request waited.")
+                    .hint("Send it again with the same Idempotency-Key to wait for the same run.")
+            })?,
+        };
+        self.read_mut(|state, sql| {
+            let parked = matches!(verdict, Verdict::Parked(_));
+            let mut body = outcome(&state.meta.thread_id, verdict);
+            if let Some(fields) = body.as_object_mut().filter(|_| parked) {
+                let waits = state.open_children(sql)?.iter().filter_map(Child::waited_for);
+                fields.insert("reason".into(), "waiting_for_subagent".into());
+                fields.insert("waitingFor".into(), waits.collect());
+            }
+            Ok(Reply::json(200, &body))
+        })
+    }
+}
+
+/// Whether the queue takes one more.
+pub(crate) fn room(state: &State) -> Result<()> {
+    let waiting = state.waiting();
+    if waiting < limits::QUEUE_MESSAGES {
+        return Ok(());
+    }
+    let message = format!("{waiting} messages and tools wait already, the most that a thread holds.");
+    if state.active().is_none() {
+        // To wait does not help: nothing takes them up.
+        return Err(Error::new(Code::QueueFull, format!("{message} The thread is stopped."))
+            .hint("POST …/continue takes them up; then there is room again."));
+    }
+    Err(Error { retry_after_s: Some(5), ..Error::new(Code::QueueFull, message) })
+}
+
+/// What can be said now about the run of a message, and the run that took the message in.
+pub(crate) fn verdict_of(state: &State, sql: &dyn Sql, seq: i64) -> Result<(Option<Verdict>, Option<i64>)> {
+    let run = Run::of_message(sql, seq)?;
+    if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
+        let answer = rows::find(sql, run.block)?.map(Shared::new);
+        return Ok((Some(Verdict::Ended(run.clone(), answer)), None));
+    }
+    let known = match state.active() {
+        Some(active) if active.phase.is_parked() => Some(Verdict::Parked(Some(active.clone()))),
+        // Queued, and nothing runs: a stop holds it.
+        None if state.meta.stopped || run.is_none() => Some(Verdict::Stopped),
+        _ => None,
+    };
+    Ok((known, run.map(|run| run.id)))
+}
+
+/// What a waiting client is answered (wire form of spec §21's reasons).
+fn outcome(thread: &str, verdict: Verdict) -> Value {
+    match verdict {
+        Verdict::Stopped => json!({ "message": null, "outcome": "stopped", "run": null }),
+        Verdict::Parked(run) => {
+            json!({ "message": null, "outcome": "parked", "run": run.map(|run| run.public_id()) })
+        }
+        Verdict::Ended(run, answer) => {
+            let row = answer.filter(|row| row.is_reply() || row.is_status());
+            let reason = run.end.as_ref().map(|end| end.reason);
+            let mut body = json!({
+                "message": row.map(|row| row.to_json(thread, false)),
+                "outcome": reason.map(|reason| reason.outcome().as_str()),
+                "reason": reason.map(crate::store::runs::Reason::as_str),
+                "run": run.public_id(),
+            });
+            if let (Some(result), Some(fields)) = (&run.result, body.as_object_mut()) {
+                fields.insert("result".into(), json!(result));
+            }
+            if let Some(text) = run.end.as_ref().and_then(|end| end.message.as_deref()) {
+                let error =
+                    json!({ "code": reason.map(crate::store::runs::Reason::as_str), "message": text });
+                if let Some(fields) = body.as_object_mut() {
+                    fields.insert("error".into(), error);
+                }
+            }
+            body
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The object's one alarm (docs/durability.md): set while anything is runnable or due, and only then. An unfinished
+//! run counts as due now, so that a killed process restarts it at once; the handler joins the flow instead of
+//! running it a second time.
+
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use futures_util::future::select;
+use futures_util::pin_mut;
+
+use crate::engine::LostFrames;
+use crate::engine::Thread;
+use crate::engine::effects;
+use crate::engine::effects::Ahead;
+use crate::engine::effects::Begun;
+use crate::engine::ephemeral::Alarm;
+use crate::engine::ephemeral::Armed;
+use crate::engine::subagents;
+use crate::error::Code;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::store::messages as rows;
+use crate::store::state::State;
+
+impl Thread {
+    /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
+    pub async fn alarm(self: Rc<Self>) {
+        let _lost = LostFrames(&*self.host);
+        let holding = Holding::begin(&self.live.alarm);
+        let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
+        if let Err(error) = self.wake() {
+            // An object that was deleted may still be woken once.
+            if error.code != Code::ThreadNotFound {
+                self.log(&format!("the alarm could not wake the thread: {error}"));
+            }
+        }
+        let held = self.hold(deadline).await;
+        if let Err(error) = &held
+            && error.code != Code::ThreadNotFound
+        {
+            self.log(&format!("effects could not be run: {error}"));
+        }
+        if let Err(error) = self.tend_children().await
+            && error.code != Code::ThreadNotFound
+        {
+            self.log(&format!("subagents could not be looked after: {error}"));
+        }
+        self.deliver_outbox(self.host.now_us()).await;
+        if let Err(error) = self.settle_stored()
+            && error.code != Code::ThreadNotFound
+        {
+            self.log(&format!("waiting clients could not be answered: {error}"));
+        }
+        // From here to the return nothing awaits, so no transition can slip in between the look and the alarm.
+        holding.end();
+        let now = self.host.now_us();
+        let due = match self.read(|state, sql| due(state, sql, now)) {
+            Ok(due) => due,
+            Err(error) if error.code == Code::ThreadNotFound => None,
+            Err(error) => {
+                self.log(&format!("the alarm could not see what is due: {error}"));
+                Some(now + limits::BACKOFF_US)
+            }
+        };
+        // What failed just now is not tried again at once.
+        let due = due.map(|at| if held.is_err() { at.max(now + limits::BACKOFF_US) } else { at });
+        if due.is_some()
+            && let Err(error) = self.arm(due)
+        {
+            self.log(&format!("the alarm could not be set again: {error}"));
+        }
+    }
+
+    /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. An effect that is due
+    /// meanwhile, or soon after, is waited for in memory.
+    async fn hold(self: &Rc<Self>, deadline: i64) -> Result<()> {
+        let mut begun = Begun::default();
+        loop {
+            let (send, stirred) = oneshot::channel();
+            self.live.stirred.borrow_mut().push(send);
+            let Ahead { next, spent } = match self.start_effects(&mut begun) {
+                Err(error) if self.live.flow.borrow().is_none() => return Err(error),
+                Err(error) => {
+                    // The flow is joined all the same.
+                    self.log(&format!("effects could not be started: {error}"));
+                    Ahead::default()
+                }
+                Ok(ahead) => ahead,
+            };
+            let now = self.host.now_us();
+            let running = !self.live.effects.borrow().is_empty();
+            // Whoever delivers a letter does so to its end, also when it is due by now.
+            let delivers = !self.live.delivering.borrow().is_empty();
+            let busy = running || delivers || self.live.flow.borrow().is_some();
+            let soon = next.is_some_and(|at| at <= now + limits::EFFECT_SOON_US);
+            // What waits for a fresh event waits for none of those that run: they go on beside it.
+            if now >= deadline || spent || !(busy || soon) {
+                return Ok(());
+            }
+            let until = self.host.sleep_until(next.map_or(deadline, |at| at.min(deadline)));
+            pin_mut!(until);
+            let _either = select(stirred, until).await;
+        }
+    }
+
+    /// Makes sure that the object wakes at `at` or earlier. What is not known of the alarm may be due earlier still.
+    pub(crate) fn arm_at(&self, state: &State, sql: &dyn Sql, at: i64, now: i64) -> Result<()> {
+        match self.live.alarm.get() {
+            Alarm::Unknown if at > now => self.rearm(state, sql, now),
+            _ => self.arm(Some(at)),
+        }
+    }
+
+    /// Sets the alarm for what is due next, or removes it. Inside a transition it commits with it.
+    pub(crate) fn rearm(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+        let alarm = self.live.alarm.get();
+        if alarm == Alarm::Held {
+            return Ok(());
+        }
+        let due = due(state, sql, now)?;
+        let known = match alarm {
+            Alarm::Held => true,
+            Alarm::At(at) => Some(at) == due,
+            Alarm::None => due.is_none(),
+            Alarm::Unknown => false,
+        };
+        if known {
+            return Ok(());
+        }
+        self.host.set_alarm(due)?;
+        self.live.alarm.set(due.map_or(Alarm::None, Alarm::At));
+        Ok(())
+    }
+
+    /// Makes sure that the object wakes at `due` or earlier. Inside a transition it commits with it. A running
+    /// handler looks again before it returns.
+    pub(crate) fn arm(&self, due: Option<i64>) -> Result<()> {
+        match (self.live.alarm.get(), due) {
+            (Alarm::Held, _) | (Alarm::None, None) => return Ok(()),
+            (Alarm::At(set), Some(due)) if set <= due => return Ok(()),
+            _ => {}
+        }
+        self.host.set_alarm(due)?;
+        self.live.alarm.set(due.map_or(Alarm::None, Alarm::At));
+        Ok(())
+    }
+}
+
+/// The time in which the alarm's handler runs; a handler that panics leaves the slot unknown, not held.
+struct Holding<'a>(&'a Armed);
+
+impl<'a> Holding<'a> {
+    fn begin(alarm: &'a Armed) -> Holding<'a> {
+        alarm.set(Alarm::Held);
+        Holding(alarm)
+    }
+
+    fn end(self) {
+        self.0.set(Alarm::None);
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        if self.0.get() == Alarm::Held {
+            self.0.set(Alarm::Unknown);
+        }
+    }
+}
+
+/// The next time at which the thread must be awake; `None` when it has nothing to do.
+pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
+    let run = state.active().filter(|run| run.runnable()).map(|run| run.resume_us.unwrap_or(now));
+    if run.is_some_and(|at| at <= now) {
+        return Ok(run);
+    }
+    let outbox = rows::integer(sql, "SELECT min(due_us) FROM outbox", &[] as &[Param<'_>])?;
+    let effect = effects::next_due(state, sql)?;
+    let child = subagents::next_due(state, sql)?;
+    Ok([run, outbox, effect, child].into_iter().flatten().min())
+}

@@ -1,0 +1,128 @@
+//! The images of one request to a model: the newest ones, as many as a request may carry.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::engine::attachments::picture;
+use crate::engine::attachments::picture::Flaw;
+use crate::engine::attachments::picture::Picture;
+use crate::engine::files;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::models::ChatMessage;
+use crate::models::Kept;
+use crate::models::Part;
+use crate::store::messages::Shared;
+
+/// Messages of a request whose files a model may be shown, oldest first.
+#[derive(Default)]
+pub(crate) struct Pictured(Vec<(usize, Shared)>);
+
+/// How much is still shown in a request. What turns out to be no image counts too, so that no request reads more.
+pub(crate) struct Room {
+    bytes: usize,
+    images: usize,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { bytes: limits::IMAGES_BYTES, images: limits::IMAGES }
+    }
+}
+
+impl Pictured {
+    /// Notes the message that is next in the request, if its row has images.
+    pub(crate) fn note(&mut self, out: &[Kept<ChatMessage>], row: &Shared) {
+        if row.has_images() {
+            self.0.push((out.len(), row.clone()));
+        }
+    }
+
+    /// Puts the images into the messages: newest first, in the messages and in each of them, until they are as many or as
+    /// large as a request may carry. What is no image, whatever its type says, is told of in words. Messages with images
+    /// are made anew for each request: images are large, and not kept in memory between two.
+    pub(crate) fn show(self, out: &mut [Kept<ChatMessage>], room: &mut Room, sql: &dyn Sql) -> Result<()> {
+        for (place, row) in self.0.iter().rev() {
+            if room.images == 0 {
+                break;
+            }
+            let Some(message) = out.get_mut(*place) else { continue };
+            let (mut images, mut notes) = (Vec::new(), Vec::new());
+            for attachment in row.attachments.iter().rev().filter(|attachment| attachment.is_image()) {
+                match room.image(sql, &attachment.path)? {
+                    Found::Image(part) => images.push(part),
+                    Found::Flawed(flaw) => notes.push(attachment.not_shown_note(flaw)),
+                    // Left to the line that says what was attached.
+                    Found::Gone | Found::NoRoom => {}
+                }
+            }
+            if !images.is_empty() || !notes.is_empty() {
+                images.reverse();
+                notes.reverse();
+                *message = with(message, images, &notes).into();
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Found {
+    Image(Part),
+    Flawed(Flaw),
+    Gone,
+    NoRoom,
+}
+
+impl Room {
+    /// What lies at a path now.
+    fn image(&mut self, sql: &dyn Sql, path: &str) -> Result<Found> {
+        if self.images == 0 {
+            return Ok(Found::NoRoom);
+        }
+        let Some(size) = files::size(sql, path)? else { return Ok(Found::Gone) };
+        if size > limits::IMAGE_BYTES as u64 {
+            return Ok(Found::Flawed(Flaw::TooManyBytes));
+        }
+        if size > self.bytes as u64 {
+            // Older ones would be shown out of turn.
+            self.images = 0;
+            return Ok(Found::NoRoom);
+        }
+        let Some(content) = files::content(sql, path, self.bytes)? else { return Ok(Found::Gone) };
+        self.bytes = self.bytes.saturating_sub(content.len());
+        Ok(match picture::look(&content) {
+            Err(flaw) => Found::Flawed(flaw),
+            Ok(Picture { media_type, .. }) => {
+                self.images -= 1;
+                let data = STANDARD.encode(content);
+                Found::Image(Part::Image { media_type: media_type.to_owned(), data })
+            }
+        })
+    }
+}
+
+/// A message with its images, and with more lines.
+fn with(message: &ChatMessage, shown: Vec<Part>, notes: &[String]) -> ChatMessage {
+    let add = |text: &mut String| {
+        notes.iter().for_each(|note| {
+            text.push('\n');
+            text.push_str(note);
+        })
+    };
+    let mut message = message.clone();
+    match &mut message {
+        ChatMessage::User(parts) => {
+            if let Some(Part::Text(text)) = parts.first_mut() {
+                add(text);
+            }
+            parts.extend(shown);
+        }
+        ChatMessage::Tool { content, images, .. } => {
+            add(content);
+            *images = shown;
+        }
+        ChatMessage::System(_) | ChatMessage::Assistant { .. } => {}
+    }
+    message
+}

@@ -1,0 +1,121 @@
+//! The end of a step: what the stop rules make of it (`stop`), and what then changes in the run.
+
+use crate::engine::Thread;
+use crate::engine::context::turn_rows;
+use crate::engine::step::Definitions;
+use crate::engine::stop;
+use crate::engine::stop::Facts;
+use crate::engine::stop::Verdict;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::store::messages as rows;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Phase;
+use crate::store::runs::Reason;
+use crate::store::session::SessionResult;
+
+impl Thread {
+    /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.
+    pub(crate) fn evaluate(
+        &self,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+    ) -> Result<Option<(Reason, Option<String>)>> {
+        let (ended, turn_over) = self.read_mut(|state, sql| {
+            let history = turn_rows(state, sql)?;
+            let run = state.active_mut()?;
+            let verdict = stop::evaluate(&Facts {
+                kind: definitions.agent.kind,
+                active: definitions.active,
+                side: definitions.side,
+                asked: run.asked.take(),
+                reply,
+                history: &history,
+            });
+            let turn_over = verdict != Verdict::Step;
+            let ended = match verdict {
+                Verdict::Step => None,
+                Verdict::Switch => {
+                    run.turns += 1;
+                    run.side = run.side.other();
+                    // The reply that ended this turn opens the next one.
+                    run.turn_from = reply.seq;
+                    None
+                }
+                Verdict::Turn(reason) => {
+                    run.turns += 1;
+                    Some((reason, None))
+                }
+                Verdict::Session(reason, index) => {
+                    run.turns += 1;
+                    let result = session_result(definitions, reply, &history, reason, index, sql)?;
+                    let told = (reason == Reason::SessionFail).then(|| result.text.clone());
+                    run.result = Some(result);
+                    Some((reason, told))
+                }
+                Verdict::End(reason, told) => Some((reason, told)),
+            };
+            Ok((ended, turn_over))
+        })?;
+        if ended.is_none() {
+            self.close_step()?;
+        }
+        self.announce_step_end(turn_over)?;
+        Ok(ended)
+    }
+
+    /// Another step may follow. A plain step is closed in memory only: a process that dies here evaluates it again from
+    /// what is stored.
+    fn close_step(&self) -> Result<()> {
+        let plain = self.read_mut(|state, _| {
+            let plain = state.handoff.is_none() && state.queued_tools.is_empty();
+            if plain {
+                state.active_mut()?.phase = Phase::Start;
+            }
+            Ok(plain)
+        })?;
+        if plain {
+            return Ok(());
+        }
+        let handed = self.transition(|state, sql| {
+            let handed = self.hand_off(state, sql)?;
+            state.settle_tools(sql)?;
+            let run = state.active_mut()?;
+            run.phase = Phase::Start;
+            run.recoveries = 0;
+            run.update(sql)?;
+            Ok(handed)
+        })?;
+        self.announce_handed(handed)
+    }
+}
+
+/// What the call of a session tool has said. Its result is read from the table, as the window may hold a part of it.
+fn session_result(
+    definitions: &Definitions<'_>,
+    reply: &Row,
+    history: &[Shared],
+    reason: Reason,
+    index: usize,
+    sql: &dyn Sql,
+) -> Result<SessionResult> {
+    let side = definitions.side;
+    let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };
+    let call = reply.calls.get(index);
+    // The result of a tool that code has queued is beyond the reply's block.
+    let told = |row: &&Shared| {
+        row.seq > reply.seq
+            && row.tool_call_id.is_some()
+            && row.tool_call_id == call.map(|call| call.id.clone())
+    };
+    match (tool, call, history.iter().find(told)) {
+        (Some(tool), Some(call), Some(row)) => {
+            let row = rows::find(sql, row.seq)?;
+            let text = row.and_then(|row| row.content).unwrap_or_default();
+            Ok(SessionResult::of(tool, call, &text))
+        }
+        _ => Err(Error::internal("a session ended by a call that its reply does not have")),
+    }
+}

@@ -1,0 +1,188 @@
+//! Work apart from any run: effects, endpoints, hooks. What it calls ends with it. A call that it did not wait for, or that
+//! was running when the process was lost, is of unknown outcome: its receipt says so as soon as anybody looks, and no
+//! receipt stays `started` that nothing works on.
+//!
+//! `meta.apart` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
+//! first such receipt, so that a thread whose work apart calls nothing pays nothing, here and when it wakes.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use crate::engine::Thread;
+use crate::engine::scope::Entered;
+use crate::engine::scope::Place;
+use crate::engine::scope::Scope;
+use crate::error::Result;
+use crate::host as db;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::sdk::ThreadState;
+use crate::store::log::Unfinished;
+use crate::store::state::State;
+
+/// What this life knows of it.
+#[derive(Default)]
+pub(crate) struct Works {
+    /// How many are under way.
+    open: Cell<u32>,
+    /// Those that have ended and whose calls are still to be settled.
+    ended: RefCell<Vec<Ended>>,
+    /// Whether what earlier lives have left was looked for.
+    looked: Cell<bool>,
+}
+
+/// Work that is over.
+#[derive(Clone, Debug)]
+enum Ended {
+    /// That of lives before this one, whose receipts are those up to this id.
+    Lost(i64),
+    /// This, in this life. Its receipts follow the one with that id.
+    Work(Rc<str>, i64),
+}
+
+/// Work under way. However it ends, its calls have ended with it.
+pub(crate) struct Apart {
+    thread: Rc<Thread>,
+    scope: Scope,
+    /// The last receipt before it.
+    after: i64,
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let works = &self.thread.live.works;
+        works.open.set(works.open.get().saturating_sub(1));
+        if self.scope.may_have_invoked() {
+            works.ended.borrow_mut().push(Ended::Work(self.scope.work.clone(), self.after));
+        }
+    }
+}
+
+impl State {
+    /// Notes, with the receipt, that a call apart from any run has started.
+    pub(crate) fn starts_apart(&mut self, sql: &dyn Sql, place: Place, receipt: i64) -> Result<()> {
+        if place == Place::Run || (self.meta.apart > 0 && self.meta.apart <= receipt) {
+            return Ok(());
+        }
+        self.mark_apart(sql, receipt)
+    }
+
+    fn mark_apart(&mut self, sql: &dyn Sql, receipt: i64) -> Result<()> {
+        sql.run("UPDATE meta SET apart = ? WHERE id = 1", &[Param::Int(receipt)])?;
+        self.meta.apart = receipt;
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// Work apart from any run begins.
+    pub(crate) fn work_apart(self: &Rc<Self>, state: &ThreadState) -> Result<Apart> {
+        let scope = state.invoke_door().scope().clone();
+        let after = match scope.entered {
+            Entered::First => self.read(|state, _| Ok(state.max_seq))?,
+            // It may make calls of an earlier attempt again.
+            Entered::Again => 0,
+        };
+        let works = &self.live.works;
+        works.open.set(works.open.get() + 1);
+        Ok(Apart { thread: self.clone(), scope, after })
+    }
+
+    /// It has ended: what it called and did not wait for was dropped with it, and its outcome is not known.
+    pub(crate) fn end_apart(&self, apart: Apart) -> Result<()> {
+        drop(apart);
+        self.ensure_loaded()
+    }
+
+    /// Settles the calls of work that is over. Done by whoever looks at the thread next.
+    pub(crate) fn settle_works(&self) -> Result<()> {
+        let works = &self.live.works;
+        if works.looked.get() && works.ended.borrow().is_empty() {
+            return Ok(());
+        }
+        // In the middle of another look it is left to the next one.
+        let Ok(mut place) = self.state.try_borrow_mut() else { return Ok(()) };
+        let Some(mut state) = place.take() else { return Ok(()) };
+        drop(place);
+        if !works.looked.replace(true) && state.meta.apart > 0 {
+            works.ended.borrow_mut().push(Ended::Lost(state.max_seq));
+        }
+        let ended = works.ended.borrow().clone();
+        if ended.is_empty() || state.meta.apart == 0 {
+            works.ended.borrow_mut().clear();
+            *self.state.borrow_mut() = Some(state);
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        self.transaction(|sql| {
+            for work in &ended {
+                self.close_calls_of(&mut state, sql, work, now)?;
+            }
+            let idle = works.open.get() == 0;
+            let lost = ended.iter().any(|work| matches!(work, Ended::Lost(_)));
+            let far = state.max_seq - state.meta.apart > limits::APART_SPAN;
+            if state.meta.apart > 0 && idle && (lost || far) {
+                state.mark_apart(sql, 0)?;
+            }
+            Ok(())
+        })?;
+        *self.state.borrow_mut() = Some(state);
+        works.ended.borrow_mut().drain(..ended.len());
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// Closes the receipts that work has left open. A prompt among the calls may have asked its model.
+    fn close_calls_of(&self, state: &mut State, sql: &dyn Sql, ended: &Ended, now: i64) -> Result<()> {
+        let mark = state.meta.apart;
+        let mut prompts: Vec<(i64, String)> = Vec::new();
+        let mut found = |cells: &[db::Cell]| {
+            if let [id, name] = cells {
+                prompts.push((id.int().unwrap_or_default(), name.text().unwrap_or_default().to_owned()));
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        let why = match ended {
+            Ended::Lost(last) => {
+                let within = [Param::Int(mark), Param::Int(*last)];
+                sql.each(
+                    "SELECT id, name FROM calls WHERE id >= ? AND id <= ? AND kind = 'prompt' AND state = 'started'
+                     AND json_extract(data, '$.apart') IS NOT NULL",
+                    &within,
+                    &mut found,
+                )?;
+                sql.run(
+                    "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'The runtime restarted while \"' || name
+                        || '\" was running. It may or may not have taken effect.'
+                     WHERE id >= ?1 AND id <= ?2 AND state = 'started' AND json_extract(data, '$.apart') IS NOT NULL",
+                    &[Param::Int(mark), Param::Int(*last), Param::Int(now)],
+                )?;
+                Unfinished::Lost
+            }
+            Ended::Work(work, after) => {
+                let from = mark.max(after + 1);
+                sql.each(
+                    "SELECT id, name FROM calls WHERE id >= ? AND kind = 'prompt' AND state = 'started'
+                     AND json_extract(data, '$.apart') = ?",
+                    &[Param::Int(from), Param::Text(work)],
+                    &mut found,
+                )?;
+                sql.run(
+                    "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'What called \"' || name
+                        || '\" ended without it. It may or may not have taken effect.'
+                     WHERE id >= ?1 AND state = 'started' AND json_extract(data, '$.apart') = ?2",
+                    &[Param::Int(from), Param::Text(work), Param::Int(now)],
+                )?;
+                Unfinished::Cancelled
+            }
+        };
+        for (receipt, name) in prompts {
+            self.log_cut_off(state, sql, receipt, &name, why, now)?;
+        }
+        Ok(())
+    }
+}

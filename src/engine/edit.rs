@@ -1,0 +1,292 @@
+//! Changes to what is stored: the thread's tags and properties, messages, deletion of messages (spec §14.4).
+
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::attachments;
+use crate::engine::body::Body;
+use crate::engine::body::Unchecked;
+use crate::engine::body::bounded;
+use crate::engine::ephemeral::Verdict;
+use crate::engine::hooks::Hooked;
+use crate::env::Shown;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::request::Reply;
+use crate::store::messages as rows;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::messages::columns;
+use crate::store::messages::message_seq;
+use crate::store::messages::not_found;
+use crate::store::state::State;
+
+/// A change to a message (spec §14.2); what is absent stays. A text alone is one, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MessageUpdate {
+    /// Another text; not blank.
+    pub content: Option<String>,
+    /// Whether it is kept from people.
+    pub silent: Option<bool>,
+    /// Merged into what is there, key by key; `null` takes a key away.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl From<&str> for MessageUpdate {
+    fn from(content: &str) -> MessageUpdate {
+        MessageUpdate { content: Some(content.to_owned()), ..MessageUpdate::default() }
+    }
+}
+
+impl MessageUpdate {
+    /// Fields of a body, or of `updates` in code.
+    ///
+    /// # Errors
+    /// `missing_field` where nothing is to change; `invalid_field` for a field that is none, and for a blank text.
+    pub(crate) fn of(body: Unchecked) -> Result<MessageUpdate> {
+        let mut body = body.known(&["content", "silent", "metadata"])?;
+        let silent = match body.take("silent") {
+            None => None,
+            Some(Value::Bool(silent)) => Some(silent),
+            Some(_) => return Err(Error::field("silent", "`silent` must be true or false.")),
+        };
+        let update =
+            MessageUpdate { content: body.string("content")?, silent, metadata: body.object("metadata")? };
+        update.check()?;
+        Ok(update)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.content.is_none() && self.silent.is_none() && self.metadata.is_none() {
+            return Err(Error::missing("content").hint("Give `content`, `silent` or `metadata`."));
+        }
+        let Some(content) = &self.content else { return Ok(()) };
+        if content.trim().is_empty() {
+            return Err(Error::field("content", "`content` must not be empty.")
+                .hint("DELETE takes the message away."));
+        }
+        if content.len() > limits::CONTENT_BYTES {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
+            ));
+        }
+        Ok(())
+    }
+
+    /// What is given, as hooks see it.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut fields = Map::new();
+        fields.extend(self.content.as_deref().map(|text| ("content".to_owned(), text.into())));
+        fields.extend(self.silent.map(|silent| ("silent".to_owned(), silent.into())));
+        fields.extend(self.metadata.clone().map(|metadata| ("metadata".to_owned(), metadata.into())));
+        Value::Object(fields)
+    }
+
+    /// The row as it is then.
+    fn applied(self, row: Row) -> Result<Row> {
+        let metadata = match self.metadata {
+            None => row.metadata.clone(),
+            Some(changes) => {
+                let mut merged = row.metadata();
+                for (key, value) in changes {
+                    match value {
+                        Value::Null => drop(merged.remove(&key)),
+                        value => drop(merged.insert(key, value)),
+                    }
+                }
+                let merged = Value::Object(merged);
+                bounded("metadata", &merged)?;
+                (merged != json!({})).then(|| merged.to_string())
+            }
+        };
+        // What led to the old text goes with it.
+        let reasoning = if self.content.is_some() { None } else { row.reasoning.clone() };
+        let content = self.content.or_else(|| row.content.clone());
+        Ok(Row { content, reasoning, metadata, silent: self.silent.unwrap_or(row.silent), ..row })
+    }
+}
+
+impl Thread {
+    /// `PATCH /threads/:id`.
+    pub(crate) async fn patch(self: &Rc<Self>, body: &str) -> Result<Reply> {
+        let mut body = Body::parse(body)?.known(&[
+            "tags",
+            "properties",
+            "agent_id",
+            "env_patch",
+            "env_type_patch",
+            "env_delete",
+        ])?;
+        let tags = body.strings("tags")?;
+        let properties = body.object("properties")?;
+        let env = self.env_change(&mut body)?;
+        let agent = body.string("agent_id")?;
+        if tags.is_none() && properties.is_none() && env.is_empty() && agent.is_none() {
+            return Err(Error::missing("tags").hint(
+                "Give `tags`, `properties`, `agent_id`, `env_patch`, `env_type_patch` or `env_delete`.",
+            ));
+        }
+        if let Some(agent) = &agent {
+            self.read(|state, _| self.may_be_agent(state, agent))?;
+            self.require_of(agent, &env).await?;
+        }
+        let now = self.host.now_us();
+        let handed = self.transition(|state, sql| {
+            let handed = match &agent {
+                Some(agent) => self.change_agent(state, sql, agent, now)?,
+                None => None,
+            };
+            if !env.is_empty() {
+                state.must_live()?;
+                self.store_env(state, sql, &env)?;
+            }
+            if let Some(tags) = tags {
+                state.meta.tags = tags;
+            }
+            if let Some(properties) = properties {
+                state.meta.properties = properties;
+            }
+            state.meta.version += 1;
+            state.meta.update(sql)?;
+            self.post_row(state, sql, now)?;
+            Ok(handed)
+        })?;
+        self.announce_handed(handed)?;
+        self.deliver_now().await;
+        self.read_mut(|state, sql| {
+            let (env, types) = self.shown_env(state, sql)?;
+            let meta = &state.meta;
+            let body = json!({
+                "id": meta.thread_id, "agent_id": meta.agent, "user_id": meta.owner, "tags": meta.tags,
+                "properties": meta.properties, "env": env, "env_types": types, "created_at": meta.created_us / 1_000_000,
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    /// `PATCH …/messages/:id`: another text, or what else may change.
+    pub(crate) async fn patch_message(self: &Rc<Self>, id: &str, body: &str) -> Result<Reply> {
+        let update = MessageUpdate::of(Body::parse(body)?)?;
+        self.update_message(id, Shown::of_person(update), Hooked::Yes).await?;
+        Ok(Reply::json(200, &json!({ "success": true })))
+    }
+
+    /// Changes a message, as the hooks of such a change leave it.
+    pub(crate) async fn update_message(
+        self: &Rc<Self>,
+        id: &str,
+        update: Shown<MessageUpdate>,
+        hooked: Hooked,
+    ) -> Result<()> {
+        let update = update.inner();
+        update.check()?;
+        self.read(|state, sql| editable(state, sql, id).map(drop))?;
+        let definitions = match hooked {
+            Hooked::Yes => self.definitions()?,
+            Hooked::ByHook => None,
+        };
+        let update = match &definitions {
+            Some(definitions) => self.before_update(definitions, id, update).await?,
+            None => update,
+        };
+        let (row, recount) = self.transition(|state, sql| {
+            let old = editable(state, sql, id)?;
+            let silent = old.silent;
+            let row = update.applied(old)?;
+            sql.run(
+                "UPDATE messages SET content = ?, reasoning = ?, silent = ?, metadata = ? WHERE seq = ?",
+                &[
+                    row.content.as_ref().into(),
+                    row.reasoning.as_ref().into(),
+                    Param::Int(i64::from(row.silent)),
+                    row.metadata.as_ref().into(),
+                    Param::Int(row.seq),
+                ],
+            )?;
+            edited(state, sql)?;
+            let recount = row.silent != silent;
+            Ok((Shared::new(row), recount))
+        })?;
+        if recount {
+            // Everything that was counted is counted anew.
+            self.state.borrow_mut().take();
+        }
+        self.broadcast_message(&row)?;
+        match &definitions {
+            Some(definitions) => self.after_update(definitions, &row).await,
+            None => Ok(()),
+        }
+    }
+
+    /// `DELETE …/messages/:id`.
+    pub(crate) fn delete_message(&self, id: &str) -> Result<Reply> {
+        self.remove_message(id)?;
+        Ok(Reply::json(200, &json!({ "success": true })))
+    }
+
+    /// Deletes a message, and with a reply the results of its calls. A queued message is taken out of the queue.
+    pub(crate) fn remove_message(&self, id: &str) -> Result<()> {
+        let seq = self.transition(|state, sql| {
+            let row = editable(state, sql, id)?;
+            let calls: Value = row.calls.iter().map(|call| call.id.as_str()).collect();
+            let calls = calls.to_string();
+            let results = [Param::Int(row.seq), Param::Int(row.seq + limits::BLOCK), Param::Text(&calls)];
+            if !row.calls.is_empty() {
+                // The files of its results go with them.
+                let with_files = concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM messages WHERE seq > ? AND seq < ? AND role = 'tool' AND attachments IS NOT NULL
+                      AND tool_call_id IN (SELECT value FROM json_each(?))"
+                );
+                for result in rows::read(sql, with_files, &results)? {
+                    attachments::remove(state, sql, &result.attachments)?;
+                }
+            }
+            sql.run(
+                "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool'
+                 AND tool_call_id IN (SELECT value FROM json_each(?3)))",
+                &results,
+            )?;
+            attachments::remove(state, sql, &row.attachments)?;
+            state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
+            edited(state, sql)?;
+            Ok(row.seq)
+        })?;
+        // Everything that was counted is counted anew.
+        self.state.borrow_mut().take();
+        self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
+        Ok(())
+    }
+}
+
+/// A message that may be changed now.
+fn editable(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
+    let seq = message_seq(&state.meta.thread_id, id)?;
+    let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
+    let open = state.active().filter(|run| run.block_open());
+    let queued = || state.queued_tools.iter().any(|tool| tool.seq == seq || tool.seq + 1 == seq);
+    if open.is_some_and(|run| seq >= run.block && seq < run.beyond_block())
+        || (state.active().is_some() && queued())
+    {
+        return Err(Error::new(Code::Conflict, "This message belongs to the step that is running.")
+            .hint("Try again when the step is done, or stop the run."));
+    }
+    Ok(row)
+}
+
+/// Resuming streams start over, and the history is read anew.
+pub(crate) fn edited(state: &mut State, sql: &dyn Sql) -> Result<()> {
+    state.meta.edits += 1;
+    state.window = None;
+    state.meta.update(sql)
+}

@@ -1,0 +1,426 @@
+//! Running effects: the alarm's handler starts what is due, beside the run if there is one. An attempt is counted before
+//! it is made and may be made more than once, with the same idempotency key; each effect fails for itself.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use futures_util::future::abortable;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::ephemeral::RunningEffect;
+use crate::engine::model_call::Watch;
+use crate::engine::operator::Failure;
+use crate::engine::post::Post;
+use crate::engine::post::PostError;
+use crate::engine::scope::Entered;
+use crate::engine::scope::Scope;
+use crate::env::Shown;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::sdk::Where;
+use crate::spec::Run;
+use crate::spec::schema;
+use crate::store::effects as rows;
+use crate::store::effects::Effect;
+use crate::store::effects::Status;
+use crate::store::log::Event;
+use crate::store::state::State;
+use crate::work::native::EffectCall;
+
+/// Requests of effects that one alarm event has sent: the platform limits them.
+#[derive(Debug, Default)]
+pub(crate) struct Begun(u32);
+
+/// What is ahead once all has started that could.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    /// When the next effect is due that is not due yet, microseconds since 1970.
+    pub(crate) next: Option<i64>,
+    /// Whether others are due and this event has sent as much as it may: they go on in a fresh one.
+    pub(crate) spent: bool,
+}
+
+/// One attempt to be made.
+struct Attempt {
+    id: i64,
+    /// Name of the definition.
+    name: String,
+    args: Value,
+    attempt: u32,
+    scheduled_us: i64,
+    key: String,
+    /// Whether it sends a request.
+    sends: bool,
+}
+
+impl Thread {
+    /// Starts what is due, as far as there is room.
+    pub(crate) fn start_effects(self: &Rc<Self>, begun: &mut Begun) -> Result<Ahead> {
+        let now = self.host.now_us();
+        let none = self.read(|state, sql| Ok(rows::next_due(state, sql)?.is_none()))?;
+        if none {
+            return Ok(Ahead::default());
+        }
+        let (processing, mut next) = self.read(|_, sql| rows::outlook(sql))?;
+        let running = self.live.effects.borrow().len();
+        let due = next.is_some_and(|at| at <= now);
+        if processing > running || (due && self.room(begun) > 0) {
+            let room = self.room(begun);
+            let (attempts, over) = self.transition(|state, sql| self.take(state, sql, room, now))?;
+            for effect in over {
+                self.tell_of_effect(&effect)?;
+                self.announce_effect(&effect)?;
+            }
+            for attempt in attempts {
+                begun.0 += u32::from(attempt.sends);
+                self.start_attempt(attempt);
+            }
+            (_, next) = self.read(|_, sql| rows::outlook(sql))?;
+        }
+        if next.is_some_and(|at| at <= now) {
+            // They wait for a place, and are looked at again when one is free.
+            next = self.read(|_, sql| rows::next_after(sql, now))?;
+            return Ok(Ahead { next, spent: begun.0 >= self.outgoing_limit() && self.places() > 0 });
+        }
+        Ok(Ahead { next, spent: false })
+    }
+
+    /// How many more may be started now.
+    fn room(&self, begun: &Begun) -> usize {
+        self.places().min(self.outgoing_limit().saturating_sub(begun.0) as usize)
+    }
+
+    /// How many more may run at the same time.
+    fn places(&self) -> usize {
+        limits::EFFECTS_AT_ONCE.saturating_sub(self.live.effects.borrow().len())
+    }
+
+    /// Which of those that are due start now, the earliest first, `room` at most. One starts only while those of its name
+    /// hold fewer places than are free: effects that hang leave places for the others, and those of several names do.
+    fn chosen(&self, sql: &dyn Sql, room: usize, now: i64) -> Result<Vec<i64>> {
+        let mut held: BTreeMap<String, usize> = BTreeMap::new();
+        for effect in self.live.effects.borrow().values() {
+            *held.entry(effect.name.clone()).or_default() += 1;
+        }
+        let (mut free, mut chosen) = (self.places(), Vec::new());
+        rows::each_due(sql, now, |id, name| {
+            if chosen.len() >= room {
+                return ControlFlow::Break(());
+            }
+            let held = held.entry(name.to_owned()).or_default();
+            if *held < free {
+                (*held, free) = (*held + 1, free - 1);
+                chosen.push(id);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(chosen)
+    }
+
+    /// Counts the attempts that are made now, and gives up what cannot be run. Attempts that were lost with their
+    /// process, or by a panic, have failed. Gives the attempts, and the effects that changed without one.
+    fn take(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        room: usize,
+        now: i64,
+    ) -> Result<(Vec<Attempt>, Vec<Effect>)> {
+        let (mut attempts, mut over) = (Vec::new(), Vec::new());
+        for effect in rows::processing(sql)? {
+            if !self.live.effects.borrow().contains_key(&effect.id) {
+                let error = self.shown("The process was lost in the middle of it.".to_owned());
+                over.push(self.failed(state, sql, effect, error, now)?);
+            }
+        }
+        for id in self.chosen(sql, room, now)? {
+            let Some(mut effect) = rows::by_id(sql, id)? else { continue };
+            match self.ready(&effect) {
+                Err(error) => {
+                    let error = self.shown_within(state, sql, error)?;
+                    over.push(self.end(state, sql, effect, Status::Failed, Some(error), now)?);
+                }
+                Ok((args, sends)) => {
+                    effect.status = Status::Processing;
+                    effect.attempts += 1;
+                    effect.update(sql)?;
+                    attempts.push(Attempt {
+                        id: effect.id,
+                        key: effect.idempotency_key(&state.meta.thread_id),
+                        name: effect.name,
+                        args,
+                        attempt: effect.attempts,
+                        scheduled_us: effect.scheduled_us,
+                        sends,
+                    });
+                }
+            }
+        }
+        state.effects.set(state.effects.get().moved(0, 0));
+        Ok((attempts, over))
+    }
+
+    /// Its arguments and whether it sends a request, or why it cannot be run, today or ever.
+    fn ready(&self, effect: &Effect) -> std::result::Result<(Value, bool), String> {
+        if effect.status != Status::Pending {
+            return Err("Its row is damaged.".to_owned());
+        }
+        if let Err(error) = effect.repeat() {
+            return Err(error.message);
+        }
+        let name = &effect.name;
+        let definition =
+            self.catalog.effects.get(name).ok_or_else(|| format!("There is no effect “{name}” any more."))?;
+        let args: Value = serde_json::from_str(&effect.args)
+            .map_err(|error| format!("Its stored arguments are no JSON: {error}."))?;
+        let problems = definition.validate(&args);
+        if !problems.is_empty() {
+            return Err(format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)));
+        }
+        let args = match &definition.args {
+            Some(schema) => schema::with_defaults(schema, args),
+            None => args,
+        };
+        Ok((args, matches!(definition.run, Run::Http(_))))
+    }
+
+    /// Runs an attempt beside everything else.
+    fn start_attempt(self: &Rc<Self>, attempt: Attempt) {
+        let (id, name) = (attempt.id, attempt.name.clone());
+        let running = Running { thread: self.clone(), id };
+        let thread = self.clone();
+        let (work, abort) = abortable(async move {
+            let _running = running;
+            let outcome = thread.attempt_effect(attempt).await.map_err(|error| thread.shown(error));
+            if let Err(error) = thread.attempt_ended(id, outcome) {
+                // Its row says that it is under way and nothing runs it: the next look takes it as lost.
+                thread.log(&format!("the end of an effect could not be stored: {error}"));
+            }
+        });
+        self.live.effects.borrow_mut().insert(id, RunningEffect { name, abort });
+        self.host.spawn(Box::pin(async move {
+            // An aborted attempt was ended by whoever aborted it.
+            let _aborted = work.await;
+        }));
+    }
+
+    async fn attempt_effect(self: &Rc<Self>, attempt: Attempt) -> std::result::Result<(), String> {
+        let Some(definition) = self.catalog.effects.get(&attempt.name) else {
+            return Err(format!("There is no effect “{}” any more.", attempt.name));
+        };
+        let identity = self.read(|state, _| {
+            let id = rows::effect_id(&state.meta.thread_id, attempt.id);
+            Ok((state.meta.thread_id.clone(), state.meta.agent.clone(), id))
+        });
+        let (thread_id, agent_id, effect_id) = identity.map_err(|error| error.message)?;
+        if !definition.variables.is_empty() {
+            self.refresh_env().await.map_err(|error| error.message)?;
+        }
+        let env = |name: &str| self.agent_env(&agent_id, name);
+        for variable in definition.variables.iter().filter(|variable| variable.required) {
+            if env(&variable.name).is_none() {
+                return Err(format!("“{}” needs a value for {}.", attempt.name, variable.name));
+            }
+        }
+        let now_us = self.host.now_us();
+        match &definition.run {
+            Run::Native(_) | Run::Code(_) => {
+                let declared = definition.variables.iter().filter_map(|variable| {
+                    env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
+                });
+                // An attempt that comes again finds the calls of those before it.
+                let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
+                let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own);
+                let scope = Scope::apart(own, entered).in_package(self.catalog.packages.of(&attempt.name));
+                let origin = json!({ "id": effect_id, "name": attempt.name });
+                let call = EffectCall {
+                    native: String::new(),
+                    name: attempt.name.clone(),
+                    args: attempt.args,
+                    thread_id,
+                    effect_id,
+                    idempotency_key: attempt.key,
+                    attempt: attempt.attempt,
+                    scheduled_us: attempt.scheduled_us,
+                    now_us,
+                    random: self.host.random(),
+                    env: declared.collect::<Map<_, _>>(),
+                    sleep: self.sleep(),
+                    state: self.state_in(Where::Effect(origin), scope),
+                    agent_id,
+                };
+                let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);
+                let apart = self.work_apart(&call.state).map_err(|error| error.message)?;
+                let running = self.effect_within(&definition.run, call);
+                let ended = Watch::for_ms(&*self.host, limit_ms).within(running).await;
+                self.end_apart(apart).map_err(|error| error.message)?;
+                ended.unwrap_or_else(|| Err(late(limit_ms)))
+            }
+            Run::Http(http) => {
+                let body = json!({
+                    "threadId": thread_id, "agentId": agent_id, "name": attempt.name, "args": attempt.args,
+                    "effectId": effect_id, "idempotencyKey": attempt.key, "attempt": attempt.attempt,
+                    "scheduledAt": attempt.scheduled_us,
+                });
+                let post = Post {
+                    name: &attempt.name,
+                    http,
+                    timeout_ms: definition.timeout_ms,
+                    idempotency_key: &attempt.key,
+                    random: self.host.random(),
+                    now_us,
+                    body,
+                };
+                match self.post_signed(post, &env).await {
+                    Ok(answered) => answered.refusal(self, &attempt.name).map_or(Ok(()), Err),
+                    Err(PostError::Late(limit_ms)) => Err(late(limit_ms)),
+                    Err(PostError::Failed(text)) => Err(text),
+                }
+            }
+        }
+    }
+
+    /// What runs within the object.
+    async fn effect_within(self: &Rc<Self>, run: &Run, call: EffectCall) -> std::result::Result<(), String> {
+        match run {
+            Run::Code(code) => self.code_effect(code, call).await,
+            Run::Native(native) => self.natives.effect(EffectCall { native: native.clone(), ..call }).await,
+            Run::Http(_) => Err("It runs elsewhere.".to_owned()),
+        }
+    }
+
+    /// Stores how an attempt ended, unless the thread was terminated meanwhile.
+    fn attempt_ended(&self, id: i64, outcome: std::result::Result<(), Shown>) -> Result<()> {
+        let now = self.host.now_us();
+        let changed = self.transition(|state, sql| {
+            let effect = rows::by_id(sql, id)?.filter(|effect| effect.status == Status::Processing);
+            let Some(effect) = effect else { return Ok(None) };
+            let effect = match outcome {
+                Ok(()) => self.end(state, sql, effect, Status::Completed, None, now)?,
+                Err(error) => self.failed(state, sql, effect, error, now)?,
+            };
+            self.rearm(state, sql, now)?;
+            Ok(Some(effect))
+        })?;
+        let Some(effect) = changed else { return Ok(()) };
+        self.tell_of_effect(&effect)?;
+        self.announce_effect(&effect)
+    }
+
+    /// Tells the operator of one that was given up.
+    fn tell_of_effect(&self, effect: &Effect) -> Result<()> {
+        if effect.status != Status::Failed {
+            return Ok(());
+        }
+        self.tell_failure(Failure {
+            what: format!("the effect \"{}\" (attempts: {})", effect.name, effect.attempts),
+            code: None,
+            error: self.shown(effect.error.clone().unwrap_or_default()),
+            log: None,
+        })
+    }
+
+    /// An attempt failed: there is another after a pause, or it is given up.
+    fn failed(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        mut effect: Effect,
+        error: Shown,
+        now: i64,
+    ) -> Result<Effect> {
+        let definition = self.catalog.effects.get(&effect.name);
+        let limit = definition.and_then(|found| found.attempts).unwrap_or(limits::EFFECT_ATTEMPTS);
+        if effect.attempts >= limit {
+            return self.end(state, sql, effect, Status::Failed, Some(error), now);
+        }
+        let pause = limits::BACKOFF_US << effect.attempts.saturating_sub(1).min(20);
+        effect.status = Status::Pending;
+        effect.at_us = now + pause.min(limits::EFFECT_BACKOFF_MAX_US);
+        effect.error = Some(error.cut(limits::HTTP_TOOL_ERROR_BYTES).into());
+        effect.update(sql)?;
+        state.effects.set(state.effects.get().moved(0, 0));
+        Ok(effect)
+    }
+
+    /// It is over, or this occurrence of it: then that has a row of its own, and the next one is due.
+    fn end(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        mut effect: Effect,
+        status: Status,
+        error: Option<Shown>,
+        now: i64,
+    ) -> Result<Effect> {
+        let error = error.map(|error| error.cut(limits::HTTP_TOOL_ERROR_BYTES));
+        if let Some(error) = &error {
+            let id = rows::effect_id(&state.meta.thread_id, effect.id);
+            Event::effect_failure(&id, &effect.name, effect.attempts, error).insert(sql, now)?;
+        }
+        let error: Option<String> = error.map(String::from);
+        // A repetition that cannot be read ends here.
+        let next = effect.repeat().ok().flatten().and_then(|repeat| repeat.next(effect.scheduled_us, now));
+        let Some(next) = next else {
+            effect = Effect { status, at_us: now, error, ..effect };
+            effect.update(sql)?;
+            state.effects.set(state.effects.get().moved(-1, 1));
+            rows::prune(state, sql, now)?;
+            return Ok(effect);
+        };
+        let mut over = Effect {
+            status,
+            at_us: now,
+            repeats: None,
+            of: Some(effect.id),
+            error: error.clone(),
+            ..effect.clone()
+        };
+        over.insert(sql)?;
+        let occurrence = effect.occurrence + 1;
+        effect = Effect {
+            status: Status::Pending,
+            at_us: next,
+            scheduled_us: next,
+            occurrence,
+            attempts: 0,
+            error,
+            ..effect
+        };
+        effect.update(sql)?;
+        state.effects.set(state.effects.get().moved(0, 1));
+        rows::prune(state, sql, now)?;
+        Ok(over)
+    }
+
+    /// Drops the attempts that are under way, at their next await. The caller has already ended their rows.
+    pub(crate) fn abort_effects(&self) {
+        let running = std::mem::take(&mut *self.live.effects.borrow_mut());
+        for effect in running.into_values() {
+            effect.abort.abort();
+        }
+        self.live.stir();
+    }
+}
+
+fn late(limit_ms: u64) -> String {
+    format!("It did not end within {} s.", limit_ms as f64 / 1000.0)
+}
+
+/// An attempt under way; its place is free again when it ends, however it does.
+struct Running {
+    thread: Rc<Thread>,
+    id: i64,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.thread.live.effects.borrow_mut().remove(&self.id);
+        self.thread.live.stir();
+    }
+}

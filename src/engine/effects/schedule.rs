@@ -1,0 +1,362 @@
+//! Scheduling effects, looking at them, cancelling and replaying them: for clients (spec §27.5) and for code (spec §10.3).
+
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::dates::Edge;
+use crate::dates::instant;
+use crate::engine::Thread;
+use crate::engine::body::Body;
+use crate::engine::body::shallow;
+use crate::engine::scope::Scope;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits;
+use crate::page::Page;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::spec::Sought;
+use crate::spec::schema;
+use crate::store::effects as rows;
+use crate::store::effects::Effect;
+use crate::store::effects::Status;
+use crate::store::effects::effect_id;
+use crate::store::idempotency::Key;
+use crate::store::repeat::Repeat;
+
+/// An effect to be scheduled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEffect {
+    /// The definition's name.
+    pub name: String,
+    /// Its arguments; an object, kept as they are now.
+    pub args: Value,
+    /// When it is due, in milliseconds from now. One that repeats every so often is due for the first time after
+    /// this, or after one interval where this is `None`.
+    pub delay_ms: Option<i64>,
+    /// When it is due, in microseconds since 1970, in place of `delay_ms`; what is past is due at once.
+    pub at_us: Option<i64>,
+    /// Whether it comes again.
+    pub repeats: Repetition,
+}
+
+/// Whether an effect comes again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Repetition {
+    /// It does not.
+    #[default]
+    Once,
+    /// Every so many milliseconds, at least 1,000.
+    Every(i64),
+    /// By a cron expression of five fields, in UTC.
+    Cron(String),
+}
+
+impl NewEffect {
+    /// One that is due once, after so many milliseconds.
+    pub fn once(name: impl Into<String>, args: Value, delay_ms: i64) -> NewEffect {
+        NewEffect {
+            name: name.into(),
+            args,
+            delay_ms: Some(delay_ms),
+            at_us: None,
+            repeats: Repetition::Once,
+        }
+    }
+}
+
+/// The same, with its time settled.
+struct Wanted {
+    name: String,
+    args: Value,
+    /// Microseconds since 1970; `None` for the next time that `repeat` says.
+    from: Option<i64>,
+    /// The field that says when.
+    field: &'static str,
+    repeat: Option<Repeat>,
+}
+
+/// Who cancels an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Agent,
+    User,
+}
+
+impl Thread {
+    /// `POST …/effects`: `{name, args?, delay? | at?, every? | cron?}`.
+    pub(crate) fn post_effect(&self, request: &ThreadRequest) -> Result<Reply> {
+        let key = Key::of(request, "effects")?;
+        let now = self.host.now_us();
+        let mut body =
+            Body::parse(&request.body)?.known(&["name", "args", "delay", "at", "every", "cron"])?;
+        let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
+        let name = self.named(&Scope::default(), "name", &name, Sought::Effect)?.into_owned();
+        let args = body.take("args").unwrap_or_else(|| json!({}));
+        let delay = body.whole("delay")?;
+        let (from, field) = match (delay, body.take("at")) {
+            (Some(_), Some(_)) => return Err(Error::field("at", "Give `delay` or `at`, not both.")),
+            (Some(delay), None) => (Some(after("delay", delay, now)?), "delay"),
+            (None, Some(at)) => (Some(at_time(&at)?), "at"),
+            (None, None) => (None, "cron"),
+        };
+        let repeats = match (body.whole("every")?, body.string("cron")?) {
+            (Some(_), Some(_)) => return Err(Error::field("cron", "Give `every` or `cron`, not both.")),
+            (Some(ms), None) => Repetition::Every(ms),
+            (None, Some(text)) => Repetition::Cron(text),
+            (None, None) => Repetition::Once,
+        };
+        let repeat = Repeat::of(&repeats)?;
+        let id = self.schedule(Wanted { name, args, from, field, repeat }, key.as_ref())?;
+        self.read(|state, sql| {
+            let effect = rows::by_id(sql, id)?
+                .ok_or_else(|| Error::internal("the effect went away as it was scheduled"))?;
+            Ok(Reply::json(201, &json!({ "effect": effect.to_json(&state.meta.thread_id) })))
+        })
+    }
+
+    /// Schedules one for code; its id.
+    pub(crate) fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
+        let now = self.host.now_us();
+        let repeat = Repeat::of(&effect.repeats)?;
+        let (from, field) = match (effect.delay_ms, effect.at_us) {
+            (Some(_), Some(_)) => return Err(Error::field("at", "Give `delay` or `at`, not both.")),
+            (Some(ms), None) => (Some(after("delay", ms, now)?), "delay"),
+            (None, Some(at)) => (Some(at), "at"),
+            (None, None) => (None, "cron"),
+        };
+        let id = self.schedule(Wanted { name: effect.name, args: effect.args, from, field, repeat }, None)?;
+        self.read(|state, _| Ok(effect_id(&state.meta.thread_id, id)))
+    }
+
+    /// One transition: its row and the alarm.
+    fn schedule(&self, wanted: Wanted, key: Option<&Key>) -> Result<i64> {
+        let now = self.host.now_us();
+        if let Some(id) = self.read(|_, sql| key.map_or(Ok(None), |key| key.replayed(sql, now)))? {
+            return Ok(id);
+        }
+        let Wanted { name, args, from, field, repeat } = wanted;
+        self.check_effect(&name, &args)?;
+        let at = match (&repeat, from) {
+            (None, from) => from.unwrap_or(now),
+            (Some(Repeat::Every(ms)), None) => now + ms * 1_000,
+            (Some(repeat), from) => repeat.first(from.unwrap_or(now))?,
+        };
+        if at > now + limits::EFFECT_AHEAD_US {
+            return Err(Error::field(field, "An effect is due within ten years; this one would be later."));
+        }
+        let repeats = repeat.map(|repeat| repeat.to_text());
+        let occurrence = i64::from(repeats.is_some());
+        let effect = Effect { repeats, occurrence, ..Effect::new(name, args.to_string(), at, now) };
+        self.add_effect(effect, key, now)
+    }
+
+    fn add_effect(&self, mut effect: Effect, key: Option<&Key>, now: i64) -> Result<i64> {
+        let effect = self.transition(|state, sql| {
+            state.must_live()?;
+            let open = rows::counts(state, sql)?.open;
+            if open >= limits::EFFECTS {
+                let message = format!("{open} effects are scheduled already, the most that a thread holds.");
+                // There is room when the next one has run.
+                let wait_us =
+                    rows::next_due(state, sql)?.map_or(0, |at| at - now).clamp(0, limits::RETRY_AFTER_MAX_US);
+                let retry_after_s = u32::try_from(wait_us / limits::SECOND_US + 1).ok();
+                return Err(Error { retry_after_s, ..Error::new(Code::QueueFull, message) });
+            }
+            effect.insert(sql)?;
+            if let Some(key) = key {
+                key.insert(sql, effect.id, now)?;
+            }
+            state.effects.set(state.effects.get().scheduled(effect.at_us));
+            self.arm_at(state, sql, effect.at_us, now)?;
+            Ok(effect)
+        })?;
+        // A handler that is running waits in memory, maybe for longer.
+        self.live.stir();
+        self.announce_effect(&effect)?;
+        Ok(effect.id)
+    }
+
+    /// Whether there is such an effect and it takes these arguments.
+    fn check_effect(&self, name: &str, args: &Value) -> Result<()> {
+        let Some(definition) = self.catalog.effects.get(name) else {
+            let names: Vec<&str> = self.catalog.effects.keys().map(String::as_str).collect();
+            let error = Error::field("name", format!("No effect named “{name}”."));
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(error.hint(format!("Effects: {names}.")));
+        };
+        shallow("args", args)?;
+        let bytes = args.to_string().len();
+        if bytes > limits::EFFECT_ARGS_BYTES {
+            let limit = limits::EFFECT_ARGS_BYTES;
+            let message = format!("`args` has {bytes} bytes as JSON; the limit is {limit}.");
+            return Err(Error { field: Some("args".into()), ..Error::new(Code::TooLarge, message) });
+        }
+        let problems = definition.validate(args);
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems))))
+    }
+
+    /// `GET …/effects`: those to come, the next one first, then those that have ended, the last one first.
+    pub(crate) fn list_effects(&self, query: &Query) -> Result<Reply> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, u32::MAX)?;
+        self.read(|state, sql| {
+            let counts = rows::counts(state, sql)?;
+            let (thread, mut page) = (&state.meta.thread_id, Page::new(limit));
+            if offset < counts.open {
+                rows::upcoming(sql, thread, &mut page, offset)?;
+            }
+            if page.room() > 0 {
+                rows::ended(sql, thread, &mut page, offset.saturating_sub(counts.open))?;
+            }
+            let total = counts.open + counts.ended;
+            let has_more = offset as usize + page.len() < total as usize;
+            let body = json!({
+                "effects": page.into_rows(), "total": total, "upcomingCount": counts.open, "limit": limit,
+                "offset": offset, "hasMore": has_more,
+            });
+            Ok(Reply::json(200, &body))
+        })
+    }
+
+    /// `GET …/effects/:id`.
+    pub(crate) fn get_effect(&self, id: &str) -> Result<Reply> {
+        self.read(|state, sql| {
+            let effect = rows::find(state, sql, id)?;
+            Ok(Reply::json(200, &json!({ "effect": effect.to_json(&state.meta.thread_id) })))
+        })
+    }
+
+    /// The effects that are still to run, for code.
+    ///
+    /// # Errors
+    /// `too_large` when they have more than [`limits::LIST_BYTES`] together.
+    pub(crate) fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
+        self.read(|state, sql| {
+            let mut page = Page::of_bytes(limits::EFFECTS, limits::LIST_BYTES);
+            rows::scheduled(sql, &state.meta.thread_id, &mut page, name)?;
+            if page.has_more() {
+                let bytes = limits::LIST_BYTES;
+                let message = format!("The effects to come have more than {bytes} bytes together as JSON.");
+                return Err(Error::new(Code::TooLarge, message)
+                    .hint("Ask for those of one name, or over HTTP, which gives them in pages."));
+            }
+            Ok(page.into_rows())
+        })
+    }
+
+    /// `POST …/effects/:id/cancel`. One that repeats does not come again; an attempt that is under way goes on.
+    pub(crate) fn cancel_effect(&self, id: &str, by: By) -> Result<Reply> {
+        let now = self.host.now_us();
+        let effect = self.transition(|state, sql| {
+            state.must_live()?;
+            let mut effect = rows::find(state, sql, id)?;
+            match effect.status {
+                Status::Pending => {
+                    effect.status = if by == By::User { Status::UserCanceled } else { Status::AgentCanceled };
+                    effect.at_us = now;
+                    state.effects.set(state.effects.get().moved(-1, 1));
+                }
+                Status::Processing if effect.repeats.is_some() => effect.repeats = None,
+                Status::Processing => return Err(conflict(id, "is running")),
+                _ => return Err(conflict(id, "has ended")),
+            }
+            effect.update(sql)?;
+            rows::prune(state, sql, now)?;
+            self.rearm(state, sql, now)?;
+            Ok(effect)
+        })?;
+        self.announce_effect(&effect)?;
+        let by = if by == By::User { "user" } else { "agent" };
+        Ok(Reply::json(200, &json!({ "action": "canceled", "id": id, "canceledBy": by })))
+    }
+
+    /// `POST …/effects/:id/run`: one that waits is due now; of one that has ended, and of one that repeats, a copy is.
+    pub(crate) fn run_effect_now(&self, id: &str) -> Result<Reply> {
+        let now = self.host.now_us();
+        let effect = self.read(|state, sql| {
+            state.must_live()?;
+            rows::find(state, sql, id)
+        })?;
+        match effect.status {
+            Status::Processing => Err(conflict(id, "is running")),
+            Status::Pending if effect.repeats.is_none() => {
+                let effect = self.transition(|state, sql| {
+                    let mut effect = effect;
+                    effect.at_us = now;
+                    effect.update(sql)?;
+                    state.effects.set(state.effects.get().moved(0, 0));
+                    self.arm_at(state, sql, now, now)?;
+                    Ok(effect)
+                })?;
+                self.live.stir();
+                self.announce_effect(&effect)?;
+                Ok(Reply::json(200, &json!({ "action": "ran", "id": id })))
+            }
+            _ => {
+                let args: Value = serde_json::from_str(&effect.args).unwrap_or(Value::Null);
+                self.check_effect(&effect.name, &args)?;
+                let replay_of = Some(effect.id);
+                let copy = Effect { replay_of, ..Effect::new(effect.name, effect.args, now, now) };
+                let copy = self.add_effect(copy, None, now)?;
+                let copy = self.read(|state, _| Ok(effect_id(&state.meta.thread_id, copy)))?;
+                Ok(Reply::json(200, &json!({ "action": "replayed", "id": id, "replayedId": copy })))
+            }
+        }
+    }
+
+    /// Tells who listens how an effect stands.
+    pub(crate) fn announce_effect(&self, effect: &Effect) -> Result<()> {
+        if !self.host.listeners().any() {
+            return Ok(());
+        }
+        let effect = self.read(|state, _| Ok(effect.to_json(&state.meta.thread_id)))?;
+        self.emit("effect_changed", effect);
+        Ok(())
+    }
+}
+
+/// For code: whether there was one that could be cancelled.
+pub(crate) fn remove(thread: &Rc<Thread>, id: &str) -> Result<bool> {
+    match thread.cancel_effect(id, By::Agent) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.code, Code::NotFound | Code::Conflict) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn after(field: &str, ms: i64, now: i64) -> Result<i64> {
+    let most = limits::EFFECT_AHEAD_US / 1_000;
+    if !(0..=most).contains(&ms) {
+        return Err(Error::field(field, format!("`{field}` is 0 to {most} milliseconds, not {ms}.")));
+    }
+    Ok(now + ms * 1_000)
+}
+
+/// A date, or milliseconds since 1970. A number that is none from 1973 on is refused: it was meant to be seconds, or
+/// another time than the beginning of 1970.
+pub(crate) fn at_time(at: &Value) -> Result<i64> {
+    match at {
+        Value::String(text) => instant("at", text, Edge::Start),
+        Value::Number(number) => number
+            .as_i64()
+            .filter(|ms| (limits::EFFECT_AT_MIN_MS..limits::EFFECT_AT_MAX_MS).contains(ms))
+            .map(|ms| ms * 1_000)
+            .ok_or_else(|| {
+                Error::field("at", format!("`at` is a date or milliseconds since 1970, not {number}."))
+                    .hint("Seconds times 1,000 are milliseconds; `delay` counts from now.")
+            }),
+        other => instant("at", &other.to_string(), Edge::Start),
+    }
+}
+
+fn conflict(id: &str, why: &str) -> Error {
+    Error::new(Code::Conflict, format!("The effect “{id}” {why}."))
+}

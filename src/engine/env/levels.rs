@@ -1,0 +1,179 @@
+//! The values of the account and of the instance. Directories hold them; a thread keeps a copy in memory and asks whether
+//! it still holds once in each run that may need a value, and before each effect and request to an endpoint that does.
+//! So a value counts from the first run on that starts after it was set. What a directory answers is encrypted still.
+//!
+//! A deployment without keys has no such values, and an agent that uses none needs none: then nothing is asked.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+
+use futures_util::future::LocalBoxFuture;
+use futures_util::future::try_join;
+use serde::Deserialize;
+
+use crate::directory::call;
+use crate::directory::call::DirectoryCall;
+use crate::directory::call::EnvAsk;
+use crate::directory::call::ROOT;
+use crate::engine::Thread;
+use crate::env::Held;
+use crate::env::KEYS_VAR;
+use crate::env::Set;
+use crate::env::Stored;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sibling;
+use crate::limits;
+use crate::spec::Http;
+use crate::spec::graph;
+use crate::spec::template;
+
+/// What is known of them.
+#[derive(Default)]
+pub(crate) struct Levels {
+    account: RefCell<Option<Copy>>,
+    instance: RefCell<Option<Copy>>,
+    /// The run that the copies were asked for.
+    fresh: Cell<Option<i64>>,
+}
+
+/// The values of one level.
+struct Copy {
+    version: i64,
+    set: Set,
+}
+
+/// What a directory answers.
+#[derive(Deserialize)]
+struct Answer {
+    version: i64,
+    /// Absent when the version is the one that was known.
+    values: Option<Vec<Stored>>,
+}
+
+impl Levels {
+    /// The owner's value.
+    pub(crate) fn account(&self, name: &str) -> Option<Held> {
+        self.account.borrow().as_ref().and_then(|copy| copy.set.get(name).cloned())
+    }
+
+    /// The instance's value.
+    pub(crate) fn instance(&self, name: &str) -> Option<Held> {
+        self.instance.borrow().as_ref().and_then(|copy| copy.set.get(name).cloned())
+    }
+
+    /// Every value of both.
+    pub(crate) fn each(&self, mut see: impl FnMut(&str, &Held)) {
+        for level in [&self.account, &self.instance] {
+            level.borrow().iter().flat_map(|copy| copy.set.iter()).for_each(|(name, held)| see(name, held));
+        }
+    }
+}
+
+impl Thread {
+    /// Before a step: what its definitions may need is known.
+    ///
+    /// # Errors
+    /// `overloaded`: a directory did not answer.
+    pub(crate) async fn ready_env(&self) -> Result<()> {
+        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        if self.uses_values(&agent) { self.refresh_env().await } else { Ok(()) }
+    }
+
+    /// Before a request to a URL.
+    pub(crate) async fn ready_http(&self, http: &Http) -> Result<()> {
+        if http.uses_values() { self.refresh_env().await } else { Ok(()) }
+    }
+
+    /// Asks for the values of the account and the instance, unless that was done for the run that is under way.
+    ///
+    /// Boxed, so that the futures of its callers do not embed this one.
+    #[inline(never)]
+    pub(crate) fn refresh_env(&self) -> LocalBoxFuture<'_, Result<()>> {
+        Box::pin(self.refresh())
+    }
+
+    async fn refresh(&self) -> Result<()> {
+        let (run, owner) =
+            self.read(|state, _| Ok((state.active().map(|run| run.id), state.meta.owner.clone())))?;
+        let levels = &self.live.env.levels;
+        if run.is_some() && levels.fresh.get() == run {
+            return Ok(());
+        }
+        self.ask_levels(owner.as_deref()).await?;
+        levels.fresh.set(run);
+        Ok(())
+    }
+
+    /// Asks both directories, more than once if need be.
+    pub(crate) async fn ask_levels(&self, owner: Option<&str>) -> Result<()> {
+        if self.host.var(KEYS_VAR).is_none_or(|list| list.trim().is_empty()) {
+            return Ok(());
+        }
+        let mut pauses = limits::ENV_PAUSES_US.into_iter();
+        loop {
+            let account = async {
+                match owner {
+                    Some(_) => self.ask_level(call::name_of(owner), &self.live.env.levels.account).await,
+                    None => Ok(()),
+                }
+            };
+            let instance = self.ask_level(ROOT.to_owned(), &self.live.env.levels.instance);
+            let Err(error) = try_join(account, instance).await else { return Ok(()) };
+            let Some(pause) = pauses.next() else {
+                return Err(Error::new(
+                    Code::Overloaded,
+                    format!("The values of the account and the instance could not be read: {error}"),
+                ));
+            };
+            self.host.sleep_until(self.host.now_us() + pause).await;
+        }
+    }
+
+    async fn ask_level(&self, directory: String, level: &RefCell<Option<Copy>>) -> Result<()> {
+        let known = level.borrow().as_ref().map(|copy| copy.version);
+        let call = DirectoryCall::Env { directory: directory.clone(), ask: EnvAsk::Rows(known) };
+        let call = serde_json::to_string(&call).map_err(Error::internal)?;
+        let text = self.host.sibling(Sibling::Directory(directory.clone()), call).await?;
+        let reply = call::answer(&text)?;
+        let body = reply.body.as_ref().filter(|_| reply.status == 200);
+        let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
+        let answer: Answer = serde_json::from_str(body.get()).map_err(Error::internal)?;
+        // Of two answers that come in another order than they were given the newer one stays.
+        let newer = level.borrow().as_ref().is_none_or(|copy| copy.version < answer.version);
+        if let Some(rows) = answer.values.filter(|_| newer) {
+            let set = Set::of(&call::env_object(&directory), rows, &self.keys()?);
+            *level.borrow_mut() = Some(Copy { version: answer.version, set });
+            self.live.env.secrets.forget();
+        }
+        Ok(())
+    }
+
+    /// Whether a run of this agent may need a value of the account or the instance.
+    #[inline(never)]
+    fn uses_values(&self, agent: &str) -> bool {
+        if let Some((_, uses)) = self.live.env.uses.borrow().as_ref().filter(|(known, _)| known == agent) {
+            return *uses;
+        }
+        let uses = self.catalog.agents.get(agent).is_some_and(|agent| {
+            graph::reach(&self.catalog, agent).into_iter().any(|found| {
+                let model = match found.item {
+                    graph::Item::Prompt(prompt) => self.uses_for_model(&prompt.model),
+                    graph::Item::Agent(_) | graph::Item::Tool(_) | graph::Item::Hook(_) => false,
+                };
+                model || found.item.uses_values()
+            })
+        });
+        *self.live.env.uses.borrow_mut() = Some((agent.to_owned(), uses));
+        uses
+    }
+
+    /// Whether a model, or a fallback of it, has a key or an address that no Worker variable gives.
+    fn uses_for_model(&self, model: &str) -> bool {
+        self.catalog.model_chain(model).into_iter().any(|model| {
+            let in_url = model.base_url.as_deref().map(template::names).unwrap_or_default();
+            in_url.into_iter().chain(model.key_env()).any(|name| self.host.var(name).is_none())
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! What a thread must have before it exists (spec §35.12): a value for each variable that its agent requires, or the
+//! prompts, tools and agents that it leads to. What belongs to a subagent is looked at when that is made.
+
+use crate::engine::Thread;
+use crate::engine::env::NewEnv;
+use crate::env::Change;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::spec::Agent;
+use crate::spec::graph;
+
+impl Thread {
+    /// Refuses a new thread of this agent and owner that lacks values, and names all of them.
+    ///
+    /// # Errors
+    /// `missing_variables`; `overloaded` when it cannot be known, because a directory did not answer.
+    pub(crate) async fn require(&self, agent: &str, owner: Option<&str>, new: &NewEnv) -> Result<()> {
+        self.require_with(agent, owner, &|name| new.set.get(name).is_some()).await
+    }
+
+    /// The same for a thread that another agent is to take over, with what is changed of its values.
+    pub(crate) async fn require_of(&self, agent: &str, change: &Change) -> Result<()> {
+        let (owner, own) = self.read_mut(|state, sql| {
+            let owner = state.meta.owner.clone();
+            let own = self.own_set(state, sql)?.iter().map(|(name, _)| name.to_owned());
+            Ok((owner, own.collect::<Vec<_>>()))
+        })?;
+        let given = |name: &str| change.leaves(name, own.iter().any(|own| own == name));
+        self.require_with(agent, owner.as_deref(), &given).await
+    }
+
+    async fn require_with(
+        &self,
+        agent: &str,
+        owner: Option<&str>,
+        given: &dyn Fn(&str) -> bool,
+    ) -> Result<()> {
+        let Some(found) = self.catalog.agents.get(agent) else { return Ok(()) };
+        if self.needs(found, given).missing.is_empty() {
+            return Ok(());
+        }
+        self.ask_levels(owner).await?;
+        let missing = self.needs(found, given).missing;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::MissingVariables,
+            format!("The agent “{agent}” needs values for: {}.", missing.join(", ")),
+        )
+        .hint("Give them as `env`, or set them for the account, the instance, as Worker variables, or in the definitions."))
+    }
+
+    /// What this agent requires of a new thread, where the thread itself would have the `given` names.
+    #[inline(never)]
+    pub(crate) fn needs(&self, agent: &Agent, given: &dyn Fn(&str) -> bool) -> Needs {
+        let mut needs = Needs::default();
+        for found in graph::reach(&self.catalog, agent) {
+            for variable in found.item.variables().iter().filter(|variable| variable.required) {
+                if variable.scoped && found.handed {
+                    continue;
+                }
+                let name = &variable.name;
+                note(&mut needs.required, name);
+                let there = given(name)
+                    || self.defined(name, &found.above).is_some()
+                    || self.beneath(name, None, &found.below).is_some();
+                if !there {
+                    note(&mut needs.missing, name);
+                }
+            }
+        }
+        needs.required.sort();
+        needs.missing.sort();
+        needs
+    }
+}
+
+/// Variables that an agent requires, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// All of them.
+    pub(crate) required: Vec<String>,
+    /// Those that nothing gives a value to.
+    pub(crate) missing: Vec<String>,
+}
+
+fn note(names: &mut Vec<String>, name: &str) {
+    if !names.iter().any(|known| known == name) {
+        names.push(name.to_owned());
+    }
+}

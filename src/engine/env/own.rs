@@ -1,0 +1,140 @@
+//! The thread's own values: one table, read when a name is first looked for, in memory in the open while the object lives.
+//! A thread without values has no row there, which its `meta` row says: nothing is read for it.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::body::Body;
+use crate::env::Change;
+use crate::env::Held;
+use crate::env::KEYS_VAR;
+use crate::env::Keys;
+use crate::env::Level;
+use crate::env::Set;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::spec::VariableKind;
+use crate::store::state::State;
+
+/// Values of a thread that is being created, checked and not stored yet.
+pub(crate) struct NewEnv {
+    pub(crate) change: Change,
+    pub(crate) set: Set,
+}
+
+/// What values are bound to: the thread.
+fn object(thread_id: &str) -> String {
+    format!("thread {thread_id}")
+}
+
+impl Thread {
+    /// The deployment's keys.
+    pub(crate) fn keys(&self) -> Result<Keys> {
+        Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default())
+    }
+
+    /// The thread's values, read once.
+    pub(crate) fn own_set<'s>(&self, state: &'s mut State, sql: &dyn Sql) -> Result<&'s mut Set> {
+        if state.env.is_none() {
+            let object = object(&state.meta.thread_id);
+            state.env = Some(match state.meta.env {
+                0 => Set::empty(&object),
+                // Without keys nothing opens, and each value says so.
+                _ => Set::of(&object, Set::rows(sql)?, &self.keys().unwrap_or_default()),
+            });
+        }
+        state.env.as_mut().ok_or_else(|| Error::internal("values were read and are not there"))
+    }
+
+    /// The thread's own value of a name.
+    pub(crate) fn own(&self, name: &str) -> Result<Option<Held>> {
+        self.read_mut(|state, sql| Ok(self.own_set(state, sql)?.get(name).cloned()))
+    }
+
+    /// What `POST /threads` gives: `env`, which was `tenvs` once, and `env_types`.
+    #[inline(never)]
+    pub(crate) fn new_env(&self, thread_id: &str, body: &mut Body) -> Result<NewEnv> {
+        let (env, tenvs) = (body.take("env"), body.take("tenvs"));
+        if env.is_some() && tenvs.is_some() {
+            return Err(Error::field("tenvs", "`tenvs` is the old name of `env`: give one of them."));
+        }
+        let values = if tenvs.is_some() { ("tenvs", tenvs) } else { ("env", env) };
+        let types = ("env_types", body.take("env_types"));
+        let change = Change::parse(values, types, ("", None), Level::Thread, &self.catalog)?;
+        let set = Set::empty(&object(thread_id)).changed(&change)?;
+        if !set.is_empty() {
+            self.keys()?;
+        }
+        Ok(NewEnv { change, set })
+    }
+
+    /// Stores the values of a new thread inside the transaction that creates it.
+    pub(crate) fn store_new_env(&self, state: &mut State, sql: &dyn Sql, new: &NewEnv) -> Result<()> {
+        self.store_env(state, sql, &new.change)
+    }
+
+    /// What `PATCH /threads/:id` changes.
+    pub(crate) fn env_change(&self, body: &mut Body) -> Result<Change> {
+        let mut given = |field: &'static str| (field, body.take(field));
+        let (values, types, delete) = (given("env_patch"), given("env_type_patch"), given("env_delete"));
+        Change::parse(values, types, delete, Level::Thread, &self.catalog)
+    }
+
+    /// Stores a change of the thread's values inside a transition. It is its children's when it is the thread's.
+    pub(crate) fn store_env(&self, state: &mut State, sql: &dyn Sql, change: &Change) -> Result<()> {
+        self.store_own_env(state, sql, change)?;
+        self.push_env(state, sql, change)
+    }
+
+    /// The same for the thread alone.
+    #[inline(never)]
+    pub(crate) fn store_own_env(&self, state: &mut State, sql: &dyn Sql, change: &Change) -> Result<()> {
+        if change.is_empty() {
+            return Ok(());
+        }
+        self.learn_own(state, sql)?;
+        let keys = self.keys();
+        let set = self.own_set(state, sql)?;
+        set.store(sql, change, &keys, &|| self.host.random())?;
+        let values = i64::try_from(set.len()).unwrap_or(i64::MAX);
+        if values != state.meta.env {
+            state.meta.env = values;
+            sql.run("UPDATE meta SET env = ? WHERE id = 1", &[Param::Int(values)])?;
+        }
+        self.live.env.secrets.forget();
+        Ok(())
+    }
+
+    /// Sets a value of the thread, as code does.
+    pub(crate) fn set_env(
+        self: &Rc<Self>,
+        name: &str,
+        value: &str,
+        kind: Option<VariableKind>,
+    ) -> Result<()> {
+        let change = Change::one(name, value, kind, &self.catalog)?;
+        let told = self.transition(|state, sql| {
+            state.must_live()?;
+            self.store_env(state, sql, &change)?;
+            Ok(state.meta.children > 0)
+        })?;
+        if told {
+            self.send_letters();
+        }
+        Ok(())
+    }
+
+    /// What may be shown of the thread's values: those of type `text`, and the types of all.
+    pub(crate) fn shown_env(&self, state: &mut State, sql: &dyn Sql) -> Result<(Value, Value)> {
+        let set = self.own_set(state, sql)?;
+        let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);
+        for error in texts.filter_map(|(_, held)| held.read().err()) {
+            self.tell_once(error.message);
+        }
+        Ok((Value::Object(set.texts()), Value::Object(set.types())))
+    }
+}

@@ -1,0 +1,303 @@
+//! Secrets are kept out of what is stored, logged and told: tool results, errors, log lines, events, messages of code,
+//! answers of endpoints. Every secret that this object came to know counts while it lives, also one that was replaced.
+//! A thread that knows none pays nothing; the texts of models are left alone, for models see none.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::api::endpoints::EndpointAnswer;
+use crate::engine::Thread;
+use crate::engine::attachments::NewAttachment;
+use crate::engine::edit::MessageUpdate;
+use crate::engine::files::FileOptions;
+use crate::env::Held;
+use crate::env::Redactor;
+use crate::env::Set;
+use crate::env::Shown;
+use crate::env::Tells;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::models::ProviderError;
+use crate::sdk::NewMessage;
+use crate::spec::VariableKind;
+use crate::spec::message::ToolResult;
+use crate::store::state::State;
+
+/// What is known of secrets.
+#[derive(Default)]
+pub(crate) struct Secrets {
+    redactor: RefCell<Rc<Redactor>>,
+    /// Names and values.
+    known: RefCell<Vec<(String, String)>>,
+    /// Whether `redactor` knows all that is known.
+    whole: Cell<bool>,
+    /// Lines that were logged, each of them once.
+    told: RefCell<Vec<String>>,
+}
+
+impl Secrets {
+    /// Something was set: it is to be looked at anew.
+    pub(crate) fn forget(&self) {
+        self.whole.set(false);
+    }
+}
+
+impl Thread {
+    /// What takes the secrets out.
+    #[inline(never)]
+    pub(crate) fn redactor(&self) -> Rc<Redactor> {
+        let secrets = &self.live.env.secrets;
+        if !secrets.whole.get() {
+            self.gather();
+        }
+        secrets.redactor.borrow().clone()
+    }
+
+    #[inline(never)]
+    fn gather(&self) {
+        // In the middle of a transition, or before the thread was read, its own are not at hand; the next look has them.
+        let own = match self.state.try_borrow_mut() {
+            Ok(mut state) => state
+                .as_mut()
+                .and_then(|state| self.own_set(state, self.host.sql()).ok())
+                .map(|set| held_in(set)),
+            Err(_) => None,
+        };
+        self.gather_with(own);
+    }
+
+    fn gather_with(&self, own: Option<Vec<(String, Held)>>) {
+        let secrets = &self.live.env.secrets;
+        let declared = self.declared();
+        let whole = own.is_some();
+        let mut held: Vec<(String, Held)> = Vec::new();
+        self.live.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
+        held.extend(own.into_iter().flatten());
+        let mut known = secrets.known.borrow_mut();
+        for (name, held) in held {
+            let Ok(value) = held.read() else { continue };
+            let secret = (name, value.to_owned());
+            if held.kind == VariableKind::Secret || declared.is_secret(&secret.0) {
+                learn(&mut known, secret);
+            } else {
+                // What was a secret once is shown now.
+                known.retain(|known| *known != secret);
+            }
+        }
+        for name in declared.secrets() {
+            if let Some(value) = self.host.var(name) {
+                learn(&mut known, (name.to_owned(), value));
+            }
+        }
+        for (name, value) in declared.secret_values() {
+            learn(&mut known, (name.to_owned(), value.to_owned()));
+        }
+        let named = known.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        *secrets.redactor.borrow_mut() = Rc::new(Redactor::new(named));
+        secrets.whole.set(whole);
+    }
+
+    /// A text without secrets.
+    #[inline(never)]
+    pub(crate) fn redact(&self, text: String) -> String {
+        self.redactor().owned(text)
+    }
+
+    /// The same of anything, as what stores, sends, logs and cuts takes it.
+    pub(crate) fn shown<T: Tells>(&self, told: T) -> Shown<T> {
+        self.redactor().shown(told)
+    }
+
+    /// The same, in the middle of a transition.
+    pub(crate) fn shown_within(&self, state: &mut State, sql: &dyn Sql, text: String) -> Result<Shown> {
+        self.learn_own(state, sql)?;
+        Ok(self.shown(text))
+    }
+
+    /// A text without secrets, in the middle of a transition.
+    #[inline(never)]
+    pub(crate) fn redact_within(&self, state: &mut State, sql: &dyn Sql, text: String) -> Result<String> {
+        self.learn_own(state, sql)?;
+        Ok(self.redact(text))
+    }
+
+    /// Sees to it that the thread's values are known, in the middle of a transition: also those that are replaced by it,
+    /// for code that was given them may still be at work.
+    pub(crate) fn learn_own(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        if !self.live.env.secrets.whole.get() {
+            let own = held_in(self.own_set(state, sql)?);
+            self.gather_with(Some(own));
+        }
+        Ok(())
+    }
+
+    /// Values that the definitions tell the runtime to show: they are no secrets from now on.
+    pub(crate) fn show(&self, values: &[String]) {
+        let secrets = &self.live.env.secrets;
+        secrets.known.borrow_mut().retain(|(_, known)| !values.contains(known));
+        secrets.forget();
+    }
+
+    /// A result of a tool, as it is stored.
+    #[inline(never)]
+    pub(crate) fn redact_result(&self, result: ToolResult) -> ToolResult {
+        let redactor = self.redactor();
+        if redactor.is_empty() {
+            return result;
+        }
+        // The bytes of a file are left alone, as those are that a tool writes.
+        let file = |part: Value| match part {
+            Value::Object(mut fields) => {
+                let data = fields.remove("data");
+                let mut part = redactor.json(Value::Object(fields));
+                if let (Some(fields), Some(data)) = (part.as_object_mut(), data) {
+                    fields.insert("data".into(), data);
+                }
+                part
+            }
+            other => redactor.json(other),
+        };
+        ToolResult {
+            result: result.result.map(|value| redactor.json(value)),
+            error: result.error.map(|text| redactor.owned(text)),
+            stack: result.stack.map(|text| redactor.owned(text)),
+            subagent_id: result.subagent_id.map(|text| redactor.owned(text)),
+            content: result.content.into_iter().map(file).collect(),
+            attachments: result.attachments.into_iter().map(file).collect(),
+            error_code: result.error_code.map(|text| redactor.owned(text)),
+            error_data: result.error_data.map(|data| {
+                data.into_iter().map(|(name, value)| (redactor.owned(name), redactor.json(value))).collect()
+            }),
+            ..result
+        }
+    }
+
+    /// An error, as a client is told of it.
+    #[inline(never)]
+    pub(crate) fn redact_error(&self, error: Error) -> Error {
+        let redactor = self.redactor();
+        Error {
+            message: redactor.owned(error.message),
+            hint: error.hint.map(|text| redactor.owned(text)),
+            field: error.field.map(|text| redactor.owned(text)),
+            ..error
+        }
+    }
+
+    /// What a provider said when it failed, without secrets and then short.
+    pub(crate) fn told_failure(&self, error: ProviderError) -> ProviderError {
+        let redactor = self.redactor();
+        error.told(|text| redactor.owned(text))
+    }
+
+    /// Any JSON.
+    #[inline(never)]
+    pub(crate) fn redact_json(&self, value: serde_json::Value) -> serde_json::Value {
+        self.redactor().json(value)
+    }
+
+    /// A line in the operator's log.
+    #[inline(never)]
+    pub(crate) fn log(&self, line: &str) {
+        self.host.log(&self.redactor().text(line));
+    }
+
+    /// The same, once while the object lives.
+    #[inline(never)]
+    pub(crate) fn tell_once(&self, line: String) {
+        let mut told = self.live.env.secrets.told.borrow_mut();
+        if !told.contains(&line) {
+            self.log(&line);
+            told.push(line);
+        }
+    }
+}
+
+/// The fields of an object without secrets.
+fn fields(secrets: &Redactor, fields: Map<String, Value>) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (secrets.owned(name), secrets.json(value))).collect()
+}
+
+/// What is known of a file. Its bytes are left alone.
+impl Tells for FileOptions {
+    fn without(self, secrets: &Redactor) -> FileOptions {
+        FileOptions { metadata: self.metadata.map(|metadata| fields(secrets, metadata)), ..self }
+    }
+}
+
+impl Tells for NewAttachment {
+    fn without(self, secrets: &Redactor) -> NewAttachment {
+        let text = |text: String| secrets.owned(text);
+        match self {
+            NewAttachment::Path { path, description } => {
+                NewAttachment::Path { path: text(path), description: description.map(text) }
+            }
+            NewAttachment::Inline { name, mime_type, data, options, description } => NewAttachment::Inline {
+                name: text(name),
+                mime_type: text(mime_type),
+                data,
+                options: options.without(secrets),
+                description: description.map(text),
+            },
+        }
+    }
+}
+
+/// A message of code that works in the thread: models read it.
+impl Tells for NewMessage {
+    fn without(self, secrets: &Redactor) -> NewMessage {
+        if secrets.is_empty() {
+            return self;
+        }
+        NewMessage {
+            content: secrets.owned(self.content),
+            metadata: fields(secrets, self.metadata),
+            attachments: self.attachments.into_iter().map(|file| file.without(secrets)).collect(),
+            ..self
+        }
+    }
+}
+
+impl Tells for MessageUpdate {
+    fn without(self, secrets: &Redactor) -> MessageUpdate {
+        MessageUpdate {
+            content: self.content.map(|text| secrets.owned(text)),
+            metadata: self.metadata.map(|metadata| fields(secrets, metadata)),
+            ..self
+        }
+    }
+}
+
+/// Its headers and its body.
+impl Tells for EndpointAnswer {
+    fn without(mut self, secrets: &Redactor) -> EndpointAnswer {
+        if secrets.is_empty() {
+            return self;
+        }
+        // No header has `[` in its name.
+        self.headers.retain(|(name, _)| matches!(secrets.text(name), Cow::Borrowed(_)));
+        for (_, value) in &mut self.headers {
+            *value = secrets.owned(std::mem::take(value));
+        }
+        if let Some(clean) = secrets.bytes(&self.body) {
+            self.body = clean.into();
+        }
+        self
+    }
+}
+
+fn held_in(set: &Set) -> Vec<(String, Held)> {
+    set.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
+}
+
+fn learn(known: &mut Vec<(String, String)>, secret: (String, String)) {
+    if !known.contains(&secret) {
+        known.push(secret);
+    }
+}

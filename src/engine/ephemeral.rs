@@ -1,0 +1,187 @@
+//! What exists only while the object lives. Everything here can be lost at any moment; nothing here is shared with
+//! another object.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use futures_channel::oneshot;
+use futures_util::future::AbortHandle;
+
+use crate::engine::context::Offers;
+use crate::engine::detached::Works;
+use crate::engine::env::Values;
+use crate::engine::files::Mover;
+use crate::engine::hooks::Telling;
+use crate::engine::operator::ToldFailures;
+use crate::models::ChatMessage;
+use crate::models::Kept;
+use crate::sdk::run_handle::Abort;
+use crate::sdk::run_handle::Context;
+use crate::store::messages::Shared;
+use crate::store::runs::Run;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Live {
+    pub(crate) flow: RefCell<Option<Flow>>,
+    pub(crate) flows: Cell<u64>,
+    /// Told when the alarm's handler should look again.
+    pub(crate) stirred: RefCell<Vec<oneshot::Sender<()>>>,
+    /// Attempts at effects that are under way.
+    pub(crate) effects: RefCell<BTreeMap<i64, RunningEffect>>,
+    pub(crate) waiters: RefCell<Vec<Waiter>>,
+    pub(crate) partial: RefCell<Option<Partial>>,
+    /// Messages that listeners were shown as queued.
+    pub(crate) shown_queued: RefCell<Vec<Shared>>,
+    pub(crate) alarm: Armed,
+    /// Requests sent since this event began.
+    pub(crate) outgoing: Cell<u32>,
+    /// Targets of the outbox that are being told, and whether there is more for them.
+    pub(crate) delivering: RefCell<BTreeMap<String, bool>>,
+    /// Whether the open step may have receipts of an earlier flow.
+    pub(crate) again: Cell<bool>,
+    /// Block of the last step whose history was halved.
+    pub(crate) halved: Cell<Option<i64>>,
+    /// Values of variables.
+    pub(crate) env: Values,
+    /// What prompts offer, each once it was asked with.
+    pub(crate) offers: RefCell<Vec<Offers>>,
+    /// Ids of contents that are being written; the others of their kind are left over from an earlier life.
+    pub(crate) writing: RefCell<BTreeSet<i64>>,
+    /// Scratch space of the code of the active run.
+    pub(crate) context: RefCell<Context>,
+    /// Resolves when the active run ends; made when code asks for it.
+    pub(crate) aborted: RefCell<Option<Abort>>,
+    /// Who moves files between the database and the bucket.
+    pub(crate) mover: Mover,
+    /// Who waits for the hooks of a new thread, while they run.
+    pub(crate) telling: Telling,
+    /// Work apart from any run.
+    pub(crate) works: Works,
+    /// Failures of this run that the operator was told of.
+    pub(crate) told_failures: RefCell<ToldFailures>,
+    /// System messages of the last requests.
+    pub(crate) system: RefCell<Vec<Kept<ChatMessage>>>,
+}
+
+impl Live {
+    /// Makes the alarm's handler look again: the flow or an effect has ended, or an effect was scheduled.
+    pub(crate) fn stir(&self) {
+        for waiting in self.stirred.borrow_mut().drain(..) {
+            let _nobody_waits = waiting.send(());
+        }
+    }
+}
+
+/// An attempt at an effect that is under way.
+pub(crate) struct RunningEffect {
+    /// Name of the definition.
+    pub(crate) name: String,
+    pub(crate) abort: AbortHandle,
+}
+
+/// The flow that drives the active run.
+pub(crate) struct Flow {
+    pub(crate) number: u64,
+    pub(crate) abort: AbortHandle,
+}
+
+/// A client that waits for the run of its message.
+pub(crate) struct Waiter {
+    /// Its message.
+    pub(crate) seq: i64,
+    /// The run that took it in, once one did.
+    pub(crate) run: Option<i64>,
+    pub(crate) send: oneshot::Sender<Verdict>,
+}
+
+/// What a waiting client is told.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    /// The run is over; with the message that ended it.
+    Ended(Run, Option<Shared>),
+    /// It waits for something outside.
+    Parked(Option<Run>),
+    /// The thread is stopped and the message still queued.
+    Stopped,
+}
+
+/// The text that the running attempt has streamed so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Partial {
+    /// Seq of the reply.
+    pub(crate) seq: i64,
+    /// Number of the stream.
+    pub(crate) stream: u32,
+    /// At most [`crate::limits::PARTIAL_BYTES`].
+    pub(crate) text: String,
+}
+
+/// What is known of the object's alarm.
+#[derive(Default)]
+pub(crate) struct Armed(Cell<Alarm>);
+
+/// States of the alarm slot, as far as this object knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Alarm {
+    /// Not known: just started, or a transaction was rolled back.
+    #[default]
+    Unknown,
+    /// None is set.
+    None,
+    /// Set for that time.
+    At(i64),
+    /// Its handler is running, and looks at what is due before it returns.
+    Held,
+}
+
+impl Armed {
+    pub(crate) fn get(&self) -> Alarm {
+        self.0.get()
+    }
+
+    pub(crate) fn set(&self, alarm: Alarm) {
+        self.0.set(alarm);
+    }
+
+    /// None is set, if nothing is known.
+    pub(crate) fn is_none(&self) {
+        if self.0.get() == Alarm::Unknown {
+            self.0.set(Alarm::None);
+        }
+    }
+
+    /// What was set may be gone. A running handler is still running.
+    pub(crate) fn forget(&self) {
+        if self.0.get() != Alarm::Held {
+            self.0.set(Alarm::Unknown);
+        }
+    }
+
+    /// Forgets when the guard is dropped, unless [`Forgetting::keep`] was called.
+    pub(crate) fn forget_unless_kept(&self) -> Forgetting<'_> {
+        Forgetting { armed: self, kept: false }
+    }
+}
+
+/// See [`Armed::forget_unless_kept`].
+pub(crate) struct Forgetting<'a> {
+    armed: &'a Armed,
+    kept: bool,
+}
+
+impl Forgetting<'_> {
+    pub(crate) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Forgetting<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.armed.forget();
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Files of messages, for the transitions that store, send and delete those.
+
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::search;
+use crate::engine::files::tree;
+use crate::engine::files::write::Content;
+use crate::engine::files::write::Draft;
+use crate::engine::files::write::check_room;
+use crate::engine::files::write::install;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileOptions;
+use crate::store::file_record::FileRecord;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::state::State;
+
+/// Writes a file whose content is here as a whole. The index over texts must be there: `make_index`.
+pub(crate) fn put(
+    state: &mut State,
+    sql: &dyn Sql,
+    path: &str,
+    mime: &str,
+    content: &[u8],
+    options: FileOptions,
+    now: i64,
+) -> Result<FileRecord> {
+    let draft = Draft::new(FilePath::parse("path", path)?, mime, options, Conditions::default())?;
+    check_room(sql, content.len() as u64)?;
+    install(state, sql, &draft, Content::Whole(content), now).map(|written| written.record)
+}
+
+/// The file at a path; `None` when there is none.
+///
+/// # Errors
+/// `invalid_field` for what is no path, with `field`; `conflict` for a directory.
+pub(crate) fn stat(sql: &dyn Sql, field: &str, path: &str) -> Result<Option<FileRecord>> {
+    let path = FilePath::parse(field, path)?;
+    match table::find(sql, &path)? {
+        Some(row) if row.kind == Kind::Directory => Err(tree::is_directory(&path)),
+        Some(row) => row.record().map(Some),
+        None if path.is_root() => Err(tree::is_directory(&path)),
+        None => Ok(None),
+    }
+}
+
+/// The bytes that a file has; `None` when there is none, or only the bucket has its content.
+pub(crate) fn size(sql: &dyn Sql, path: &str) -> Result<Option<u64>> {
+    let found = table::find(sql, &FilePath::parse("path", path)?)?;
+    let is_here = |row: &table::Row| row.kind == Kind::File && !row.storage.is_away();
+    Ok(found.filter(is_here).map(|row| row.size.unsigned_abs()))
+}
+
+/// The bytes of a file of at most `limit` bytes; `None` when there is none, or a longer one.
+pub(crate) fn content(sql: &dyn Sql, path: &str, limit: usize) -> Result<Option<Vec<u8>>> {
+    let found = table::find(sql, &FilePath::parse("path", path)?)?;
+    let fits = |row: &table::Row| {
+        row.kind == Kind::File && row.size.unsigned_abs() <= limit as u64 && !row.storage.is_away()
+    };
+    found.filter(fits).map(|row| search::content(sql, &row)).transpose()
+}
+
+/// The first row of a file's content; for what stands at its beginning.
+pub(crate) fn beginning(sql: &dyn Sql, path: &str) -> Result<Option<bytes::Bytes>> {
+    match table::find(sql, &FilePath::parse("path", path)?)?.filter(|row| row.kind == Kind::File) {
+        Some(row) => table::chunk(sql, row.id, 0),
+        None => Ok(None),
+    }
+}
+
+/// Takes a file away if `is_it`; without one nothing happens.
+pub(crate) fn remove_if(
+    state: &mut State,
+    sql: &dyn Sql,
+    path: &str,
+    is_it: impl FnOnce(&FileRecord) -> bool,
+) -> Result<()> {
+    let Some(row) = table::find(sql, &FilePath::parse("path", path)?)? else { return Ok(()) };
+    if row.kind == Kind::File && is_it(&row.record()?) {
+        tree::discard(sql, &row)?;
+        state.files = state.files.map(|count| count.saturating_sub(1));
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! What a request's headers ask for (RFC 9110): conditions on what is stored, and a range of it.
+
+use std::ops::Range;
+
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::ThreadRequest;
+
+/// `If-Match` and `If-None-Match`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conditions {
+    if_match: Option<String>,
+    if_none_match: Option<String>,
+}
+
+impl Conditions {
+    /// Those of a request.
+    pub(crate) fn of(request: &ThreadRequest) -> Conditions {
+        let header = |name| request.header(name).map(str::to_owned);
+        Conditions { if_match: header("if-match"), if_none_match: header("if-none-match") }
+    }
+
+    /// Refuses a change of what has this tag; `None` when there is nothing yet.
+    ///
+    /// # Errors
+    /// `precondition_failed`.
+    pub(crate) fn check(&self, etag: Option<&str>) -> Result<()> {
+        let failed = |header: &str, message: &str| {
+            Err(Error { field: Some(header.to_owned()), ..Error::new(Code::PreconditionFailed, message) })
+        };
+        if self.if_match.as_ref().is_some_and(|list| !has(list, etag, Compare::Strong)) {
+            return failed("if-match", "What is stored is not what `If-Match` names.");
+        }
+        if self.if_none_match.as_ref().is_some_and(|list| has(list, etag, Compare::Weak)) {
+            return failed("if-none-match", "What `If-None-Match` names is stored.");
+        }
+        Ok(())
+    }
+
+    /// Whether the client has what has this tag: the answer is 304.
+    ///
+    /// # Errors
+    /// `precondition_failed` by `If-Match`.
+    pub(crate) fn not_modified(&self, etag: &str) -> Result<bool> {
+        let of_match = Conditions { if_none_match: None, ..self.clone() };
+        of_match.check(Some(etag))?;
+        Ok(self.if_none_match.as_ref().is_some_and(|list| has(list, Some(etag), Compare::Weak)))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compare {
+    /// A weak tag is like none.
+    Strong,
+    /// A weak tag is like the strong one.
+    Weak,
+}
+
+/// Whether a list of tags, or `*`, has this one. Ours have no comma.
+fn has(list: &str, etag: Option<&str>, compare: Compare) -> bool {
+    let Some(etag) = etag else { return false };
+    list.split(',').map(str::trim).any(|tag| {
+        let strong = match compare {
+            Compare::Strong => tag,
+            Compare::Weak => tag.strip_prefix("W/").unwrap_or(tag),
+        };
+        tag == "*" || strong == etag
+    })
+}
+
+/// The part of a file that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All of it: no range, one in a form that we do not serve, or one of another version.
+    Whole,
+    /// These bytes; not empty.
+    Part(Range<u64>),
+    /// None that it has: 416.
+    Nothing,
+}
+
+impl Wanted {
+    /// Reads `Range` and `If-Range`. Of several ranges the whole is served, which a server may.
+    pub(crate) fn of(request: &ThreadRequest, etag: &str, size: u64) -> Wanted {
+        let Some(range) = request.header("range") else { return Wanted::Whole };
+        // A date is no strong validator here: two changes may fall into one second.
+        if request.header("if-range").is_some_and(|tag| tag.trim() != etag) {
+            return Wanted::Whole;
+        }
+        parse(range, size).unwrap_or(Wanted::Whole)
+    }
+}
+
+fn parse(range: &str, size: u64) -> Option<Wanted> {
+    let (unit, range) = range.split_once('=')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    let (first, last) = range.trim().split_once('-')?;
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // More digits than a number has are beyond every end.
+        digits.then(|| text.parse::<u64>().unwrap_or(u64::MAX))
+    };
+    let part = match (first, last) {
+        ("", last) => size.saturating_sub(number(last)?)..size,
+        (first, "") => number(first)?..size,
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            if last < first {
+                return None;
+            }
+            first..last.saturating_add(1).min(size)
+        }
+    };
+    Some(if part.start < part.end { Wanted::Part(part) } else { Wanted::Nothing })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_the_standard_says() {
+        let part = |range: Range<u64>| Some(Wanted::Part(range));
+        for (text, size, expected) in [
+            ("bytes=0-0", 10, part(0..1)),
+            ("bytes=2-4", 10, part(2..5)),
+            ("bytes=5-", 10, part(5..10)),
+            ("bytes=-3", 10, part(7..10)),
+            ("bytes=-30", 10, part(0..10)),
+            ("bytes=9-99999999999999999999999", 10, part(9..10)),
+            ("Bytes = 1-2", 10, part(1..3)),
+            ("bytes=10-", 10, Some(Wanted::Nothing)),
+            ("bytes=99999999999999999999999-", 10, Some(Wanted::Nothing)),
+            ("bytes=-0", 10, Some(Wanted::Nothing)),
+            ("bytes=0-", 0, Some(Wanted::Nothing)),
+            ("bytes=4-2", 10, None),
+            ("bytes=0-1,3-4", 10, None),
+            ("bytes=a-b", 10, None),
+            ("bytes=-", 10, None),
+            ("bytes=+1-2", 10, None),
+            ("lines=0-1", 10, None),
+            ("", 10, None),
+        ] {
+            assert_eq!(parse(text, size), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tags_are_compared_strongly_for_writes_and_weakly_for_reads() {
+        let conditions = |if_match: Option<&str>, if_none_match: Option<&str>| Conditions {
+            if_match: if_match.map(str::to_owned),
+            if_none_match: if_none_match.map(str::to_owned),
+        };
+        for (if_match, if_none_match, etag, passes) in [
+            (None, None, None, true),
+            (Some("\"1\""), None, Some("\"1\""), true),
+            (Some("\"0\", \"1\""), None, Some("\"1\""), true),
+            (Some("*"), None, Some("\"1\""), true),
+            (Some("*"), None, None, false),
+            (Some("\"1\""), None, None, false),
+            (Some("\"2\""), None, Some("\"1\""), false),
+            (Some("W/\"1\""), None, Some("\"1\""), false),
+            (None, Some("*"), None, true),
+            (None, Some("*"), Some("\"1\""), false),
+            (None, Some("W/\"1\""), Some("\"1\""), false),
+            (None, Some("\"2\""), Some("\"1\""), true),
+        ] {
+            let outcome = conditions(if_match, if_none_match).check(etag);
+            assert_eq!(outcome.is_ok(), passes, "{if_match:?} {if_none_match:?} {etag:?}");
+        }
+        assert_eq!(conditions(None, Some("W/\"1\"")).not_modified("\"1\""), Ok(true));
+        assert_eq!(conditions(Some("*"), None).not_modified("\"1\""), Ok(false));
+        assert!(conditions(Some("\"2\""), Some("\"1\"")).not_modified("\"1\"").is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! The files of a thread (spec §16): a tree of its own, in its own database.
+//!
+//! # Layout
+//!
+//! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
+//! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
+//!   requests of its own. `spill`: large content that goes to the bucket.
+//! * `attach`: files of messages. `received`: files of other threads. `serve`: the routes of the API. `state`: the methods of [`crate::engine::ThreadState`].
+
+pub(crate) mod attach;
+pub(crate) mod conditions;
+pub(crate) mod glob;
+pub(crate) mod read;
+pub(crate) mod received;
+pub(crate) mod search;
+pub(crate) mod spill;
+pub(crate) mod tree;
+pub(crate) mod uploads;
+pub(crate) mod write;
+
+pub(crate) use crate::api::files::options;
+pub(crate) use crate::engine::files::attach::beginning;
+pub(crate) use crate::engine::files::attach::content;
+pub(crate) use crate::engine::files::attach::put;
+pub(crate) use crate::engine::files::attach::remove_if;
+pub(crate) use crate::engine::files::attach::size;
+pub(crate) use crate::engine::files::attach::stat;
+pub(crate) use crate::engine::files::received::Foreign;
+pub(crate) use crate::engine::files::received::Received;
+pub(crate) use crate::engine::files::spill::Mover;
+pub use crate::engine::files::spill::spilled_above;
+pub(crate) use crate::sdk::files::FileDoor;
+pub use crate::store::file_record::FileChunk;
+pub use crate::store::file_record::FileOptions;
+pub use crate::store::file_record::FileRecord;
+pub use crate::store::file_record::FileStats;
+pub use crate::store::file_record::GrepMatch;
+pub use crate::store::file_record::GrepResult;
+
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits;
+
+/// Refuses one more file or directory beside so many.
+fn no_room(count: u32) -> Result<()> {
+    if count < limits::FILES {
+        return Ok(());
+    }
+    Err(Error {
+        field: Some("path".into()),
+        ..Error::new(
+            Code::TooLarge,
+            format!("This thread holds {count} files and directories; the limit is {}.", limits::FILES),
+        )
+    }
+    .hint("Remove one first."))
+}

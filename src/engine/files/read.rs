@@ -1,0 +1,212 @@
+//! Reading content. A reader never sees a mixture: what is under an id does not change, and when it is replaced in the
+//! middle the read breaks off.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use futures_util::stream;
+use futures_util::stream::LocalBoxStream;
+
+use crate::engine::Thread;
+use crate::engine::files::spill::refused;
+use crate::engine::files::tree;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::http::Body;
+use crate::limits;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileChunk;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::files::Row;
+
+/// Bytes of a chunk.
+const CHUNK: u64 = limits::FILE_CHUNK_BYTES as u64;
+
+impl Thread {
+    /// The row of a file; `None` when there is nothing.
+    ///
+    /// # Errors
+    /// `conflict` for a directory.
+    pub(crate) fn file(&self, path: &FilePath) -> Result<Option<Row>> {
+        if path.is_root() {
+            return Err(tree::is_directory(path));
+        }
+        let found = self.read(|_, sql| table::find(sql, path))?;
+        match found {
+            Some(row) if row.kind == Kind::Directory => Err(tree::is_directory(path)),
+            found => Ok(found),
+        }
+    }
+
+    /// A file's bytes as a whole.
+    ///
+    /// # Errors
+    /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`].
+    pub(crate) fn whole(&self, row: &Row) -> Result<Bytes> {
+        if row.size.unsigned_abs() > limits::FILE_WHOLE_BYTES as u64 || row.storage.is_away() {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!(
+                    "{} has {} bytes; {} are read at once.",
+                    row.path(),
+                    row.size,
+                    limits::FILE_WHOLE_BYTES
+                ),
+            )
+            .hint("Read it as a stream."));
+        }
+        let mut bytes = BytesMut::with_capacity(row.size.unsigned_abs() as usize);
+        for index in 0..row.chunks {
+            bytes.extend_from_slice(&self.chunk(row, index)?);
+        }
+        Ok(bytes.freeze())
+    }
+
+    fn chunk(&self, row: &Row, index: i64) -> Result<Bytes> {
+        let chunk = self.read(|_, sql| table::chunk(sql, row.id, index))?;
+        chunk.ok_or_else(|| replaced(row))
+    }
+
+    /// The bytes of a file in this range, which it has: chunk by chunk, each read when it is asked for.
+    pub(crate) fn bytes_of(
+        self: &Rc<Self>,
+        row: Row,
+        range: Range<u64>,
+    ) -> LocalBoxStream<'static, Result<Bytes>> {
+        Reading { thread: self.clone(), row, range, object: None }.into_stream()
+    }
+
+    /// The same, with what is in the bucket opened already: what fails at once is not an answer that breaks off.
+    pub(crate) async fn opened(
+        self: &Rc<Self>,
+        row: Row,
+        range: Range<u64>,
+    ) -> Result<LocalBoxStream<'static, Result<Bytes>>> {
+        let mut reading = Reading { thread: self.clone(), row, range, object: None };
+        if reading.row.storage.is_away() {
+            reading.open().await?;
+        }
+        Ok(reading.into_stream())
+    }
+
+    /// A file chunk by chunk.
+    pub(crate) fn chunks_of(self: &Rc<Self>, row: Row) -> LocalBoxStream<'static, Result<FileChunk>> {
+        let (size, total_chunks) = (row.size.unsigned_abs(), row.chunks.unsigned_abs());
+        let chunks = stream::iter(0_u64..).zip(self.bytes_of(row, 0..size));
+        let chunks = chunks.map(move |(index, data)| {
+            Ok(FileChunk { data: data?, index, total_chunks, is_last: index + 1 == total_chunks })
+        });
+        Box::pin(chunks)
+    }
+}
+
+/// A file that is being read, from wherever its content is.
+struct Reading {
+    thread: Rc<Thread>,
+    row: Row,
+    /// What is still to come.
+    range: Range<u64>,
+    /// The content from the bucket, once it is opened.
+    object: Option<Object>,
+}
+
+struct Object {
+    stream: Body,
+    /// What came beyond the chunk before.
+    left: Bytes,
+}
+
+impl Reading {
+    fn into_stream(self) -> LocalBoxStream<'static, Result<Bytes>> {
+        Box::pin(stream::unfold(Some(self), |state| async move {
+            let mut reading = state.filter(|reading| reading.range.start < reading.range.end)?;
+            let chunk = reading.next().await;
+            let next = chunk.is_ok().then_some(reading);
+            Some((chunk, next))
+        }))
+    }
+
+    /// What is left of the chunk that comes next.
+    async fn next(&mut self) -> Result<Bytes> {
+        if self.object.is_none() && !self.row.storage.is_away() {
+            let index = self.range.start / CHUNK;
+            match self.thread.chunk(&self.row, index as i64) {
+                Ok(chunk) => return self.part(index, &chunk),
+                // It may have gone to the bucket meanwhile.
+                Err(error) => match self.thread.read(|_, sql| table::by_id(sql, self.row.id))? {
+                    Some(row) if row.storage.is_away() => self.row = row,
+                    _ => return Err(error),
+                },
+            }
+        }
+        if self.object.is_none() {
+            self.open().await?;
+        }
+        self.next_of_object().await
+    }
+
+    fn part(&mut self, index: u64, chunk: &Bytes) -> Result<Bytes> {
+        let start = index * CHUNK;
+        let end = self.range.end.min(start + chunk.len() as u64);
+        let part = ((self.range.start - start) as usize).min(chunk.len())
+            ..((end.max(start) - start) as usize).min(chunk.len());
+        if part.is_empty() {
+            return Err(Error::internal(format!("chunk {index} of {} is too short", self.row.path())));
+        }
+        self.range.start = end;
+        Ok(chunk.slice(part))
+    }
+
+    /// Asks the bucket for what is still to come.
+    async fn open(&mut self) -> Result<()> {
+        let bucket = self.thread.bucket()?;
+        let key = self.thread.key(self.row.id)?;
+        let stream = bucket.get(key.clone(), self.range.clone()).await.map_err(refused)?;
+        let Some(stream) = stream else {
+            let row = self.thread.read(|_, sql| table::by_id(sql, self.row.id))?;
+            return Err(match row {
+                Some(row) if row.kind == Kind::File => {
+                    Error::internal(format!("the bucket has no object {key}, the content of {}", row.path()))
+                }
+                _ => replaced(&self.row),
+            });
+        };
+        self.object = Some(Object { stream, left: Bytes::new() });
+        Ok(())
+    }
+
+    /// As long as a chunk of the database would be, so that a reader cannot tell where the content is.
+    async fn next_of_object(&mut self) -> Result<Bytes> {
+        let Some(object) = &mut self.object else { return Err(Error::internal("an object is not open")) };
+        let end = self.range.end.min((self.range.start / CHUNK + 1) * CHUNK);
+        let length = (end - self.range.start) as usize;
+        let mut chunk = BytesMut::with_capacity(length);
+        while chunk.len() < length {
+            if object.left.is_empty() {
+                object.left = match object.stream.next().await {
+                    Some(piece) => piece.map_err(refused)?,
+                    None => {
+                        return Err(Error::internal(format!(
+                            "the object of {} is too short",
+                            self.row.path()
+                        )));
+                    }
+                };
+            }
+            let more = object.left.len().min(length - chunk.len());
+            chunk.extend_from_slice(&object.left.split_to(more));
+        }
+        self.range.start = end;
+        Ok(chunk.freeze())
+    }
+}
+
+fn replaced(row: &Row) -> Error {
+    let message = format!("{} was replaced or removed while it was read.", row.path());
+    Error::new(Code::Conflict, message).hint("Read it again from the start.")
+}

@@ -1,0 +1,127 @@
+//! Files of another thread. Their content comes in without a place in the tree; they get their places in the transition
+//! that stores the message that shows them. What never gets one is deleted by a later write.
+
+use std::rc::Rc;
+
+use futures_util::StreamExt;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::search;
+use crate::engine::files::write::Content;
+use crate::engine::files::write::Draft;
+use crate::engine::files::write::Intake;
+use crate::engine::files::write::Writing;
+use crate::engine::files::write::check_room;
+use crate::engine::files::write::check_size;
+use crate::engine::files::write::install;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::host::http::Body;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileOptions;
+use crate::store::file_record::FileRecord;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::files::Row;
+use crate::store::files::Storage;
+use crate::store::state::State;
+
+/// What another thread says of a file.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Foreign {
+    pub(crate) name: String,
+    pub(crate) mime_type: String,
+    /// Bytes.
+    pub(crate) size: u64,
+    pub(crate) is_directory: bool,
+    #[serde(default)]
+    metadata: Option<serde_json::Map<String, Value>>,
+    #[serde(default)]
+    width: Option<u32>,
+    #[serde(default)]
+    height: Option<u32>,
+    /// Its version; a directory has none.
+    #[serde(default)]
+    pub(crate) etag: Option<String>,
+}
+
+/// A file whose content is here and has no place yet. While this lives the content stays.
+pub(crate) struct Received {
+    pub(crate) file: Foreign,
+    writing: Writing,
+    storage: Storage,
+}
+
+impl Thread {
+    /// Takes in the content of a file, piece by piece.
+    ///
+    /// # Errors
+    /// `too_large`; `overloaded` when the content breaks off; `conflict` when it is not as long as its record says.
+    pub(crate) async fn receive(self: &Rc<Self>, file: Foreign, mut content: Body) -> Result<Received> {
+        let size = file.size;
+        check_size(size)?;
+        self.read(|_, sql| check_room(sql, size))?;
+        let path = FilePath::parse("path", &file.name)?;
+        let draft = Draft::new(path, &file.mime_type, FileOptions::default(), Conditions::default())?;
+        let mut intake = Intake::new(self, &draft);
+        while let Some(piece) = content.next().await {
+            let piece = piece.map_err(|error| {
+                Error::new(Code::Overloaded, format!("The file “{}” broke off: {error}.", file.name))
+            })?;
+            intake.take(&piece)?;
+        }
+        if intake.size != size {
+            let message = format!("The file “{}” has {size} bytes, but {} came.", file.name, intake.size);
+            return Err(Error::new(Code::Conflict, message));
+        }
+        let writing = intake.store()?;
+        self.make_index(&file.mime_type, size)?;
+        Ok(Received { writing, storage: self.storage_for(size), file })
+    }
+}
+
+impl Received {
+    /// Its content, of at most `limit` bytes; `None` when it is longer, or only the bucket has it.
+    pub(crate) fn content(&self, sql: &dyn Sql, limit: usize) -> Result<Option<Vec<u8>>> {
+        if self.file.size > limit as u64 {
+            return Ok(None);
+        }
+        let chunks = i64::try_from(table::chunks_of(self.file.size)).unwrap_or(i64::MAX);
+        search::content(sql, &Row { chunks, ..self.writing.row(sql)? }).map(Some)
+    }
+
+    /// The first row of its content.
+    pub(crate) fn beginning(&self, sql: &dyn Sql) -> Result<Option<bytes::Bytes>> {
+        table::chunk(sql, self.writing.row(sql)?.id, 0)
+    }
+
+    /// What was said of it, as it may be said again.
+    pub(crate) fn options(&self) -> FileOptions {
+        let Foreign { metadata, width, height, .. } = self.file.clone();
+        FileOptions { width, height, metadata, thumbnail: None }
+    }
+
+    /// Gives it its place, at which there is nothing. Runs inside a transition.
+    pub(crate) fn install(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        path: &str,
+        options: FileOptions,
+        now: i64,
+    ) -> Result<FileRecord> {
+        let path = FilePath::parse("path", path)?;
+        let draft = Draft::new(path, &self.file.mime_type, options, Conditions::default())?;
+        let row = Row {
+            id: self.writing.row(sql)?.id,
+            storage: self.storage,
+            ..draft.row(Kind::File, self.file.size, now)
+        };
+        install(state, sql, &draft, Content::Stored(row), now).map(|written| written.record)
+    }
+}

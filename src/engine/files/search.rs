@@ -1,0 +1,414 @@
+//! Searching: by path with a pattern, by text with a piece of it.
+//!
+//! A text is found by reading files line by line. An index of three-letter groups only says which files are worth
+//! reading; it is made with the first text, so that a thread without texts pays nothing. Whatever the index says, a
+//! result is a line that was read, so that it is never out of date.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+
+use crate::engine::Thread;
+use crate::engine::files::glob::Glob;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::limits::FOUND_FILES;
+use crate::page::Page;
+use crate::page::json_bytes;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileRecord;
+use crate::store::file_record::GrepMatch;
+use crate::store::file_record::GrepResult;
+use crate::store::files as table;
+use crate::store::files::Row;
+use crate::store::files::Search;
+
+/// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
+const GROUPS: usize = 32;
+
+/// The answer to a search by text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Found {
+    /// Files with the text, by path.
+    pub(crate) results: Vec<GrepResult>,
+    /// Whether there may be more: the search reads, and tells, only so much.
+    pub(crate) truncated: bool,
+}
+
+impl Thread {
+    /// Lines of text files that have `pattern` in them, whatever its case.
+    pub(crate) fn grep(&self, pattern: &str) -> Result<Found> {
+        check_pattern("grep", pattern)?;
+        let wanted = fold(pattern);
+        self.read(|_, sql| {
+            let mut page = Page::new(FOUND_FILES);
+            // No line has a line break in it.
+            if wanted.contains('\n') {
+                return Ok(Found { results: Vec::new(), truncated: false });
+            }
+            let (mut scanned, mut truncated) = (0, false);
+            for (path, id, size) in candidates(sql, &wanted)? {
+                scanned += size;
+                truncated = page.room() == 0 || scanned > limits::GREP_SCAN_BYTES;
+                if truncated {
+                    break;
+                }
+                let Some(row) = table::by_id(sql, id)? else { continue };
+                let matches = lines_with(&String::from_utf8_lossy(&content(sql, &row)?), &wanted);
+                if !matches.is_empty() {
+                    let result = GrepResult { path, matches };
+                    let bytes = json_bytes(&result);
+                    let _full = page.add_sized(|| Ok((result, bytes)))?;
+                }
+            }
+            Ok(Found { truncated: truncated || page.has_more(), results: page.into_rows() })
+        })
+    }
+
+    /// Files and directories whose path matches, by path; and whether there may be more. Lets others go on now and then.
+    pub(crate) async fn find(&self, pattern: &str) -> Result<(Vec<FileRecord>, bool)> {
+        let mut finding = Finding::new(pattern)?;
+        while self.read(|_, sql| finding.slice(sql))? == Slice::More {
+            self.host.sleep_until(self.host.now_us() + limits::FIND_PAUSE_US).await;
+        }
+        self.read(|_, sql| finding.found(sql))
+    }
+
+    /// The same in one go, for code that cannot wait.
+    pub(crate) fn find_now(&self, pattern: &str) -> Result<(Vec<FileRecord>, bool)> {
+        let mut finding = Finding::new(pattern)?;
+        self.read(|_, sql| {
+            while finding.slice(sql)? == Slice::More {}
+            finding.found(sql)
+        })
+    }
+}
+
+/// A search by path that is under way.
+struct Finding {
+    glob: Glob,
+    /// Paths that match, with their ids: the first ones, and one more if there are more.
+    paths: BTreeMap<String, i64>,
+    /// The last id that was looked at.
+    after: i64,
+    /// Steps that are left.
+    left: u64,
+    truncated: bool,
+}
+
+/// How a part of a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slice {
+    /// There is more to look at.
+    More,
+    /// That was all, or as much as one search does.
+    Last,
+}
+
+impl Finding {
+    fn new(pattern: &str) -> Result<Finding> {
+        check_pattern("find", pattern)?;
+        let glob = Glob::new(pattern);
+        Ok(Finding { glob, paths: BTreeMap::new(), after: 0, left: limits::FIND_STEPS, truncated: false })
+    }
+
+    /// Looks at the next paths. Only they are read: what else a row has may be large.
+    fn slice(&mut self, sql: &dyn Sql) -> Result<Slice> {
+        let (mut steps, mut seen) = (0, 0);
+        let statement = "SELECT id, parent, name FROM files WHERE id > ? AND +parent IS NOT NULL ORDER BY id";
+        sql.each(statement, &[Param::Int(self.after)], &mut |cells| {
+            let [id, parent, name] = cells else {
+                return Err(Error::internal("a row of files has the wrong number of columns"));
+            };
+            if steps >= limits::FIND_SLICE_STEPS.min(self.left) || seen >= limits::FIND_SLICE_PATHS {
+                seen = usize::MAX;
+                return Ok(ControlFlow::Break(()));
+            }
+            seen += 1;
+            self.after = id.int().unwrap_or_default();
+            let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
+            if self.glob.matches(path.as_str(), &mut steps) {
+                self.paths.insert(path.to_string(), self.after);
+                if self.paths.len() > FOUND_FILES as usize + 1 {
+                    self.paths.pop_last();
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.left = self.left.saturating_sub(steps);
+        let more = seen == usize::MAX;
+        self.truncated = more && self.left == 0;
+        Ok(if more && self.left > 0 { Slice::More } else { Slice::Last })
+    }
+
+    /// What was found, as it is now.
+    fn found(&self, sql: &dyn Sql) -> Result<(Vec<FileRecord>, bool)> {
+        let mut page = Page::new(FOUND_FILES);
+        for (path, id) in &self.paths {
+            let row = table::by_id(sql, *id)?.filter(|row| row.parent.is_some() && row.path() == *path);
+            let Some(row) = row else { continue };
+            let full = page.add_sized(|| {
+                let record = row.record()?;
+                let bytes = json_bytes(&record);
+                Ok((record, bytes))
+            })?;
+            if full.is_break() {
+                break;
+            }
+        }
+        let truncated = self.truncated || page.has_more();
+        Ok((page.into_rows(), truncated))
+    }
+}
+
+fn check_pattern(field: &str, pattern: &str) -> Result<()> {
+    if pattern.is_empty() {
+        return Err(Error::field(field, format!("`{field}` must not be empty.")));
+    }
+    if pattern.len() > limits::FILE_PATTERN_BYTES {
+        return Err(Error::field(
+            field,
+            format!("`{field}` has {} bytes; the limit is {}.", pattern.len(), limits::FILE_PATTERN_BYTES),
+        ));
+    }
+    Ok(())
+}
+
+/// Text files that may have a text, by path: the path, the id, and the bytes of each.
+fn candidates(sql: &dyn Sql, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
+    let question = question(wanted).filter(|_| is_there(sql));
+    let mut found = Vec::new();
+    let mut note = |cells: &[Cell]| {
+        let [id, parent, name, size] = cells else {
+            return Err(Error::internal("a row of files has the wrong number of columns"));
+        };
+        let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
+        let size = size.int().unwrap_or_default().unsigned_abs();
+        found.push((path.to_string(), id.int().unwrap_or_default(), size));
+        Ok(ControlFlow::Continue(()))
+    };
+    match question {
+        None => {
+            sql.each(
+                "SELECT id, parent, name, size FROM files WHERE search > 0 AND +parent IS NOT NULL",
+                &[],
+                &mut note,
+            )?;
+        }
+        Some(question) => sql.each(
+            "SELECT id, parent, name, size FROM files
+             WHERE (search = 1 OR id IN (SELECT rowid FROM file_texts WHERE file_texts MATCH ?))
+                AND +parent IS NOT NULL",
+            &[Param::Text(&question)],
+            &mut note,
+        )?,
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What the index is asked: for files with every group of the pattern. `None` for one that is too short.
+fn question(wanted: &str) -> Option<String> {
+    let letters: Vec<char> = indexed(wanted).chars().collect();
+    let groups: BTreeSet<&[char]> = letters.windows(3).take(GROUPS).collect();
+    if groups.is_empty() {
+        return None;
+    }
+    let quoted = groups.into_iter().map(|group| {
+        let text: String = group.iter().collect();
+        format!("\"{}\"", text.replace('"', "\"\""))
+    });
+    Some(quoted.collect::<Vec<_>>().join(" AND "))
+}
+
+/// The content of a text file.
+pub(crate) fn content(sql: &dyn Sql, row: &Row) -> Result<Vec<u8>> {
+    let mut content = Vec::with_capacity(usize::try_from(row.size).unwrap_or(0));
+    for index in 0..row.chunks {
+        let chunk = table::chunk(sql, row.id, index)?;
+        let chunk =
+            chunk.ok_or_else(|| Error::internal(format!("chunk {index} of {} is missing", row.path())))?;
+        content.extend_from_slice(&chunk);
+    }
+    Ok(content)
+}
+
+fn lines_with(text: &str, wanted: &str) -> Vec<GrepMatch> {
+    let lines = (1..).zip(text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)));
+    let matching = lines.filter_map(|(line, text)| {
+        let folded = fold(text);
+        let at = folded.find(wanted)?;
+        // Folding keeps the number of characters.
+        let before = folded.get(..at).map_or(0, |before| before.chars().count());
+        Some(GrepMatch { line, text: shortened(text, before) })
+    });
+    matching.take(limits::FOUND_LINES).collect()
+}
+
+/// A line, or the part of it around its character `at`.
+fn shortened(line: &str, at: usize) -> String {
+    if line.len() <= limits::FOUND_LINE_CHARS || line.chars().count() <= limits::FOUND_LINE_CHARS {
+        return line.to_owned();
+    }
+    line.chars()
+        .skip(at.saturating_sub(limits::FOUND_LINE_CHARS / 4))
+        .take(limits::FOUND_LINE_CHARS)
+        .collect()
+}
+
+/// A text without its cases, character by character: what has no one small letter stays as it is.
+pub(crate) fn fold(text: &str) -> String {
+    let small = |c: char| {
+        let mut small = c.to_lowercase();
+        match (small.next(), small.next()) {
+            (Some(small), None) => small,
+            _ => c,
+        }
+    };
+    text.chars().map(small).collect()
+}
+
+/// The content of a file as it is compared.
+pub(crate) fn folded(content: &[u8]) -> String {
+    fold(&String::from_utf8_lossy(content))
+}
+
+/// A text as the index has it: a NUL would end it there.
+fn indexed(folded: &str) -> String {
+    folded.replace('\0', "\u{1}")
+}
+
+/// Whether a file is a text that searches look into.
+pub(crate) fn is_text(mime: &str, size: u64) -> bool {
+    size <= limits::GREP_FILE_BYTES && is_text_type(mime)
+}
+
+fn is_text_type(mime: &str) -> bool {
+    let essence = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let Some(("application", kind)) = essence.split_once('/') else { return essence.starts_with("text/") };
+    let kind = kind.strip_prefix("x-").unwrap_or(kind);
+    let known = [
+        "csv",
+        "ecmascript",
+        "graphql",
+        "javascript",
+        "json",
+        "json5",
+        "jsonl",
+        "latex",
+        "markdown",
+        "ndjson",
+        "perl",
+        "php",
+        "python",
+        "rtf",
+        "ruby",
+        "rust",
+        "sh",
+        "shellscript",
+        "sql",
+        "tex",
+        "toml",
+        "typescript",
+        "xml",
+        "yaml",
+    ];
+    known.contains(&kind) || kind.ends_with("+json") || kind.ends_with("+xml") || kind.ends_with("+yaml")
+}
+
+/// How a text is found. One that grew too large by folding is no row of the index.
+pub(crate) fn found_by(folded: &str) -> Search {
+    if folded.len() as u64 <= limits::GREP_FILE_BYTES { Search::Index } else { Search::Scan }
+}
+
+/// Whether the index is there.
+fn is_there(sql: &dyn Sql) -> bool {
+    let statement = "SELECT 1 FROM sqlite_schema WHERE name = 'file_texts'";
+    matches!(crate::store::messages::integer(sql, statement, &[]), Ok(Some(_)))
+}
+
+/// Makes the index, if it is not there. Never in a transaction: when SQLite takes the making of an FTS5 table back, the
+/// commit around it fails.
+pub(crate) fn make_index(sql: &dyn Sql) -> Result<()> {
+    // Only the groups, neither the text nor where they are in it: candidates are read anyway.
+    sql.run(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS file_texts USING fts5(text, content='', contentless_delete=1,
+            detail=none, tokenize='trigram case_sensitive 1')",
+        &[],
+    )
+}
+
+/// Enters a text into the index, which must be there.
+pub(crate) fn enter(sql: &dyn Sql, id: i64, folded: &str) -> Result<()> {
+    sql.run(
+        "INSERT INTO file_texts (rowid, text) VALUES (?, ?)",
+        &[Param::Int(id), Param::Text(&indexed(folded))],
+    )
+}
+
+/// Takes a text out of the index.
+pub(crate) fn forget(sql: &dyn Sql, id: i64) -> Result<()> {
+    sql.run("DELETE FROM file_texts WHERE rowid = ?", &[Param::Int(id)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_keeps_the_number_of_characters() {
+        for text in ["HELLO Wörld ÄÖÜ", "İstanbul", "ẞß", "Ⱥ", "日本 🧵\0", "ΣΑΣ"] {
+            assert_eq!(fold(text).chars().count(), text.chars().count(), "{text}");
+        }
+        assert_eq!(fold("ÄÖÜ Ω ЖЩ"), "äöü ω жщ");
+    }
+
+    #[test]
+    fn the_index_is_asked_for_groups() {
+        assert_eq!(question("ab"), None);
+        assert_eq!(question("abc").as_deref(), Some("\"abc\""));
+        assert_eq!(question("a\"b\0").as_deref(), Some("\"\"\"b\u{1}\" AND \"a\"\"b\""));
+        let long: String = ('a'..='z').cycle().take(900).collect();
+        assert_eq!(question(&long).unwrap().matches(" AND ").count(), 25, "each group once");
+    }
+
+    #[test]
+    fn texts_are_known_by_their_types() {
+        for text in [
+            "text/plain",
+            "TEXT/html; charset=utf-8",
+            "application/json",
+            "application/x-sh",
+            "application/ld+json",
+        ] {
+            assert!(is_text_type(text), "{text}");
+        }
+        for other in [
+            "image/png",
+            "application/octet-stream",
+            "application/pdf",
+            "application/zip",
+            "",
+            "image/svg+xml",
+        ] {
+            assert!(!is_text_type(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_match() {
+        let line = format!("{}needle{}", "ü".repeat(1_000), "x".repeat(1_000));
+        let [GrepMatch { line: 2, text }] = &lines_with(&format!("\r\n{line}\r\n"), "needle")[..] else {
+            panic!()
+        };
+        assert_eq!(text.chars().count(), limits::FOUND_LINE_CHARS);
+        assert!(text.contains("needlex"));
+        assert_eq!(lines_with("a\nb\na", "a").iter().map(|found| found.line).collect::<Vec<_>>(), [1, 3]);
+    }
+}

@@ -1,0 +1,234 @@
+//! Large content in a bucket beside the database (docs/http.md, Files). It is written into the database like any other;
+//! then it is copied into the bucket, and one transition says that it is there and deletes it here.
+//!
+//! The row says at each moment what there may be (`Storage`), and says so before it is there. So whatever breaks off in
+//! between, the content is read from where it is whole, and no object is ever without a row that names it.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use futures_channel::oneshot;
+use futures_util::stream;
+use futures_util::stream::LocalBoxStream;
+
+use crate::engine::Thread;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Bucket;
+use crate::limits;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::files::Row;
+use crate::store::files::Storage;
+
+/// The size above which content goes to the bucket, bytes: what `BOBBIN_R2_ABOVE_BYTES` says, but not below
+/// [`limits::FILE_WHOLE_BYTES`]. So what is read as a whole, searched or shown to a model is always here.
+pub fn spilled_above(setting: Option<&str>) -> u64 {
+    let least = limits::FILE_WHOLE_BYTES as u64;
+    setting.and_then(|text| text.trim().parse().ok()).unwrap_or(least).max(least)
+}
+
+/// Whether files are being moved, and who waits for the end of it.
+#[derive(Default)]
+pub(crate) struct Mover {
+    busy: Cell<bool>,
+    waiting: RefCell<Vec<oneshot::Sender<()>>>,
+}
+
+impl Thread {
+    /// Where content of so many bytes belongs once it is installed.
+    pub(crate) fn storage_for(&self, size: u64) -> Storage {
+        match self.host.bucket() {
+            Some(bucket) if size > bucket.above() => Storage::Copying,
+            _ => Storage::Local,
+        }
+    }
+
+    /// The key of a content's object.
+    pub(crate) fn key(&self, id: i64) -> Result<String> {
+        self.read(|state, _| Ok(format!("{}/{id}", state.meta.thread_id)))
+    }
+
+    /// Moves what is on its way, beside the caller and one after the other. What fails waits for the next write.
+    pub(crate) fn tend_bucket(self: &Rc<Self>) {
+        if self.host.bucket().is_none() || self.live.mover.busy.get() {
+            return;
+        }
+        match self.next_move(&BTreeSet::new()) {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                self.live.mover.busy.set(true);
+                let moving = Moving(self.clone());
+                self.host.spawn(Box::pin(async move { moving.0.move_files().await }));
+            }
+            Err(error) => self.log(&format!("files were not moved: {error}")),
+        }
+    }
+
+    /// The next row to move, besides these; `None` in a thread that is terminated: deleting it is all that is left.
+    fn next_move(&self, besides: &BTreeSet<i64>) -> Result<Option<Row>> {
+        self.read(|state, sql| {
+            if state.must_live().is_err() {
+                return Ok(None);
+            }
+            Ok(table::moving(sql)?.into_iter().find(|row| !besides.contains(&row.id)))
+        })
+    }
+
+    async fn move_files(self: &Rc<Self>) {
+        let mut failed = BTreeSet::new();
+        while failed.len() < limits::FAILED_MOVES {
+            let row = match self.next_move(&failed) {
+                Ok(Some(row)) => row,
+                Ok(None) => return,
+                // The thread was deleted.
+                Err(error) if error.code == Code::ThreadNotFound => return,
+                Err(error) => return self.log(&format!("files were not moved: {error}")),
+            };
+            let id = row.id;
+            if let Err(error) = self.move_file(row).await {
+                self.log(&format!("content {id} was not moved: {error}"));
+                failed.insert(id);
+            }
+        }
+    }
+
+    async fn move_file(self: &Rc<Self>, row: Row) -> Result<()> {
+        match (row.kind, row.storage) {
+            (Kind::File, Storage::Copying) => self.copy(&row).await,
+            (Kind::File, _) => self.empty(row.id),
+            _ => {
+                let object = self.key(row.id)?;
+                self.bucket()?.delete(vec![object]).await.map_err(refused)?;
+                self.transition(|_, sql| {
+                    let Some(row) = table::by_id(sql, row.id)? else { return Ok(()) };
+                    // From here on it is like any other that was removed.
+                    table::forget_object(sql, row.id)?;
+                    let row = Row { storage: Storage::Local, ..row };
+                    table::delete(sql, &row, limits::PRUNED_CHUNKS + 2).map(drop)
+                })
+            }
+        }
+    }
+
+    async fn copy(self: &Rc<Self>, row: &Row) -> Result<()> {
+        let object = self.key(row.id)?;
+        let put = self.bucket()?.put(object, row.size.unsigned_abs(), self.local_chunks(row)).await;
+        if let Err(error) = put {
+            // It was replaced or removed, or the thread was terminated: that is why.
+            return if self.is_wanted(row.id)? { Err(refused(error)) } else { Ok(()) };
+        }
+        self.empty(row.id)
+    }
+
+    /// Says that the bucket has a content and deletes what of it is here: all of it in this transition, if it is not
+    /// very much.
+    fn empty(&self, id: i64) -> Result<()> {
+        self.transition(|_, sql| {
+            let Some(row) = table::by_id(sql, id)?.filter(|row| row.kind == Kind::File) else {
+                return Ok(());
+            };
+            let deleted = table::empty(sql, id, limits::PRUNED_CHUNKS)?;
+            let storage = if deleted < limits::PRUNED_CHUNKS { Storage::Bucket } else { Storage::Emptying };
+            Row { storage, ..row }.update(sql)
+        })
+    }
+
+    /// Whether a content still belongs into the bucket.
+    fn is_wanted(&self, id: i64) -> Result<bool> {
+        self.read(|state, sql| {
+            let row = table::by_id(sql, id)?;
+            Ok(state.must_live().is_ok() && row.is_some_and(|row| row.kind == Kind::File))
+        })
+    }
+
+    /// The content of a file in the database, each chunk read when it is asked for. It breaks off when the content is
+    /// not wanted any more.
+    fn local_chunks(self: &Rc<Self>, row: &Row) -> LocalBoxStream<'static, Result<Bytes>> {
+        let (id, chunks) = (row.id, row.chunks);
+        let from = Some((self.clone(), 0_i64));
+        Box::pin(stream::unfold(from, move |state| async move {
+            let (thread, index) = state.filter(|(_, index)| *index < chunks)?;
+            let chunk = thread.is_wanted(id).and_then(|wanted| {
+                let found = thread.read(|_, sql| table::chunk(sql, id, index))?;
+                let lost = || Error::internal(format!("content {id} went away in chunk {index}"));
+                found.filter(|_| wanted).ok_or_else(lost)
+            });
+            let next = chunk.is_ok().then(|| (thread, index + 1));
+            Some((chunk, next))
+        }))
+    }
+
+    /// Deletes every object of a thread that is terminated. Deleting twice is the same as once.
+    ///
+    /// # Errors
+    /// `overloaded` when the bucket refuses; `internal` when there is none bound, and objects.
+    pub(crate) async fn delete_objects(&self) -> Result<()> {
+        if self.live.mover.busy.get() {
+            // It stops at the next chunk. An object that came after its deletion would stay for ever.
+            let (send, ended) = oneshot::channel();
+            self.live.mover.waiting.borrow_mut().push(send);
+            let _either_way = ended.await;
+        }
+        let mut after = 0;
+        loop {
+            let ids = self.read(|_, sql| table::with_objects(sql, after, limits::DELETED_OBJECTS))?;
+            let Some(last) = ids.last() else { return Ok(()) };
+            after = *last;
+            let keys = ids.into_iter().map(|id| self.key(id)).collect::<Result<_>>()?;
+            self.bucket()?.delete(keys).await.map_err(|error| {
+                Error::new(Code::Overloaded, format!("The thread's files could not be deleted: {error}."))
+                    .hint("The thread is terminated; delete it again.")
+            })?;
+        }
+    }
+
+    /// The bucket, for what needs one.
+    pub(crate) fn bucket(&self) -> Result<&dyn Bucket> {
+        self.host.bucket().ok_or_else(|| {
+            Error::internal("this thread has files in R2, but no bucket is bound: bind it as FILES in wrangler.toml again")
+        })
+    }
+}
+
+/// The bucket did not do what it was asked to.
+pub(crate) fn refused(error: impl std::fmt::Display) -> Error {
+    Error::new(Code::Overloaded, format!("The bucket of the files failed: {error}.")).hint("Try again.")
+}
+
+/// Ends the move also when it panics.
+struct Moving(Rc<Thread>);
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        let mover = &self.0.live.mover;
+        mover.busy.set(false);
+        for waiting in mover.waiting.borrow_mut().drain(..) {
+            let _nobody_waits = waiting.send(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_as_a_whole_never_leaves_the_database() {
+        let least = limits::FILE_WHOLE_BYTES as u64;
+        for (setting, above) in [
+            (None, least),
+            (Some(""), least),
+            (Some("much"), least),
+            (Some("0"), least),
+            (Some("1000000"), least),
+            (Some(" 100000000 "), 100_000_000),
+        ] {
+            assert_eq!(spilled_above(setting), above, "{setting:?}");
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! The tree: directories, moving, removing, listing.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use crate::engine::Thread;
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::no_room;
+use crate::engine::files::search;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::page::json_bytes;
+use crate::request::Query;
+use crate::store::file_path::FilePath;
+use crate::store::file_path::too_long;
+use crate::store::file_record::FileRecord;
+use crate::store::file_record::FileStats;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::files::Row;
+use crate::store::files::Search;
+use crate::store::files::Storage;
+use crate::store::files::columns;
+use crate::store::messages as rows;
+use crate::store::state::State;
+
+/// The type of a directory (spec §16.2).
+const DIRECTORY: &str = "inode/directory";
+
+/// What is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// A file; a directory is refused.
+    File,
+    /// A directory without entries; a file is refused.
+    Directory,
+    /// Either.
+    Either,
+    /// A file, or a directory with all that is in it.
+    Everything,
+}
+
+impl Thread {
+    /// What is at a path.
+    pub(crate) fn stat(&self, path: &FilePath) -> Result<Option<FileRecord>> {
+        self.read(|state, sql| {
+            if path.is_root() {
+                return directory("", "", state.meta.created_us)
+                    .record()
+                    .map(|root| Some(FileRecord { path: "/".into(), ..root }));
+            }
+            table::find(sql, path)?.map(|row| row.record()).transpose()
+        })
+    }
+
+    /// Makes a directory and those above it; one that is there already is left as it is. Whether there was none before.
+    pub(crate) fn mkdir(&self, path: &FilePath, conditions: &Conditions) -> Result<(FileRecord, bool)> {
+        let now = self.host.now_us();
+        let created = self.transition(|state, sql| {
+            state.must_live()?;
+            if path.is_root() {
+                return Ok(false);
+            }
+            let row = table::find(sql, path)?;
+            conditions.check(row.as_ref().map(Row::etag).as_deref())?;
+            match row {
+                Some(row) if row.kind == Kind::Directory => Ok(false),
+                Some(_) => Err(is_file(path)),
+                None => {
+                    make_parents(state, sql, path, now)?;
+                    insert_directory(state, sql, path, now)?;
+                    Ok(true)
+                }
+            }
+        })?;
+        let record = self.stat(path)?;
+        let record = record.ok_or_else(|| Error::internal(format!("{path} went away as it was made")))?;
+        Ok((record, created))
+    }
+
+    /// Takes a file or a directory away. Whether there was one.
+    pub(crate) fn remove(
+        self: &Rc<Self>,
+        path: &FilePath,
+        what: Removal,
+        conditions: &Conditions,
+    ) -> Result<bool> {
+        if path.is_root() {
+            return Err(Error::field("path", "The root cannot be removed."));
+        }
+        let removed = self.transition(|state, sql| {
+            state.must_live()?;
+            let row = table::find(sql, path)?;
+            conditions.check(row.as_ref().map(Row::etag).as_deref())?;
+            let Some(row) = row else { return Ok(false) };
+            match (row.kind, what) {
+                (Kind::Directory, Removal::File) => return Err(is_directory(path)),
+                (Kind::File, Removal::Directory) => return Err(is_file(path)),
+                (Kind::Directory, Removal::Everything) => {
+                    discard_entries(sql, path)?;
+                    discard(sql, &row)?;
+                    // Counted anew when it is asked for.
+                    state.files = None;
+                    return Ok(true);
+                }
+                (Kind::Directory, _) if table::has_entries(sql, path)? => {
+                    return Err(conflict(format!("{path} is not empty."))
+                        .hint("Remove it with all that is in it: `?recursive=true`."));
+                }
+                _ => discard(sql, &row)?,
+            }
+            state.files = state.files.map(|count| count.saturating_sub(1));
+            Ok(true)
+        })?;
+        self.prune_files();
+        Ok(removed)
+    }
+
+    /// Gives a file or a directory another path.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` when something is at the new path, or a file is above it; `invalid_field` for the root
+    /// and for a directory that would come into itself.
+    pub(crate) fn rename(
+        self: &Rc<Self>,
+        from: &FilePath,
+        to: &FilePath,
+        conditions: &Conditions,
+    ) -> Result<FileRecord> {
+        let (Some(_), Some((parent, name))) = (from.split(), to.split()) else {
+            return Err(Error::field("path", "The root cannot be moved or replaced."));
+        };
+        if to.is_below(from) {
+            return Err(Error::field("path", format!("{from} cannot be moved into itself.")));
+        }
+        let now = self.host.now_us();
+        let record = self.transition(|state, sql| {
+            state.must_live()?;
+            let row = table::find(sql, from)?.ok_or_else(|| no_file(from))?;
+            conditions.check(Some(&row.etag()))?;
+            if from == to {
+                return row.record();
+            }
+            if table::find(sql, to)?.is_some() {
+                return Err(conflict(format!("There is something at {to} already.")));
+            }
+            make_parents(state, sql, to, now)?;
+            let row = Row { parent: Some(parent.to_owned()), name: name.to_owned(), ..row };
+            row.update(sql)?;
+            if row.kind == Kind::Directory {
+                move_entries(sql, from, to)?;
+            }
+            row.record()
+        })?;
+        self.prune_files();
+        Ok(record)
+    }
+
+    /// A page of a directory: `{files, path, cursor}`, directories first, then by name.
+    pub(crate) fn list(&self, path: &FilePath, query: &Query) -> Result<Value> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let after = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(place_of).transpose()?;
+        self.read(|_, sql| {
+            if !path.is_root() {
+                match table::find(sql, path)? {
+                    Some(row) if row.kind == Kind::Directory => {}
+                    Some(_) => return Err(is_file(path)),
+                    None => return Err(no_file(path)),
+                }
+            }
+            let (mut page, mut last) = (Page::new(limit), None);
+            entries(sql, path, after.as_ref(), i64::from(limit) + 1, &mut |row| {
+                let taken = page.add(|| serde_json::to_value(row.record()?).map_err(Error::internal))?;
+                if taken.is_continue() {
+                    last = Some(format!("{}{}", row.kind as i64, row.name));
+                }
+                Ok(taken)
+            })?;
+            let cursor = last.filter(|_| page.has_more()).map(|last| URL_SAFE_NO_PAD.encode(last));
+            Ok(json!({ "files": page.into_rows(), "path": path.as_str(), "cursor": cursor }))
+        })
+    }
+
+    /// All entries of a directory; none when there is no such directory.
+    ///
+    /// # Errors
+    /// `too_large` when they have more than [`limits::LIST_BYTES`] together.
+    pub(crate) fn entries(&self, path: &FilePath) -> Result<Vec<FileRecord>> {
+        self.read(|_, sql| {
+            let mut page = Page::of_bytes(limits::FILES, limits::LIST_BYTES);
+            entries(sql, path, None, i64::from(limits::FILES) + 1, &mut |row| {
+                page.add_sized(|| {
+                    let record = row.record()?;
+                    let bytes = json_bytes(&record);
+                    Ok((record, bytes))
+                })
+            })?;
+            if page.has_more() {
+                let bytes = limits::LIST_BYTES;
+                let message = format!("The entries of {path} have more than {bytes} bytes together as JSON.");
+                return Err(Error::new(Code::TooLarge, message).hint("Over HTTP they come in pages."));
+            }
+            Ok(page.into_rows())
+        })
+    }
+
+    /// How much there is.
+    pub(crate) fn stats(&self) -> Result<FileStats> {
+        self.read(|_, sql| {
+            let mut stats = FileStats::default();
+            let statement =
+                "SELECT kind, count(*), sum(size) FROM files WHERE parent IS NOT NULL GROUP BY kind";
+            sql.each(statement, &[], &mut |cells| {
+                let number = |at: usize| cells.get(at).and_then(Cell::int).unwrap_or_default().unsigned_abs();
+                if number(0) == Kind::Directory as u64 {
+                    stats.directory_count = number(1);
+                } else {
+                    (stats.file_count, stats.total_size) = (number(1), number(2));
+                }
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(stats)
+        })
+    }
+}
+
+/// Where the page before ended.
+struct Place {
+    kind: i64,
+    name: String,
+}
+
+fn place_of(cursor: &str) -> Result<Place> {
+    let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let place = text.as_deref().and_then(|text| match text.split_at_checked(1)? {
+        ("0", name) => Some(Place { kind: Kind::Directory as i64, name: name.to_owned() }),
+        ("1", name) => Some(Place { kind: Kind::File as i64, name: name.to_owned() }),
+        _ => None,
+    });
+    place.ok_or_else(|| Error {
+        field: Some("cursor".into()),
+        ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+    })
+}
+
+fn entries(
+    sql: &dyn Sql,
+    path: &FilePath,
+    after: Option<&Place>,
+    limit: i64,
+    each: &mut dyn FnMut(Row) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let (kind, name) = after.map_or((-1, ""), |place| (place.kind, place.name.as_str()));
+    sql.each(
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM files WHERE parent = ? AND (kind > ? OR (kind = ? AND name > ?)) ORDER BY kind, name LIMIT ?"
+        ),
+        &[
+            Param::Text(path.as_str()),
+            Param::Int(kind),
+            Param::Int(kind),
+            Param::Text(name),
+            Param::Int(limit),
+        ],
+        &mut |cells| each(Row::read(cells)?),
+    )
+}
+
+fn directory(parent: &str, name: &str, now: i64) -> Row {
+    Row {
+        id: 0,
+        parent: Some(parent.to_owned()),
+        name: name.to_owned(),
+        kind: Kind::Directory,
+        mime: DIRECTORY.to_owned(),
+        size: 0,
+        chunks: 0,
+        metadata: None,
+        width: None,
+        height: None,
+        created_us: now,
+        updated_us: now,
+        search: Search::No,
+        storage: Storage::Local,
+    }
+}
+
+fn insert_directory(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64) -> Result<()> {
+    no_room(count(state, sql)?)?;
+    let (parent, name) = path.split().unwrap_or_default();
+    directory(parent, name, now).insert(sql)?;
+    state.files = state.files.map(|count| count + 1);
+    Ok(())
+}
+
+/// The directories above a path that are not there yet, innermost first.
+///
+/// # Errors
+/// `conflict` when one of them is a file.
+pub(crate) fn missing_parents(sql: &dyn Sql, path: &FilePath) -> Result<Vec<FilePath>> {
+    let mut missing = Vec::new();
+    let above: Vec<FilePath> = path.ancestors().collect();
+    for path in above.into_iter().rev() {
+        match table::find(sql, &path)? {
+            // Those above it are there too.
+            Some(row) if row.kind == Kind::Directory => break,
+            Some(_) => return Err(is_file(&path)),
+            None => missing.push(path),
+        }
+    }
+    Ok(missing)
+}
+
+/// Makes the directories above a path.
+pub(crate) fn make_parents(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64) -> Result<()> {
+    for path in missing_parents(sql, path)?.iter().rev() {
+        insert_directory(state, sql, path, now)?;
+    }
+    Ok(())
+}
+
+/// How many files and directories there are; counted once while the object lives.
+pub(crate) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
+    if let Some(count) = state.files {
+        return Ok(count);
+    }
+    let count = rows::integer(sql, "SELECT count(*) FROM files WHERE parent IS NOT NULL", &[])?.unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    state.files = Some(count);
+    Ok(count)
+}
+
+/// Takes a row out of the tree, and its content with it unless that is large: then it goes bit by bit. What the bucket
+/// may have an object of stays named until that is deleted.
+pub(crate) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
+    if row.search == Search::Index {
+        search::forget(sql, row.id)?;
+    }
+    if row.storage != Storage::Local {
+        let (kind, storage) = (Kind::Gone, Storage::Copying);
+        return Row { parent: None, kind, search: Search::No, storage, ..row.clone() }.update(sql);
+    }
+    if row.chunks <= limits::PRUNED_CHUNKS {
+        // One more is its thumbnail, and one more than there can be says that this was all.
+        return table::delete(sql, row, limits::PRUNED_CHUNKS + 2).map(|_| ());
+    }
+    Row { parent: None, kind: Kind::Gone, search: Search::No, ..row.clone() }.update(sql)
+}
+
+/// Takes everything below a directory out of the tree. The rows of the files stay without a place, and a later write
+/// deletes their content bit by bit: it may be gigabytes.
+fn discard_entries(sql: &dyn Sql, path: &FilePath) -> Result<()> {
+    let (first, end) = (format!("{path}/"), format!("{path}0"));
+    let below = [Param::Text(path.as_str()), Param::Text(&first), Param::Text(&end)];
+    // What the bucket may have an object of is named until that is deleted.
+    sql.run(
+        "UPDATE objects SET storage = 1
+         WHERE id IN (SELECT id FROM files WHERE parent = ? OR (parent >= ? AND parent < ?))",
+        &below,
+    )?;
+    sql.run("DELETE FROM files WHERE kind = 0 AND (parent = ? OR (parent >= ? AND parent < ?))", &below)?;
+    sql.run(
+        "UPDATE files SET parent = NULL, kind = 4 WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &below,
+    )
+}
+
+/// Everything below a directory that was moved goes with it.
+fn move_entries(sql: &dyn Sql, from: &FilePath, to: &FilePath) -> Result<()> {
+    // What is below `/a` is from `/a/` up to `/a0`, which is the next after all that begin so.
+    let (first, end) = (format!("{from}/"), format!("{from}0"));
+    let below = [Param::Text(from.as_str()), Param::Text(&first), Param::Text(&end)];
+    let longest = rows::integer(
+        sql,
+        "SELECT max(length(CAST(parent AS BLOB)) + 1 + length(CAST(name AS BLOB))) FROM files
+         WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &below,
+    )?;
+    let grown = longest.unwrap_or(0) as usize + to.as_str().len();
+    let longest = grown.saturating_sub(from.as_str().len());
+    if longest > limits::FILE_PATH_BYTES {
+        return Err(too_long("path", longest));
+    }
+    let [a, b, c] = below;
+    let rest = Param::Int(from.as_str().chars().count() as i64 + 1);
+    sql.run(
+        "UPDATE files SET parent = ? || substr(parent, ?) WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &[Param::Text(to.as_str()), rest, a, b, c],
+    )
+}
+
+/// What is at a path, or is not, forbids this.
+fn conflict(message: String) -> Error {
+    Error { field: Some("path".into()), ..Error::new(Code::Conflict, message) }
+}
+
+/// There is nothing at this path.
+pub(crate) fn no_file(path: &FilePath) -> Error {
+    Error::new(Code::NotFound, format!("There is no file {path}."))
+}
+
+/// There is a directory where a file is wanted.
+pub(crate) fn is_directory(path: &FilePath) -> Error {
+    conflict(format!("{path} is a directory."))
+}
+
+/// There is a file where a directory is wanted.
+pub(crate) fn is_file(path: &FilePath) -> Error {
+    conflict(format!("{path} is a file, not a directory."))
+}

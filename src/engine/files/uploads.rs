@@ -1,0 +1,247 @@
+//! Uploads that survive anything: content that comes chunk by chunk, each in a request of its own that may be repeated,
+//! and takes its place when all are there. An upload's id is the id of its content, so that completing it twice is the
+//! same as once.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+use sha2::Digest;
+use sha2::Sha256;
+
+use crate::engine::Thread;
+use crate::engine::body::Body;
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::write::Draft;
+use crate::engine::files::write::check_draft;
+use crate::engine::files::write::check_open;
+use crate::engine::files::write::check_room;
+use crate::engine::files::write::check_size;
+use crate::engine::files::write::expired;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::host::http;
+use crate::limits;
+use crate::request::Query;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileOptions;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::files::Row;
+use futures_util::StreamExt;
+
+/// Chunks that an answer names as missing.
+const NAMED: usize = 20;
+
+impl Thread {
+    /// `POST …/uploads`: `{path, size, mimeType?, metadata?, width?, height?, thumbnail?}`.
+    pub(crate) fn start_upload(self: &Rc<Self>, mut body: Body) -> Result<Value> {
+        let path = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
+        let size = body.take("size").ok_or_else(|| Error::missing("size"))?;
+        let size = size.as_u64().ok_or_else(|| {
+            Error::field("size", "`size` must be the file's length in bytes, a whole number.")
+        })?;
+        check_size(size)?;
+        let mime = body.string("mimeType")?.unwrap_or_else(|| crate::api::files::BYTES.to_owned());
+        let options = crate::api::files::options(&mut body)?;
+        let draft = Draft::new(FilePath::parse("path", &path)?, &mime, options, Conditions::default())?;
+        // What has expired makes room first.
+        self.prune_files();
+        let now = self.host.now_us();
+        let row = self.transition(|state, sql| {
+            check_draft(state, sql, &draft)?;
+            check_room(sql, size)?;
+            check_open(sql, now)?;
+            let row = draft.row(Kind::Upload, size, now);
+            let row = Row { id: row.insert(sql)?, ..row };
+            if let Some(thumbnail) = &draft.options.thumbnail {
+                table::put_thumbnail(sql, row.id, thumbnail)?;
+            }
+            Ok(row)
+        })?;
+        let id = self.upload_id(row.id)?;
+        Ok(told(&id, &row, &[]))
+    }
+
+    /// `GET …/uploads`: those that are under way, oldest first.
+    pub(crate) fn list_uploads(&self, query: &Query) -> Result<Value> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let after = query.get("cursor").filter(|cursor| !cursor.is_empty());
+        let bad = |cursor: &str| Error {
+            field: Some("cursor".into()),
+            ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+        };
+        let after = after.map(|cursor| self.upload_number(cursor)?.ok_or_else(|| bad(cursor))).transpose()?;
+        let since = self.host.now_us() - limits::UPLOAD_US;
+        let mut rows =
+            self.read(|_, sql| table::uploads(sql, since, after.unwrap_or(0), i64::from(limit) + 1))?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let uploads = rows.iter().map(|row| Ok(facts(&self.upload_id(row.id)?, row)));
+        let uploads = uploads.collect::<Result<Vec<Value>>>()?;
+        let last = rows.last().filter(|_| more).map(|row| self.upload_id(row.id)).transpose()?;
+        Ok(json!({ "uploads": uploads, "cursor": last }))
+    }
+
+    /// The id of an upload: its number, and letters that only an id has that was given out. The number of any other file
+    /// is no upload's.
+    fn upload_id(&self, number: i64) -> Result<String> {
+        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let hash = Sha256::digest(format!("upload {thread} {number}"));
+        let letters: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        Ok(format!("u_{number}_{letters}"))
+    }
+
+    /// The number in an id that was given out.
+    fn upload_number(&self, id: &str) -> Result<Option<i64>> {
+        let number = id.strip_prefix("u_").and_then(|rest| rest.split('_').next()?.parse().ok());
+        // The platform carries 53 bits.
+        let number = number.filter(|number: &i64| (1..1 << 32).contains(number));
+        let Some(number) = number else { return Ok(None) };
+        Ok((self.upload_id(number)? == id).then_some(number))
+    }
+
+    /// The row of an upload, or of the file that it became.
+    fn upload(&self, sql: &dyn Sql, id: &str, number: Option<i64>, now: i64) -> Result<Row> {
+        let row = number.map(|number| table::by_id(sql, number)).transpose()?.flatten();
+        let row = row.filter(|row| match row.kind {
+            Kind::Upload => !expired(row, now),
+            Kind::File => true,
+            Kind::Directory | Kind::Write | Kind::Gone => false,
+        });
+        row.ok_or_else(|| {
+            Error::new(Code::NotFound, format!("There is no upload {id}."))
+                .hint("An upload ends after 24 hours, and when its file is replaced or removed.")
+        })
+    }
+
+    /// `GET …/uploads/:id`: what is there of it.
+    pub(crate) fn get_upload(&self, id: &str) -> Result<Value> {
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
+        self.read(|_, sql| {
+            let row = self.upload(sql, id, number, now)?;
+            match row.kind {
+                Kind::File => Ok(json!({ "uploadId": id, "file": row.record()? })),
+                _ => Ok(told(id, &row, &table::stored_chunks(sql, row.id)?)),
+            }
+        })
+    }
+
+    /// `PUT …/uploads/:id/:index`: one chunk, of the length that its place says. Stored as a whole or not at all.
+    pub(crate) async fn put_upload_chunk(
+        self: &Rc<Self>,
+        id: &str,
+        index: &str,
+        mut body: http::Body,
+    ) -> Result<Value> {
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
+        let row = self.read(|state, sql| {
+            state.must_live()?;
+            unfinished(self.upload(sql, id, number, now)?)
+        })?;
+        let place =
+            index.parse::<i64>().ok().filter(|index| (0..row.chunks).contains(index)).ok_or_else(|| {
+                Error::field(
+                    "index",
+                    format!("“{index}” is none of the {} chunks, numbered from 0.", row.chunks),
+                )
+            })?;
+        let chunk = limits::FILE_CHUNK_BYTES as i64;
+        let expected = (row.size - place * chunk).min(chunk).unsigned_abs() as usize;
+        let mut data = Vec::with_capacity(expected);
+        while let Some(piece) = body.next().await {
+            let piece =
+                piece.map_err(|error| Error::field("body", format!("The body broke off: {error}.")))?;
+            data.extend_from_slice(&piece);
+            if data.len() > expected {
+                break;
+            }
+        }
+        if data.len() != expected {
+            let have = if data.len() > expected { "more".to_owned() } else { data.len().to_string() };
+            return Err(Error::field(
+                "body",
+                format!("Chunk {place} has {expected} bytes; the body has {have}."),
+            ));
+        }
+        self.transition(|state, sql| {
+            state.must_live()?;
+            let row = unfinished(self.upload(sql, id, number, now)?)?;
+            check_room(sql, data.len() as u64)?;
+            table::put_chunk(sql, row.id, place, &data)
+        })?;
+        Ok(json!({ "uploadId": id, "index": place, "size": data.len() }))
+    }
+
+    /// `POST …/uploads/:id/complete`: the content takes its place. A second time nothing changes.
+    pub(crate) fn complete_upload(self: &Rc<Self>, id: &str) -> Result<Value> {
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
+        let (row, received) = self.read(|_, sql| {
+            let row = self.upload(sql, id, number, now)?;
+            let received = table::stored_chunks(sql, row.id)?;
+            Ok((row, received))
+        })?;
+        if row.kind == Kind::File {
+            return Ok(json!({ "file": row.record()? }));
+        }
+        if received.len() as i64 != row.chunks {
+            let missing = (0..row.chunks).filter(|index| received.binary_search(index).is_err());
+            let named: Vec<String> = missing.take(NAMED).map(|index| index.to_string()).collect();
+            let more = row.chunks - received.len() as i64 - named.len() as i64;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            return Err(Error::new(
+                Code::Conflict,
+                format!("Chunks {}{more} are missing.", named.join(", ")),
+            )
+            .hint("PUT them, then complete the upload again."));
+        }
+        let path = FilePath::parse("path", &row.name)?;
+        let draft = Draft::new(path, &row.mime, FileOptions::default(), Conditions::default())?;
+        let written = self.install_stored(&draft, row.size.unsigned_abs(), |sql| {
+            unfinished(self.upload(sql, id, number, now)?)
+        })?;
+        self.prune_files();
+        Ok(json!({ "file": written.record }))
+    }
+
+    /// `DELETE …/uploads/:id`.
+    pub(crate) fn delete_upload(self: &Rc<Self>, id: &str) -> Result<()> {
+        let (now, number) = (self.host.now_us(), self.upload_number(id)?);
+        self.transition(|state, sql| {
+            state.must_live()?;
+            let row = unfinished(self.upload(sql, id, number, now)?)?;
+            // From here on nobody finds it, and what it has is deleted bit by bit.
+            Row { kind: Kind::Gone, ..row }.update(sql)
+        })?;
+        self.prune_files();
+        Ok(())
+    }
+}
+
+/// What a client is told of an upload.
+fn told(id: &str, row: &Row, received: &[i64]) -> Value {
+    let mut told = facts(id, row);
+    if let Some(fields) = told.as_object_mut() {
+        fields.insert("received".into(), json!(received));
+    }
+    told
+}
+
+/// What never changes of it.
+fn facts(id: &str, row: &Row) -> Value {
+    json!({
+        "uploadId": id, "path": row.name, "size": row.size, "mimeType": row.mime,
+        "chunkSize": limits::FILE_CHUNK_BYTES, "chunks": row.chunks,
+        "expiresAt": row.created_us.saturating_add(limits::UPLOAD_US),
+    })
+}
+
+/// Refuses an upload that is complete.
+fn unfinished(row: Row) -> Result<Row> {
+    match row.kind {
+        Kind::Upload => Ok(row),
+        _ => Err(Error::new(Code::Conflict, format!("The upload is complete: {}.", row.path()))),
+    }
+}

@@ -1,0 +1,472 @@
+//! Writing a file. Its content is stored under a new id, in as many rows as it takes, and takes its place in the tree in
+//! one transaction when it is complete: a write that breaks off is never seen, and what was there before stays as it was.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::body::bounded;
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::no_room;
+use crate::engine::files::search;
+use crate::engine::files::tree;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::host::http;
+use crate::limits;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileOptions;
+use crate::store::file_record::FileRecord;
+use crate::store::files as table;
+use crate::store::files::Kind;
+use crate::store::files::Row;
+use crate::store::files::Search;
+use crate::store::files::Storage;
+use crate::store::state::State;
+use futures_util::StreamExt;
+
+/// A file that is to be written.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) path: FilePath,
+    pub(crate) mime: String,
+    pub(crate) options: FileOptions,
+    pub(crate) conditions: Conditions,
+}
+
+/// A file that was written.
+pub(crate) struct Written {
+    pub(crate) record: FileRecord,
+    /// Whether there was none before.
+    pub(crate) created: bool,
+}
+
+/// Content on its way to its place.
+pub(crate) enum Content<'a> {
+    /// All of it, not stored yet.
+    Whole(&'a [u8]),
+    /// Stored under an id of its own.
+    Stored(Row),
+}
+
+impl Draft {
+    /// Checks what can be checked without looking at the thread.
+    ///
+    /// # Errors
+    /// `invalid_field`, `too_large`.
+    pub(crate) fn new(
+        path: FilePath,
+        mime: &str,
+        options: FileOptions,
+        conditions: Conditions,
+    ) -> Result<Draft> {
+        if path.is_root() {
+            return Err(Error::field("path", "`path` is the root; give a file's path."));
+        }
+        let mime = mime.trim();
+        let plain =
+            mime.len() <= limits::FILE_TYPE_BYTES && mime.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if !plain || mime.split_once('/').is_none_or(|(kind, rest)| kind.is_empty() || rest.is_empty()) {
+            return Err(Error::field("mimeType", "The type of a file is like `text/plain`; this is none."));
+        }
+        if let Some(metadata) = &options.metadata {
+            bounded("metadata", &Value::Object(metadata.clone()))?;
+        }
+        if let Some(thumbnail) = options.thumbnail.as_ref().filter(|t| t.len() > limits::THUMBNAIL_BYTES) {
+            return Err(Error {
+                field: Some("thumbnail".into()),
+                ..Error::new(
+                    Code::TooLarge,
+                    format!(
+                        "`thumbnail` has {} bytes; the limit is {}.",
+                        thumbnail.len(),
+                        limits::THUMBNAIL_BYTES
+                    ),
+                )
+            });
+        }
+        Ok(Draft { path, mime: mime.to_owned(), options, conditions })
+    }
+
+    /// Its row, without a place in the tree.
+    pub(crate) fn row(&self, kind: Kind, size: u64, now: i64) -> Row {
+        let metadata = self.options.metadata.as_ref().filter(|metadata| !metadata.is_empty());
+        Row {
+            id: 0,
+            parent: None,
+            name: self.path.as_str().to_owned(),
+            kind,
+            mime: self.mime.clone(),
+            size: i64::try_from(size).unwrap_or(i64::MAX),
+            chunks: i64::try_from(table::chunks_of(size)).unwrap_or(i64::MAX),
+            metadata: metadata.map(|metadata| Value::Object(metadata.clone()).to_string()),
+            width: self.options.width.map(i64::from),
+            height: self.options.height.map(i64::from),
+            created_us: now,
+            updated_us: now,
+            search: Search::No,
+            storage: Storage::Local,
+        }
+    }
+}
+
+/// Refuses a file of so many bytes.
+pub(crate) fn check_size(size: u64) -> Result<()> {
+    if size <= limits::FILE_BYTES {
+        return Ok(());
+    }
+    Err(Error {
+        field: Some("size".into()),
+        ..Error::new(
+            Code::TooLarge,
+            format!("The file has {size} bytes; the limit is {}.", limits::FILE_BYTES),
+        )
+    })
+}
+
+/// Refuses more content than the thread's database may take.
+pub(crate) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
+    let there = sql.size();
+    if there.saturating_add(i64::try_from(more).unwrap_or(i64::MAX)) <= limits::THREAD_BYTES {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::TooLarge,
+        format!(
+            "The thread's database has {there} bytes; {more} more are beyond the limit of {}.",
+            limits::THREAD_BYTES
+        ),
+    )
+    .hint("Remove files first."))
+}
+
+/// What a draft would replace; an error when it cannot be written.
+pub(crate) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result<Option<Row>> {
+    state.must_live()?;
+    let old = table::find(sql, &draft.path)?;
+    if old.as_ref().is_some_and(|old| old.kind == Kind::Directory) {
+        return Err(tree::is_directory(&draft.path));
+    }
+    draft.conditions.check(old.as_ref().map(Row::etag).as_deref())?;
+    tree::missing_parents(sql, &draft.path)?;
+    Ok(old)
+}
+
+impl Thread {
+    /// Writes a file whose content is here as a whole.
+    pub(crate) fn write_whole(self: &Rc<Self>, draft: &Draft, content: &[u8]) -> Result<Written> {
+        let written = self.install_whole(draft, content)?;
+        self.prune_files();
+        Ok(written)
+    }
+
+    fn install_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
+        let now = self.host.now_us();
+        self.make_index(&draft.mime, content.len() as u64)?;
+        self.transition(|state, sql| {
+            check_room(sql, content.len() as u64)?;
+            install(state, sql, draft, Content::Whole(content), now)
+        })
+    }
+
+    /// Writes a file whose content comes in pieces; `declared` is its length, when that is known. What was stored of a
+    /// body that breaks off is deleted.
+    pub(crate) async fn write_stream(
+        self: &Rc<Self>,
+        draft: &Draft,
+        declared: Option<u64>,
+        body: http::Body,
+    ) -> Result<Written> {
+        check_size(declared.unwrap_or(0))?;
+        self.read(|state, sql| {
+            check_room(sql, declared.unwrap_or(0))?;
+            check_draft(state, sql, draft)
+        })?;
+        let written = self.take_in(draft, declared, body).await;
+        self.prune_files();
+        written
+    }
+
+    async fn take_in(
+        self: &Rc<Self>,
+        draft: &Draft,
+        declared: Option<u64>,
+        mut body: http::Body,
+    ) -> Result<Written> {
+        let mut intake = Intake::new(self, draft);
+        while let Some(piece) = body.next().await {
+            intake.take(&piece.map_err(|error| broke_off(&error))?)?;
+        }
+        let size = intake.size;
+        if let Some(declared) = declared.filter(|declared| *declared != size) {
+            return Err(Error::field(
+                "content-length",
+                format!("The body has {size} bytes, but {declared} were announced."),
+            ));
+        }
+        if intake.writing.is_none() {
+            return self.install_whole(draft, &intake.waiting);
+        }
+        let writing = intake.store()?;
+        self.install_stored(draft, size, |sql| {
+            let chunks = i64::try_from(table::chunks_of(size)).unwrap_or(i64::MAX);
+            Ok(Row { size: i64::try_from(size).unwrap_or(i64::MAX), chunks, ..writing.row(sql)? })
+        })
+    }
+
+    fn begin_write(self: &Rc<Self>, draft: &Draft) -> Result<Writing> {
+        let now = self.host.now_us();
+        let open = self.live.writing.borrow().len();
+        if open >= limits::WRITES {
+            return Err(Error::new(
+                Code::Conflict,
+                format!("{open} large files of this thread are being written; that is the limit."),
+            )
+            .hint("Try again once one is done."));
+        }
+        let id = self.transition(|state, sql| {
+            state.must_live()?;
+            draft.row(Kind::Write, 0, now).insert(sql)
+        })?;
+        self.live.writing.borrow_mut().insert(id);
+        Ok(Writing { thread: self.clone(), id })
+    }
+
+    fn store_chunk(&self, id: i64, index: i64, chunk: &[u8]) -> Result<()> {
+        self.read(|state, sql| {
+            state.must_live()?;
+            check_room(sql, chunk.len() as u64)?;
+            table::put_chunk(sql, id, index, chunk)
+        })
+    }
+
+    /// Makes the index over texts before the first text is entered.
+    pub(crate) fn make_index(&self, mime: &str, size: u64) -> Result<()> {
+        if !search::is_text(mime, size) {
+            return Ok(());
+        }
+        self.read_mut(|state, sql| {
+            if !state.file_texts {
+                state.must_live()?;
+                search::make_index(sql)?;
+                state.file_texts = true;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives content of so many bytes, which is stored under an id of its own, its place.
+    pub(crate) fn install_stored(
+        &self,
+        draft: &Draft,
+        size: u64,
+        stored: impl FnOnce(&dyn Sql) -> Result<Row>,
+    ) -> Result<Written> {
+        let now = self.host.now_us();
+        self.make_index(&draft.mime, size)?;
+        self.transition(|state, sql| {
+            let stored = Row { storage: self.storage_for(size), ..stored(sql)? };
+            install(state, sql, draft, Content::Stored(stored), now)
+        })
+    }
+
+    /// Deletes what is left of broken-off writes, expired uploads and large replaced files, a bounded part of it, and
+    /// moves on what is on its way to the bucket. It is nobody's request, so nobody is told when it fails: the next
+    /// write tries again.
+    pub(crate) fn prune_files(self: &Rc<Self>) {
+        if let Err(error) = self.prune() {
+            self.log(&format!("files were not pruned: {error}"));
+        }
+        self.tend_bucket();
+    }
+
+    /// The same until nothing is left, beside the caller and with pauses in which others go on. What a crash or an eviction
+    /// leaves is for the next write.
+    pub(crate) fn prune_all(self: &Rc<Self>) {
+        self.prune_files();
+        let thread = self.clone();
+        self.host.spawn(Box::pin(async move {
+            loop {
+                thread.host.sleep_until(thread.host.now_us() + limits::PRUNE_PAUSE_US).await;
+                match thread.prune() {
+                    Ok(true) => {}
+                    Ok(false) => return thread.tend_bucket(),
+                    // The thread was deleted.
+                    Err(error) if error.code == Code::ThreadNotFound => return,
+                    Err(error) => return thread.log(&format!("files were not pruned: {error}")),
+                }
+            }
+        }));
+    }
+
+    /// Whether there is more.
+    fn prune(&self) -> Result<bool> {
+        let expired = self.host.now_us() - limits::UPLOAD_US;
+        let mut left = self.read(|_, sql| table::placeless(sql, expired))?;
+        left.retain(|row| row.kind != Kind::Write || !self.live.writing.borrow().contains(&row.id));
+        if left.is_empty() {
+            return Ok(false);
+        }
+        self.transition(|_, sql| {
+            let mut limit = limits::PRUNED_CHUNKS;
+            for row in &left {
+                if row.search == Search::Index {
+                    search::forget(sql, row.id)?;
+                }
+                limit -= table::delete(sql, row, limit)?;
+                if limit <= 0 {
+                    break;
+                }
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// Whether the time of an upload is over.
+pub(crate) fn expired(row: &Row, now: i64) -> bool {
+    row.created_us.saturating_add(limits::UPLOAD_US) <= now
+}
+
+/// Refuses one more upload beside those that are under way.
+pub(crate) fn check_open(sql: &dyn Sql, now: i64) -> Result<()> {
+    let open = table::count_uploads(sql, now - limits::UPLOAD_US)?;
+    if open < limits::UPLOADS {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::Conflict,
+        format!("{open} uploads of this thread are under way; that is the limit."),
+    )
+    .hint("Complete or delete one first: GET …/uploads lists them."))
+}
+
+/// Puts content in its place. Runs inside a transition.
+pub(crate) fn install(
+    state: &mut State,
+    sql: &dyn Sql,
+    draft: &Draft,
+    content: Content<'_>,
+    now: i64,
+) -> Result<Written> {
+    let old = check_draft(state, sql, draft)?;
+    tree::make_parents(state, sql, &draft.path, now)?;
+    match &old {
+        None => no_room(tree::count(state, sql)?)?,
+        Some(old) => tree::discard(sql, old)?,
+    }
+    let (parent, name) = draft.path.split().unwrap_or_default();
+    let mut row = match &content {
+        Content::Whole(bytes) => draft.row(Kind::File, bytes.len() as u64, now),
+        Content::Stored(row) => row.clone(),
+    };
+    row.kind = Kind::File;
+    row.parent = Some(parent.to_owned());
+    row.name = name.to_owned();
+    row.created_us = old.as_ref().map_or(now, |old| old.created_us);
+    row.updated_us = now;
+    let text = match &content {
+        _ if !search::is_text(&row.mime, row.size.unsigned_abs()) => None,
+        Content::Whole(bytes) => Some(search::folded(bytes)),
+        Content::Stored(row) => Some(search::folded(&search::content(sql, row)?)),
+    };
+    row.search = text.as_deref().map_or(Search::No, search::found_by);
+    match &content {
+        Content::Whole(bytes) => {
+            row.id = row.insert(sql)?;
+            for (index, chunk) in (0..).zip(bytes.chunks(limits::FILE_CHUNK_BYTES)) {
+                table::put_chunk(sql, row.id, index, chunk)?;
+            }
+        }
+        Content::Stored(_) => row.update(sql)?,
+    }
+    if let Some(thumbnail) = &draft.options.thumbnail {
+        table::put_thumbnail(sql, row.id, thumbnail)?;
+    }
+    if let Some(text) = text.filter(|_| row.search == Search::Index) {
+        search::enter(sql, row.id, &text)?;
+    }
+    if old.is_none() {
+        state.files = state.files.map(|count| count + 1);
+    }
+    Ok(Written { record: row.record()?, created: old.is_none() })
+}
+
+/// Content that comes in pieces.
+pub(crate) struct Intake<'a> {
+    thread: &'a Rc<Thread>,
+    draft: &'a Draft,
+    /// Its row, once something of it is stored.
+    writing: Option<Writing>,
+    /// Bytes that came.
+    pub(crate) size: u64,
+    chunks: i64,
+    /// What is not stored yet; one chunk and one piece at most.
+    waiting: Vec<u8>,
+}
+
+impl<'a> Intake<'a> {
+    pub(crate) fn new(thread: &'a Rc<Thread>, draft: &'a Draft) -> Self {
+        Intake { thread, draft, writing: None, size: 0, chunks: 0, waiting: Vec::new() }
+    }
+
+    /// Takes what comes next. Content of one chunk or less is not stored yet.
+    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<()> {
+        self.size += piece.len() as u64;
+        check_size(self.size)?;
+        self.waiting.extend_from_slice(piece);
+        while self.waiting.len() > limits::FILE_CHUNK_BYTES {
+            self.store_first(limits::FILE_CHUNK_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// Stores what is left: all of it is in rows then, without a place.
+    pub(crate) fn store(mut self) -> Result<Writing> {
+        if !self.waiting.is_empty() {
+            self.store_first(self.waiting.len())?;
+        }
+        match self.writing.take() {
+            Some(writing) => Ok(writing),
+            None => self.thread.begin_write(self.draft),
+        }
+    }
+
+    fn store_first(&mut self, length: usize) -> Result<()> {
+        let id = match &self.writing {
+            Some(writing) => writing.id,
+            None => self.writing.insert(self.thread.begin_write(self.draft)?).id,
+        };
+        self.thread.store_chunk(id, self.chunks, self.waiting.get(..length).unwrap_or_default())?;
+        self.chunks += 1;
+        self.waiting.drain(..length);
+        Ok(())
+    }
+}
+
+/// A content that is being written. However that ends, what is left of it may then be deleted.
+pub(crate) struct Writing {
+    thread: Rc<Thread>,
+    id: i64,
+}
+
+impl Writing {
+    /// Its row.
+    pub(crate) fn row(&self, sql: &dyn Sql) -> Result<Row> {
+        table::by_id(sql, self.id)?
+            .ok_or_else(|| Error::new(Code::Conflict, "The content went away while it was being written."))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.thread.live.writing.borrow_mut().remove(&self.id);
+    }
+}
+
+fn broke_off(error: &http::FetchError) -> Error {
+    Error::field("body", format!("The body broke off: {error}.")).hint("Send it again. Nothing was changed.")
+}

@@ -1,0 +1,394 @@
+//! The flow: what drives the active run from step to step. One per thread, ever. It may end anywhere (crash, panic,
+//! stop); the stored phase is where the next one enters.
+
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use futures_util::future::abortable;
+
+use crate::engine::LostFrames;
+use crate::engine::Thread;
+use crate::engine::accept::verdict_of;
+use crate::engine::ephemeral::Flow;
+use crate::engine::ephemeral::Verdict;
+use crate::engine::handoff::Handed;
+use crate::engine::step::Next;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::store::log::Event;
+use crate::store::log::Unfinished;
+use crate::store::messages as rows;
+use crate::store::messages::Shared;
+use crate::store::runs::End;
+use crate::store::runs::Phase;
+use crate::store::runs::Reason;
+use crate::store::runs::Run;
+use crate::store::state::State;
+
+/// How a flow comes to its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The run was started in this very stretch of code.
+    Started,
+    /// The run was found unfinished.
+    Found,
+}
+
+/// How an unfinished run was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entered {
+    /// It was to go on now.
+    Scheduled,
+    /// Its process was lost.
+    Recovered,
+    /// Its process was lost again: it goes on after a pause, by the alarm.
+    Later,
+    /// Its process was lost too often.
+    Exhausted,
+}
+
+/// Counts a recovery in the run's row, unless the run was scheduled. The first one of a step goes on at once; later
+/// ones wait 1 s, 2 s, 4 s, … so that a step that kills the process does not do so in a loop.
+fn reenter(run: &mut Run, now: i64) -> Entered {
+    if run.resume_us.take().is_some() {
+        return Entered::Scheduled;
+    }
+    if run.recoveries >= limits::RECOVERIES {
+        return Entered::Exhausted;
+    }
+    run.recoveries += 1;
+    if run.phase == Phase::Model {
+        run.stream += 1;
+    }
+    if run.recoveries == 1 {
+        return Entered::Recovered;
+    }
+    run.resume_us = Some(now + (limits::BACKOFF_US << (run.recoveries - 2)));
+    Entered::Later
+}
+
+impl Thread {
+    /// Goes on with an unfinished run that nobody drives.
+    pub(crate) fn wake(self: &Rc<Self>) -> Result<()> {
+        self.start_telling()?;
+        if self.live.flow.borrow().is_some() {
+            if self.read(|state, _| Ok(state.active().is_none()))? {
+                // Left over by a panic right after the commit that ended its run.
+                self.abort_flow();
+            }
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        let runnable = self.read(|state, _| {
+            Ok(state.active().is_some_and(|run| run.runnable() && run.resume_us.is_none_or(|at| at <= now)))
+        })?;
+        if runnable {
+            self.start_flow(Entry::Found);
+        }
+        Ok(())
+    }
+
+    /// Starts the flow, unless one is running.
+    pub(crate) fn start_flow(self: &Rc<Self>, entry: Entry) {
+        if self.live.flow.borrow().is_some() {
+            return;
+        }
+        let number = self.live.flows.get() + 1;
+        self.live.flows.set(number);
+        self.live.outgoing.set(0);
+        let guard = FlowGuard { thread: self.clone(), number };
+        let thread = self.clone();
+        let (flow, abort) = abortable(async move {
+            let _guard = guard;
+            let _lost = LostFrames(&*thread.host);
+            if let Err(error) = thread.drive(entry).await {
+                // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
+                thread.log(&format!("the flow broke off: {error}"));
+                thread.state.borrow_mut().take();
+                thread.host.listeners().close("the thread had to start over");
+            }
+        });
+        *self.live.flow.borrow_mut() = Some(Flow { number, abort });
+        self.host.spawn(Box::pin(async move {
+            // An aborted flow was ended by whoever aborted it.
+            let _aborted = flow.await;
+        }));
+    }
+
+    /// Drops the running flow at its next await. The caller has already committed what ends or moves the run.
+    pub(crate) fn abort_flow(&self) {
+        if let Some(flow) = self.live.flow.borrow_mut().take() {
+            flow.abort.abort();
+        }
+        self.flow_over();
+    }
+
+    fn flow_over(&self) {
+        self.live.partial.borrow_mut().take();
+        self.live.stir();
+    }
+
+    async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
+        let mut active = self.enter(entry)?;
+        while active {
+            let next = self.step().await?;
+            self.live.again.set(false);
+            active = match next {
+                Next::Step => !self.must_yield()?,
+                // The next run, if messages were queued.
+                Next::Ended => {
+                    let next = self.read(|state, _| Ok(state.active().is_some()))?;
+                    if next {
+                        self.tell_directory_started()?;
+                    }
+                    next
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
+    fn enter(self: &Rc<Self>, entry: Entry) -> Result<bool> {
+        self.live.again.set(false);
+        if entry == Entry::Started {
+            self.tell_directory_started()?;
+            return Ok(true);
+        }
+        self.live.again.set(true);
+        let now = self.host.now_us();
+        let entered = self.transition(|state, sql| {
+            let run = state.active_mut()?;
+            let lost = (run.phase == Phase::Model).then_some(run.stream);
+            let entered = reenter(run, now);
+            if let Some(stream) = lost.filter(|_| entered != Entered::Scheduled) {
+                self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
+            }
+            if entered == Entered::Exhausted {
+                return Ok(entered);
+            }
+            let run = state.active_mut()?;
+            run.update(sql)?;
+            let resume = run.resume_us.unwrap_or(now);
+            if entered != Entered::Scheduled {
+                Event::recovery(run).insert(sql, now)?;
+            }
+            self.arm_at(state, sql, resume, now)?;
+            Ok(entered)
+        })?;
+        match entered {
+            Entered::Later => Ok(false),
+            Entered::Scheduled | Entered::Recovered => {
+                // Whoever listened to the lost attempt drops its text.
+                let open = self.read(|state, _| {
+                    let run = state.active().filter(|run| run.phase == Phase::Model);
+                    Ok(run.map(|run| (run.block, run.stream)))
+                })?;
+                if let Some((block, stream)) = open {
+                    self.announce_reset(block, stream, 0)?;
+                }
+                Ok(true)
+            }
+            Entered::Exhausted => {
+                let message = format!(
+                    "This run was interrupted {} times at the same step and was given up.",
+                    limits::RECOVERIES + 1
+                );
+                self.end_run(Reason::RecoveryExhausted, Some(message))?;
+                self.read(|state, _| Ok(state.active().is_some()))
+            }
+        }
+    }
+
+    /// After many outgoing requests the flow goes on in a fresh event, whose limit on them starts anew.
+    fn must_yield(&self) -> Result<bool> {
+        if self.live.outgoing.get() < self.outgoing_limit() {
+            return Ok(false);
+        }
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            let run = state.active_mut()?;
+            run.resume_us = Some(now);
+            run.update(sql)?;
+            self.arm(Some(now))
+        })?;
+        Ok(true)
+    }
+
+    pub(crate) fn outgoing_limit(&self) -> u32 {
+        let configured = self.host.var("BOBBIN_OUTGOING_PER_EVENT").and_then(|text| text.parse().ok());
+        configured.unwrap_or(limits::OUTGOING_PER_EVENT)
+    }
+
+    /// Ends the active run, tells who waits, and starts the next one if messages are queued.
+    pub(crate) fn end_run(self: &Rc<Self>, reason: Reason, message: Option<String>) -> Result<()> {
+        let now = self.host.now_us();
+        let (results, last) = self.transition(|state, sql| {
+            let results = match reason {
+                // These alone end a run in the middle of a step's calls.
+                Reason::RecoveryExhausted | Reason::DefinitionMissing => {
+                    let run = state.active_mut()?.clone();
+                    self.close_calls(state, sql, &run, reason, now)?
+                }
+                _ => Vec::new(),
+            };
+            Ok((results, self.finish(state, sql, reason, message)?))
+        })?;
+        for row in &results {
+            self.broadcast_message(row)?;
+        }
+        self.announce_end(last)
+    }
+
+    /// The part of [`Thread::end_run`] inside a transition. Gives back the run and the message that a waiting client
+    /// is shown.
+    pub(crate) fn finish(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        reason: Reason,
+        message: Option<String>,
+    ) -> Result<Finished> {
+        let now = self.host.now_us();
+        let message = message.map(|text| self.shown_within(state, sql, text)).transpose()?;
+        let handed = self.hand_off(state, sql)?;
+        state.settle_tools(sql)?;
+        let mut run = state.active_mut()?.clone();
+        let answer = match &state.window {
+            Some(window) => window.row(run.block).cloned(),
+            None => rows::find(sql, run.block)?.map(Shared::new),
+        };
+        self.live.context.borrow_mut().clear();
+        self.live.told_failures.borrow_mut().clear();
+        self.live.aborted.borrow_mut().take();
+        if reason == Reason::DefinitionMissing && !run.block_open() {
+            // Nothing can take in what waits: it has failed with this run and starts no other.
+            run.block = state.next_seq();
+            (state.queued, state.undrained, state.wakes) = (0, None, None);
+            state.queued_tools.clear();
+        }
+        run.phase = Phase::Ended;
+        run.resume_us = None;
+        run.end = Some(End { reason, message: message.clone().map(String::from), at_us: now });
+        run.update(sql)?;
+        state.run = Some(run.clone());
+        let status =
+            match message.as_ref().filter(|_| reason.outcome() == crate::store::runs::Outcome::Failed) {
+                None => None,
+                Some(text) => {
+                    Event::failure(&run, text).insert(sql, now)?;
+                    Some(self.insert_status(state, sql, "run_failed", text, reason)?)
+                }
+            };
+        self.report(state, sql, &run, answer.as_ref(), now)?;
+        self.post_activity(state, sql, now)?;
+        if reason.outcome() != crate::store::runs::Outcome::Stopped {
+            self.start_queued(state, sql, now)?;
+        }
+        Ok(Finished { run, answer, status, handed })
+    }
+
+    /// Starts a run for the queue, if it holds anything.
+    fn start_queued(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
+        if state.waiting() == 0 || state.meta.stopped || state.meta.terminated_us.is_some() {
+            return Ok(());
+        }
+        self.start_for_queue(state, sql, now).map(|_| ())
+    }
+
+    /// Starts a run for what is queued. The run's id.
+    pub(crate) fn start_for_queue(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<i64> {
+        let run = state.next_run(None, now);
+        let id = run.id;
+        run.insert(sql)?;
+        state.run = Some(run);
+        self.arm(Some(now))?;
+        Ok(id)
+    }
+
+    /// Tells streams and waiting clients.
+    pub(crate) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
+        let Finished { run, answer, status, handed } = finished;
+        if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
+            self.send_letters();
+        }
+        self.announce_handed(handed)?;
+        if let Some(row) = &status {
+            self.broadcast_message(row)?;
+        }
+        self.broadcast_stopped(&run);
+        // A run that opened no step has taken in what it failed with.
+        for waiter in self.live.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq < run.block) {
+            waiter.run = waiter.run.or(Some(run.id));
+        }
+        // What is queued behind a run that code has stopped stays there.
+        let held = self.read(|state, _| Ok(state.active().is_none()))?;
+        self.settle(|waiter| match waiter.run {
+            Some(id) if id == run.id => Some(Verdict::Ended(run.clone(), status.clone().or(answer.clone()))),
+            None if held => Some(Verdict::Stopped),
+            _ => None,
+        });
+        Ok(())
+    }
+
+    /// Answers every waiting client for whom `verdict` has one.
+    pub(crate) fn settle(&self, verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>) {
+        let waiting = std::mem::take(&mut *self.live.waiters.borrow_mut());
+        for waiter in waiting {
+            match verdict(&waiter) {
+                Some(answer) => {
+                    let _client_left = waiter.send.send(answer);
+                }
+                None => self.live.waiters.borrow_mut().push(waiter),
+            }
+        }
+    }
+
+    /// Answers waiting clients from what is stored: a flow that was lost may have ended its run without telling them.
+    pub(crate) fn settle_stored(&self) -> Result<()> {
+        let seqs: Vec<i64> = self.live.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
+        for seq in seqs {
+            let (verdict, run) = self.read(|state, sql| verdict_of(state, sql, seq))?;
+            for waiter in self.live.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq == seq) {
+                waiter.run = waiter.run.or(run);
+            }
+            self.settle(|waiter| verdict.clone().filter(|_| waiter.seq == seq));
+        }
+        Ok(())
+    }
+
+    /// Resolves when the run that takes in message `seq` has an outcome.
+    pub(crate) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
+        let (send, receive) = oneshot::channel();
+        self.live.waiters.borrow_mut().push(crate::engine::ephemeral::Waiter { seq, run, send });
+        receive
+    }
+}
+
+/// A run that just ended.
+pub(crate) struct Finished {
+    pub(crate) run: Run,
+    /// Its last reply, if it has one.
+    pub(crate) answer: Option<Shared>,
+    /// The row that tells a person why it failed.
+    pub(crate) status: Option<Shared>,
+    /// The agent that its last step handed off to.
+    pub(crate) handed: Option<Handed>,
+}
+
+/// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
+struct FlowGuard {
+    thread: Rc<Thread>,
+    number: u64,
+}
+
+impl Drop for FlowGuard {
+    fn drop(&mut self) {
+        let own = self.thread.live.flow.borrow().as_ref().is_some_and(|flow| flow.number == self.number);
+        if own {
+            self.thread.live.flow.borrow_mut().take();
+            self.thread.flow_over();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Hand-off (spec §22): an exposed agent that is called takes the thread over. The call has its result at once; the
+//! change happens when its step is closed, in the same transition, and so exactly once: until then it is derived from
+//! the receipts of the open step that have no end yet, of which the last one wins.
+
+use std::ops::ControlFlow;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::opening::Opening;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::spec::Agent;
+use crate::spec::AgentKind;
+use crate::spec::Callable;
+use crate::spec::ToolEntry;
+use crate::spec::message::Role;
+use crate::store::messages as rows;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::side::Side;
+use crate::store::state::State;
+
+/// The kind of a hand-off's receipt.
+pub(crate) const KIND: &str = "handoff";
+
+/// What a model is told.
+pub(crate) fn told(agent: &str) -> String {
+    format!("Handed off to \"{agent}\", which goes on from here.")
+}
+
+/// What a receipt keeps until the step is closed: the message that the agent begins with.
+pub(crate) fn kept(entry: &ToolEntry, args: &Value) -> Option<String> {
+    let opening = Opening::of(entry, args);
+    if opening.is_empty() { None } else { serde_json::to_string(&opening).ok() }
+}
+
+/// A thread that was taken over.
+pub(crate) struct Handed {
+    agent: String,
+    title: Option<String>,
+    /// The message that the agent begins with, or the note that it could not take over.
+    row: Option<Shared>,
+}
+
+/// The newest hand-off of the open step, which begins at `block`.
+pub(crate) fn pending(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
+    rows::integer(
+        sql,
+        "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
+        &[Param::Int(block)],
+    )
+}
+
+impl Thread {
+    /// Changes the thread's agent, if a call of the step that is being closed asked for it. The directory is told.
+    pub(crate) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Handed>> {
+        let Some(id) = state.handoff.take() else { return Ok(None) };
+        let mut found = None;
+        sql.each("SELECT name, data FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
+            let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
+            found = text(cells.first()).map(|name| (name, text(cells.get(1))));
+            Ok(ControlFlow::Break(()))
+        })?;
+        let Some((name, kept)) = found else { return Ok(None) };
+        let now = self.host.now_us();
+        let block = state.run.as_ref().map_or(0, |run| run.block);
+        sql.run(
+            "UPDATE calls SET ended_us = ? WHERE id > ? AND id <= ? AND kind = 'handoff'",
+            &[Param::Int(now), Param::Int(block), Param::Int(id)],
+        )?;
+        let Some(Callable::Agent(agent, _)) = self.catalog.callable(&name) else {
+            let text =
+                format!("The agent “{name}” is not among the definitions any more and could not take over.");
+            let metadata = json!({ "status_kind": "handoff_failed", "agent": name }).to_string();
+            let row =
+                Row { metadata: Some(metadata), ..Row::new(state.next_seq(), Role::Assistant, text, now) };
+            let row = Some(state.insert(sql, row)?);
+            return Ok(Some(Handed { agent: state.meta.agent.clone(), title: None, row }));
+        };
+        self.take_over(state, sql, agent, now)?;
+        let opening: Opening = kept.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
+        let row = match opening.is_empty() {
+            true => None,
+            false => Some(self.open_with(state, sql, &opening, now)?),
+        };
+        Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row }))
+    }
+
+    /// From the next step on this agent acts, its side A first. What begins with its prompts begins then.
+    fn take_over(&self, state: &mut State, sql: &dyn Sql, agent: &Agent, now: i64) -> Result<()> {
+        state.meta.agent.clone_from(&agent.name);
+        state.meta.version += 1;
+        state.meta.activates = self.activations(&agent.name);
+        state.meta.update(sql)?;
+        if let Some(run) = state.run.as_mut() {
+            run.side = Side::A;
+        }
+        self.post_row(state, sql, now)
+    }
+
+    /// What a new agent must be, before anything is awaited: `PATCH /threads/:id`.
+    ///
+    /// # Errors
+    /// `agent_not_found`; `invalid_field` for one that the thread cannot have.
+    pub(crate) fn may_be_agent(&self, state: &State, name: &str) -> Result<()> {
+        let agent = self.meant(state, name)?;
+        if state.meta.parent.is_some() && agent.kind != AgentKind::DualAi {
+            return Err(Error::field(
+                "agent_id",
+                format!(
+                    "“{name}” has one AI side. A subagent's agent has two, or nobody would answer its parent."
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Changes the agent of a thread in which nothing runs. Whoever listens is told afterwards.
+    ///
+    /// # Errors
+    /// As [`Thread::may_be_agent`]; `terminated`; `conflict` while a run is active.
+    pub(crate) fn change_agent(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        name: &str,
+        now: i64,
+    ) -> Result<Option<Handed>> {
+        state.must_live()?;
+        self.may_be_agent(state, name)?;
+        let agent = self.meant(state, name)?;
+        if state.meta.agent == agent.name {
+            return Ok(None);
+        }
+        if state.active().is_some() {
+            return Err(Error {
+                field: Some("agent_id".into()),
+                ..Error::new(Code::Conflict, "The agent cannot be changed while a run is active.")
+            }
+            .hint("Wait until it has ended, or stop it."));
+        }
+        self.take_over(state, sql, agent, now)?;
+        // A session of the new agent's own; `continue` goes on with the side of the last run.
+        if let Some(run) = state.run.as_mut() {
+            run.turns = 0;
+            run.update(sql)?;
+        }
+        Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row: None }))
+    }
+
+    /// The agent that a client means: one that it sees, or that of the thread.
+    fn meant(&self, state: &State, name: &str) -> Result<&Agent> {
+        let own = || self.catalog.agents.get(name).filter(|agent| agent.name == state.meta.agent);
+        self.catalog.shown_agent(name).or_else(own).ok_or_else(|| self.no_agent(name))
+    }
+
+    /// An agent that is not among the definitions.
+    pub(crate) fn no_agent(&self, name: &str) -> Error {
+        let names: Vec<&str> = self.catalog.shown_agents().map(|agent| agent.name.as_str()).collect();
+        Error {
+            field: Some("agent_id".into()),
+            ..Error::new(Code::AgentNotFound, format!("No agent named “{name}”."))
+        }
+        .hint(format!("Agents: {}.", names.join(", ")))
+    }
+
+    fn open_with(&self, state: &mut State, sql: &dyn Sql, opening: &Opening, now: i64) -> Result<Shared> {
+        let attachments = opening.files(state, sql, || self.host.random(), now)?;
+        let text = opening.message.clone().unwrap_or_default();
+        let row = Row {
+            inbound: Inbound::Quiet,
+            attachments,
+            metadata: Some(json!({ "handoff": true }).to_string()),
+            ..Row::new(state.next_seq(), Role::User, text, now)
+        };
+        state.insert(sql, row)
+    }
+
+    /// Tells whoever listens.
+    pub(crate) fn announce_handed(&self, handed: Option<Handed>) -> Result<()> {
+        let Some(Handed { agent, title, row }) = handed else { return Ok(()) };
+        self.announce_handoff(&agent, title.as_deref());
+        row.map_or(Ok(()), |row| self.broadcast_message(&row))
+    }
+}

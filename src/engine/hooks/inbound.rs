@@ -1,0 +1,231 @@
+//! Hooks at the beginning of a step: what a drain takes in (spec §35.24a), and before the first one the new thread.
+//!
+//! Column `hooked` of a message from outside: 0 while no create hook is done with it, 1 once `before_create_message` has
+//! run, which is stored with what that made of it, 2 once `after_create_message` was told.
+
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+
+use crate::engine::Thread;
+use crate::engine::hooks::At;
+use crate::engine::hooks::Within;
+use crate::engine::hooks::message::Created;
+use crate::engine::hooks::message::fitting;
+use crate::engine::step::Definitions;
+use crate::engine::step::Step;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::spec::hook::HookName;
+use crate::store::messages as rows;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::messages::columns;
+use crate::store::runs::Phase;
+use crate::store::side::Side;
+
+/// How far hooks are with what a drain takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drain {
+    /// The step may be opened, or go on. It takes in rows from this seq on, if any.
+    Ready(Option<i64>),
+    /// Hooks have sent so many requests that the flow must go on in a fresh event.
+    Yields,
+}
+
+/// Who waits for `after_thread_created` while it runs.
+pub(crate) type Telling = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;
+
+impl Thread {
+    /// Before any step: `after_thread_created`, unless that is done.
+    pub(crate) async fn hook_thread(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<()> {
+        self.tell_created(definitions, Within::Run).await
+    }
+
+    /// Before a drain: `before_create_message` for each message from outside. No message can come between the last of them and the drain: nothing is awaited there.
+    pub(crate) async fn hook_inbound(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<Drain> {
+        let open = self.read(|state, _| {
+            Ok(state.active().filter(|run| run.phase == Phase::Model).map(|run| run.turn_from))
+        })?;
+        if open.is_some() {
+            // Entered again: what the open step took in is part of the turn.
+            return Ok(Drain::Ready(open));
+        }
+        let mut from = 0;
+        while self.has_hooks(definitions, &[HookName::BeforeCreateMessage]) {
+            let next = self.read(|state, sql| match state.undrained {
+                None => Ok(None),
+                Some(first) => Ok(untold(sql, first.max(from), state.next_seq(), 1)?
+                    .map(|row| (state.meta.thread_id.clone(), row))),
+            })?;
+            let Some((thread_id, row)) = next else { break };
+            if self.live.outgoing.get() >= self.outgoing_limit() {
+                return Ok(Drain::Yields);
+            }
+            from = row.seq + 1;
+            let mut created = Created::new(&thread_id, row.clone(), self.redactor());
+            self.transform(&At::run(definitions, row.seq), HookName::BeforeCreateMessage, &mut created)
+                .await?;
+            self.store_hooked(&row, fitting(&row, created.row))?;
+        }
+        self.read(|state, _| Ok(Drain::Ready(state.undrained)))
+    }
+
+    /// Stores what the hooks made of a message. One that was changed or deleted meanwhile stays as it is.
+    fn store_hooked(&self, before: &Row, after: Row) -> Result<()> {
+        let changed = self.transition(|state, sql| {
+            sql.run("UPDATE messages SET hooked = 1 WHERE seq = ?", &[Param::Int(before.seq)])?;
+            if after == *before || rows::find(sql, before.seq)?.as_ref() != Some(before) {
+                return Ok(None);
+            }
+            sql.run(
+                "UPDATE messages SET content = ?, silent = ?, metadata = ? WHERE seq = ?",
+                &[
+                    after.content.as_ref().into(),
+                    Param::Int(i64::from(after.silent)),
+                    after.metadata.as_ref().into(),
+                    Param::Int(after.seq),
+                ],
+            )?;
+            // Clients that come back have seen it as it was.
+            state.meta.edits += 1;
+            state.meta.update(sql)?;
+            state.visible = None;
+            let row = Shared::new(after);
+            if let Some(window) = &mut state.window {
+                window.replace(&row);
+            }
+            Ok(Some(row))
+        })?;
+        let Some(row) = changed else { return Ok(()) };
+        for shown in self.live.shown_queued.borrow_mut().iter_mut().filter(|shown| shown.seq == row.seq) {
+            *shown = row.clone();
+        }
+        self.broadcast_message(&row)
+    }
+
+    /// After a drain: `after_create_message` for each message that it took in.
+    pub(crate) async fn observe_inbound(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        step: Step,
+        from: Option<i64>,
+    ) -> Result<Drain> {
+        let Some(mut from) = from else { return Ok(Drain::Ready(None)) };
+        while self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
+            let next = self.read(|_, sql| untold(sql, from, step.block, 2))?;
+            let Some(row) = next else { break };
+            if self.live.outgoing.get() >= self.outgoing_limit() {
+                return Ok(Drain::Yields);
+            }
+            from = row.seq + 1;
+            let seq = row.seq;
+            self.after_create(definitions, &Shared::new(row)).await?;
+            self.transition(|_, sql| {
+                sql.run("UPDATE messages SET hooked = 2 WHERE seq = ?", &[Param::Int(seq)])
+            })?;
+        }
+        Ok(Drain::Ready(Some(from)))
+    }
+
+    /// After a reply was found stored: the process may have been lost before `after_create_message` was told of the
+    /// newest row of its step.
+    pub(crate) async fn observe_again(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+    ) -> Result<()> {
+        if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
+            return Ok(());
+        }
+        let newest = self.read(|state, sql| {
+            let queued = state.queued_tools.iter().rfind(|tool| tool.done).map(|tool| tool.seq + 1);
+            match queued.or((reply.inbound != Inbound::Tool).then_some(reply.seq + state.filled - 1)) {
+                Some(seq) => rows::find(sql, seq),
+                None => Ok(None),
+            }
+        })?;
+        match newest {
+            Some(row) => self.after_create(definitions, &Shared::new(row)).await,
+            // A call that was dropped has left none.
+            None => Ok(()),
+        }
+    }
+
+    /// Tells of the new thread beside everything else, unless that is done or under way.
+    pub(crate) fn start_telling(self: &Rc<Self>) -> Result<()> {
+        let told = self.read(|state, _| Ok(state.created_told || state.meta.terminated_us.is_some()))?;
+        if told || self.live.telling.borrow().is_some() {
+            return Ok(());
+        }
+        let thread = self.clone();
+        self.host.spawn(Box::pin(async move {
+            let told = match thread.definitions() {
+                Ok(Some(definitions)) => thread.tell_created(&definitions, Within::Call).await,
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = told {
+                // Any other wake of the thread, and at the latest its first run, tells it again.
+                thread.log(&format!("the hooks of a new thread were interrupted: {error}"));
+            }
+        }));
+        Ok(())
+    }
+
+    /// `after_thread_created`, once that is not known to be done. Waits for one that is under way.
+    async fn tell_created(self: &Rc<Self>, definitions: &Definitions<'_>, within: Within) -> Result<()> {
+        loop {
+            if self.read(|state, _| Ok(state.created_told))? {
+                return Ok(());
+            }
+            let (done, wait) = oneshot::channel();
+            match self.live.telling.borrow_mut().as_mut() {
+                Some(waiting) => waiting.push(done),
+                None => break,
+            }
+            // It ends without a word, whether it was told or lost.
+            let _ended = wait.await;
+        }
+        *self.live.telling.borrow_mut() = Some(Vec::new());
+        let _told = Told(self);
+        let at = At { definitions, place: "0".to_owned(), within };
+        self.observe(&at, HookName::AfterThreadCreated, &[]).await?;
+        self.transition(|state, sql| {
+            state.created_told = true;
+            sql.run("UPDATE meta SET created_told = 1 WHERE id = 1", &[])
+        })
+    }
+
+    /// Whether a new thread of this agent has nobody to be told to.
+    pub(crate) fn nobody_is_told(&self, agent: &str) -> bool {
+        !self
+            .definitions_of(agent, Side::A)
+            .is_some_and(|found| self.has_hooks(&found, &[HookName::AfterThreadCreated]))
+    }
+}
+
+/// Ends [`Telling`] when it is dropped, also by a panic.
+struct Told<'a>(&'a Thread);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.0.live.telling.borrow_mut().take();
+    }
+}
+
+/// The first message from outside in a range with which hooks are not that far.
+fn untold(sql: &dyn Sql, from: i64, below: i64, hooked: i64) -> Result<Option<Row>> {
+    let rows = rows::read(
+        sql,
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE seq >= ? AND seq < ? AND inbound IN (1, 2) AND hooked < ? ORDER BY seq LIMIT 1"
+        ),
+        &[Param::Int(from), Param::Int(below), Param::Int(hooked)],
+    )?;
+    Ok(rows.into_iter().next())
+}

@@ -1,0 +1,371 @@
+//! Hooks around one message: before and after it is stored, before and after it is changed.
+
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::accept::Input;
+use crate::engine::edit::MessageUpdate;
+use crate::engine::hooks::At;
+use crate::engine::hooks::Hooked;
+use crate::engine::hooks::Next;
+use crate::engine::hooks::Subject;
+use crate::engine::hooks::wrong;
+use crate::engine::replay::Replay;
+use crate::engine::step::Definitions;
+use crate::engine::subagents::Child;
+use crate::env::Redactor;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits;
+use crate::spec::hook::HookName;
+use crate::spec::message::Role;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::side::Side;
+use crate::store::state::State;
+
+/// A message that is about to be stored. Its `content`, `metadata` and `silent` may be changed.
+pub(crate) struct Created {
+    thread_id: String,
+    pub(crate) row: Row,
+    /// Of what hooks make of it.
+    secrets: Rc<Redactor>,
+}
+
+impl Created {
+    pub(crate) fn new(thread_id: &str, row: Row, secrets: Rc<Redactor>) -> Created {
+        Created { thread_id: thread_id.to_owned(), row, secrets }
+    }
+}
+
+impl Subject for Created {
+    fn args(&self) -> Vec<Value> {
+        let mut message = self.row.to_json(&self.thread_id, false);
+        if self.row.seq == 0 {
+            // It gets its id when it is stored.
+            message.as_object_mut().and_then(|fields| fields.insert("id".into(), Value::Null));
+        }
+        vec![message]
+    }
+
+    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+        let fields = match answer {
+            Value::Null => return Ok(Next::Go),
+            Value::Object(fields) => fields,
+            other => return Err(wrong("a message or null", &other)),
+        };
+        let mut row = self.row.clone();
+        match fields.get("content") {
+            None | Some(Value::Null) => {}
+            // What it leaves as it was is whoever's said it.
+            Some(Value::String(text)) if row.content.as_ref() == Some(text) => {}
+            Some(Value::String(text)) => row.content = Some(self.secrets.owned(text.clone())),
+            Some(other) => return Err(wrong("a text as `content`", other)),
+        }
+        match fields.get("silent") {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(silent)) => row.silent = *silent,
+            Some(other) => return Err(wrong("true or false as `silent`", other)),
+        }
+        match fields.get("metadata") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(metadata)) => row.metadata = written(&self.row, metadata, &self.secrets)?,
+            Some(other) => return Err(wrong("an object as `metadata`", other)),
+        }
+        let length = |row: &Row| row.content.as_ref().map_or(0, String::len);
+        if length(&row) > limits::CONTENT_BYTES.max(length(&self.row)) {
+            return Err(format!("it gave a message of {} bytes", length(&row)));
+        }
+        if row.role != Role::Tool && !row.is_reply() && row.says_nothing() {
+            return Err("it left a message without content".to_owned());
+        }
+        self.row = row;
+        Ok(Next::Go)
+    }
+}
+
+/// Metadata as stored; what is the same stays as it was written.
+fn written(
+    row: &Row,
+    metadata: &Map<String, Value>,
+    secrets: &Redactor,
+) -> std::result::Result<Option<String>, String> {
+    let before = row.metadata();
+    if before == *metadata {
+        return Ok(row.metadata.clone());
+    }
+    let clean = |(name, value): (&String, &Value)| match before.get(name) == Some(value) {
+        true => (name.clone(), value.clone()),
+        false => (secrets.owned(name.clone()), secrets.json(value.clone())),
+    };
+    let text = Value::Object(metadata.iter().map(clean).collect()).to_string();
+    let most = limits::METADATA_BYTES.max(row.metadata.as_ref().map_or(0, String::len));
+    match text.len() {
+        bytes if bytes > most => Err(format!("it gave `metadata` of {bytes} bytes")),
+        _ => Ok((!metadata.is_empty()).then_some(text)),
+    }
+}
+
+/// A change to a message.
+struct Updates {
+    id: String,
+    update: MessageUpdate,
+    secrets: Rc<Redactor>,
+}
+
+impl Subject for Updates {
+    fn args(&self) -> Vec<Value> {
+        vec![self.id.as_str().into(), self.update.to_json()]
+    }
+
+    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+        if !answer.is_null() && !answer.is_object() {
+            return Err(wrong("the changes or null", &answer));
+        }
+        let mut update = self.update.clone();
+        match answer.get("content") {
+            None => {}
+            Some(Value::String(text)) if text.trim().is_empty() || text.len() > limits::CONTENT_BYTES => {
+                return Err(format!("it gave a `content` of {} bytes", text.len()));
+            }
+            Some(Value::String(text)) if self.update.content.as_ref() == Some(text) => {}
+            Some(Value::String(text)) => update.content = Some(self.secrets.owned(text.clone())),
+            Some(other) => return Err(wrong("a text as `content`", other)),
+        }
+        match answer.get("silent") {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(silent)) => update.silent = Some(*silent),
+            Some(other) => return Err(wrong("true or false as `silent`", other)),
+        }
+        match answer.get("metadata") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(metadata)) if self.update.metadata.as_ref() == Some(metadata) => {}
+            Some(Value::Object(metadata)) => {
+                let secrets = &self.secrets;
+                let clean = metadata.clone().into_iter();
+                let clean = clean.map(|(name, value)| (secrets.owned(name), secrets.json(value)));
+                update.metadata = Some(clean.collect());
+            }
+            Some(other) => return Err(wrong("an object as `metadata`", other)),
+        }
+        self.update = update;
+        Ok(Next::Go)
+    }
+}
+
+impl Thread {
+    /// `before_create_message` for a row of the open step.
+    pub(crate) async fn before_create(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        row: Row,
+    ) -> Result<Row> {
+        if !self.has_hooks(definitions, &[HookName::BeforeCreateMessage]) {
+            return Ok(row);
+        }
+        let at = At::run(definitions, row.seq);
+        let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let mut created = Created::new(&thread_id, row.clone(), self.redactor());
+        self.transform(&at, HookName::BeforeCreateMessage, &mut created).await?;
+        Ok(fitting(&row, created.row))
+    }
+
+    /// `after_create_message` for a row of the open step.
+    pub(crate) async fn after_create(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        row: &Shared,
+    ) -> Result<()> {
+        if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
+            return Ok(());
+        }
+        let message = self.read(|state, _| Ok(row.to_json(&state.meta.thread_id, false)))?;
+        self.observe(&At::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
+    }
+
+    /// Whether hooks are told of children before these begin. Read in the transition that makes one.
+    pub(crate) fn holds_children(&self, state: &State) -> bool {
+        let side = state.active().map_or(Side::A, |run| run.side);
+        let definitions = self.definitions_of(&state.meta.agent, side);
+        definitions.is_some_and(|found| self.has_hooks(&found, &[HookName::AfterSubagentCreated]))
+    }
+
+    /// `after_subagent_created`, with the registry's entry: the child is there, and begins afterwards.
+    pub(crate) async fn tell_hooks_of(self: &Rc<Self>, reference: &str) -> Result<()> {
+        let Some(definitions) = self.definitions()? else { return Ok(()) };
+        let child = self.read_mut(|state, sql| {
+            Ok(state.child(sql, reference)?.filter(Child::is_open).map(|child| child.to_json()))
+        })?;
+        let Some(child) = child else { return Ok(()) };
+        let at = At::beside(&definitions, reference.to_owned());
+        self.observe(&at, HookName::AfterSubagentCreated, &[child]).await
+    }
+
+    /// Stores a message of code that works in the thread, which starts nothing (spec §35.16); its id. What is told
+    /// of it afterwards is told by the drain that takes it in, as of everything from outside.
+    ///
+    /// # Errors
+    /// `hook_failed` when a `before_create_message` fails (spec §9.1).
+    pub(crate) async fn inject(self: &Rc<Self>, mut input: Input, hooked: Hooked) -> Result<String> {
+        if hooked == Hooked::ByHook {
+            input.hooks_are_done();
+            return self.add_message(input, None);
+        }
+        let Some(definitions) = self.definitions()? else { return self.add_message(input, None) };
+        let hooks = self.hooks(&definitions, HookName::BeforeCreateMessage);
+        if hooks.is_empty() {
+            return self.add_message(input, None);
+        }
+        let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.thread_id.clone()))?;
+        let random: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let at = At::beside(&definitions, format!("new-{random}"));
+        let mut created = Created::new(&thread_id, input.draft(self.host.now_us()), self.redactor());
+        for hook in hooks {
+            let answer = self.call_hook(&at, hook, created.args()).await?;
+            if let Err(error) = answer.and_then(|answer| created.take(answer)) {
+                self.hook_failed(&at, hook, &error)?;
+                let text = format!("The hook “{}” failed, so the message was not stored: {error}.", hook.id);
+                return Err(Error::new(Code::HookFailed, text));
+            }
+        }
+        input.becomes(created.row);
+        input.hooks_are_done();
+        self.add_message(input, None)
+    }
+
+    /// `before_update_message`: the change as it is made.
+    pub(crate) async fn before_update(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        id: &str,
+        update: MessageUpdate,
+    ) -> Result<MessageUpdate> {
+        if !self.has_hooks(definitions, &[HookName::BeforeUpdateMessage]) {
+            return Ok(update);
+        }
+        // Each change has its place: the next one that is stored has the next number.
+        let at = At::beside(definitions, self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?);
+        let mut updates = Updates { id: id.to_owned(), update, secrets: self.redactor() };
+        self.transform(&at, HookName::BeforeUpdateMessage, &mut updates).await?;
+        Ok(updates.update)
+    }
+
+    /// `after_update_message`.
+    pub(crate) async fn after_update(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        row: &Shared,
+    ) -> Result<()> {
+        if !self.has_hooks(definitions, &[HookName::AfterUpdateMessage]) {
+            return Ok(());
+        }
+        let (place, message) = self.read(|state, _| {
+            let thread = &state.meta.thread_id;
+            Ok((place_of_edit(&row.id(thread), state.meta.edits)?, row.to_json(thread, state.is_queued(row))))
+        })?;
+        self.observe(&At::beside(definitions, place), HookName::AfterUpdateMessage, &[message]).await
+    }
+}
+
+/// What hooks made of a message. What its provider wants back with another text than it has now goes with that one, unless
+/// all of it stands before the text: a provider may insist on it while its calls are answered.
+pub(crate) fn fitting(before: &Row, mut after: Row) -> Row {
+    if after.content != before.content {
+        let replay = Replay::read(before).filter(|_| !before.calls.is_empty());
+        if !replay.is_some_and(|replay| replay.blocks.iter().all(|block| block.text == 0)) {
+            after.reasoning = None;
+        }
+    }
+    after
+}
+
+/// `<seq>.u<number of the edit>`.
+fn place_of_edit(id: &str, edit: i64) -> Result<String> {
+    let seq = id.rsplit_once('_').map_or(id, |(_, seq)| seq);
+    Ok(format!("{seq}.u{edit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::messages::Inbound;
+
+    fn created(role: Role) -> Created {
+        let metadata = Some(r#"{"a":1}"#.to_owned());
+        let inbound = if role == Role::User { Inbound::Wakes } else { Inbound::No };
+        Created::new("thread", Row { inbound, metadata, ..Row::new(7, role, "text", 5) }, Rc::default())
+    }
+
+    #[test]
+    fn what_a_hook_may_make_of_a_message() {
+        let cases = [
+            (json!(null), "text", false, r#"{"a":1}"#),
+            (json!({}), "text", false, r#"{"a":1}"#),
+            (json!({ "content": "more", "role": "system", "id": "x" }), "more", false, r#"{"a":1}"#),
+            (json!({ "silent": true, "content": null, "metadata": { "a": 1 } }), "text", true, r#"{"a":1}"#),
+            (json!({ "metadata": { "b": 2 } }), "text", false, r#"{"b":2}"#),
+        ];
+        for (answer, content, silent, metadata) in cases {
+            let mut created = created(Role::User);
+            assert_eq!(created.take(answer.clone()), Ok(Next::Go));
+            let row = created.row;
+            assert_eq!(
+                (row.seq, row.role, row.content.as_deref(), row.silent, row.metadata.as_deref()),
+                (7, Role::User, Some(content), silent, Some(metadata)),
+                "{answer}"
+            );
+        }
+        let mut created = created(Role::User);
+        created.take(json!({ "metadata": {} })).unwrap();
+        assert_eq!(created.row.metadata, None);
+    }
+
+    #[test]
+    fn what_it_may_not_changes_nothing() {
+        let long = "x".repeat(limits::CONTENT_BYTES + 1);
+        let heavy = "x".repeat(limits::METADATA_BYTES);
+        for answer in [
+            json!("text"),
+            json!([]),
+            json!({ "content": 7 }),
+            json!({ "content": "more", "silent": "yes" }),
+            json!({ "content": "more", "metadata": [] }),
+            json!({ "content": " " }),
+            json!({ "content": long }),
+            json!({ "metadata": { "x": heavy } }),
+        ] {
+            let mut created = created(Role::User);
+            assert!(created.take(answer).is_err());
+            assert_eq!((created.row.content.as_deref(), created.row.silent), (Some("text"), false));
+        }
+        assert_eq!(created(Role::Assistant).take(json!({ "content": "" })), Ok(Next::Go));
+    }
+
+    #[test]
+    fn what_a_hook_may_make_of_a_change() {
+        let changed = |answer: Value| {
+            let mut updates = Updates { id: "m_1".into(), update: "text".into(), secrets: Rc::default() };
+            updates.take(answer).map(|_| updates.update.to_json())
+        };
+        assert_eq!(changed(json!(null)), Ok(json!({ "content": "text" })));
+        assert_eq!(changed(json!({})), Ok(json!({ "content": "text" })));
+        let more = json!({ "content": "more", "silent": true, "metadata": { "a": 1 } });
+        assert_eq!(changed(more.clone()), Ok(more));
+        for wrong in [
+            json!("more"),
+            json!({ "content": null }),
+            json!({ "content": "" }),
+            json!([]),
+            json!({ "silent": "yes" }),
+            json!({ "metadata": [] }),
+        ] {
+            assert!(changed(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Hooks (spec §9): code of the application's own around what a thread does.
+//!
+//! A run's hooks are those that its active prompt lists, or else its agent; that list follows from the definitions, so a
+//! run that is entered again has the same one. They run in the listed order, each on what the one before it made. One
+//! that fails is logged and has changed nothing.
+//!
+//! Nothing is transformed twice: what a hook makes of a message or a result is stored in one transaction with what says
+//! that it has run, and until then it is asked again about the original. What it makes of a request is stored nowhere.
+//! Hooks that observe are told at least once, with the same `hookCallId` each time.
+//!
+//! * `call`: one call of one hook. `request`: those of a request to a model. `message`: those around a message that is
+//!   stored or changed. `inbound`: what a drain takes in, and the new thread. `result`: those around a tool call.
+
+pub(crate) mod call;
+pub(crate) mod inbound;
+pub(crate) mod message;
+pub(crate) mod request;
+pub(crate) mod result;
+
+pub use crate::engine::hooks::call::HookCall;
+pub(crate) use crate::engine::hooks::inbound::Drain;
+pub(crate) use crate::engine::hooks::inbound::Telling;
+pub(crate) use crate::engine::hooks::request::Blocked;
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::operator::Failure;
+use crate::engine::step::Definitions;
+use crate::error::Result;
+use crate::sdk::Where;
+use crate::spec::hook::Hook;
+use crate::spec::hook::HookName;
+use crate::store::log::Event;
+
+/// Whether hooks run for what is done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hooked {
+    /// They do.
+    Yes,
+    /// A hook does it itself: hooks that called themselves would never end.
+    ByHook,
+}
+
+/// Where a hook runs.
+pub(crate) struct At<'a> {
+    definitions: &'a Definitions<'a>,
+    /// What it is about, unique in the thread: the seq of a message, and for changes to it which one.
+    place: String,
+    within: Within,
+}
+
+/// What goes on after the hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Within {
+    /// The active run's step.
+    Run,
+    /// Something beside it.
+    Call,
+}
+
+impl<'a> At<'a> {
+    /// In the active run, about the message of that seq.
+    fn run(definitions: &'a Definitions<'a>, seq: i64) -> At<'a> {
+        At { definitions, place: seq.to_string(), within: Within::Run }
+    }
+
+    fn beside(definitions: &'a Definitions<'a>, place: String) -> At<'a> {
+        At { definitions, place, within: Within::Call }
+    }
+
+    /// Where its code works.
+    fn state(&self) -> Where {
+        match self.within {
+            Within::Run => Where::Hook,
+            Within::Call => Where::HookApart,
+        }
+    }
+
+    fn call_id(&self, thread_id: &str, hook: &Hook) -> String {
+        format!("{thread_id}/h{}.{}", self.place, hook.id)
+    }
+}
+
+/// What a hook may change.
+trait Subject {
+    /// The hook's arguments, as things stand.
+    fn args(&self) -> Vec<Value>;
+
+    /// Takes in what it gave.
+    ///
+    /// # Errors
+    /// Why that cannot be taken, in words; then nothing has changed.
+    fn take(&mut self, answer: Value) -> std::result::Result<Next, String>;
+}
+
+/// Whether the next hook is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Go,
+    Stop,
+}
+
+impl Thread {
+    /// The hooks of that name, in their order.
+    fn hooks<'a>(&'a self, definitions: &Definitions<'a>, name: HookName) -> Vec<&'a Hook> {
+        let listed = self.catalog.hooks_of(definitions.agent, definitions.prompt);
+        listed.filter(|hook| hook.hook == name).collect()
+    }
+
+    fn has_hooks(&self, definitions: &Definitions<'_>, names: &[HookName]) -> bool {
+        names.iter().any(|name| !self.hooks(definitions, *name).is_empty())
+    }
+
+    /// Runs those of that name one after another on what they may change.
+    async fn transform(
+        self: &Rc<Self>,
+        at: &At<'_>,
+        name: HookName,
+        subject: &mut dyn Subject,
+    ) -> Result<Next> {
+        for hook in self.hooks(at.definitions, name) {
+            let answer = self.call_hook(at, hook, subject.args()).await?;
+            match answer.and_then(|answer| subject.take(answer)) {
+                Ok(Next::Go) => {}
+                Ok(Next::Stop) => return Ok(Next::Stop),
+                Err(error) => self.hook_failed(at, hook, &error)?,
+            }
+        }
+        Ok(Next::Go)
+    }
+
+    /// Runs those of that name one after another; what they give counts for nothing.
+    async fn observe(self: &Rc<Self>, at: &At<'_>, name: HookName, args: &[Value]) -> Result<()> {
+        for hook in self.hooks(at.definitions, name) {
+            if let Err(error) = self.call_hook(at, hook, args.to_vec()).await? {
+                self.hook_failed(at, hook, &error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs a failure; everything goes on as if the hook had not run.
+    fn hook_failed(&self, at: &At<'_>, hook: &Hook, error: &str) -> Result<()> {
+        let error = &self.shown(error.to_owned());
+        self.tell_failure(Failure {
+            what: format!("the hook {} ({})", hook.id, hook.hook.as_str()),
+            code: None,
+            error: error.clone(),
+            log: None,
+        })?;
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            let call_id = at.call_id(&state.meta.thread_id, hook);
+            Event::hook(state.active(), hook, &call_id, error).insert(sql, now)
+        })
+    }
+
+    /// A hook may have ended the run that it ran in. That has aborted this flow, which ends at its next await.
+    async fn goes_on(&self, at: &At<'_>) -> Result<()> {
+        if at.within == Within::Run && self.read(|state, _| Ok(state.active().is_none()))? {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+/// What an answer is, for messages about a wrong one.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn wrong(expected: &str, got: &Value) -> String {
+    format!("it gave {}, not {expected}", kind_of(got))
+}

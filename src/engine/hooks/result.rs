@@ -1,0 +1,184 @@
+//! Hooks around a tool call (spec §9.2): execute, `after_tool_call_success` or `after_tool_call_failure`,
+//! `before_store_tool_result`, `before_create_message`, insert, `after_create_message`.
+//!
+//! While they work, the tool's own result is kept on the receipt: a process that dies in the middle of them asks them
+//! again about that, and not the tool.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::edit::edited;
+use crate::engine::hooks::At;
+use crate::engine::hooks::Next;
+use crate::engine::hooks::Subject;
+use crate::engine::hooks::wrong;
+use crate::engine::replay;
+use crate::engine::step::Definitions;
+use crate::engine::tool_call::Call;
+use crate::engine::tool_call::Done;
+use crate::engine::tool_call::Receipt;
+use crate::engine::tool_result::result_row;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::hook::HookName;
+use crate::spec::message::ToolResult;
+use crate::spec::message::ToolStatus;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+
+/// Those that may change what is stored of a call.
+const CHANGING: [HookName; 4] = [
+    HookName::AfterToolCallSuccess,
+    HookName::AfterToolCallFailure,
+    HookName::BeforeStoreToolResult,
+    HookName::BeforeCreateMessage,
+];
+
+/// A call's result on its way into the history.
+struct Outcome {
+    call: Value,
+    result: ToolResult,
+    null: Null,
+}
+
+/// What `null` means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Null {
+    /// No change.
+    Keeps,
+    /// The call is dropped.
+    Drops,
+}
+
+impl Subject for Outcome {
+    fn args(&self) -> Vec<Value> {
+        let mut result = serde_json::to_value(&self.result).unwrap_or_default();
+        if let Some(fields) = result.as_object_mut() {
+            fields.remove("stored");
+        }
+        vec![self.call.clone(), result]
+    }
+
+    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+        if answer.is_null() {
+            return Ok(if self.null == Null::Drops { Next::Stop } else { Next::Go });
+        }
+        if !answer.is_object() {
+            return Err(wrong("a tool result or null", &answer));
+        }
+        let result: ToolResult =
+            serde_json::from_value(answer).map_err(|error| format!("it gave no tool result: {error}"))?;
+        let bytes = result.text().len();
+        if bytes > limits::CONTENT_BYTES {
+            return Err(format!("it gave a result of {bytes} bytes"));
+        }
+        self.result = result;
+        Ok(Next::Go)
+    }
+}
+
+impl Thread {
+    /// The result of a call whose process was lost while hooks worked on it.
+    pub(crate) fn kept_result(&self, call: &Call) -> Result<Option<Done>> {
+        let kept = self.read(|state, sql| match state.active() {
+            Some(run) if run.recoveries > 0 || self.live.again.get() => kept(sql, call.seq),
+            _ => Ok(None),
+        })?;
+        Ok(kept.map(Done::ran))
+    }
+
+    /// Stores a result as its hooks leave it, or drops the call. The reply as it is then.
+    pub(crate) async fn settle_call(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        reply: Shared,
+        call: &Call,
+        mut done: Done,
+    ) -> Result<Shared> {
+        if self.has_hooks(definitions, &CHANGING) {
+            self.keep_result(call, &done)?;
+        }
+        let ended = match done.result.status {
+            ToolStatus::Success => HookName::AfterToolCallSuccess,
+            ToolStatus::Error => HookName::AfterToolCallFailure,
+        };
+        // A call that code has queued, and one that hands the thread off, are never dropped.
+        let drops = reply.inbound != Inbound::Tool && !done.hands_off();
+        let null = if drops { Null::Drops } else { Null::Keeps };
+        for (name, null) in [(ended, null), (HookName::BeforeStoreToolResult, Null::Keeps)] {
+            if !self.has_hooks(definitions, &[name]) {
+                continue;
+            }
+            let at = At::run(definitions, call.seq);
+            let mut outcome = Outcome { call: call.call.to_wire(), result: done.result.clone(), null };
+            if self.transform(&at, name, &mut outcome).await? == Next::Stop {
+                return self.drop_call(&reply, call, &done);
+            }
+            done.becomes(self.redact_result(outcome.result));
+        }
+        let files = done.take_files(&call.call.name);
+        let row = result_row(&reply, call, &done, self.host.now_us());
+        let row = self.before_create(definitions, row).await?;
+        let row = self.store_result(&reply, call, &done, row, &files)?;
+        self.after_create(definitions, &row).await?;
+        Ok(reply)
+    }
+
+    /// Only of a call that has ended: what was never started, or is not known, is found out anew.
+    fn keep_result(&self, call: &Call, done: &Done) -> Result<()> {
+        if done.receipt != Receipt::Started || done.state == "indeterminate" {
+            return Ok(());
+        }
+        let text = serde_json::to_string(&done.result).map_err(Error::internal)?;
+        if text.len() > limits::KEPT_RESULT_BYTES {
+            return Ok(());
+        }
+        self.transition(|_, sql| {
+            sql.run(
+                "UPDATE calls SET result = ? WHERE id = ? AND result IS NULL",
+                &[Param::Text(&text), Param::Int(call.seq)],
+            )
+        })
+    }
+
+    /// A call that a hook dropped: its receipt says so, the reply keeps its place and the tool's name, and nobody is
+    /// shown it.
+    fn drop_call(&self, reply: &Shared, call: &Call, done: &Done) -> Result<Shared> {
+        let now = self.host.now_us();
+        let row = self.transition(|state, sql| {
+            done.close(sql, "dropped", reply, call, None, now)?;
+            let mut row = Row::clone(reply);
+            replay::drop_call(&mut row.calls, call.index);
+            row.reasoning = replay::without(row.reasoning.as_deref(), &call.call.id);
+            let calls = serde_json::to_string(&row.calls).map_err(Error::internal)?;
+            sql.run(
+                "UPDATE messages SET tool_calls = ?, reasoning = ? WHERE seq = ?",
+                &[Param::Text(&calls), row.reasoning.as_ref().into(), Param::Int(reply.seq)],
+            )?;
+            state.filled = state.filled.max(call.seq + 1 - reply.seq);
+            // No later step takes its seq. Clients that come back have seen the call.
+            state.meta.seq_floor = state.meta.seq_floor.max(call.seq);
+            edited(state, sql)?;
+            Ok(Shared::new(row))
+        })?;
+        self.broadcast_message(&row)?;
+        Ok(row)
+    }
+}
+
+fn kept(sql: &dyn Sql, id: i64) -> Result<Option<ToolResult>> {
+    let mut text = None;
+    sql.each("SELECT result FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
+        text = cells.first().and_then(Cell::text).map(str::to_owned);
+        Ok(std::ops::ControlFlow::Break(()))
+    })?;
+    let damaged = |error| Error::internal(format!("the result on a receipt is damaged: {error}"));
+    text.map(|text| serde_json::from_str(&text).map_err(damaged)).transpose()
+}

@@ -1,0 +1,263 @@
+//! One call of the model: attempts, fallbacks and their pauses (spec §3.3, §35.20, §35.22), each counted in the run's
+//! row before the request leaves. What is asked is `provider_call`.
+
+use std::rc::Rc;
+
+use futures_util::future::Either;
+use futures_util::future::select;
+use futures_util::pin_mut;
+
+use crate::engine::Thread;
+use crate::engine::attempts::Tries;
+use crate::engine::ephemeral::Partial;
+use crate::engine::operator::Failure;
+use crate::engine::provider_call::Outside;
+use crate::engine::provider_call::Streaming;
+use crate::engine::step::Definitions;
+use crate::engine::step::Step;
+use crate::error::Result;
+use crate::host::Host;
+use crate::host::Pending;
+use crate::limits;
+use crate::models::ChatRequest;
+use crate::models::ProviderCall;
+use crate::models::ProviderCode;
+use crate::models::ProviderError;
+use crate::models::Reply;
+use crate::models::backoff_us;
+use crate::spec::Model;
+use crate::store::log::Attempt;
+
+/// What came of it.
+#[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
+pub(crate) enum Called {
+    Answer(Answer),
+    /// The provider found the request too long; the caller shortens it and calls again.
+    TooLong,
+    /// The next fallback is to be asked; the caller makes the request that suits it and calls again.
+    Elsewhere,
+    /// Every attempt failed; with what a person is told.
+    Failed(String),
+}
+
+/// A reply and the log of the attempt that gave it.
+pub(crate) struct Answer {
+    pub(crate) reply: Reply,
+    pub(crate) attempt: Attempt,
+}
+
+/// What follows a failed attempt.
+enum After {
+    /// The same attempt again, with a shorter history.
+    Shorten,
+    /// The same model again, after so many microseconds.
+    Retry(i64),
+    /// The next fallback.
+    Fallback,
+    /// Nothing; with what is told.
+    GiveUp(String),
+}
+
+impl Thread {
+    /// The model whose turn it is in the chain of fallbacks.
+    pub(crate) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
+        let place = self.tries(step)?.model;
+        let last = definitions.chain.len().saturating_sub(1);
+        let place = usize::try_from(place).unwrap_or(last).min(last);
+        definitions
+            .chain
+            .get(place)
+            .copied()
+            .ok_or_else(|| crate::error::Error::internal("a chain of models is empty"))
+    }
+
+    /// Calls the model until one attempt succeeds, or another request is needed, or all have failed.
+    pub(crate) async fn call_model(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        step: Step,
+        request: ChatRequest,
+    ) -> Result<Called> {
+        let model = self.current_model(definitions, step)?;
+        let request = Rc::new(request);
+        loop {
+            let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
+            let failed = match self.attempt(step, model, &request, &mut attempt).await? {
+                Ok(reply) => {
+                    attempt.succeed(&reply, model, self.host.now_us());
+                    return Ok(Called::Answer(Answer { reply, attempt }));
+                }
+                Err(error) => self.told_failure(error),
+            };
+            attempt.fail(&failed, self.host.now_us());
+            let after = self.after(definitions, step, &failed)?;
+            self.next_attempt(step, &attempt, &after)?;
+            if matches!(after, After::Fallback | After::GiveUp(_)) {
+                let code = serde_json::json!(failed.code);
+                self.tell_failure(Failure {
+                    what: format!("the model \"{}\"", attempt.model),
+                    code: code.as_str(),
+                    error: self.shown(failed.message.clone()),
+                    log: None,
+                })?;
+            }
+            match after {
+                After::Shorten => return Ok(Called::TooLong),
+                After::Retry(wait) => self.host.sleep_until(self.host.now_us() + wait).await,
+                After::Fallback => {
+                    self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
+                    return Ok(Called::Elsewhere);
+                }
+                After::GiveUp(text) => return Ok(Called::Failed(text)),
+            }
+        }
+    }
+
+    fn after(&self, definitions: &Definitions<'_>, step: Step, failed: &ProviderError) -> Result<After> {
+        // The history is halved once for a step; a model that still finds it too long is given up.
+        if failed.code == ProviderCode::ContextLength
+            && self.live.halved.replace(Some(step.block)) != Some(step.block)
+        {
+            return Ok(After::Shorten);
+        }
+        let tries = self.tries(step)?;
+        Ok(if failed.retryable() && tries.attempt < limits::MODEL_ATTEMPTS {
+            After::Retry(backoff_us(tries.attempt, self.host.random(), failed.retry_after_ms))
+        } else if tries.model as usize + 1 < definitions.chain.len() {
+            After::Fallback
+        } else {
+            let name = &self.current_model(definitions, step)?.name;
+            After::GiveUp(format!("The model “{name}” could not answer: {failed}."))
+        })
+    }
+
+    /// Logs the attempt that failed and counts the next one, in one transition and before it is made.
+    fn next_attempt(&self, step: Step, failed: &Attempt, after: &After) -> Result<()> {
+        let stream = self.transition(|state, sql| {
+            failed.insert(sql)?;
+            let mut tries = Tries::of(state, sql, step)?;
+            match after {
+                After::Shorten => {}
+                After::Retry(_) => tries.attempt += 1,
+                After::Fallback => {
+                    tries.model += 1;
+                    tries.attempt = 1;
+                }
+                After::GiveUp(text) => {
+                    if step.call.is_some() {
+                        // Where this step is entered again, no model is asked again.
+                        tries.failed = Some(text.clone());
+                        tries.store(state, sql, step)?;
+                    }
+                    return Ok(None);
+                }
+            }
+            tries.stream += 1;
+            tries.store(state, sql, step)?;
+            Ok(Some(tries.stream))
+        })?;
+        self.log_bodies(failed);
+        if let Some(stream) = stream {
+            if step.call.is_none() {
+                self.live.partial.borrow_mut().take();
+            }
+            self.announce_reset(step.block, stream, step.depth)?;
+        }
+        Ok(())
+    }
+
+    fn begin_attempt(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        model: &Model,
+        request: &ChatRequest,
+    ) -> Result<Attempt> {
+        let run = self.read(|state, _| Ok(state.active().map_or(0, |run| run.id)))?;
+        let stream = self.tries(step)?.stream;
+        if step.call.is_none() {
+            *self.live.partial.borrow_mut() = Some(Partial { seq: step.block, stream, text: String::new() });
+        }
+        self.announce_request(&model.name, stream)?;
+        let now = self.host.now_us();
+        Ok(Attempt::begin(run, step, stream, model, definitions.prompt, request, now))
+    }
+
+    /// One request to one model.
+    async fn attempt(
+        self: &Rc<Self>,
+        step: Step,
+        model: &Model,
+        request: &Rc<ChatRequest>,
+        attempt: &mut Attempt,
+    ) -> Result<std::result::Result<Reply, ProviderError>> {
+        let deployment = |name: &str| self.deployment(name);
+        if let Some(lack) = model.lacks(&deployment) {
+            return Ok(Err(ProviderError::not_set_up(&lack)));
+        }
+        let base_url = model.base_url(&deployment);
+        let api_key = model.key_env().and_then(deployment);
+        let door = Rc::new(Outside::new(self.clone()));
+        let call = ProviderCall {
+            provider: model.provider.clone(),
+            definition: model.name.clone(),
+            request: request.clone(),
+            answer: model.answer(),
+            base_url,
+            api_key: api_key.clone(),
+            stream: attempt.stream,
+            door: door.clone(),
+            out: Rc::default(),
+        };
+        let replied = Streaming::new(self, step, request.reasoning.exclude, attempt).reply(call).await?;
+        attempt.body = door.sent();
+        Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))
+    }
+}
+
+/// A deadline over many awaits with one timer: it is set anew only when it fires before a deadline that has moved.
+pub(crate) struct Watch<'a> {
+    host: &'a dyn Host,
+    /// Microseconds since 1970.
+    deadline: i64,
+    /// When the timer fires.
+    armed: i64,
+    timer: Pending<()>,
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(host: &'a dyn Host, deadline: i64) -> Watch<'a> {
+        Watch { host, deadline, armed: deadline, timer: host.sleep_until(deadline) }
+    }
+
+    /// One that ends after so many milliseconds.
+    pub(crate) fn for_ms(host: &'a dyn Host, limit_ms: u64) -> Watch<'a> {
+        let us = i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
+        Watch::new(host, host.now_us() + us)
+    }
+
+    /// Moves the deadline.
+    pub(crate) fn until(&mut self, deadline: i64) {
+        self.deadline = deadline;
+        if deadline < self.armed {
+            self.arm();
+        }
+    }
+
+    fn arm(&mut self) {
+        self.armed = self.deadline;
+        self.timer = self.host.sleep_until(self.deadline);
+    }
+
+    /// The future's value, or `None` when the deadline comes first; then the future is dropped.
+    pub(crate) async fn within<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        pin_mut!(future);
+        loop {
+            match select(future.as_mut(), self.timer.as_mut()).await {
+                Either::Left((value, _)) => return Some(value),
+                Either::Right(_) if self.host.now_us() >= self.deadline => return None,
+                Either::Right(_) => self.arm(),
+            }
+        }
+    }
+}

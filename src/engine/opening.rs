@@ -1,0 +1,108 @@
+//! The user message that a prompt or an agent begins with when it is called (spec §5.4): what the entry's
+//! `initUserMessageProperty` and `initAttachmentsProperty` make of the arguments.
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::engine::attachments;
+use crate::engine::attachments::AttachmentRef;
+use crate::engine::attachments::NewAttachment;
+use crate::engine::files;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::ToolEntry;
+use crate::store::state::State;
+
+/// Where files must be so that a call may show them.
+const FOLDER: &str = "/attachments/";
+
+/// A message to begin with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    /// Its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    /// Paths of its files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attachments: Vec<String>,
+}
+
+impl Opening {
+    /// What an entry makes of the arguments of its call. A value that is no text is given as JSON.
+    pub(crate) fn of(entry: &ToolEntry, args: &Value) -> Opening {
+        let value = |property: &Option<String>| property.as_ref().and_then(|property| args.get(property));
+        let message = match value(&entry.init_user_message_property) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(other) => Some(other.to_string()),
+        };
+        let paths = match value(&entry.init_attachments_property) {
+            Some(Value::Array(list)) => list.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        let path = |item: &Value| item.as_str().or_else(|| item.get("path")?.as_str()).map(str::to_owned);
+        let attachments = paths.iter().filter_map(path).filter(|path| path.starts_with(FOLDER));
+        Opening {
+            message: message.filter(|text| !text.trim().is_empty()),
+            attachments: attachments.take(limits::ATTACHMENTS).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.message.is_none() && self.attachments.is_empty()
+    }
+
+    /// Its files as a message shows them; those that are not there are left out (spec §23).
+    pub(crate) fn files(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        random: impl Fn() -> [u8; 16],
+        now: i64,
+    ) -> Result<Vec<AttachmentRef>> {
+        let mut there = Vec::new();
+        for path in &self.attachments {
+            if matches!(files::stat(sql, "path", path), Ok(Some(_))) {
+                there.push(NewAttachment::Path { path: path.clone(), description: None });
+            }
+        }
+        attachments::store(state, sql, &there, random, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_makes_a_message_of_its_arguments() {
+        let entry = ToolEntry {
+            init_user_message_property: Some("question".into()),
+            init_attachments_property: Some("files".into()),
+            ..ToolEntry::unlisted("x")
+        };
+        let opening = |args: Value| {
+            let Opening { message, attachments } = Opening::of(&entry, &args);
+            (message, attachments.join(" "))
+        };
+        for (args, message, attachments) in [
+            (json!({ "question": "Why?" }), Some("Why?"), ""),
+            (json!({ "question": { "a": 1 } }), Some("{\"a\":1}"), ""),
+            (json!({ "question": " ", "files": "/attachments/a.png" }), None, "/attachments/a.png"),
+            (
+                json!({ "question": null, "files": ["/attachments/a", "/secret", 1, { "path": "/attachments/b" }] }),
+                None,
+                "/attachments/a /attachments/b",
+            ),
+            (json!({}), None, ""),
+        ] {
+            assert_eq!(opening(args), (message.map(str::to_owned), attachments.to_owned()));
+        }
+        assert!(Opening::of(&ToolEntry::unlisted("x"), &json!({ "question": "Why?" })).is_empty());
+    }
+}

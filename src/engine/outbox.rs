@@ -1,0 +1,284 @@
+//! What the directory, a parent and children are told: at least once, through rows that are written with what they
+//! report. Lists are never on the path of a model call.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use futures_util::future::join_all;
+
+use crate::directory::call;
+use crate::directory::call::DirectoryCall;
+use crate::directory::call::ThreadRow;
+use crate::engine::Thread;
+use crate::engine::stream::preview;
+use crate::engine::subagents::TO_THREAD;
+use crate::engine::subagents::head;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sibling;
+use crate::host::Sql;
+use crate::limits;
+use crate::store::state::State;
+
+/// A letter that its writer delivers itself becomes due after this.
+pub(crate) const INLINE_US: i64 = 2 * limits::SECOND_US;
+
+/// A run that is over by then is not reported as begun.
+const STARTED_US: i64 = limits::SECOND_US / 4;
+
+struct Letter {
+    subject: String,
+    target: String,
+    body: String,
+    version: i64,
+    tries: i64,
+}
+
+impl Thread {
+    /// Tells the directory what the thread looks like now.
+    pub(crate) fn post_row(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+        // The caller delivers it at once; the alarm is for the case that this fails.
+        let due = now + INLINE_US;
+        let meta = &state.meta;
+        let call = DirectoryCall::Upsert {
+            row: ThreadRow {
+                id: meta.thread_id.clone(),
+                agent_id: meta.agent.clone(),
+                owner: meta.owner.clone(),
+                tags: meta.tags.clone(),
+                created_at_us: meta.created_us,
+                terminated_at_us: meta.terminated_us,
+                parent: meta.parent.as_ref().map(|parent| parent.thread.clone()),
+                version: meta.version,
+            },
+        };
+        self.post(state, sql, "row", &call, meta.version, due)
+    }
+
+    /// Tells the directory that a run ended.
+    pub(crate) fn post_activity(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+        let Some(run) = &state.run else { return Ok(()) };
+        let newest = state.window.as_ref().and_then(crate::store::window::Window::newest_said);
+        let version = 2 * run.id + 1;
+        let call = DirectoryCall::Activity {
+            id: state.meta.thread_id.clone(),
+            version,
+            executing: false,
+            last_activity_us: now,
+            last_message: newest.and_then(|row| preview(row).map(|text| (text, row.created_us))),
+        };
+        self.post(state, sql, "activity", &call, version, now)
+    }
+
+    fn post(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        subject: &str,
+        call: &DirectoryCall,
+        version: i64,
+        due: i64,
+    ) -> Result<()> {
+        let body = serde_json::to_string(call).map_err(Error::internal)?;
+        sql.run(
+            "INSERT OR REPLACE INTO outbox (subject, target, body, version, tries, due_us) VALUES (?, ?, ?, ?, 0, ?)",
+            &[
+                Param::Text(subject),
+                Param::Text(&call::name_of(state.meta.owner.as_deref())),
+                Param::Text(&body),
+                Param::Int(version),
+                Param::Int(due),
+            ],
+        )?;
+        self.arm_at(state, sql, due, self.host.now_us())
+    }
+
+    /// Tells the directory that a run began, unless it ends at once: then its end says everything. Nobody waits for it,
+    /// and it may be lost: the end is reported for sure.
+    pub(crate) fn tell_directory_started(self: &Rc<Self>) -> Result<()> {
+        let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
+        let thread = self.clone();
+        self.host.spawn(Box::pin(async move {
+            thread.host.sleep_until(thread.host.now_us() + STARTED_US).await;
+            if let Err(error) = thread.send_started(id).await
+                && error.code != Code::ThreadNotFound
+            {
+                thread.log(&format!("the directory was not told of a run's start: {error}"));
+            }
+        }));
+        Ok(())
+    }
+
+    async fn send_started(&self, id: Option<i64>) -> Result<()> {
+        let letter = self.read(|state, _| {
+            let Some(run) = state.active().filter(|run| Some(run.id) == id) else { return Ok(None) };
+            let call = DirectoryCall::Activity {
+                id: state.meta.thread_id.clone(),
+                version: 2 * run.id,
+                executing: true,
+                last_activity_us: run.started_us,
+                last_message: None,
+            };
+            let body = serde_json::to_string(&call).map_err(Error::internal)?;
+            Ok(Some((call::name_of(state.meta.owner.as_deref()), body)))
+        })?;
+        match letter {
+            None => Ok(()),
+            Some((target, body)) => self.host.sibling(Sibling::Directory(target), body).await.map(drop),
+        }
+    }
+
+    /// Delivers what is due `until` then: to each target in order, to all of them at the same time. What fails stays,
+    /// with a later due time. A target that is being told already is told the rest by whoever does that.
+    pub(crate) async fn deliver_outbox(self: &Rc<Self>, until: i64) {
+        let letters = match self.read(|_, sql| due_letters(sql, until)) {
+            Ok(letters) => letters,
+            Err(error) if error.code == Code::ThreadNotFound => return,
+            Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
+        };
+        let mut by_target: BTreeMap<String, Vec<Letter>> = BTreeMap::new();
+        for letter in letters {
+            by_target.entry(letter.target.clone()).or_default().push(letter);
+        }
+        let told = by_target.into_iter().map(|(target, letters)| self.deliver_to(target, letters));
+        join_all(told).await;
+    }
+
+    async fn deliver_to(self: &Rc<Self>, target: String, mut letters: Vec<Letter>) {
+        let busy = self.live.delivering.borrow_mut().insert(target.clone(), false);
+        if busy.is_some() {
+            self.live.delivering.borrow_mut().insert(target, true);
+            return;
+        }
+        let delivering = Delivering { thread: self.clone(), target };
+        loop {
+            for letter in letters {
+                match self.deliver(&letter).await {
+                    Ok(Sent::Taken) => {}
+                    // What follows waits for it.
+                    Ok(Sent::Later) => return,
+                    Err(error) if error.code == Code::ThreadNotFound => return,
+                    Err(error) => return self.log(&format!("the outbox could not be delivered: {error}")),
+                }
+            }
+            // From here to the end of the loop nothing is awaited: whatever is written later is seen by its writer.
+            let again = self.live.delivering.borrow_mut().insert(delivering.target.clone(), false);
+            if again != Some(true) {
+                return;
+            }
+            let until = self.host.now_us() + INLINE_US;
+            letters = match self.read(|_, sql| due_letters(sql, until)) {
+                Ok(letters) => {
+                    letters.into_iter().filter(|letter| letter.target == delivering.target).collect()
+                }
+                Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
+            };
+        }
+    }
+
+    /// Sends one and notes what came of it.
+    async fn deliver(self: &Rc<Self>, letter: &Letter) -> Result<Sent> {
+        let thread = letter.target.strip_prefix(TO_THREAD);
+        let (target, text) = match thread {
+            Some(id) => (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, letter.body)),
+            None => (Sibling::Directory(letter.target.clone()), letter.body.clone()),
+        };
+        let answer = match self.host.sibling(target, text).await {
+            Ok(text) => call::answer(&text),
+            Err(error) => Err(error),
+        };
+        let later = match (&answer, thread) {
+            (Ok(reply), _) if reply.status < 300 => None,
+            // It will not be taken later either.
+            (Ok(reply), Some(_)) if reply.status < 500 && reply.status != 429 => None,
+            (Ok(reply), _) => Some(format!("the answer was {}", reply.status)),
+            (Err(error), _) => Some(error.to_string()),
+        };
+        if let Some(why) = later {
+            self.log(&format!("{} was not told of {}: {why}", letter.target, letter.subject));
+            let now = self.host.now_us();
+            let retry_at = now + (limits::SECOND_US << letter.tries.min(10));
+            // With its alarm: a crash between the two would leave it due before that.
+            self.transition(|state, sql| {
+                sql.run(
+                    "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
+                    &[Param::Int(retry_at), Param::Text(&letter.subject), Param::Int(letter.version)],
+                )?;
+                if thread.is_some() {
+                    sql.run(
+                        "UPDATE outbox SET due_us = max(due_us, ?) WHERE target = ?",
+                        &[Param::Int(retry_at), Param::Text(&letter.target)],
+                    )?;
+                }
+                // The alarm that was set when it was written may come later than that.
+                self.arm_at(state, sql, retry_at, now)
+            })?;
+            return Ok(Sent::Later);
+        }
+        match (thread, answer) {
+            (Some(id), Ok(reply)) => self.letter_answered(id, letter.version, &letter.body, reply).await?,
+            _ => self.read(|_, sql| forget(sql, &letter.subject, letter.version))?,
+        }
+        Ok(Sent::Taken)
+    }
+}
+
+/// What came of a letter.
+enum Sent {
+    Taken,
+    /// It is sent again.
+    Later,
+}
+
+/// Takes a letter out of the outbox. A newer one on the same subject has another version and stays.
+fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
+    sql.run(
+        "DELETE FROM outbox WHERE subject = ? AND version = ?",
+        &[Param::Text(subject), Param::Int(version)],
+    )
+}
+
+/// Takes a letter to a thread out of the outbox.
+pub(crate) fn forget_letter(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
+    forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
+}
+
+/// Releases a target also when its delivery panics.
+struct Delivering {
+    thread: Rc<Thread>,
+    target: String,
+}
+
+impl Drop for Delivering {
+    fn drop(&mut self) {
+        self.thread.live.delivering.borrow_mut().remove(&self.target);
+        self.thread.live.stir();
+    }
+}
+
+fn due_letters(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
+    let mut letters = Vec::new();
+    sql.each(
+        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64",
+        &[Param::Int(until)],
+        &mut |cells| {
+            let [subject, target, body, version, tries] = cells else {
+                return Err(Error::internal("an outbox row has the wrong number of columns"));
+            };
+            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+            letters.push(Letter {
+                subject: text(subject),
+                target: text(target),
+                body: text(body),
+                version: version.int().unwrap_or_default(),
+                tries: tries.int().unwrap_or_default(),
+            });
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(letters)
+}

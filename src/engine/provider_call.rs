@@ -1,0 +1,182 @@
+//! One request to the provider of a model: what it is given of the outside, the watchdogs on its first chunk and on
+//! silence, and its stream to whoever listens.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
+
+use crate::engine::Thread;
+use crate::engine::model_call::Watch;
+use crate::engine::step::Step;
+use crate::error::Result;
+use crate::host::http::FetchError;
+use crate::host::http::Request;
+use crate::host::http::Response;
+use crate::limits;
+use crate::models::Chunks;
+use crate::models::Delta;
+use crate::models::Door;
+use crate::models::ProviderCall;
+use crate::models::ProviderCode;
+use crate::models::ProviderError;
+use crate::models::Reply;
+use crate::models::ReplyBuilder;
+use crate::models::Silence;
+use crate::store::log::Attempt;
+
+/// An attempt that is being answered.
+pub(crate) struct Streaming<'a> {
+    thread: &'a Rc<Thread>,
+    step: Step,
+    builder: ReplyBuilder,
+    /// Whether nobody is to read the reasoning (spec §5.3).
+    hidden: bool,
+    attempt: &'a mut Attempt,
+    /// When payload came last.
+    payload_us: i64,
+}
+
+impl<'a> Streaming<'a> {
+    pub(crate) fn new(
+        thread: &'a Rc<Thread>,
+        step: Step,
+        hidden: bool,
+        attempt: &'a mut Attempt,
+    ) -> Streaming<'a> {
+        Streaming { thread, step, builder: ReplyBuilder::default(), hidden, attempt, payload_us: 0 }
+    }
+
+    /// Asks the provider, and takes what it says until it ends or is silent for too long.
+    pub(crate) async fn reply(
+        mut self,
+        call: ProviderCall,
+    ) -> Result<std::result::Result<Reply, ProviderError>> {
+        let host = &*self.thread.host;
+        let (out, name) = (call.out.clone(), call.provider.clone());
+        let mut watch = Watch::new(host, host.now_us() + limits::FIRST_CHUNK_US);
+        let mut running = self.thread.natives.provider(call);
+        let mut heard_us = 0;
+        loop {
+            // The first chunk that carries payload has its own, longer limit.
+            let silence = match self.attempt.first_us {
+                None => Silence::FirstChunk,
+                Some(_) => {
+                    watch.until((heard_us + limits::STALL_US).min(self.payload_us + limits::IDLE_EVENTS_US));
+                    Silence::Stall
+                }
+            };
+            let ended = match watch.within(poll_fn(|cx| out.poll(running.as_mut(), cx))).await {
+                Some(ended) => ended,
+                None => {
+                    // It is told, and may know that its answer is complete all the same.
+                    out.fall_silent(silence);
+                    let last = running.as_mut().now_or_never();
+                    Some(last.unwrap_or(Ok(Err(ProviderError::timeout(silence)))))
+                }
+            };
+            let (deltas, heard) = out.take();
+            if let Err(error) = self.take(&deltas)? {
+                return Ok(Err(error));
+            }
+            if heard {
+                heard_us = host.now_us();
+            }
+            match ended {
+                None => {}
+                Some(Ok(Ok(()))) => return Ok(Ok(self.builder.finish())),
+                Some(Ok(Err(error))) => return Ok(Err(error)),
+                Some(Err(panicked)) => {
+                    let text = format!("the provider \"{}\" panicked: {panicked}", name.name());
+                    return Ok(Err(ProviderError::new(ProviderCode::Unknown, text)));
+                }
+            }
+        }
+    }
+
+    /// Folds deltas into the reply and sends their text to whoever listens, as one frame.
+    fn take(&mut self, deltas: &[Delta]) -> Result<std::result::Result<(), ProviderError>> {
+        let mut text = String::new();
+        let mut reasoning = String::new();
+        for delta in deltas {
+            match delta {
+                Delta::Text(piece) => text.push_str(piece),
+                Delta::Reasoning(piece) => reasoning.push_str(piece),
+                Delta::CallStart { .. }
+                | Delta::CallArguments { .. }
+                | Delta::CallExtra { .. }
+                | Delta::Payload(_) => {}
+                Delta::Usage(_) | Delta::Finish(_) => continue,
+            }
+            self.payload_us = self.thread.host.now_us();
+            self.attempt.first_us.get_or_insert(self.payload_us);
+        }
+        let from = self.builder.content().len();
+        for delta in deltas {
+            if self.hidden && matches!(delta, Delta::Reasoning(_)) {
+                continue;
+            }
+            if let Err(error) = self.builder.push(delta) {
+                return Ok(Err(error));
+            }
+        }
+        if !text.is_empty() {
+            match self.step.call {
+                None => self.thread.stream_text(self.step.block, &text)?,
+                Some(_) => self.thread.stream_inner_text(self.step, self.attempt.stream, from, &text)?,
+            }
+        }
+        if !reasoning.is_empty() && !self.hidden {
+            self.thread.stream_reasoning(self.step, &reasoning)?;
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// What a provider is given of the outside: the host's, counted and noted.
+pub(crate) struct Outside {
+    thread: Rc<Thread>,
+    /// The last request's body, when bodies are logged.
+    sent: RefCell<Option<Bytes>>,
+}
+
+impl Outside {
+    pub(crate) fn new(thread: Rc<Thread>) -> Outside {
+        Outside { thread, sent: RefCell::default() }
+    }
+
+    pub(crate) fn sent(&self) -> Option<Bytes> {
+        self.sent.take()
+    }
+}
+
+impl Door for Outside {
+    fn now_us(&self) -> i64 {
+        self.thread.host.now_us()
+    }
+
+    fn fetch(&self, request: Request) -> LocalBoxFuture<'static, std::result::Result<Response, FetchError>> {
+        if self.thread.logs_bodies() {
+            self.sent.replace(request.body.clone());
+        }
+        let outgoing = &self.thread.live.outgoing;
+        outgoing.set(outgoing.get() + 1);
+        self.thread.host.fetch(request)
+    }
+
+    fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()> {
+        self.thread.host.sleep_until(us)
+    }
+
+    fn drain(&self, mut rest: Chunks) {
+        let thread = self.thread.clone();
+        self.thread.host.spawn(Box::pin(async move {
+            let mut watch = Watch::new(&*thread.host, thread.host.now_us() + limits::SECOND_US);
+            while let Some(Some(Ok(_))) = watch.within(rest.next()).await {}
+        }));
+    }
+}

@@ -1,0 +1,212 @@
+//! What a provider wants back with its replies: thinking with signatures, and the like (spec §4.3, §5.3). Stored in the
+//! reply's row, shown by no API, and sent again byte for byte, but only to the prompt, model and provider that wrote it.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::engine::Thread;
+use crate::engine::step::Definitions;
+use crate::engine::step::Step;
+use crate::error::Error;
+use crate::error::Result;
+use crate::models::Payload;
+use crate::models::Placed;
+use crate::models::Reply;
+use crate::spec::Model;
+use crate::spec::Prompt;
+use crate::spec::Provider;
+use crate::spec::message::ToolCall;
+use crate::store::messages::Row;
+
+/// Who wrote a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Author {
+    provider: Provider,
+    /// Name of the model's definition.
+    definition: String,
+    /// The provider's id of the model.
+    model: String,
+    prompt: String,
+}
+
+impl Author {
+    pub(crate) fn new(model: &Model, prompt: &Prompt) -> Author {
+        Author {
+            provider: model.provider.clone(),
+            definition: model.name.clone(),
+            model: model.model.clone(),
+            prompt: prompt.name.clone(),
+        }
+    }
+}
+
+/// The column `reasoning` of a reply's row.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Replay {
+    author: Author,
+    pub(crate) blocks: Vec<Placed>,
+}
+
+impl Replay {
+    /// What a row holds. One that cannot be read is as good as none: the reply is then sent without.
+    pub(crate) fn read(row: &Row) -> Option<Replay> {
+        serde_json::from_str(row.reasoning.as_deref()?).ok()
+    }
+
+    /// The blocks, placed among the calls that are left. What stood directly before calls that are all gone goes with
+    /// them: nothing of what it led to is there, and a provider that signs its thinking takes neither two pieces as one
+    /// nor a piece at the end.
+    pub(crate) fn placed(&self, row: &Row) -> Vec<Placed> {
+        if !row.calls.iter().any(ToolCall::is_dropped) {
+            return self.blocks.clone();
+        }
+        let content = row.content.as_deref().unwrap_or_default();
+        let mut kept = Vec::with_capacity(self.blocks.len());
+        for (index, block) in self.blocks.iter().enumerate() {
+            let later = self.blocks.get(index..).unwrap_or_default().iter();
+            let next = later.map(Self::place).find(|place| *place != Self::place(block));
+            let (text, calls) = next.unwrap_or((content.len(), row.calls.len()));
+            let said = content.get(block.text..text).is_some_and(|text| !text.trim().is_empty());
+            let led_to = row.calls.get(block.calls..calls).unwrap_or_default();
+            if said || led_to.is_empty() || !led_to.iter().all(ToolCall::is_dropped) {
+                let before = row.calls.iter().take(block.calls);
+                let calls = before.filter(|call| !call.is_dropped()).count();
+                kept.push(Placed { calls, ..block.clone() });
+            }
+        }
+        kept
+    }
+
+    const fn place(block: &Placed) -> (usize, usize) {
+        (block.text, block.calls)
+    }
+
+    /// Whether it may be sent to this prompt on this model.
+    pub(crate) fn is_by(&self, author: &Author) -> bool {
+        self.author == *author
+    }
+}
+
+/// The column of a reply of which a call is gone: what bears the call's id goes with it.
+pub(crate) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow, default)]
+        id: Option<std::borrow::Cow<'a, str>>,
+    }
+    let of_call = |placed: &Placed| {
+        let named: Option<Named<'_>> = serde_json::from_str(placed.block.get()).ok();
+        named.and_then(|named| named.id).is_some_and(|id| id == call_id)
+    };
+    let mut replay: Replay = serde_json::from_str(column?).ok()?;
+    replay.blocks.retain(|placed| !of_call(placed));
+    serde_json::to_string(&replay).ok()
+}
+
+/// Leaves the place of a dropped call. What its provider wants back with the first call of a reply goes to the next one.
+pub(crate) fn drop_call(calls: &mut [ToolCall], index: usize) {
+    let Some(place) = calls.get_mut(index) else { return };
+    let gone = std::mem::replace(place, ToolCall::dropped(&place.name));
+    let first = calls.iter().take(index).all(ToolCall::is_dropped);
+    let next = calls.iter_mut().skip(index).find(|call| !call.is_dropped());
+    if let Some(next) = next.filter(|next| first && next.extra_content.is_none()) {
+        next.extra_content = gone.extra_content;
+    }
+}
+
+impl Thread {
+    /// The column for a reply. `None` when its provider wants nothing back, or too much.
+    pub(crate) fn replay_column(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        reply: &Reply,
+    ) -> Result<Option<String>> {
+        let blocks = match &reply.payload {
+            Payload::Blocks(blocks) => blocks.clone(),
+            // Its calls still may have something.
+            Payload::None => Vec::new(),
+            Payload::TooLarge(bytes) => {
+                self.log(&format!("a reply's reasoning of {bytes} bytes or more is not kept"));
+                Vec::new()
+            }
+        };
+        if blocks.is_empty() && reply.tool_calls.iter().all(|call| call.extra_content.is_none()) {
+            return Ok(None);
+        }
+        let author = Author::new(self.current_model(definitions, step)?, definitions.prompt);
+        serde_json::to_string(&Replay { author, blocks }).map(Some).map_err(Error::internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::message::Role;
+    use crate::spec::opaque::Opaque;
+
+    fn call(id: &str, extra: Option<&str>) -> ToolCall {
+        let extra_content = extra.and_then(|text| Opaque::parse(text.to_owned()));
+        ToolCall { id: id.into(), name: "work".into(), arguments: "{}".into(), extra_content }
+    }
+
+    #[test]
+    fn what_stood_before_calls_that_are_all_gone_goes_with_them() {
+        // Pieces: bytes of text and calls before each. Then which of three calls are gone, and what is left.
+        type Places = &'static [(usize, usize)];
+        let cases: [(Places, [bool; 3], Places); 8] = [
+            (&[(0, 0), (0, 1)], [false; 3], &[(0, 0), (0, 1)]),
+            (&[(0, 0)], [true, false, false], &[(0, 0)]),
+            (&[(0, 0), (0, 0), (0, 1)], [true, false, false], &[(0, 0)]),
+            (&[(0, 0), (0, 1)], [false, true, true], &[(0, 0)]),
+            (&[(0, 0), (0, 1), (0, 2)], [false, true, false], &[(0, 0), (0, 1)]),
+            (&[(0, 0), (5, 0)], [true; 3], &[(0, 0)]),
+            (&[(0, 0), (0, 2)], [true, false, true], &[(0, 0)]),
+            (&[(5, 3)], [true; 3], &[(5, 0)]),
+        ];
+        for (pieces, gone, left) in cases {
+            let author = Author {
+                provider: Provider::Anthropic,
+                definition: "m".into(),
+                model: "m".into(),
+                prompt: "p".into(),
+            };
+            let block = Opaque::parse(r#"{"type":"thinking"}"#.to_owned()).unwrap();
+            let place =
+                |(text, calls): &(usize, usize)| Placed { text: *text, calls: *calls, block: block.clone() };
+            let replay = Replay { author, blocks: pieces.iter().map(place).collect() };
+            let mut calls = vec![call("a", None), call("b", None), call("c", None)];
+            for (index, _) in gone.iter().enumerate().filter(|(_, gone)| **gone) {
+                drop_call(&mut calls, index);
+            }
+            let content = if pieces.iter().any(|place| place.0 > 0) { "Well." } else { "" };
+            let row = Row { calls, ..Row::new(7, Role::Assistant, content, 0) };
+            let found: Vec<_> = replay.placed(&row).iter().map(Replay::place).collect();
+            assert_eq!(found, left, "{pieces:?} {gone:?}");
+        }
+    }
+
+    #[test]
+    fn what_comes_with_the_first_call_goes_to_the_next() {
+        let mut calls = vec![call("a", Some(r#"{"sig":1}"#)), call("b", None), call("c", None)];
+        drop_call(&mut calls, 0);
+        assert_eq!(calls[1].extra_content.as_ref().map(Opaque::get), Some(r#"{"sig":1}"#));
+        drop_call(&mut calls, 1);
+        assert_eq!(calls[2].extra_content.as_ref().map(Opaque::get), Some(r#"{"sig":1}"#));
+        let mut calls = vec![call("a", None), call("b", Some("7")), call("c", None)];
+        drop_call(&mut calls, 1);
+        assert_eq!(calls[2].extra_content, None, "only the first one's is asked for");
+    }
+
+    #[test]
+    fn a_piece_that_names_a_call_goes_with_it() {
+        let column = r#"{"author":{"provider":"openai","definition":"m","model":"m","prompt":"p"},"blocks":[{"text":0,"calls":0,"block":{"id":"a","data":"\u002b"}},{"text":0,"calls":0,"block":{"id":7}},{"text":0,"calls":1,"block":{"data":"x"}}]}"#;
+        let left = without(Some(column), "a").unwrap();
+        assert!(
+            !left.contains("u002b") && left.contains(r#"{"id":7}"#) && left.contains(r#"{"data":"x"}"#),
+            "{left}"
+        );
+        assert_eq!(without(Some(column), "b").as_deref(), Some(column));
+        assert_eq!(without(None, "a"), None);
+    }
+}

@@ -1,0 +1,328 @@
+//! The step cycle (spec §19). [`Thread::step`] is the specification's list, in order.
+
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::hooks::Blocked;
+use crate::engine::hooks::Drain;
+use crate::engine::model_call::Answer;
+use crate::engine::model_call::Called;
+use crate::engine::stop;
+use crate::engine::stop::Cap;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::models::Reply;
+use crate::spec::Agent;
+use crate::spec::Model;
+use crate::spec::Prompt;
+use crate::spec::SideConfig;
+use crate::spec::message::Role;
+use crate::spec::message::ToolCall;
+use crate::store::log::Attempt;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Phase;
+use crate::store::runs::Reason;
+use crate::store::side::Side;
+use crate::store::state::State;
+use crate::text::first_bytes;
+
+/// What a step led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Another step follows.
+    Step,
+    /// The run is over.
+    Ended,
+}
+
+/// A step that is open: its block of seqs is reserved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// Seq of the reply to come.
+    pub(crate) block: i64,
+    /// Receipt of the call whose prompt this is the step of; none for the run's own steps.
+    pub(crate) call: Option<i64>,
+    /// Calls around it.
+    pub(crate) depth: u32,
+}
+
+impl Step {
+    /// A step of the run.
+    const fn own(block: i64) -> Step {
+        Step { block, call: None, depth: 0 }
+    }
+}
+
+enum Opened {
+    Step(Step),
+    Capped(Cap),
+}
+
+impl Thread {
+    /// One step, from wherever the stored phase says that it stands.
+    pub(crate) async fn step(self: &Rc<Self>) -> Result<Next> {
+        self.ready_env().await?;
+        let Some(definitions) = self.definitions()? else { return self.definition_missing() };
+        self.hook_thread(&definitions).await?;
+        self.activate(&definitions).await?;
+        let stored = self.stored_reply()?.or(self.queued_reply()?);
+        let mut reply = match stored {
+            Some(reply) => {
+                self.observe_again(&definitions, &reply).await?;
+                reply
+            }
+            None => {
+                // 1. Drain the queue.
+                let Drain::Ready(from) = self.hook_inbound(&definitions).await? else {
+                    return Ok(Next::Step);
+                };
+                let step = match self.open_step(&definitions)? {
+                    Opened::Step(step) => step,
+                    Opened::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
+                };
+                if self.observe_inbound(&definitions, step, from).await? == Drain::Yields {
+                    return Ok(Next::Step);
+                }
+                let answer = loop {
+                    // 2. Assemble the context.
+                    let request = match self.assemble(&definitions, step).await? {
+                        Ok(request) => request,
+                        Err(Blocked(why)) => return self.ended(Reason::HookBlocked, Some(why)),
+                    };
+                    // 3. Call the model.
+                    match self.call_model(&definitions, step, request).await? {
+                        Called::Answer(answer) => break answer,
+                        Called::TooLong => self.halve_window()?,
+                        Called::Elsewhere => {}
+                        Called::Failed(text) => return self.ended(Reason::ModelError, Some(text)),
+                    }
+                };
+                // 4. Store the reply.
+                self.store_reply(&definitions, step, answer).await?
+            }
+        };
+        while let Some((of, call)) = self.next_call(&reply)? {
+            // 5. Run the calls one by one, in the order received, then those that code has queued.
+            let done = match self.kept_result(&call)? {
+                Some(done) => done,
+                None => self.run_call(&definitions, &of, &call).await?,
+            };
+            // 6. Store each result before the next call.
+            let of = self.settle_call(&definitions, of, &call, done).await?;
+            reply = if of.seq == reply.seq { of } else { reply };
+        }
+        let reply = self.with_queued(reply)?;
+        // 7. Evaluate the stop conditions.
+        match self.evaluate(&definitions, &reply)? {
+            None => Ok(Next::Step),
+            Some((reason, message)) => self.ended(reason, message),
+        }
+    }
+
+    fn ended(self: &Rc<Self>, reason: Reason, message: Option<String>) -> Result<Next> {
+        self.end_run(reason, message)?;
+        Ok(Next::Ended)
+    }
+
+    fn definition_missing(self: &Rc<Self>) -> Result<Next> {
+        let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
+        let message = format!(
+            "The agent “{agent}”, its prompt or its model is not among the definitions any more, so this run cannot go on."
+        );
+        self.ended(Reason::DefinitionMissing, Some(message))
+    }
+
+    /// The definitions that the active side runs on today; `None` when one is gone.
+    pub(crate) fn definitions(&self) -> Result<Option<Definitions<'_>>> {
+        let (name, active) = self.read(|state, _| {
+            Ok((state.meta.agent.clone(), state.active().map_or(Side::A, |run| run.side)))
+        })?;
+        Ok(self.definitions_of(&name, active))
+    }
+
+    pub(crate) fn definitions_of(&self, agent: &str, active: Side) -> Option<Definitions<'_>> {
+        let agent = self.catalog.agents.get(agent)?;
+        let side = match active {
+            Side::A => &agent.side_a,
+            Side::B => agent.side_b.as_ref()?,
+        };
+        let prompt = self.catalog.prompts.get(&side.prompt)?;
+        let chain = self.usable_chain(&prompt.model);
+        (!chain.is_empty()).then_some(Definitions { agent, active, side, prompt, chain })
+    }
+
+    /// A model and its fallbacks. Those that the deployment gives no key are passed over while another is left (spec §3.3).
+    pub(crate) fn usable_chain(&self, model: &str) -> Vec<&Model> {
+        let mut chain = self.catalog.model_chain(model);
+        let deployment = |name: &str| self.deployment(name);
+        if chain.iter().any(|model| model.usable(&deployment)) {
+            chain.retain(|model| model.usable(&deployment));
+        }
+        chain
+    }
+
+    /// The open step's reply, when the model has answered before the process died.
+    fn stored_reply(&self) -> Result<Option<Shared>> {
+        self.read(|state, sql| match state.active() {
+            Some(run) if run.phase == Phase::Tools => {
+                Ok(crate::store::messages::find(sql, run.block)?.map(Shared::new))
+            }
+            _ => Ok(None),
+        })
+    }
+
+    /// Takes in everything that is queued by reserving the step's block beyond it, counts the step and its first
+    /// attempt, all before the work. A step that is open already is kept.
+    fn open_step(&self, definitions: &Definitions<'_>) -> Result<Opened> {
+        let opened = self.transition(|state, sql| {
+            let block = state.next_seq();
+            let run = state.active_mut()?;
+            if run.phase == Phase::Model {
+                return Ok(Opened::Step(Step::own(run.block)));
+            }
+            if let Some(cap) = stop::cap(run, definitions.side, definitions.agent.session_turns()) {
+                return Ok(Opened::Capped(cap));
+            }
+            run.phase = Phase::Model;
+            run.step += 1;
+            run.steps += 1;
+            *run.own_steps() += 1;
+            run.block = block;
+            run.model = 0;
+            run.attempt = 1;
+            run.stream = 1;
+            run.recoveries = 0;
+            run.update(sql)?;
+            state.filled = 0;
+            state.queued = 0;
+            state.undrained = None;
+            state.wakes = None;
+            Ok(Opened::Step(Step::own(block)))
+        })?;
+        if let Opened::Step(step) = &opened {
+            self.drained(step.block)?;
+            self.announce_step()?;
+        }
+        Ok(opened)
+    }
+
+    /// Clients that wait for a message learn which run took it in.
+    fn drained(&self, block: i64) -> Result<()> {
+        if self.live.waiters.borrow().is_empty() {
+            return Ok(());
+        }
+        let run = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
+        for waiter in self.live.waiters.borrow_mut().iter_mut() {
+            if waiter.run.is_none() && waiter.seq < block {
+                waiter.run = run;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what the model said, and that its calls come next, in one transition.
+    async fn store_reply(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        step: Step,
+        answer: Answer,
+    ) -> Result<Shared> {
+        let now = self.host.now_us();
+        let Answer { reply, attempt } = answer;
+        let reasoning = self.replay_column(definitions, step, &reply)?;
+        let row =
+            self.read(|state, _| Ok(Row { reasoning, ..reply_row(state, definitions, step, reply, now) }))?;
+        let row = self.before_create(definitions, row).await?;
+        let row = self.transition(|state, sql| {
+            attempt.insert(sql)?;
+            let row = state.insert(sql, row)?;
+            // The stored reply is what says so: no write of its own.
+            state.active_mut()?.phase = Phase::Tools;
+            Ok(row)
+        })?;
+        self.live.partial.borrow_mut().take();
+        self.log_bodies(&attempt);
+        self.announce_reply(&row, &attempt)?;
+        self.after_create(definitions, &row).await?;
+        Ok(row)
+    }
+}
+
+/// What the active side runs on.
+pub(crate) struct Definitions<'a> {
+    pub(crate) agent: &'a Agent,
+    /// The side that acts, and how it is set up.
+    pub(crate) active: Side,
+    pub(crate) side: &'a SideConfig,
+    pub(crate) prompt: &'a Prompt,
+    /// The model and its fallbacks, usable ones first; never empty.
+    pub(crate) chain: Vec<&'a Model>,
+}
+
+/// The reply as a row. Ids that are empty or repeated are replaced by ours (docs/durability.md); the stop tool's
+/// response property becomes the text (spec §20.1).
+pub(crate) fn reply_row(
+    state: &State,
+    definitions: &Definitions<'_>,
+    step: Step,
+    reply: Reply,
+    now: i64,
+) -> Row {
+    let mut calls: Vec<ToolCall> = Vec::with_capacity(reply.tool_calls.len());
+    for (index, mut call) in reply.tool_calls.into_iter().enumerate() {
+        let repeated = calls.iter().any(|other| other.id == call.id)
+            || state.window.as_ref().is_some_and(|window| window.has_call(&call.id));
+        if call.id.is_empty() || repeated {
+            call.id = format!("call_{}_{index}", step.block);
+        }
+        calls.push(call);
+    }
+    // Within a call no stop rule holds.
+    let response = if step.call.is_none() { stop::response(definitions.side, &calls) } else { None };
+    let content = response.unwrap_or(reply.content);
+    let mut metadata = Map::new();
+    metadata.insert("prompt".into(), definitions.prompt.name.clone().into());
+    if !reply.reasoning.is_empty() {
+        metadata.insert("reasoning".into(), first_bytes(&reply.reasoning, limits::METADATA_BYTES).into());
+    }
+    Row {
+        calls,
+        inbound: Inbound::No,
+        metadata: Some(Value::Object(metadata).to_string()),
+        ..Row::new(step.block, definitions.active.role(), content, now)
+    }
+}
+
+impl Thread {
+    /// A row that tells people what the runtime did; models never see it.
+    pub(crate) fn insert_status(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        kind: &str,
+        text: &str,
+        reason: Reason,
+    ) -> Result<Shared> {
+        let seq = state.next_seq();
+        let metadata = json!({ "status_kind": kind, "reason": reason.as_str() });
+        let row = Row {
+            metadata: Some(metadata.to_string()),
+            ..Row::new(seq, Role::Assistant, text, self.host.now_us())
+        };
+        state.insert(sql, row)
+    }
+
+    pub(crate) fn log_bodies(&self, attempt: &Attempt) {
+        if let Err(error) = self.try_log_bodies(attempt) {
+            // The bodies are an aid for debugging; the attempt itself is in the log.
+            self.log(&format!("a request body could not be logged: {error}"));
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! When a turn, a session or a run ends (spec §21): the rules in their order, in one table.
+
+use serde_json::Value;
+
+use crate::limits;
+use crate::spec::AgentKind;
+use crate::spec::SessionTool;
+use crate::spec::SideConfig;
+use crate::spec::message::Role;
+use crate::spec::message::ToolCall;
+use crate::spec::message::ToolStatus;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Reason;
+use crate::store::runs::Run;
+use crate::store::side::Asked;
+use crate::store::side::Side;
+
+/// What is known when a step's calls are done.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) kind: AgentKind,
+    /// The side that acted, and how it is set up.
+    pub(crate) active: Side,
+    pub(crate) side: &'a SideConfig,
+    pub(crate) asked: Option<Asked>,
+    pub(crate) reply: &'a Row,
+    /// The turn's rows, oldest first, with the results of the reply's calls.
+    pub(crate) history: &'a [Shared],
+}
+
+/// What follows a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Another step of the same turn.
+    Step,
+    /// The turn is over, and the other side acts.
+    Switch,
+    /// The turn is over, and the run with it.
+    Turn(Reason),
+    /// The session is over: by the call of the reply with this index.
+    Session(Reason, usize),
+    /// The run is over in the middle of a turn; with what a person reads.
+    End(Reason, Option<String>),
+}
+
+/// A rule: what it makes of the facts, if it applies.
+type Rule = fn(&Facts<'_>) -> Option<Verdict>;
+
+/// The rules after a step; the first that applies decides. The caps come before the next step ([`cap`]).
+const RULES: [Rule; 9] = [
+    // The session's tools, failure first.
+    session_fail,
+    session_stop,
+    // What code has asked for.
+    stopped_by_code,
+    forced_turn,
+    // The end of the side's turn.
+    stop_tool,
+    stop_on_response,
+    either_turn,
+    // A model that gets nowhere.
+    empty_reply,
+    repeated_tool_error,
+];
+
+/// What follows the step.
+pub(crate) fn evaluate(facts: &Facts<'_>) -> Verdict {
+    RULES.iter().find_map(|rule| rule(facts)).unwrap_or(Verdict::Step)
+}
+
+/// A successful call of the tool that ends the session as a failure.
+fn session_fail(facts: &Facts<'_>) -> Option<Verdict> {
+    succeeded(facts, facts.side.session_fail.as_ref()?)
+        .map(|index| Verdict::Session(Reason::SessionFail, index))
+}
+
+/// A successful call of the tool that ends the session as a success.
+fn session_stop(facts: &Facts<'_>) -> Option<Verdict> {
+    succeeded(facts, facts.side.session_stop.as_ref()?)
+        .map(|index| Verdict::Session(Reason::SessionStop, index))
+}
+
+/// Place of the first successful call of a tool.
+fn succeeded(facts: &Facts<'_>, tool: &SessionTool) -> Option<usize> {
+    let result = |call: &ToolCall| {
+        facts.history.iter().find(|row| {
+            row.role == Role::Tool
+                && row.seq > facts.reply.seq
+                && row.tool_call_id.as_deref() == Some(&call.id)
+        })
+    };
+    let success = |call: &ToolCall| result(call).is_some_and(|row| row.status == Some(ToolStatus::Success));
+    facts.reply.calls.iter().position(|call| call.name == tool.name && success(call))
+}
+
+/// `execution.stop()`.
+fn stopped_by_code(facts: &Facts<'_>) -> Option<Verdict> {
+    (facts.asked == Some(Asked::Stop)).then_some(Verdict::End(Reason::StoppedByCode, None))
+}
+
+/// `execution.forceTurn()`: the side that acts goes on whatever its reply was; the other one takes over.
+fn forced_turn(facts: &Facts<'_>) -> Option<Verdict> {
+    match (facts.kind, facts.asked?) {
+        (AgentKind::DualAi, Asked::Turn(side)) if side == facts.active => Some(Verdict::Step),
+        (AgentKind::DualAi, Asked::Turn(_)) => Some(Verdict::Switch),
+        // A person's turn cannot be forced.
+        (AgentKind::AiHuman, Asked::Turn(_)) | (_, Asked::Stop) => None,
+    }
+}
+
+/// A call of the side's stop tool, whatever came of it (spec §35.3).
+fn stop_tool(facts: &Facts<'_>) -> Option<Verdict> {
+    let tool = facts.side.stop_tool.as_ref()?;
+    let called = facts.reply.calls.iter().any(|call| call.name == *tool);
+    called.then(|| turn_over(facts, Reason::StopTool))
+}
+
+/// A text without calls, where that ends a turn.
+fn stop_on_response(facts: &Facts<'_>) -> Option<Verdict> {
+    let text = facts.reply.calls.is_empty() && !facts.reply.is_empty_reply();
+    (text && facts.side.stop_on_response).then(|| turn_over(facts, Reason::StopOnResponse))
+}
+
+/// Two models of which this one has no way to end its turn take turns after each step (spec §20.1).
+fn either_turn(facts: &Facts<'_>) -> Option<Verdict> {
+    let endless = !facts.side.stop_on_response && facts.side.stop_tool.is_none();
+    (endless && facts.kind == AgentKind::DualAi && !facts.reply.is_empty_reply()).then_some(Verdict::Switch)
+}
+
+fn turn_over(facts: &Facts<'_>, reason: Reason) -> Verdict {
+    match facts.kind {
+        AgentKind::AiHuman => Verdict::Turn(reason),
+        AgentKind::DualAi => Verdict::Switch,
+    }
+}
+
+/// Neither text nor calls, for the second time.
+fn empty_reply(facts: &Facts<'_>) -> Option<Verdict> {
+    let reply = facts.reply;
+    let before = facts.history.iter().rev().find(|row| row.seq < reply.seq)?;
+    (reply.is_empty_reply() && before.is_empty_reply()).then(|| {
+        let text = "The model gave an empty answer twice, so the run was ended.".to_owned();
+        Verdict::End(Reason::EmptyReply, Some(text))
+    })
+}
+
+/// The same error of a tool too often in a row.
+fn repeated_tool_error(facts: &Facts<'_>) -> Option<Verdict> {
+    if facts.reply.calls.is_empty() {
+        return None;
+    }
+    let (error, times) = repeated_error(facts.history)?;
+    (times >= limits::REPEATED_ERRORS).then(|| {
+        let text =
+            format!("The run was stopped: a tool failed {times} times in a row with the same error: {error}");
+        Verdict::End(Reason::RepeatedToolError, Some(text))
+    })
+}
+
+/// The error of the newest tool results and how many in a row have it.
+fn repeated_error(history: &[Shared]) -> Option<(&str, u32)> {
+    let mut results = history.iter().rev().filter(|row| row.status.is_some());
+    let error = |row: &'_ Shared| row.status == Some(ToolStatus::Error);
+    let newest = results.next().filter(|row| error(row))?;
+    let text = newest.content.as_deref().unwrap_or_default();
+    let same = results
+        .take_while(|row| error(row) && normal(row.content.as_deref().unwrap_or_default()) == normal(text));
+    Some((text, 1 + u32::try_from(same.count()).unwrap_or(u32::MAX)))
+}
+
+/// An error without what differs from call to call: digits and spacing.
+fn normal(text: &str) -> String {
+    let digits_gone = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c });
+    let mut normal = String::with_capacity(text.len());
+    for c in digits_gone {
+        let repeats = normal.ends_with(c) && (c == '0' || c.is_whitespace());
+        if !repeats {
+            normal.push(c);
+        }
+    }
+    normal
+}
+
+/// The text that the stop tool's response property gives the reply.
+pub(crate) fn response(side: &SideConfig, calls: &[ToolCall]) -> Option<String> {
+    let (tool, property) = (side.stop_tool.as_deref()?, side.stop_tool_response_property.as_deref()?);
+    let call = calls.iter().find(|call| call.name == tool)?;
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    match arguments.get(property)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Null => None,
+        other => Some(other.to_string()),
+    }
+}
+
+/// A cap that forbids another step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cap {
+    /// The side's own.
+    Side(u32),
+    /// Turns of the session.
+    Session(u32),
+    /// The runtime's, never raised.
+    Total,
+}
+
+/// Whether the active side may not take another step: its own cap, the session's, the runtime's.
+pub(crate) fn cap(run: &mut Run, side: &SideConfig, session_turns: Option<u32>) -> Option<Cap> {
+    let own = *run.own_steps();
+    let of_side = side.max_steps.filter(|max| own >= *max).map(Cap::Side);
+    let of_session = session_turns.filter(|max| run.turns >= *max).map(Cap::Session);
+    let total = (run.steps >= limits::RUN_STEPS).then_some(Cap::Total);
+    of_side.or(of_session).or(total)
+}
+
+impl Cap {
+    pub(crate) const fn reason(self) -> Reason {
+        match self {
+            Cap::Side(_) => Reason::MaxSteps,
+            Cap::Session(_) => Reason::MaxSessionTurns,
+            Cap::Total => Reason::MaxTotalSteps,
+        }
+    }
+
+    pub(crate) fn message(self) -> String {
+        match self {
+            Cap::Side(max) => {
+                format!("The run was ended after {max} steps, the most that this agent may take.")
+            }
+            Cap::Session(max) => {
+                format!("The session was ended after {max} turns, the most that it may have.")
+            }
+            Cap::Total => {
+                format!(
+                    "The run was ended after {} steps, the most that any run may take.",
+                    limits::RUN_STEPS
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Agent;
+
+    fn call(name: &str) -> ToolCall {
+        ToolCall {
+            id: format!("call_{name}"),
+            name: name.into(),
+            arguments: "{}".into(),
+            ..ToolCall::default()
+        }
+    }
+
+    fn result(seq: i64, call: &ToolCall, status: ToolStatus) -> Shared {
+        let row = Row::new(seq, Role::Tool, "No.", 0);
+        Shared::new(Row { tool_call_id: Some(call.id.clone()), status: Some(status), ..row })
+    }
+
+    /// A step in which everything happens at once.
+    struct Story {
+        agent: Agent,
+        asked: Option<Asked>,
+        reply: Row,
+        history: Vec<Shared>,
+    }
+
+    impl Story {
+        fn new(kind: &str) -> Story {
+            let agent = serde_json::from_value(serde_json::json!({
+                "type": kind, "sideA": { "prompt": "p", "stopTool": "done",
+                    "sessionStop": "finish", "sessionFail": "give_up" },
+                "sideB": { "prompt": "p" },
+            }));
+            let calls = vec![call("finish"), call("give_up"), call("done")];
+            let old = |seq| result(seq, &call("x"), ToolStatus::Error);
+            let mut history: Vec<Shared> = (1..=8).map(old).collect();
+            history.push(result(301, &calls[0], ToolStatus::Success));
+            history.push(result(302, &calls[1], ToolStatus::Success));
+            history.push(result(303, &calls[2], ToolStatus::Success));
+            let reply = Row { calls, ..Row::new(300, Role::Assistant, "Well.", 0) };
+            Story { agent: agent.unwrap(), asked: Some(Asked::Stop), reply, history }
+        }
+
+        fn verdict(&self) -> Verdict {
+            evaluate(&Facts {
+                kind: self.agent.kind,
+                active: Side::A,
+                side: &self.agent.side_a,
+                asked: self.asked,
+                reply: &self.reply,
+                history: &self.history,
+            })
+        }
+
+        fn fails(&mut self, index: usize) {
+            let call = self.reply.calls[index].clone();
+            self.history[8 + index] = result(301 + index as i64, &call, ToolStatus::Error);
+        }
+    }
+
+    #[test]
+    fn the_rules_apply_in_the_order_of_the_specification() {
+        for (kind, switch) in [("ai_human", None), ("dual_ai", Some(Verdict::Switch))] {
+            let mut story = Story::new(kind);
+            assert_eq!(story.verdict(), Verdict::Session(Reason::SessionFail, 1));
+            story.fails(1);
+            assert_eq!(story.verdict(), Verdict::Session(Reason::SessionStop, 0));
+            story.fails(0);
+            assert_eq!(story.verdict(), Verdict::End(Reason::StoppedByCode, None));
+            story.asked = Some(Asked::Turn(Side::A));
+            let ended = |reason| switch.clone().unwrap_or(Verdict::Turn(reason));
+            let forced = if kind == "dual_ai" { Verdict::Step } else { Verdict::Turn(Reason::StopTool) };
+            assert_eq!(story.verdict(), forced);
+            story.asked = Some(Asked::Turn(Side::B));
+            assert_eq!(story.verdict(), ended(Reason::StopTool));
+            story.asked = None;
+            // Its success is not asked for.
+            story.fails(2);
+            assert_eq!(story.verdict(), ended(Reason::StopTool));
+            story.reply.calls.pop();
+            let Verdict::End(Reason::RepeatedToolError, Some(text)) = story.verdict() else {
+                panic!("{:?}", story.verdict());
+            };
+            assert!(text.contains("No."), "{text}");
+            story.reply.calls.clear();
+            assert_eq!(story.verdict(), ended(Reason::StopOnResponse));
+            story.agent.side_a.stop_on_response = false;
+            assert_eq!(story.verdict(), Verdict::Step);
+            story.agent.side_a.stop_tool = None;
+            assert_eq!(story.verdict(), switch.clone().unwrap_or(Verdict::Step));
+            story.reply.content = None;
+            assert_eq!(story.verdict(), Verdict::Step);
+            story.history.push(Shared::new(Row::new(299, Role::Assistant, " ", 0)));
+            assert!(matches!(story.verdict(), Verdict::End(Reason::EmptyReply, Some(_))));
+        }
+    }
+
+    #[test]
+    fn the_caps_apply_in_their_order() {
+        let story = Story::new("dual_ai");
+        let side = SideConfig { max_steps: Some(3), ..story.agent.side_a };
+        let mut run = Run::start(None, Side::B, 1, crate::store::runs::Counters::Reset, 0);
+        run.side_steps = [9, 3];
+        run.turns = 4;
+        run.steps = limits::RUN_STEPS;
+        assert_eq!(cap(&mut run, &side, Some(4)), Some(Cap::Side(3)));
+        run.side_steps = [9, 2];
+        assert_eq!(cap(&mut run, &side, Some(4)), Some(Cap::Session(4)));
+        assert_eq!(cap(&mut run, &side, Some(5)), Some(Cap::Total));
+        assert_eq!(cap(&mut run, &side, None), Some(Cap::Total));
+        run.steps -= 1;
+        assert_eq!(cap(&mut run, &side, None), None);
+    }
+}

@@ -1,0 +1,498 @@
+//! Streams (spec §28.1; docs/http.md): what listeners are sent as it happens, and what a new or resuming one is sent
+//! first. Stored messages and text survive a broken connection; every other frame is sent once and has no id.
+//!
+//! An id is `<edits>.<mark>[.<message>.<attempt>.<offset>]` and says what its reader has when it has read so far: every
+//! row up to the mark, and so many bytes of the running attempt's text. The mark of a live frame is the settled mark,
+//! the highest seq below which no row can still appear.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::access::Action;
+use crate::access::Caller;
+use crate::access::ThreadRef;
+use crate::engine::Thread;
+use crate::engine::ephemeral::Partial;
+use crate::engine::step::Step;
+use crate::engine::subagents;
+use crate::error::Result;
+use crate::host::Filter;
+use crate::host::Frame;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::page::json_bytes;
+use crate::spec::message::Role;
+use crate::spec::message::ToolStatus;
+use crate::store::log::Attempt;
+use crate::store::messages as rows;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::messages::columns;
+use crate::store::messages::message_id;
+use crate::store::messages::message_seq;
+use crate::store::runs::Run;
+use crate::store::state::State;
+
+/// What a client has: rows up to a mark, and a part of a reply's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    edits: i64,
+    mark: i64,
+    text: Option<TextPosition>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TextPosition {
+    /// Seq of the reply.
+    seq: i64,
+    /// Number of the stream.
+    stream: u32,
+    /// Bytes of its text.
+    offset: usize,
+}
+
+impl Position {
+    fn parse(thread: &str, id: &str) -> Option<Position> {
+        let parts: Vec<&str> = id.split('.').collect();
+        let (edits, mark, text) = match parts.as_slice() {
+            [edits, mark] => (edits, mark, None),
+            [edits, mark, message, stream, offset] => {
+                let seq = message_seq(thread, message).ok()?;
+                let text = TextPosition { seq, stream: stream.parse().ok()?, offset: offset.parse().ok()? };
+                (edits, mark, Some(text))
+            }
+            _ => return None,
+        };
+        Some(Position { edits: edits.parse().ok()?, mark: mark.parse().ok()?, text })
+    }
+
+    fn id(&self, thread: &str) -> String {
+        let Position { edits, mark, text } = self;
+        match text {
+            None => format!("{edits}.{mark}"),
+            Some(TextPosition { seq, stream, offset }) => {
+                format!("{edits}.{mark}.{}.{stream}.{offset}", message_id(thread, *seq))
+            }
+        }
+    }
+
+    /// What a listener has that was sent everything.
+    fn now(state: &State, partial: Option<&Partial>) -> Position {
+        Position { edits: state.meta.edits, mark: state.settled(), text: partial.and_then(Partial::position) }
+    }
+}
+
+impl Partial {
+    fn position(&self) -> Option<TextPosition> {
+        (!self.text.is_empty()).then_some(TextPosition {
+            seq: self.seq,
+            stream: self.stream,
+            offset: self.text.len(),
+        })
+    }
+}
+
+fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Result<Frame> {
+    let thread = &state.meta.thread_id;
+    Ok(Frame {
+        kind: "message_data",
+        id: Some(at.id(thread)),
+        data: json!({
+            "type": "message_data", "message_id": row.id(thread), "depth": row.depth,
+            "data": subagents::message_json(state, sql, row)?,
+        }),
+        silent: row.silent,
+        depth: row.depth,
+    })
+}
+
+/// The text of an attempt from an offset on. `at` is what its reader has afterwards.
+fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
+    let thread = &state.meta.thread_id;
+    let chunk = partial.text.get(from..).unwrap_or_default();
+    Frame {
+        kind: "message_chunk",
+        id: Some(at.id(thread)),
+        data: json!({
+            "type": "message_chunk", "message_id": message_id(thread, partial.seq), "depth": 0,
+            "chunk": chunk, "attempt": partial.stream, "offset": from,
+        }),
+        silent: false,
+        depth: 0,
+    }
+}
+
+fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
+    let message = message_id(&state.meta.thread_id, seq);
+    Frame {
+        kind: "message_reset",
+        id: None,
+        data: json!({ "type": "message_reset", "message_id": message, "attempt": stream }),
+        silent: false,
+        depth,
+    }
+}
+
+impl Thread {
+    /// The first frames for a new listener: a snapshot, or what a resuming one missed.
+    ///
+    /// # Errors
+    /// `thread_not_found` when there is no such thread or it is not the caller's; `forbidden` when its scope does not
+    /// allow streams.
+    pub fn listen(
+        self: &Rc<Self>,
+        caller: &Caller,
+        filter: &Filter,
+        last_event_id: Option<&str>,
+    ) -> Result<Vec<Frame>> {
+        self.read(|state, _| {
+            let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };
+            caller.may(&Action::Stream, Some(thread))
+        })?;
+        self.wake()?;
+        let frames = self.read(|state, sql| {
+            let thread = &state.meta.thread_id;
+            let position = last_event_id
+                .and_then(|id| Position::parse(thread, id))
+                .filter(|at| at.edits == state.meta.edits && at.mark <= state.settled());
+            match position {
+                Some(position) => match self.missed(state, sql, position)? {
+                    Some(frames) => Ok(frames),
+                    None => Ok(vec![self.snapshot(state, sql, filter)?]),
+                },
+                None => Ok(vec![self.snapshot(state, sql, filter)?]),
+            }
+        })?;
+        Ok(frames.into_iter().filter(|frame| frame.passes(filter)).collect())
+    }
+
+    /// The newest rows and the running attempt's text.
+    fn snapshot(&self, state: &State, sql: &dyn Sql, filter: &Filter) -> Result<Frame> {
+        let partial = self.live.partial.borrow();
+        let partial = partial.as_ref().filter(|partial| !partial.text.is_empty());
+        let left =
+            limits::SNAPSHOT_BYTES.saturating_sub(partial.map_or(0, |partial| json_bytes(&partial.text)));
+        let thread = &state.meta.thread_id;
+        let mut page = Page::of_bytes(limits::SNAPSHOT_ROWS, left);
+        sql.each(
+            concat!(
+                "SELECT ",
+                columns!(),
+                " FROM messages WHERE depth <= ? AND (silent = 0 OR ?) ORDER BY seq DESC LIMIT ?"
+            ),
+            &[
+                Param::Int(i64::from(filter.depth)),
+                Param::Int(i64::from(filter.silent)),
+                Param::Int(i64::from(limits::SNAPSHOT_ROWS) + 1),
+            ],
+            &mut |cells| {
+                page.add(|| {
+                    let row = Row::read(cells)?;
+                    Ok(row.to_json(thread, state.is_queued(&row)))
+                })
+            },
+        )?;
+        let has_more = page.has_more();
+        let mut messages = page.into_rows();
+        messages.reverse();
+        messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
+        let data = json!({
+            "type": "snapshot",
+            "messages": messages,
+            "hasMore": has_more,
+            "partial": partial.map(|partial| json!({
+                "message_id": message_id(thread, partial.seq), "attempt": partial.stream, "text": partial.text,
+            })),
+            "state": state.word(),
+        });
+        let id = Position::now(state, partial).id(thread);
+        Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0 })
+    }
+
+    /// What a client at `position` has not seen, each frame with the id of what it has then; `None` when that is too
+    /// much to send row by row.
+    fn missed(&self, state: &State, sql: &dyn Sql, position: Position) -> Result<Option<Vec<Frame>>> {
+        let mut missed = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
+        sql.each(
+            concat!("SELECT ", columns!(), " FROM messages WHERE seq > ? ORDER BY seq LIMIT ?"),
+            &[Param::Int(position.mark), Param::Int(i64::from(limits::RESUME_ROWS) + 1)],
+            &mut |cells| {
+                missed.add_sized(|| {
+                    let row = Row::read(cells)?;
+                    let bytes = json_bytes(&row.to_json(&state.meta.thread_id, false));
+                    Ok((row, bytes))
+                })
+            },
+        )?;
+        if missed.has_more() {
+            return Ok(None);
+        }
+        let missed = missed.into_rows();
+        let running = self.live.partial.borrow();
+        let running = running.as_ref().filter(|partial| !partial.text.is_empty());
+        let mut frames = Vec::with_capacity(missed.len() + 2);
+        let mut at = Position { text: None, ..position };
+        if let Some(text) = position.text {
+            at.text = self.rest_of_text(state, sql, position, text, &missed, running, &mut frames)?;
+        }
+        for row in &missed {
+            at.mark = row.seq.min(state.settled());
+            frames.push(message_frame(state, sql, row, at)?);
+        }
+        if let Some(partial) = running.filter(|partial| at.text.is_none_or(|text| text.seq != partial.seq)) {
+            at.text = partial.position();
+            frames.push(chunk_frame(state, partial, 0, at));
+        }
+        Ok(Some(frames))
+    }
+
+    /// The rest of the text that a client has begun to read: from memory, or from the stored row; a lost attempt is
+    /// reset. Gives back what it has of a text that is still running.
+    #[expect(clippy::too_many_arguments, reason = "the two halves of one loop's state")]
+    fn rest_of_text(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        position: Position,
+        text: TextPosition,
+        missed: &[Row],
+        running: Option<&Partial>,
+        frames: &mut Vec<Frame>,
+    ) -> Result<Option<TextPosition>> {
+        let TextPosition { seq, stream, offset } = text;
+        if let Some(partial) = running.filter(|partial| partial.seq == seq) {
+            let at = Position { text: partial.position(), ..position };
+            let known = partial.stream == stream && partial.text.is_char_boundary(offset);
+            if !known {
+                frames.push(reset_frame(state, seq, partial.stream, 0));
+                frames.push(chunk_frame(state, partial, 0, at));
+            } else if offset < partial.text.len() {
+                frames.push(chunk_frame(state, partial, offset, at));
+            }
+            return Ok(at.text);
+        }
+        let stored = missed.iter().find(|row| row.seq == seq).and_then(|row| row.content.clone());
+        match stored {
+            Some(content)
+                if self.stored_stream(sql, seq)? == Some(stream) && content.is_char_boundary(offset) =>
+            {
+                if offset < content.len() {
+                    let whole = Partial { seq, stream, text: content };
+                    let at = Position { text: whole.position(), ..position };
+                    frames.push(chunk_frame(state, &whole, offset, at));
+                }
+            }
+            // The attempt was lost; what comes instead comes as a row or as the next attempt's text.
+            _ => {
+                let next = state.active().filter(|run| run.block == seq).map_or(stream + 1, |run| run.stream);
+                frames.push(reset_frame(state, seq, next, 0));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The number of the stream that gave a stored reply.
+    fn stored_stream(&self, sql: &dyn Sql, seq: i64) -> Result<Option<u32>> {
+        let stream = rows::integer(
+            sql,
+            "SELECT json_extract(data, '$.attempt') FROM logs
+             WHERE reply = ? AND kind = 'llm_request' ORDER BY id DESC LIMIT 1",
+            &[Param::Int(seq)],
+        )?;
+        Ok(stream.and_then(|stream| u32::try_from(stream).ok()))
+    }
+
+    fn announce(&self, kind: &'static str, mut data: Value) {
+        if !self.host.listeners().any() {
+            return;
+        }
+        if let Some(fields) = data.as_object_mut() {
+            fields.insert("type".into(), kind.into());
+            fields.insert("timestamp".into(), (self.host.now_us() / 1000).into());
+        }
+        self.host.listeners().broadcast(&Frame { kind, id: None, data, silent: false, depth: 0 });
+    }
+
+    /// An `event` frame: what tools, endpoints and the runtime tell whoever listens (spec §28.1).
+    pub(crate) fn emit(&self, event_type: &str, data: Value) {
+        if self.host.listeners().any() {
+            let told = self.shown(json!({ "eventType": event_type, "data": data }));
+            self.announce("event", told.inner());
+        }
+    }
+
+    /// Sends a stored message.
+    pub(crate) fn broadcast_message(&self, row: &Shared) -> Result<()> {
+        if !self.host.listeners().any() {
+            return Ok(());
+        }
+        let (frame, queued) = self.read(|state, sql| {
+            let mut at = Position::now(state, self.live.partial.borrow().as_ref());
+            at.mark = at.mark.min(row.seq);
+            Ok((message_frame(state, sql, row, at)?, state.is_queued(row)))
+        })?;
+        if queued {
+            self.live.shown_queued.borrow_mut().push(row.clone());
+        }
+        self.host.listeners().broadcast(&frame);
+        Ok(())
+    }
+
+    /// Sends more of the running attempt's text, and keeps it for those who resume.
+    pub(crate) fn stream_text(&self, seq: i64, text: &str) -> Result<()> {
+        let mut partial = self.live.partial.borrow_mut();
+        let Some(partial) = partial.as_mut().filter(|partial| partial.seq == seq) else { return Ok(()) };
+        let from = partial.text.len();
+        if from + text.len() > limits::PARTIAL_BYTES {
+            // Streams go quiet; the stored row has the whole text.
+            return Ok(());
+        }
+        partial.text.push_str(text);
+        if self.host.listeners().any() {
+            let frame = self.read(|state, _| {
+                Ok(chunk_frame(state, partial, from, Position::now(state, Some(partial))))
+            })?;
+            self.host.listeners().broadcast(&frame);
+        }
+        Ok(())
+    }
+
+    /// Sends more of the text of a prompt that was called, from an offset on. It is sent once: who resumes reads the
+    /// stored message.
+    pub(crate) fn stream_inner_text(&self, step: Step, stream: u32, from: usize, text: &str) -> Result<()> {
+        if !self.host.listeners().any() {
+            return Ok(());
+        }
+        let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
+        let depth = step.depth;
+        let data = json!({
+            "type": "message_chunk", "message_id": message, "depth": depth, "chunk": text, "attempt": stream,
+            "offset": from,
+        });
+        self.host.listeners().broadcast(&Frame {
+            kind: "message_chunk",
+            id: None,
+            data,
+            silent: false,
+            depth,
+        });
+        Ok(())
+    }
+
+    /// Sends more of the running attempt's reasoning.
+    pub(crate) fn stream_reasoning(&self, step: Step, text: &str) -> Result<()> {
+        if !self.host.listeners().any() {
+            return Ok(());
+        }
+        let message = self.read(|state, _| Ok(message_id(&state.meta.thread_id, step.block)))?;
+        let depth = step.depth;
+        let data = json!({ "type": "reasoning_chunk", "message_id": message, "depth": depth, "chunk": text });
+        self.host.listeners().broadcast(&Frame {
+            kind: "reasoning_chunk",
+            id: None,
+            data,
+            silent: false,
+            depth,
+        });
+        Ok(())
+    }
+
+    /// Clients drop the text of the attempt before.
+    pub(crate) fn announce_reset(&self, seq: i64, stream: u32, depth: u32) -> Result<()> {
+        if self.host.listeners().any() {
+            let frame = self.read(|state, _| Ok(reset_frame(state, seq, stream, depth)))?;
+            self.host.listeners().broadcast(&frame);
+        }
+        Ok(())
+    }
+
+    /// A step was opened; messages that it took in are no longer queued.
+    pub(crate) fn announce_step(&self) -> Result<()> {
+        for row in self.live.shown_queued.take() {
+            self.broadcast_message(&row)?;
+        }
+        if self.host.listeners().any() {
+            let (step, side) = self
+                .read(|state, _| Ok(state.active().map_or((0, "a"), |run| (run.step, run.side.as_str()))))?;
+            self.announce("step_started", json!({ "step": step, "side": side }));
+        }
+        Ok(())
+    }
+
+    /// The step is over.
+    pub(crate) fn announce_step_end(&self, stopped: bool) -> Result<()> {
+        if self.host.listeners().any() {
+            let step = self.read(|state, _| Ok(state.active().map_or(0, |run| run.step)))?;
+            self.announce("step_completed", json!({ "step": step, "stopped": stopped }));
+        }
+        Ok(())
+    }
+
+    /// A request leaves for a model.
+    pub(crate) fn announce_request(&self, model: &str, stream: u32) -> Result<()> {
+        self.announce("llm_request", json!({ "model": model, "attempt": stream }));
+        Ok(())
+    }
+
+    /// A reply is stored.
+    pub(crate) fn announce_reply(&self, row: &Shared, attempt: &Attempt) -> Result<()> {
+        self.announce(
+            "llm_response",
+            json!({ "tokens": attempt.output_tokens, "latency": attempt.latency_ms() }),
+        );
+        self.broadcast_message(row)
+    }
+
+    /// Another model takes over.
+    pub(crate) fn announce_fallback(&self, from: &str, to: &str) {
+        self.announce("fallback_triggered", json!({ "from": from, "to": to }));
+    }
+
+    /// A tool starts.
+    pub(crate) fn announce_tool_start(&self, name: &str) {
+        self.announce("tool_started", json!({ "tool": name }));
+    }
+
+    /// A tool is done.
+    pub(crate) fn announce_tool_end(&self, name: &str, status: ToolStatus) {
+        self.announce("tool_completed", json!({ "tool": name, "status": status }));
+    }
+
+    /// Another agent has taken over.
+    pub(crate) fn announce_handoff(&self, agent: &str, title: Option<&str>) {
+        self.announce("agent_handoff", json!({ "new_agent_id": agent, "new_agent_title": title }));
+    }
+
+    /// A run ended.
+    pub(crate) fn broadcast_stopped(&self, run: &Run) {
+        let reason = run.end.as_ref().map(|end| end.reason.as_str());
+        if run.end.as_ref().is_some_and(|end| end.reason == crate::store::runs::Reason::StoppedByUser) {
+            self.announce("stopped_by_user", json!({}));
+        }
+        self.announce("stopped", json!({ "reason": reason, "side": run.side.as_str() }));
+    }
+}
+
+impl State {
+    /// `running`, `parked`, `stopped`, `terminated` or `idle`, for clients.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.active() {
+            Some(run) if run.phase.is_parked() => "parked",
+            Some(_) => "running",
+            None if self.meta.terminated_us.is_some() => "terminated",
+            None if self.meta.stopped || self.queued > 0 => "stopped",
+            None => "idle",
+        }
+    }
+}
+
+/// Cut for a list of threads.
+pub(crate) fn preview(row: &Row) -> Option<String> {
+    (matches!(row.role, Role::User | Role::Assistant) && !row.silent)
+        .then(|| row.content.as_deref().unwrap_or_default().chars().take(200).collect())
+        .filter(|text: &String| !text.is_empty())
+}

@@ -1,0 +1,107 @@
+//! What one thread asks another: requests of the API, as an admin's.
+
+use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+use serde::Deserialize;
+
+use crate::access::Caller;
+use crate::engine::Thread;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sibling;
+use crate::host::http::FetchError;
+use crate::host::http::Response;
+use crate::limits;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::request::ThreadRoute;
+
+/// A request to another thread.
+pub(crate) fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {
+    ThreadRequest {
+        thread_id: id.to_owned(),
+        caller: Caller::admin(),
+        route,
+        query: Query::default(),
+        idempotency_key: None,
+        headers: Vec::new(),
+        body: String::new(),
+    }
+}
+
+impl Thread {
+    /// Asks another thread.
+    ///
+    /// # Errors
+    /// Its error when it refuses; `overloaded` when it does not answer: whether it did what was asked is not known then.
+    pub(crate) async fn ask(&self, mut request: ThreadRequest) -> Result<Reply> {
+        let to = Sibling::Thread(request.thread_id.clone());
+        let body = std::mem::take(&mut request.body);
+        let mut text = serde_json::to_string(&request).map_err(Error::internal)?;
+        text.push('\n');
+        text.push_str(&body);
+        let text = self.host.sibling(to, text).await?;
+        let reply: Reply = serde_json::from_str(&text).map_err(|error| {
+            Error::new(Code::Overloaded, format!("The thread gave no readable answer: {error}."))
+        })?;
+        if reply.status < 300 {
+            return Ok(reply);
+        }
+        let body = reply.body.as_ref().map_or("", |body| body.get());
+        Err(error_of(reply.status, reply.retry_after, body.as_bytes()))
+    }
+}
+
+impl Thread {
+    /// Sends a request without a body to a streamed route of another thread.
+    ///
+    /// # Errors
+    /// The other thread was lost before it answered.
+    pub(crate) async fn ask_streamed(&self, request: &ThreadRequest) -> Result<Response, FetchError> {
+        let call = serde_json::to_string(request).map_err(|error| FetchError(error.to_string()))?;
+        self.host.sibling_stream(request.thread_id.clone(), call).await
+    }
+
+    /// Asks several threads, a bounded number at the same time. The answers are in the order of the requests.
+    pub(crate) async fn ask_all(&self, requests: Vec<ThreadRequest>) -> Vec<Result<Reply>> {
+        let mut waiting = requests.into_iter().enumerate();
+        let mut asked: FuturesUnordered<LocalBoxFuture<'_, (usize, Result<Reply>)>> = FuturesUnordered::new();
+        let mut answers = Vec::new();
+        loop {
+            while asked.len() < limits::CHILDREN_ASKED
+                && let Some((place, request)) = waiting.next()
+            {
+                asked.push(Box::pin(async move { (place, self.ask(request).await) }));
+            }
+            let Some(answer) = asked.next().await else { break };
+            answers.push(answer);
+        }
+        answers.sort_by_key(|(place, _)| *place);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+}
+
+/// An error as an answer tells it; `overloaded` or `internal` for one that is none of ours.
+pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> Error {
+    #[derive(Deserialize)]
+    struct Told {
+        error: Fields,
+    }
+    #[derive(Deserialize)]
+    struct Fields {
+        code: Code,
+        message: String,
+        hint: Option<String>,
+        field: Option<String>,
+    }
+    match serde_json::from_slice::<Told>(body) {
+        Ok(Told { error: Fields { code, message, hint, field } }) => {
+            Error { code, message, hint, field, retry_after_s }
+        }
+        Err(_) if status == 503 => Error::new(Code::Overloaded, "The thread did not answer."),
+        Err(_) => Error::internal(format!("the thread answered {status}")),
+    }
+}

@@ -1,0 +1,195 @@
+//! A child comes to be: its tables, what it begins with and its first run. The same letter may come again, and finds it
+//! there.
+
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::accept::room;
+use crate::engine::attachments::AttachmentRef;
+use crate::engine::effects::Tally;
+use crate::engine::flow::Entry;
+use crate::engine::subagents::hear::Heard;
+use crate::engine::subagents::letter::Birth;
+use crate::engine::subagents::letter::Letter;
+use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::parent::Letters;
+use crate::engine::subagents::parent::Parent;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::spec::message::Role;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::state::Meta;
+use crate::store::state::State;
+
+/// What a child is told that is to begin without further words.
+pub(crate) const BEGIN: &str = "Begin.";
+
+impl Thread {
+    /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must
+    /// be the same child.
+    pub(crate) fn be_born(&self, id: &str, letter: &Letter, birth: &Birth) -> Result<Option<Heard>> {
+        match self.ensure_loaded() {
+            Ok(()) => {
+                return self.read(|state, _| match &state.meta.parent {
+                    Some(parent) if parent.thread == letter.from => Ok(None),
+                    _ => Err(Error::new(Code::Conflict, "This thread is not a child of that one.")),
+                });
+            }
+            Err(error) if error.code == Code::ThreadNotFound => {}
+            Err(error) => return Err(error),
+        }
+        if !self.catalog.agents.contains_key(&birth.agent) {
+            let message = format!("The agent “{}” is not among the definitions any more.", birth.agent);
+            return Err(Error::new(Code::AgentNotFound, message));
+        }
+        // Before anything is written: a thread whose values cannot be decrypted is not created.
+        self.open_sealed(id, birth.env.clone())
+            .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
+        let now = self.host.now_us();
+        let meta = Meta {
+            thread_id: id.to_owned(),
+            origin_agent: birth.agent.clone(),
+            agent: birth.agent.clone(),
+            owner: birth.owner.clone(),
+            tags: birth.name.iter().map(|name| format!("name:{name}")).collect(),
+            properties: serde_json::Map::new(),
+            created_us: now,
+            terminated_us: None,
+            stopped: false,
+            edits: 0,
+            seq_floor: 0,
+            window_cut: 0,
+            window_bytes: None,
+            version: 1,
+            env: 0,
+            apart: 0,
+            parent: Some(Parent {
+                thread: letter.from.clone(),
+                depth: birth.depth,
+                blocking: birth.blocking,
+                resumable: birth.resumable,
+                communication: birth.communication,
+                hears: birth.hears.clone(),
+                arguments: birth.arguments.clone(),
+                letters: Letters::default(),
+                asked: None,
+            }),
+            children: 0,
+            activates: self.activations(&birth.agent),
+        };
+        let mut state = State::created(meta);
+        state.created_told = self.nobody_is_told(&state.meta.agent);
+        state.effects.set(Tally::of_none());
+        self.live.alarm.is_none();
+        // Files can only be copied into what exists; then the letter is heard afterwards.
+        let heard = self.transaction(|sql| {
+            self.found(&state, sql, now)?;
+            match birth.words.files.is_empty() {
+                true => self.hear_parent(&mut state, sql, letter, Vec::new()).map(Some),
+                false => Ok(None),
+            }
+        })?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(heard)
+    }
+
+    /// What the parent says to this thread for the first time: its arguments, then its words.
+    pub(crate) fn begin(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        birth: &Birth,
+        files: Vec<AttachmentRef>,
+        n: i64,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        let env = self.open_sealed(&state.meta.thread_id, birth.env.clone())?;
+        self.store_env(state, sql, &env)?;
+        if !birth.arguments.is_empty() {
+            let now = self.host.now_us();
+            let arguments = serde_json::to_string_pretty(&birth.arguments).map_err(Error::internal)?;
+            let row = Row {
+                inbound: Inbound::Quiet,
+                silent: true,
+                metadata: Some(json!({ "subagentInitialArguments": true }).to_string()),
+                ..Row::new(
+                    state.next_seq(),
+                    Role::System,
+                    format!("You were created with these arguments:\n{arguments}"),
+                    now,
+                )
+            };
+            heard.rows.push(state.insert(sql, row)?);
+        }
+        self.take_words(state, sql, &birth.words, files, n, heard)?;
+        if birth.held { Ok(()) } else { self.start_hearing(state, sql, heard) }
+    }
+
+    /// A message of the parent's, which starts a run.
+    pub(crate) fn hear_words(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        words: &Words,
+        files: Vec<AttachmentRef>,
+        n: i64,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        self.take_words(state, sql, words, files, n, heard)?;
+        self.start_hearing(state, sql, heard)
+    }
+
+    /// Starts a run for what the parent has said, unless one is active.
+    pub(crate) fn start_hearing(&self, state: &mut State, sql: &dyn Sql, heard: &mut Heard) -> Result<()> {
+        if state.active().is_none() && state.waiting() > 0 {
+            self.start_for_queue(state, sql, self.host.now_us())?;
+            heard.entry = Some(Entry::Started);
+        }
+        Ok(())
+    }
+
+    /// A message of the parent's: a silent row for each file, then the text.
+    fn take_words(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        words: &Words,
+        files: Vec<AttachmentRef>,
+        n: i64,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        state.must_live()?;
+        room(state)?;
+        let now = self.host.now_us();
+        let hears = state.meta.parent.as_ref().map(Parent::hears);
+        let role = hears.map_or(Role::User, |side| side.other().role());
+        for file in files {
+            let text = format!("Attached: {}", file.path);
+            let row = Row {
+                inbound: Inbound::Quiet,
+                silent: true,
+                attachments: vec![file],
+                ..Row::new(state.next_seq(), role, text, now)
+            };
+            heard.rows.push(state.insert(sql, row)?);
+        }
+        let text = if words.text.trim().is_empty() { BEGIN } else { words.text.as_str() };
+        let metadata = json!({ "parent_thread_id": state.meta.parent.as_ref().map(|parent| &parent.thread) });
+        let row = Row {
+            inbound: Inbound::Wakes,
+            metadata: Some(metadata.to_string()),
+            ..Row::new(state.next_seq(), role, text, now)
+        };
+        let row = state.insert(sql, row)?;
+        if let Some(parent) = state.meta.parent.as_mut() {
+            parent.asked = Some((n, row.seq));
+        }
+        heard.rows.push(row);
+        // A message goes on with what the parent has stopped.
+        state.meta.stopped = false;
+        Ok(())
+    }
+}

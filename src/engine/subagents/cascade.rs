@@ -1,0 +1,75 @@
+//! Stop and terminate reach the children, and theirs (spec §30, §35.23).
+
+use crate::engine::Thread;
+use crate::engine::effects;
+use crate::engine::subagents::letter::What;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::store::log::Event;
+use crate::store::state::State;
+
+impl Thread {
+    /// Stops the children that work. What they were waited for is answered by whoever stops.
+    pub(crate) fn stop_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        self.each_child(
+            state,
+            sql,
+            |child| child.state.exists() && child.status != "idle",
+            What::Stop,
+            |child| {
+                "idle".clone_into(&mut child.status);
+            },
+        )
+    }
+
+    /// Terminates all children.
+    pub(crate) fn terminate_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        self.each_child(
+            state,
+            sql,
+            |_| true,
+            What::Terminate,
+            |child| {
+                child.state = ChildState::Terminated;
+                "terminated".clone_into(&mut child.status);
+            },
+        )
+    }
+
+    fn each_child(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        which: impl Fn(&Child) -> bool,
+        what: What,
+        change: impl Fn(&mut Child),
+    ) -> Result<()> {
+        if state.meta.children == 0 {
+            return Ok(());
+        }
+        let children: Vec<Child> =
+            state.open_children(sql)?.iter().filter(|child| which(child)).cloned().collect();
+        for mut child in children {
+            if child.state.exists() {
+                self.tell_child(state, sql, &mut child, what.clone())?;
+            }
+            (child.wait, child.due_us, child.checks) = (None, None, 0);
+            change(&mut child);
+            state.update_child(sql, child)?;
+        }
+        Ok(())
+    }
+
+    /// The thread takes no more work: the part of a termination that needs no run.
+    pub(crate) fn end_for_good(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
+        state.meta.terminated_us = Some(now);
+        state.meta.version += 1;
+        state.meta.update(sql)?;
+        Event::termination(state.active()).insert(sql, now)?;
+        self.post_row(state, sql, now)?;
+        effects::cancel_all(state, sql, now)?;
+        self.terminate_children(state, sql)
+    }
+}

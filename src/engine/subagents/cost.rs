@@ -1,0 +1,160 @@
+//! What a thread and all below it have spent (`GET …/cost`): the sums of the log's attempts. Each thread asks its children,
+//! so that a tree is summed up level by level.
+
+use std::ops::AddAssign;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::subagents::ask::to_thread;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::request::ThreadRoute;
+use crate::store::children as registry;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+
+/// What requests to models have taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spent {
+    /// USD, of the requests whose models have a price.
+    cost: f64,
+    input_tokens: i64,
+    cached_tokens: i64,
+    output_tokens: i64,
+    reasoning_tokens: i64,
+    requests: i64,
+    /// Requests that were answered, and of which nobody knows what they cost.
+    unpriced: i64,
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, more: Spent) {
+        self.cost = rounded(self.cost + more.cost);
+        self.input_tokens += more.input_tokens;
+        self.cached_tokens += more.cached_tokens;
+        self.output_tokens += more.output_tokens;
+        self.reasoning_tokens += more.reasoning_tokens;
+        self.requests += more.requests;
+        self.unpriced += more.unpriced;
+    }
+}
+
+/// What a child answers.
+#[derive(Deserialize)]
+struct Told {
+    own: Spent,
+    total: Spent,
+    incomplete: Vec<String>,
+}
+
+impl Thread {
+    /// `GET …/cost`.
+    pub(crate) async fn get_cost(self: &Rc<Self>) -> Result<Reply> {
+        let (id, own, children) =
+            self.read(|state, sql| Ok((state.meta.thread_id.clone(), spent(sql)?, registry::all(sql)?)))?;
+        let mut made: Vec<Child> =
+            children.into_iter().filter(|child| child.state != ChildState::Pending).collect();
+        made.reverse();
+        let requests = made.iter().map(|child| to_thread(&child.reference, ThreadRoute::GetCost)).collect();
+        let answers = self.ask_all(requests).await;
+        let (mut descendants, mut incomplete) = (Spent::default(), Vec::new());
+        // The sums are of all, also where there is no room to list them.
+        let mut listed = Page::new(limits::PAGE_MAX);
+        for (child, answer) in made.iter().zip(answers) {
+            match answer.and_then(told) {
+                Ok(Told { own, total, incomplete: more }) => {
+                    descendants += total;
+                    let _full = listed.add(|| {
+                        Ok(json!({ "id": child.reference, "agent": child.agent, "own": own, "total": total }))
+                    })?;
+                    incomplete.extend(more);
+                }
+                // It was deleted, or is not made yet.
+                Err(error) if error.code == Code::ThreadNotFound => {}
+                Err(_) => incomplete.push(child.reference.clone()),
+            }
+        }
+        let mut total = own;
+        total += descendants;
+        let has_more = listed.has_more();
+        let body = json!({
+            "threadId": id, "own": own, "descendants": descendants, "total": total, "children": listed.into_rows(),
+            "hasMore": has_more, "incomplete": incomplete,
+        });
+        Ok(Reply::json(200, &body))
+    }
+
+    /// `GET …/subagents` (spec §27.1).
+    pub(crate) fn list_subagents(&self, query: &Query) -> Result<Reply> {
+        let limit = query.number("limit", limits::PAGE_MAX, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, u32::MAX)?;
+        let mut page = Page::new(limit);
+        let total = self.read(|_, sql| registry::list(sql, &mut page, offset, shown))?;
+        let has_more = page.has_more();
+        let body = json!({ "subagents": page.into_rows(), "total": total, "hasMore": has_more });
+        Ok(Reply::json(200, &body))
+    }
+}
+
+/// A child as clients see it.
+fn shown(child: &Child) -> Value {
+    let facts = &child.facts;
+    json!({
+        "id": child.reference, "agent_name": child.agent, "title": facts.title, "threadName": facts.name,
+        "description": facts.description, "status": child.status, "resumable": facts.resumable,
+        "blocking": facts.blocking, "parentCommunication": facts.communication.as_str(),
+        "spawnGroupId": facts.group, "created_at": child.created_us / limits::SECOND_US,
+    })
+}
+
+fn told(reply: Reply) -> Result<Told> {
+    let body = reply.body.as_ref().map_or("", |body| body.get());
+    serde_json::from_str(body).map_err(Error::internal)
+}
+
+/// Dollars to the billionth: what a sum of fractions adds to that is no cost.
+fn rounded(dollars: f64) -> f64 {
+    (dollars * 1e9).round() / 1e9
+}
+
+/// The sums of the log.
+fn spent(sql: &dyn Sql) -> Result<Spent> {
+    let mut spent = Spent::default();
+    sql.each(
+        "SELECT total(cost), sum(input), sum(cached), sum(output), sum(reasoning), count(*), sum(done AND cost IS NULL)
+         FROM (SELECT json_extract(data, '$.cost_total') cost, json_extract(data, '$.input_tokens') input,
+                json_extract(data, '$.cached_tokens') cached, json_extract(data, '$.output_tokens') output,
+                json_extract(data, '$.reasoning_tokens') reasoning,
+                json_extract(data, '$.status') IS 'completed' done
+            FROM logs WHERE kind = 'llm_request')",
+        &[],
+        &mut |cells| {
+            let number = |place: usize| cells.get(place).and_then(Cell::int).unwrap_or(0);
+            spent = Spent {
+                cost: rounded(cells.first().and_then(Cell::real).unwrap_or(0.0)),
+                input_tokens: number(1),
+                cached_tokens: number(2),
+                output_tokens: number(3),
+                reasoning_tokens: number(4),
+                requests: number(5),
+                unpriced: number(6),
+            };
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(spent)
+}

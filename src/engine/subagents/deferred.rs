@@ -1,0 +1,268 @@
+//! Children that wait for values of variables (spec §25). A creation that lacks some is an error result, and a row of the
+//! registry in [`ChildState::Pending`] that holds what the child is to be made with. Whoever may manage the thread gives
+//! the values, and that makes the child; nobody ever sees them again. After [`limits::WAIT_US`] the row is given up.
+
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::accept::room;
+use crate::engine::body::Body;
+use crate::engine::env::Needs;
+use crate::engine::subagents::hear::Heard;
+use crate::engine::subagents::letter::Birth;
+use crate::engine::subagents::letter::What;
+use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::values::Given;
+use crate::env::Change;
+use crate::env::Level;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::spec::Agent;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::store::idempotency::Key;
+use crate::store::log::Event;
+use crate::store::messages::Inbound;
+use crate::store::state::State;
+
+/// What a child that waits is to be made with: [`Child::body`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Deferred {
+    /// Its `env` holds the values that it was given at its creation, without those that it will inherit.
+    pub(crate) birth: Birth,
+    /// Names that it does not inherit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) withheld: Vec<String>,
+    /// How many of its kind there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) most: Option<u32>,
+    /// Whose calls asked for it last: a message, or the code that worked in a call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) by: String,
+}
+
+impl Deferred {
+    fn of(child: &Child) -> Result<Deferred> {
+        let body = child.body.as_deref().unwrap_or_default();
+        serde_json::from_str(body)
+            .map_err(|error| Error::internal(format!("the row of a child that waits is damaged: {error}")))
+    }
+}
+
+impl Deferred {
+    /// Whether it says the same. Values that were given are new ones each time.
+    fn is_same(&self, other: &Deferred) -> bool {
+        let plain = |of: &Deferred| {
+            let of = Deferred { by: String::new(), ..of.clone() };
+            of.birth.env.is_empty().then(|| serde_json::to_string(&of).ok()).flatten()
+        };
+        plain(self).is_some_and(|text| plain(other) == Some(text))
+    }
+}
+
+fn unknown(id: &str) -> Error {
+    Error::new(Code::NotFound, format!("No subagent waits for variables under {id}."))
+        .hint("It may have been started, or given up after 7 days.")
+}
+
+impl Thread {
+    /// `GET /threads/:id/variables/:request`.
+    pub(crate) async fn get_variables(self: &Rc<Self>, id: &str) -> Result<Reply> {
+        let (child, needs) = self.waiting_child(id, &Given::default()).await?;
+        let parent = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let body = json!({
+            "request_id": id, "parent_thread_id": parent, "agent_name": child.agent,
+            "registry_agent_name": child.agent, "name": child.facts.name, "required": needs.required,
+            "missing": needs.missing, "created_at": child.created_us / 1_000_000,
+            "expires_at": child.due_us.map(|at| at / 1_000_000),
+        });
+        Ok(Reply::json(200, &body))
+    }
+
+    /// `POST /threads/:id/variables/:request`: makes the child.
+    pub(crate) async fn post_variables(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+        let answer = json!({ "request_id": id, "child_thread_id": id, "status": "success" });
+        let now = self.host.now_us();
+        let mut body = Body::parse(&request.body)?.known(&["env", "env_types"])?;
+        let env = body.take("env").ok_or_else(|| Error::missing("env"))?;
+        let types = ("env_types", body.take("env_types"));
+        let change = Change::parse(("env", Some(env)), types, ("", None), Level::Thread, &self.catalog)?;
+        // Bound to the names alone: nothing that could be guessed from is kept of the values.
+        let names = change.set().collect::<Vec<_>>().join(" ");
+        let key = Key::of(&ThreadRequest { body: names, ..request.clone() }, &format!("variables/{id} "))?;
+        let replayed = |sql: &dyn Sql| match &key {
+            Some(key) => Ok(key.replayed(sql, now)?.is_some()),
+            None => Ok(false),
+        };
+        if self.read(|_, sql| replayed(sql))? {
+            return Ok(Reply::json(200, &answer));
+        }
+        self.read(|state, _| state.must_live())?;
+        let given = Given { values: change.plain(), withheld: Vec::new() };
+        let (child, needs) = self.waiting_child(id, &given).await?;
+        if !needs.missing.is_empty() {
+            return Err(Error {
+                field: Some("env".into()),
+                ..Error::new(
+                    Code::MissingVariables,
+                    format!("“{}” still needs values for: {}.", child.agent, needs.missing.join(", ")),
+                )
+            });
+        }
+        // What was awaited above may have let another request come first.
+        let made = self.transition(|state, sql| {
+            if replayed(sql)? {
+                return Ok(false);
+            }
+            state.must_live()?;
+            self.begin_deferred(state, sql, id, &given)?;
+            key.as_ref().map_or(Ok(()), |key| key.insert(sql, state.max_seq, now))?;
+            Ok(true)
+        })?;
+        if made {
+            self.send_letters();
+        }
+        Ok(Reply::json(200, &answer))
+    }
+
+    /// A child that waits, and what it needs once it is given these values.
+    async fn waiting_child(self: &Rc<Self>, id: &str, given: &Given) -> Result<(Child, Needs)> {
+        let look = || {
+            self.read_mut(|state, sql| {
+                let (child, deferred) = pending(state, sql, id)?;
+                let agent = self.deferred_agent(&child)?;
+                let given = self.deferred_values(id, deferred, given)?;
+                let values = self.child_values(state, sql, agent, &given)?;
+                Ok((child, self.child_needs(agent, &values)))
+            })
+        };
+        let seen = look()?;
+        if seen.1.missing.is_empty() {
+            return Ok(seen);
+        }
+        self.refresh_env().await?;
+        look()
+    }
+
+    fn deferred_agent(&self, child: &Child) -> Result<&Agent> {
+        self.catalog.agents.get(&child.agent).ok_or_else(|| {
+            Error::new(
+                Code::AgentNotFound,
+                format!("The agent “{}” is not among the definitions any more.", child.agent),
+            )
+        })
+    }
+
+    /// What it was given at its creation, and what it is given now.
+    fn deferred_values(&self, id: &str, deferred: Deferred, given: &Given) -> Result<Given> {
+        let mut values = self.open_sealed(id, deferred.birth.env)?.plain();
+        values.retain(|value| given.values.iter().all(|new| new.name != value.name));
+        values.extend(given.values.iter().cloned());
+        Ok(Given { values, withheld: deferred.withheld })
+    }
+
+    fn begin_deferred(&self, state: &mut State, sql: &dyn Sql, id: &str, given: &Given) -> Result<()> {
+        let (mut child, deferred) = pending(state, sql, id)?;
+        let agent = self.deferred_agent(&child)?;
+        let alike = |other: &&Child| other.agent == child.agent && other.state.exists();
+        let active = state.open_children(sql)?.iter().filter(alike).count();
+        if let Some(most) = deferred.most.filter(|most| active >= *most as usize) {
+            return Err(Error::new(
+                Code::Conflict,
+                format!("{most} subagents “{}” are active, which is the limit.", child.agent),
+            )
+            .hint("Try again when one of them has been terminated."));
+        }
+        let mut birth = deferred.birth.clone();
+        birth.held = self.holds_children(state);
+        let given = self.deferred_values(id, deferred, given)?;
+        let values = self.child_values(state, sql, agent, &given)?;
+        birth.env = self.seal_for(id, &values)?;
+        child.facts.own = given.values.iter().map(|value| value.name.clone()).collect();
+        child.facts.deferred = true;
+        child.state = ChildState::Creating;
+        "running".clone_into(&mut child.status);
+        (child.due_us, child.body) = (None, None);
+        self.tell_child(state, sql, &mut child, What::Create(Box::new(birth)))?;
+        Event::subagent("create", &child, state.active(), None).insert(sql, self.host.now_us())?;
+        state.update_child(sql, child)
+    }
+
+    /// Gives a child up that has waited too long.
+    pub(crate) fn give_up(self: &Rc<Self>, reference: &str) -> Result<()> {
+        let now = self.host.now_us();
+        let heard = self.transition(|state, sql| {
+            let mut heard = Heard::default();
+            let waits = |child: &Child| {
+                child.state == ChildState::Pending && child.due_us.is_some_and(|at| at <= now)
+            };
+            let Some(mut child) = state.child(sql, reference)?.filter(waits) else { return Ok(heard) };
+            if room(state).is_err() {
+                // The thread cannot be told now.
+                child.due_us = Some(now + limits::CHECK_MAX_US);
+                state.update_child(sql, child)?;
+                return Ok(heard);
+            }
+            let days = limits::WAIT_US / limits::DAY_US;
+            let text =
+                format!("It was not started: nobody gave the values that it needs within {days} days.");
+            self.lose_child(state, sql, &mut child, "was not started", &mut heard)?;
+            "failed".clone_into(&mut child.status);
+            (child.due_us, child.body) = (None, None);
+            let words = Words { text, files: Vec::new() };
+            self.queue_words(state, sql, &child, "failure", &words, Vec::new(), Inbound::Wakes, &mut heard)?;
+            state.update_child(sql, child)?;
+            Ok(heard)
+        })?;
+        self.act_on(heard)
+    }
+
+    /// Enters a child that waits for variables. A model that asks for the same once more, later, finds the one that waits
+    /// already; calls of one message that are equal mean as many children.
+    pub(crate) fn defer_child(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        mut child: Child,
+        deferred: Deferred,
+    ) -> Result<Child> {
+        let now = self.host.now_us();
+        let mut found = None;
+        for waiting in state.open_children(sql)?.iter().filter(|child| child.state == ChildState::Pending) {
+            let known = Deferred::of(waiting)?;
+            if known.by != deferred.by && known.is_same(&deferred) {
+                found = Some((waiting.clone(), Deferred { by: deferred.by.clone(), ..known }));
+                break;
+            }
+        }
+        if let Some((mut waiting, known)) = found {
+            waiting.body = Some(serde_json::to_string(&known).map_err(Error::internal)?);
+            state.update_child(sql, waiting.clone())?;
+            return Ok(waiting);
+        }
+        child.state = ChildState::Pending;
+        "pending".clone_into(&mut child.status);
+        child.due_us = Some(now + limits::WAIT_US);
+        child.body = Some(serde_json::to_string(&deferred).map_err(Error::internal)?);
+        state.insert_child(sql, child.clone())?;
+        self.arm_at(state, sql, now + limits::WAIT_US, now)?;
+        Ok(child)
+    }
+}
+
+/// A child that waits for variables.
+fn pending(state: &mut State, sql: &dyn Sql, id: &str) -> Result<(Child, Deferred)> {
+    let child = state.child(sql, id)?.filter(|child| child.state == ChildState::Pending);
+    let child = child.ok_or_else(|| unknown(id))?;
+    let deferred = Deferred::of(&child)?;
+    Ok((child, deferred))
+}

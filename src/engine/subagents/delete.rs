@@ -1,0 +1,159 @@
+//! A thread that is deleted takes its tree with it: children first, each with all below it. What was deleted stays
+//! deleted when something fails, and a thread goes only when all below it are gone: so it can be deleted again.
+
+use std::rc::Rc;
+
+use serde::Deserialize;
+
+use crate::engine::Thread;
+use crate::engine::subagents::ask::to_thread;
+use crate::engine::subagents::letter::TO_THREAD;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::limits;
+use crate::request::ThreadRoute;
+use crate::store::children as registry;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::store::messages as rows;
+
+/// How often it is looked whether a letter was taken.
+const LOOK_US: i64 = limits::SECOND_US / 100;
+
+/// The header of a parent's request to delete its child.
+pub(crate) const BY_PARENT: &str = "x-bobbin-parent";
+
+/// Whether the parent is still to be told that its child is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It is, if there is one.
+    IsTold,
+    /// It wants it so, or is gone itself.
+    Knows,
+}
+
+/// What a child answers.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Gone {
+    deleted_thread_ids: Vec<String>,
+}
+
+impl Thread {
+    /// Deletes all below this thread, which is terminated. Their ids.
+    ///
+    /// # Errors
+    /// `overloaded` when one of them could not be deleted, or did not say so.
+    pub(crate) async fn delete_children(self: &Rc<Self>) -> Result<Vec<String>> {
+        let (id, children) =
+            self.read(|state, sql| Ok((state.meta.thread_id.clone(), registry::all(sql)?)))?;
+        self.make_no_more(&children).await?;
+        let made: Vec<String> = children
+            .into_iter()
+            .filter(|child| child.state != ChildState::Pending)
+            .map(|child| child.reference)
+            .collect();
+        if made.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = |reference: &String| {
+            let mut request = to_thread(reference, ThreadRoute::Delete);
+            request.headers.push((BY_PARENT.to_owned(), id.clone()));
+            request
+        };
+        let answers = self.ask_all(made.iter().map(request).collect()).await;
+        let (mut deleted, mut gone, mut left) = (Vec::new(), Vec::new(), None);
+        for (reference, answer) in made.iter().zip(answers) {
+            match answer {
+                Ok(reply) => {
+                    let body = reply.body.as_ref().map_or("", |body| body.get());
+                    let below: Gone = serde_json::from_str(body).map_err(Error::internal)?;
+                    deleted.extend(below.deleted_thread_ids);
+                    gone.push(reference);
+                }
+                // Or it is not made yet: then it asks for its parent, and deletes itself.
+                Err(error) if error.code == Code::ThreadNotFound => {}
+                Err(error) => left = Some((reference, error)),
+            }
+        }
+        let Some((reference, error)) = left else {
+            // What they were still to be told they need not know.
+            self.read(|state, sql| {
+                let parent = state.meta.parent.as_ref().map(|parent| format!("{TO_THREAD}{}", parent.thread));
+                sql.run(
+                    "DELETE FROM outbox WHERE target LIKE 't:%' AND target IS NOT ?",
+                    &[parent.as_ref().into()],
+                )
+            })?;
+            return Ok(deleted);
+        };
+        // Another try need not ask these again; there may be more than one event can ask.
+        self.transition(|state, sql| {
+            state.children = None;
+            gone.iter().try_for_each(|reference| {
+                sql.run(
+                    "DELETE FROM children WHERE open IN (0, 1) AND reference = ?",
+                    &[Param::Text(reference.as_str())],
+                )
+            })
+        })?;
+        let message = format!("The subagent {reference} could not be deleted: {error}");
+        Err(Error { retry_after_s: Some(1), ..Error::new(Code::Overloaded, message) }
+            .hint("The thread is terminated; delete it again."))
+    }
+
+    /// Takes back the letters to children that are still to be made, and waits for those that are on their way: a child
+    /// that is not there afterwards will not be, or finds its parent gone and deletes itself.
+    async fn make_no_more(self: &Rc<Self>, children: &[Child]) -> Result<()> {
+        let creating: Vec<String> = children
+            .iter()
+            .filter(|child| child.state == ChildState::Creating || !child.is_open())
+            .map(|child| format!("{TO_THREAD}{}", child.reference))
+            .collect();
+        self.transition(|_, sql| {
+            creating
+                .iter()
+                .try_for_each(|target| sql.run("DELETE FROM outbox WHERE target = ?", &[Param::Text(target)]))
+        })?;
+        let until = self.host.now_us() + limits::LETTER_US;
+        while creating.iter().any(|target| self.live.delivering.borrow().contains_key(target)) {
+            let now = self.host.now_us();
+            if now >= until {
+                let message = "A subagent that is being made does not answer.";
+                return Err(Error { retry_after_s: Some(1), ..Error::new(Code::Overloaded, message) }
+                    .hint("The thread is terminated; delete it again."));
+            }
+            self.host.sleep_until(now + LOOK_US).await;
+        }
+        Ok(())
+    }
+
+    /// Delivers what the parent is still to be told: that this thread is terminated.
+    ///
+    /// # Errors
+    /// `overloaded` when it could not be told.
+    pub(crate) async fn parent_must_know(self: &Rc<Self>) -> Result<()> {
+        let left = || {
+            self.read(|state, sql| {
+                let Some(parent) = &state.meta.parent else { return Ok(None) };
+                let target = format!("{TO_THREAD}{}", parent.thread);
+                rows::integer(sql, "SELECT 1 FROM outbox WHERE target = ? LIMIT 1", &[Param::Text(&target)])
+            })
+        };
+        let mut pauses = limits::TELL_PAUSES_US.into_iter();
+        while left()?.is_some() {
+            self.deliver_now().await;
+            if left()?.is_none() {
+                break;
+            }
+            let Some(pause) = pauses.next() else {
+                return Err(Error::new(Code::Overloaded, "The parent could not be told of the deletion.")
+                    .hint("The thread is terminated; delete it again."));
+            };
+            self.host.sleep_until(self.host.now_us() + pause).await;
+        }
+        Ok(())
+    }
+}

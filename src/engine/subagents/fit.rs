@@ -1,0 +1,118 @@
+//! What keeps a call from making a child or writing to one: error results that say what to do.
+
+use crate::engine::Thread;
+use crate::engine::files;
+use crate::engine::scope::Place;
+use crate::engine::subagents::letter::What;
+use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::spawn::NewChild;
+use crate::engine::subagents::spawn::listed;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::message::ToolResult;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::store::log::Event;
+use crate::store::state::State;
+
+pub(crate) fn refused(text: impl Into<String>) -> ToolResult {
+    ToolResult::error(text)
+}
+
+/// Waiting is for the run alone.
+pub(crate) fn may_wait(
+    waits: bool,
+    receipt: Option<i64>,
+    place: Place,
+    name: &str,
+) -> std::result::Result<(), ToolResult> {
+    if !waits || (receipt.is_some() && place == Place::Run) {
+        return Ok(());
+    }
+    let text = format!("\"{name}\" cannot be waited for here; queue it instead (queueTool).");
+    Err(ToolResult { error_code: Some("would_wait".into()), ..refused(text) })
+}
+
+impl Thread {
+    /// Whether one more child may be made.
+    pub(crate) fn room_for(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        new: &NewChild<'_>,
+    ) -> Result<std::result::Result<(), ToolResult>> {
+        let name = &new.agent.name;
+        let depth = state.meta.parent.as_ref().map_or(0, |parent| parent.depth);
+        if depth >= limits::SUBAGENT_DEPTH {
+            let most = limits::SUBAGENT_DEPTH;
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: subagents within subagents go {most} deep at most. Do the work here."
+            ))));
+        }
+        let open = state.open_children(sql)?;
+        let alike = |child: &&Child| child.agent == *name && child.state.exists();
+        let own: Vec<&Child> = open.iter().filter(alike).collect();
+        if let Some(most) = new.most().filter(|most| own.len() >= *most as usize) {
+            let known: Vec<String> = own.iter().take(50).map(|child| listed(child)).collect();
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: {most} of it are active, which is the limit. Use subagent_message to write to \
+                 one of them: {}.",
+                known.join("; ")
+            ))));
+        }
+        if state.meta.children >= limits::CHILDREN && !self.end_stopped_child(state, sql)? {
+            let most = limits::CHILDREN;
+            return Ok(Err(refused(format!(
+                "\"{name}\" was not created: {most} subagents are active, the most that a thread has."
+            ))));
+        }
+        Ok(self.unfit(sql, &new.words)?.map_or(Ok(()), Err))
+    }
+
+    /// Ends the oldest child that a person has stopped and that no call can go on with, so that another has its place.
+    /// Whether there was one.
+    fn end_stopped_child(&self, state: &mut State, sql: &dyn Sql) -> Result<bool> {
+        let Some(mut child) = state.open_children(sql)?.iter().find(|child| child.rests_for_good()).cloned()
+        else {
+            return Ok(false);
+        };
+        self.tell_child(state, sql, &mut child, What::Terminate)?;
+        child.state = ChildState::Terminated;
+        "terminated".clone_into(&mut child.status);
+        let text =
+            format!("The subagent {} was stopped, and ended to make room for another.", listed(&child));
+        Event::subagent("terminated", &child, state.active(), Some(&text)).insert(sql, self.host.now_us())?;
+        state.update_child(sql, child)?;
+        Ok(true)
+    }
+
+    /// What is wrong with the words of a letter.
+    pub(crate) fn unfit(&self, sql: &dyn Sql, words: &Words) -> Result<Option<ToolResult>> {
+        let mut missing = Vec::new();
+        for path in &words.files {
+            if !matches!(files::stat(sql, "attachments", path), Ok(Some(_))) {
+                missing.push(path.as_str());
+            }
+        }
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            return Ok(Some(refused(format!("Nothing was sent: these files do not exist here: {missing}."))));
+        }
+        if words.files.len() > limits::ATTACHMENTS {
+            let (count, most) = (words.files.len(), limits::ATTACHMENTS);
+            return Ok(Some(refused(format!(
+                "Nothing was sent: {count} attachments are too many; the limit is {most}."
+            ))));
+        }
+        let bytes = serde_json::to_string(words).map_err(Error::internal)?.len();
+        if bytes > limits::LETTER_BYTES / 2 {
+            let most = limits::LETTER_BYTES / 2;
+            return Ok(Some(refused(format!(
+                "Nothing was sent: the message has {bytes} bytes as JSON; the limit is {most}. Put it into a file and attach that."
+            ))));
+        }
+        Ok(None)
+    }
+}

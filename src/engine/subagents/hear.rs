@@ -1,0 +1,482 @@
+//! What is done with letters. Each is heard in one transition, in the order of its number; one that was heard before
+//! changes nothing, one that comes too early is sent again.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::api::control::Halted;
+use crate::engine::Thread;
+use crate::engine::accept::room;
+use crate::engine::attachments;
+use crate::engine::attachments::AttachmentRef;
+use crate::engine::flow::Entry;
+use crate::engine::outbox::forget_letter;
+use crate::engine::subagents::copy::Copies;
+use crate::engine::subagents::copy::Missing;
+use crate::engine::subagents::delete::Told;
+use crate::engine::subagents::letter::Ending;
+use crate::engine::subagents::letter::Letter;
+use crate::engine::subagents::letter::Report;
+use crate::engine::subagents::letter::What;
+use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::report::STATUS_BYTES;
+use crate::engine::subagents::report::metadata;
+use crate::engine::subagents::spawn::listed;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::spec::ParentCommunication as Communication;
+use crate::spec::message::ToolResult;
+use crate::spec::message::ToolStatus;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::store::log::Event;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Reason;
+use crate::store::state::State;
+use crate::text::first_bytes;
+
+/// What is left to do once a letter's transition is committed.
+#[derive(Default)]
+pub(crate) struct Heard {
+    /// Messages that it brought.
+    pub(crate) rows: Vec<Shared>,
+    /// How the flow comes to the run that starts or goes on.
+    pub(crate) entry: Option<Entry>,
+    /// A call that waited has its result.
+    pub(crate) ended: Option<ToolStatus>,
+    /// A run that it ended.
+    pub(crate) halted: Option<Halted>,
+    /// Whether the thread was terminated.
+    pub(crate) terminated: bool,
+}
+
+impl Thread {
+    /// Takes a letter from the parent or a child.
+    pub(crate) async fn hear(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let mut letter: Letter = serde_json::from_str(&request.body)
+            .map_err(|error| Error::new(Code::BadJson, format!("This is no letter: {error}.")))?;
+        if let What::Create(birth) = &letter.what
+            && let Some(heard) = self.be_born(&request.thread_id, &letter, birth)?
+        {
+            self.act_on(heard)?;
+            return Ok(Reply::json(200, &json!({ "heard": letter.n })));
+        }
+        self.wake()?;
+        if let What::Check(asked) = letter.what {
+            return Ok(Reply::json(200, &self.answer_check(asked)?));
+        }
+        let copies = self.files_of(&mut letter).await?;
+        let now = self.host.now_us();
+        let heard = self.transition(|state, sql| {
+            let Some(from_parent) = self.is_new(state, sql, &letter)? else { return Ok(Heard::default()) };
+            let files = copies.place(self, state, sql, now)?;
+            if from_parent && !copies.missing.is_empty() {
+                self.decline(state, sql, &letter, &copies.missing)
+            } else if from_parent {
+                self.hear_parent(state, sql, &letter, files)
+            } else {
+                self.hear_child(state, sql, &letter, files)
+            }
+        });
+        self.copied(copies);
+        self.act_on(heard?)?;
+        Ok(Reply::json(200, &json!({ "heard": letter.n })))
+    }
+
+    /// Whether a letter was not heard before, and comes from the parent, not a child.
+    fn is_new(&self, state: &mut State, sql: &dyn Sql, letter: &Letter) -> Result<Option<bool>> {
+        if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == letter.from) {
+            return Ok((letter.n > parent.letters.heard).then_some(true));
+        }
+        let Some(child) = state.child(sql, &letter.from)? else { return Err(stranger()) };
+        Ok((letter.n > child.letters.heard).then_some(false))
+    }
+
+    /// Copies the files that a letter names; a report says which of them are not there.
+    async fn files_of(self: &Rc<Self>, letter: &mut Letter) -> Result<Copies> {
+        let wanted = self.read_mut(|state, sql| {
+            let new = self.is_new(state, sql, letter)?.is_some() && state.meta.terminated_us.is_none();
+            Ok(match &letter.what {
+                What::Create(birth) if new => birth.words.files.clone(),
+                What::Message(words) if new => words.files.clone(),
+                What::Report(report) if new => {
+                    let told = state.child(sql, &letter.from)?.is_some_and(|child| {
+                        child.wait.is_some() || child.facts.communication == Communication::Implicit
+                    });
+                    if told { report.words.files.clone() } else { Vec::new() }
+                }
+                _ => Vec::new(),
+            })
+        })?;
+        // Whatever went wrong on the way may go right another time; what never will is in `missing`.
+        let later = |error: Error| Error::new(Code::Overloaded, error.message);
+        let copies = self.copy_from(&letter.from, &wanted).await.map_err(later)?;
+        if let What::Report(report) = &mut letter.what {
+            let text = &mut report.words.text;
+            copies.missing.iter().for_each(|missing| text.push_str(&format!("\n- {missing}")));
+        }
+        Ok(copies)
+    }
+
+    /// Takes nothing of a letter whose files could not be copied: the parent hears that it failed. A child that was to
+    /// begin with it comes to its end.
+    fn decline(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        letter: &Letter,
+        missing: &[Missing],
+    ) -> Result<Heard> {
+        state.must_live()?;
+        let Some(parent) = state.meta.parent.as_mut() else { return Err(stranger()) };
+        in_order(letter.n, parent.letters.heard)?;
+        parent.letters.heard = letter.n;
+        let resumable = parent.resumable;
+        let missing: Vec<String> = missing.iter().map(Missing::to_string).collect();
+        let text = format!(
+            "The message was not taken, because its files are not there:\n- {}",
+            missing.join("\n- ")
+        );
+        let words = Words { text, files: Vec::new() };
+        let report = Report { run: 0, answers: letter.n, ending: Ending::Failure, words };
+        self.tell_parent(state, sql, What::Report(report))?;
+        let mut heard = Heard::default();
+        if matches!(letter.what, What::Create(_)) {
+            self.end_for_good(state, sql, self.host.now_us())?;
+            heard.terminated = true;
+            if resumable {
+                self.tell_parent(state, sql, What::Terminated)?;
+            }
+        }
+        state.meta.update(sql)?;
+        Ok(heard)
+    }
+
+    /// What follows a transition that heard something.
+    pub(crate) fn act_on(self: &Rc<Self>, heard: Heard) -> Result<()> {
+        if heard.terminated {
+            self.abort_effects();
+        }
+        if let Some(halted) = heard.halted {
+            self.halted(halted)?;
+        }
+        if let Some(entry) = heard.entry {
+            self.start_flow(entry);
+        }
+        for row in &heard.rows {
+            self.broadcast_message(row)?;
+        }
+        self.send_letters();
+        Ok(())
+    }
+
+    pub(crate) fn hear_parent(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        letter: &Letter,
+        files: Vec<AttachmentRef>,
+    ) -> Result<Heard> {
+        let now = self.host.now_us();
+        let mut heard = Heard::default();
+        let Some(parent) = state.meta.parent.as_mut() else { return Err(stranger()) };
+        if letter.n <= parent.letters.heard {
+            return Ok(heard);
+        }
+        in_order(letter.n, parent.letters.heard)?;
+        parent.letters.heard = letter.n;
+        match &letter.what {
+            What::Create(birth) => self.begin(state, sql, birth, files, letter.n, &mut heard)?,
+            What::Message(words) => self.hear_words(state, sql, words, files, letter.n, &mut heard)?,
+            What::SetEnv(sealed) => self.hear_env(state, sql, sealed.clone())?,
+            What::Begin if state.meta.terminated_us.is_none() && !state.meta.stopped => {
+                self.start_hearing(state, sql, &mut heard)?;
+            }
+            What::Stop if state.meta.terminated_us.is_none() => {
+                state.meta.stopped = true;
+                Event::stop(state.active()).insert(sql, now)?;
+                self.stop_children(state, sql)?;
+                heard.halted = Some(self.halt(state, sql, Reason::StoppedByParent, now)?);
+            }
+            What::Terminate if state.meta.terminated_us.is_none() => {
+                self.end_for_good(state, sql, now)?;
+                heard.halted = Some(self.halt(state, sql, Reason::Terminated, now)?);
+                heard.terminated = true;
+                // A parent that was deleted while this thread was being made does not know that it exists: who has
+                // nothing more to say would never learn that.
+                self.tell_parent(state, sql, What::Terminated)?;
+            }
+            What::Begin | What::Stop | What::Terminate => {}
+            What::Check(_) | What::Report(_) | What::Status(_) | What::Notify(_) | What::Terminated => {
+                return Err(stranger());
+            }
+        }
+        state.meta.update(sql)?;
+        Ok(heard)
+    }
+
+    fn hear_child(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        letter: &Letter,
+        files: Vec<AttachmentRef>,
+    ) -> Result<Heard> {
+        let now = self.host.now_us();
+        let mut heard = Heard::default();
+        let Some(mut child) = state.child(sql, &letter.from)? else { return Err(stranger()) };
+        if letter.n <= child.letters.heard {
+            return Ok(heard);
+        }
+        in_order(letter.n, child.letters.heard)?;
+        child.letters.heard = letter.n;
+        match &letter.what {
+            What::Report(report) => self.hear_report(state, sql, &mut child, report, files, &mut heard)?,
+            What::Status(text) => {
+                if child.is_open() {
+                    first_bytes(text, STATUS_BYTES).clone_into(&mut child.status);
+                }
+                Event::subagent("status", &child, state.active(), Some(text)).insert(sql, now)?;
+            }
+            What::Notify(text) => {
+                Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
+                let words = Words { text: text.clone(), files: Vec::new() };
+                self.queue_words(state, sql, &child, "notify", &words, files, Inbound::Wakes, &mut heard)?;
+            }
+            What::Terminated => {
+                self.lose_child(state, sql, &mut child, "was terminated", &mut heard)?;
+            }
+            _ => return Err(stranger()),
+        }
+        state.update_child(sql, child)?;
+        Ok(heard)
+    }
+
+    fn hear_report(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        report: &Report,
+        files: Vec<AttachmentRef>,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        let now = self.host.now_us();
+        let Report { ending, words, answers, .. } = report;
+        let over = !child.facts.resumable && *ending != Ending::Stopped;
+        if over {
+            child.state = ChildState::Terminated;
+        }
+        if child.is_open() && *answers >= child.asked {
+            "idle".clone_into(&mut child.status);
+        } else if over {
+            (if *ending == Ending::Failure { "failed" } else { "terminated" }).clone_into(&mut child.status);
+        }
+        let kind = if *ending == Ending::Result { "return" } else { "failure" };
+        Event::subagent(kind, child, state.active(), Some(&words.text)).insert(sql, now)?;
+        // One that takes no more work has failed before it took the message in: nothing else will come.
+        if child.wait.is_some() && (over || *answers >= child.asked) {
+            let text = format!("{}\n\n[subagent {}]", with_files(&words.text, &files), listed(child));
+            let result = match ending {
+                Ending::Result => ToolResult::success(text),
+                Ending::Failure | Ending::Stopped => ToolResult::error(text),
+            };
+            let result = ToolResult { stored: attachments::kept(&files)?, ..result };
+            return self.end_wait(state, sql, child, &result, heard);
+        }
+        // The first answer of one that was made after its call had ended is a message.
+        let first = child.facts.deferred && child.asked <= 1;
+        let wanted = child.facts.blocking && first;
+        if child.facts.communication == Communication::Explicit && !wanted {
+            return Ok(());
+        }
+        // What a person has stopped wakes nobody, and neither does an answer that nobody waits for any more.
+        let late = child.facts.blocking && !first;
+        let inbound = if *ending == Ending::Stopped || late { Inbound::Quiet } else { Inbound::Wakes };
+        self.queue_words(state, sql, child, ending.as_str(), words, files, inbound, heard)
+    }
+
+    /// A silent message of what a child says, in the role that wakes the side that made it (spec §35.9).
+    #[expect(clippy::too_many_arguments, reason = "one message's facts")]
+    pub(crate) fn queue_words(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &Child,
+        event: &str,
+        words: &Words,
+        files: Vec<AttachmentRef>,
+        inbound: Inbound,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        if state.meta.terminated_us.is_some() {
+            return Ok(());
+        }
+        room(state)?;
+        let now = self.host.now_us();
+        let says = match event {
+            "result" => "has finished",
+            "failure" => "has failed",
+            "stopped" => "was stopped",
+            _ => "says",
+        };
+        let text = format!("Subagent {} {says}:\n\n{}", listed(child), with_files(&words.text, &files));
+        let row = Row {
+            inbound,
+            silent: true,
+            attachments: files,
+            metadata: Some(metadata(&child.reference, event).to_string()),
+            ..Row::new(state.next_seq(), child.facts.side().other().role(), text, now)
+        };
+        heard.rows.push(state.insert(sql, row)?);
+        if inbound == Inbound::Wakes && state.active().is_none() && !state.meta.stopped {
+            self.start_for_queue(state, sql, now)?;
+            heard.entry = Some(Entry::Started);
+        }
+        Ok(())
+    }
+
+    /// A child takes no more work, and whoever waits for it is told.
+    pub(crate) fn lose_child(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        how: &str,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        if !child.is_open() {
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        child.state = ChildState::Terminated;
+        "terminated".clone_into(&mut child.status);
+        let text = format!("The subagent {} {how}.", listed(child));
+        Event::subagent("terminated", child, state.active(), Some(&text)).insert(sql, now)?;
+        self.end_wait(state, sql, child, &ToolResult::error(text), heard)
+    }
+
+    /// A thread has taken a letter, or refused it for good.
+    pub(crate) async fn letter_answered(
+        self: &Rc<Self>,
+        to: &str,
+        n: i64,
+        body: &str,
+        reply: Reply,
+    ) -> Result<()> {
+        let taken = reply.status < 300;
+        let error: Value = match reply.body {
+            Some(body) if !taken => serde_json::from_str(body.get()).unwrap_or_default(),
+            _ => Value::Null,
+        };
+        let code = error.pointer("/error/code").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let why = error.pointer("/error/message").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_parent =
+            self.read(|state, _| Ok(state.meta.parent.as_ref().is_some_and(|parent| parent.thread == to)))?;
+        if !taken {
+            self.log(&format!("the thread {to} refused letter {n}: {code} {why}"));
+        }
+        if is_parent && code == "thread_not_found" {
+            // Its tree was deleted while this thread was being made.
+            self.delete_tree(Told::Knows).await?;
+            return Ok(());
+        }
+        // Before the letter is forgotten: a process that dies here sends it again, and tells its hooks again.
+        let letter: Option<Letter> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
+        let held = !is_parent && letter.is_some_and(|letter| letter.holds());
+        if held {
+            self.tell_hooks_of(to).await?;
+        }
+        let heard = self.transition(|state, sql| {
+            let mut heard = Heard::default();
+            forget_letter(sql, to, n)?;
+            if is_parent {
+                return Ok(heard);
+            }
+            let Some(mut child) = state.child(sql, to)? else { return Ok(heard) };
+            if taken {
+                if child.state == ChildState::Creating {
+                    child.state = ChildState::Live;
+                    if held {
+                        self.tell_child(state, sql, &mut child, What::Begin)?;
+                    }
+                    state.update_child(sql, child)?;
+                }
+                return Ok(heard);
+            }
+            self.refused_by(state, sql, &mut child, body, &code, &why, &mut heard)?;
+            state.update_child(sql, child)?;
+            Ok(heard)
+        })?;
+        if held || heard.entry.is_some() || !heard.rows.is_empty() {
+            self.act_on(heard)?;
+        }
+        Ok(())
+    }
+
+    /// A child will not take a letter: it could not be made, or it takes no more work.
+    #[expect(clippy::too_many_arguments, reason = "one refusal's facts")]
+    fn refused_by(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        body: &str,
+        code: &str,
+        why: &str,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        let letter: Letter = serde_json::from_str(body).map_err(Error::internal)?;
+        let gone = match (&letter.what, code) {
+            (What::Create(_), _) | (_, "thread_not_found" | "terminated") => true,
+            (What::Message(_), _) => false,
+            _ => return Ok(()),
+        };
+        let waited = child.wait.is_some();
+        if gone {
+            let how = match &letter.what {
+                What::Create(_) => format!("could not be created: {why}"),
+                _ => "takes no more messages".to_owned(),
+            };
+            self.lose_child(state, sql, child, &how, heard)?;
+            "failed".clone_into(&mut child.status);
+        } else {
+            let text = format!("The subagent {} did not take the message: {why}", listed(child));
+            self.end_wait(state, sql, child, &ToolResult::error(text), heard)?;
+        }
+        if waited {
+            return Ok(());
+        }
+        let words = Words { text: why.to_owned(), files: Vec::new() };
+        self.queue_words(state, sql, child, "failure", &words, Vec::new(), Inbound::Wakes, heard)
+    }
+}
+
+/// A text and the paths of the files that come with it.
+fn with_files(text: &str, files: &[AttachmentRef]) -> String {
+    let mut told = if text.trim().is_empty() { "(no text)".to_owned() } else { text.to_owned() };
+    for file in files {
+        told.push_str(&format!("\n- {}", file.path));
+    }
+    told
+}
+
+/// An earlier letter is still on its way.
+fn in_order(n: i64, heard: i64) -> Result<()> {
+    if n == heard + 1 {
+        return Ok(());
+    }
+    Err(Error::new(Code::Overloaded, format!("Letter {n} came before letter {}.", heard + 1)))
+}
+
+fn stranger() -> Error {
+    Error::new(Code::Conflict, "These two threads are not parent and child.")
+}

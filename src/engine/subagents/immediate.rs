@@ -1,0 +1,302 @@
+//! Subagents that begin when their prompt becomes active (spec §8.7): with the first run of a thread, before its first
+//! request to a model, and after a hand-off. Each is a call in the tool queue, stored in the transition that notes that
+//! the prompt was active, and so once, whatever happens; from there on it is a call like any other.
+//!
+//! An entry may name variables as hints. `NAME`, `NAME__2`, `NAME__3` … of the thread's own values stand in a row: each
+//! place of the row is a child. The values of `nameEnv` and `descriptionEnv` become its name and its first message, those
+//! of `scopedEnv` its own values, in the transition that creates it, which takes all of them from the thread.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::step::Definitions;
+use crate::engine::subagents::birth::BEGIN;
+use crate::engine::subagents::values::Given;
+use crate::env::Change;
+use crate::env::Plain;
+use crate::env::Set;
+use crate::error::Code;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::spec::Immediate;
+use crate::spec::ToolEntry;
+use crate::store::messages::Row;
+use crate::store::runs::Phase;
+use crate::store::side::Side;
+use crate::store::state::State;
+
+/// Where the message of a queued call says that it is one of these.
+const MARK: &str = "immediate";
+
+/// What the message of such a call keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    /// The place in the row of its variables; none without hints.
+    #[serde(default)]
+    place: u32,
+    /// The child's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// Its first message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+}
+
+impl Begun {
+    /// That of a call's message, if it is such a call.
+    pub(crate) fn of(reply: &Row) -> Option<Begun> {
+        let metadata: Map<String, Value> = serde_json::from_str(reply.metadata.as_deref()?).ok()?;
+        serde_json::from_value(metadata.get(MARK)?.clone()).ok()
+    }
+}
+
+/// Values that a child takes from the thread.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub(crate) given: Given,
+    /// Names of the thread's values that go with it.
+    pub(crate) names: Vec<String>,
+}
+
+/// The prompts of a new thread that are still to become active, as `meta.activates` has them: a bit for each side.
+const fn bit(side: Side) -> i64 {
+    match side {
+        Side::A => 1,
+        Side::B => 2,
+    }
+}
+
+/// The name of a variable at a place of its row; the first has the plain name.
+pub(crate) fn at(name: &str, place: u32) -> String {
+    if place < 2 { name.to_owned() } else { format!("{name}__{place}") }
+}
+
+/// The names of an entry's hints.
+pub(crate) fn hints(immediate: &Immediate) -> impl Iterator<Item = &str> {
+    let Immediate { name_env, description_env, scoped_env } = immediate;
+    name_env.iter().chain(description_env).chain(scoped_env).map(String::as_str)
+}
+
+/// The places that some hint has a value at, in order.
+pub(crate) fn places(immediate: &Immediate, own: &Set) -> Vec<u32> {
+    let mut found = BTreeSet::new();
+    for hint in hints(immediate) {
+        for (name, _) in own.iter() {
+            if name == hint {
+                found.insert(1);
+            } else if let Some(place) = name.strip_prefix(hint).and_then(|rest| rest.strip_prefix("__"))
+                && let Ok(place) = place.parse::<u32>()
+                && at(hint, place) == name
+            {
+                found.insert(place);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+impl Thread {
+    /// The sides of an agent whose prompts begin subagents.
+    pub(crate) fn activations(&self, agent: &str) -> i64 {
+        let Some(agent) = self.catalog.agents.get(agent) else { return 0 };
+        let begins = |prompt: &str| {
+            self.catalog
+                .prompts
+                .get(prompt)
+                .is_some_and(|prompt| prompt.tools.iter().any(|entry| entry.immediate.is_some()))
+        };
+        let side = |side, prompt| if begins(prompt) { bit(side) } else { 0 };
+        let b = agent.side_b.as_ref().map_or(0, |config| side(Side::B, &config.prompt));
+        side(Side::A, &agent.side_a.prompt) | b
+    }
+
+    /// Before a step: queues the calls of a prompt that has become active.
+    pub(crate) async fn activate(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<()> {
+        let bit = bit(definitions.active);
+        let due = self.read(|state, _| {
+            let starts = state.active().is_some_and(|run| run.phase == Phase::Start);
+            Ok(starts && state.meta.activates & bit != 0)
+        })?;
+        if !due {
+            return Ok(());
+        }
+        self.refresh_env().await?;
+        // From here to the transition nothing is awaited.
+        let mut calls = Vec::new();
+        for entry in definitions.prompt.tools.iter().filter(|entry| self.is_on(definitions, entry)) {
+            if let Some(immediate) = &entry.immediate {
+                for begun in self.to_begin(definitions, entry, immediate)? {
+                    calls.push(self.call_of(entry, begun));
+                }
+            }
+        }
+        let now = self.host.now_us();
+        let rows = self.transition(|state, sql| {
+            state.meta.activates &= !bit;
+            state.meta.update(sql)?;
+            let mut rows = Vec::new();
+            for (name, args, begun) in calls {
+                let mark = [(MARK.to_owned(), json!(begun))].into_iter().collect();
+                match self.queue_call(state, sql, &name, args.to_string(), mark, now) {
+                    Ok(row) => rows.push(row),
+                    // So many wait already that no more are taken in: the prompt begins without them.
+                    Err(error) if error.code == Code::QueueFull => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(rows)
+        })?;
+        rows.iter().try_for_each(|row| self.broadcast_message(row))
+    }
+
+    /// The children that an entry begins now.
+    fn to_begin(
+        &self,
+        definitions: &Definitions<'_>,
+        entry: &ToolEntry,
+        immediate: &Immediate,
+    ) -> Result<Vec<Begun>> {
+        let (active, mut places) = self.read_mut(|state, sql| {
+            let alike =
+                |child: &&crate::engine::subagents::Child| child.agent == entry.name && child.state.exists();
+            let active = state.open_children(sql)?.iter().filter(alike).count();
+            Ok((active, places(immediate, self.own_set(state, sql)?)))
+        })?;
+        let hint = |hint: &Option<String>, place: u32| {
+            let name = hint.as_ref()?;
+            if self.declared().is_secret(name) {
+                self.tell_once(format!("{name} is a secret: it names and instructs no subagent."));
+                return None;
+            }
+            self.tool_env(definitions, entry, &at(name, place)).filter(|text| !text.trim().is_empty())
+        };
+        let begun = |place| Begun {
+            place,
+            name: hint(&immediate.name_env, place),
+            text: hint(&immediate.description_env, place),
+        };
+        let plain = *immediate == Immediate::default();
+        if places.is_empty() && active == 0 {
+            // Hints that the definitions or the levels above give are there for one child.
+            let first = begun(1);
+            if plain || first.name.is_some() || first.text.is_some() {
+                places.push(1);
+            }
+        } else if plain {
+            places.clear();
+        }
+        let most = entry.resumable.as_ref().and_then(|resumable| resumable.max_instances);
+        let free = most.map_or(usize::MAX, |most| (most as usize).saturating_sub(active));
+        Ok(places.into_iter().take(free).map(begun).collect())
+    }
+
+    /// The call that makes such a child.
+    fn call_of(&self, entry: &ToolEntry, begun: Begun) -> (String, Value, Begun) {
+        if entry.resumable.is_some() {
+            let title = self.catalog.agents.get(&entry.name).and_then(|agent| agent.title.clone());
+            let args = json!({
+                "agent": entry.name,
+                "message": begun.text.as_deref().unwrap_or(BEGIN),
+                "attachments": [],
+                "name": begun.name.clone().or(title).unwrap_or_else(|| entry.name.clone()),
+            });
+            return ("subagent_create".to_owned(), args, begun);
+        }
+        let mut args = Map::new();
+        let agent = self.catalog.agents.get(&entry.name);
+        let required = agent.map(|agent| self.catalog.required_of(&agent.side_a.prompt)).unwrap_or_default();
+        for (property, text, usual) in [
+            (&entry.init_agent_name_property, &begun.name, entry.name.as_str()),
+            (&entry.init_user_message_property, &begun.text, BEGIN),
+        ] {
+            let Some(property) = property else { continue };
+            let usual = || required.contains(&property.as_str()).then(|| usual.to_owned());
+            if let Some(text) = text.clone().or_else(usual) {
+                args.insert(property.clone(), text.into());
+            }
+        }
+        (entry.name.clone(), Value::Object(args), begun)
+    }
+
+    /// What a child that begins this way takes from the thread, in the transition that makes it.
+    pub(crate) fn taken_by(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        entry: &ToolEntry,
+        begun: Option<&Begun>,
+    ) -> Result<Taken> {
+        let mut taken = Taken::default();
+        let (Some(begun), Some(immediate)) = (begun, &entry.immediate) else { return Ok(taken) };
+        taken.given.withheld = hints(immediate).map(str::to_owned).collect();
+        let own = self.own_set(state, sql)?;
+        for hint in hints(immediate) {
+            let name = at(hint, begun.place);
+            let Some(held) = own.get(&name) else { continue };
+            if immediate.scoped_env.iter().any(|scoped| scoped == hint) {
+                let text = held.read()?.to_owned();
+                taken.given.values.push(Plain { name: hint.to_owned(), kind: held.kind, text });
+            }
+            taken.names.push(name);
+        }
+        Ok(taken)
+    }
+
+    /// Takes them from the thread. Its other children keep what they have.
+    pub(crate) fn take_away(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        begun: Option<&Begun>,
+        taken: &Taken,
+    ) -> Result<()> {
+        if taken.names.is_empty() {
+            return Ok(());
+        }
+        self.store_own_env(state, sql, &Change::delete(taken.names.clone()))?;
+        let shown: Vec<String> =
+            begun.into_iter().flat_map(|begun| [&begun.name, &begun.text]).flatten().cloned().collect();
+        self.show(&shown);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Change;
+    use crate::env::Plain;
+    use crate::spec::VariableKind;
+
+    #[test]
+    fn hints_in_a_row_are_places() {
+        let immediate = Immediate {
+            name_env: Some("NAME".into()),
+            description_env: Some("TASK".into()),
+            scoped_env: vec!["KEY".into(), "A__B".into()],
+        };
+        for (names, expected) in [
+            (vec![], vec![]),
+            (vec!["OTHER", "NAME__", "NAME__x", "NAME__0", "NAME__1", "NAME__02", "NAME_2", "__2"], vec![]),
+            (vec!["NAME"], vec![1]),
+            (vec!["KEY__3", "TASK", "NAME__3", "NAME__12"], vec![1, 3, 12]),
+            (vec!["A__B", "A__B__2"], vec![1, 2]),
+        ] {
+            let plain = |name: &&str| Plain {
+                name: (*name).to_owned(),
+                kind: VariableKind::Text,
+                text: String::new(),
+            };
+            let values: Vec<Plain> = names.iter().map(plain).collect();
+            let own = Set::empty("o").changed(&Change::of(&values)).unwrap();
+            assert_eq!(places(&immediate, &own), expected, "{names:?}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a thread and its child tell each other: letters, written to the outbox in the transaction of what they report,
+//! delivered at least once and in order, and heard once. Nothing depends on either of the two being awake.
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::outbox::INLINE_US;
+use crate::engine::subagents::ask::to_thread;
+use crate::engine::subagents::values::Sealed;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::request::ThreadRoute;
+use crate::spec::ParentCommunication as Communication;
+use crate::store::children::Child;
+use crate::store::state::State;
+use crate::text::first_bytes;
+
+/// One of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Letter {
+    /// The thread that writes.
+    pub(crate) from: String,
+    /// Its number, which grows by one for each pair and way; 0 for a question, which is answered and not heard.
+    pub(crate) n: i64,
+    pub(crate) what: What,
+}
+
+/// What it says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum What {
+    /// To a child that is to exist.
+    Create(Box<Birth>),
+    /// To a child that was held: the parent's hooks know of it, and it may begin.
+    Begin,
+    /// A message to the child.
+    Message(Words),
+    /// Values of variables have changed.
+    SetEnv(Sealed),
+    /// The run ends; the next message goes on.
+    Stop,
+    /// No more work.
+    Terminate,
+    /// How the child is (asked by the alarm of a parent that waits): the letter whose answer is waited for.
+    Check(i64),
+    /// A run of the child has ended.
+    Report(Report),
+    /// The child says how it is.
+    Status(String),
+    /// Code in the child says something.
+    Notify(String),
+    /// The child was terminated.
+    Terminated,
+}
+
+/// What a child begins with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Birth {
+    pub(crate) agent: String,
+    pub(crate) owner: Option<String>,
+    pub(crate) depth: u32,
+    pub(crate) blocking: bool,
+    pub(crate) resumable: bool,
+    #[serde(default)]
+    pub(crate) communication: Communication,
+    /// The side that hears the parent, `a` or `b`.
+    pub(crate) hears: String,
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    #[serde(default)]
+    pub(crate) arguments: Map<String, Value>,
+    /// Values of variables.
+    #[serde(default, skip_serializing_if = "Sealed::is_empty")]
+    pub(crate) env: Sealed,
+    pub(crate) words: Words,
+    /// Whether it waits for [`What::Begin`] before its first run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) held: bool,
+}
+
+impl Letter {
+    /// Whether the child that it makes is held.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(&self.what, What::Create(birth) if birth.held)
+    }
+}
+
+/// A message and the paths of its files, which are the writer's.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Words {
+    pub(crate) text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<String>,
+}
+
+/// What a run of a child came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// The run.
+    pub(crate) run: i64,
+    /// The newest letter that it took in.
+    pub(crate) answers: i64,
+    pub(crate) ending: Ending,
+    pub(crate) words: Words,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Ending {
+    Result,
+    Failure,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+impl Ending {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Ending::Result => "result",
+            Ending::Failure => "failure",
+            Ending::Stopped => "stopped",
+        }
+    }
+}
+
+/// The part of an outbox row's target that says that it is a thread.
+pub(crate) const TO_THREAD: &str = "t:";
+
+/// The request that carries a letter: the call of an object, up to the letter's JSON.
+pub(crate) fn head(to: &str) -> Result<String> {
+    serde_json::to_string(&to_thread(to, ThreadRoute::Letter)).map_err(Error::internal)
+}
+
+/// A text as a letter holds it; the end of one that is too long is cut off, with a note.
+pub(crate) fn bounded(text: &str) -> String {
+    let mut most = limits::REPORT_BYTES;
+    if text.len() <= most && serde_json::to_string(text).is_ok_and(|json| json.len() <= limits::LETTER_BYTES)
+    {
+        return text.to_owned();
+    }
+    loop {
+        let cut = first_bytes(text, most);
+        let told = format!("{cut}\n\n[Cut off here: {} bytes in all.]", text.len());
+        if serde_json::to_string(&told).is_ok_and(|json| json.len() <= limits::LETTER_BYTES) || most < 1024 {
+            return told;
+        }
+        most /= 2;
+    }
+}
+
+impl Thread {
+    /// Writes a letter to a child; its row must be written afterwards.
+    pub(crate) fn tell_child(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        what: What,
+    ) -> Result<()> {
+        child.letters.told += 1;
+        self.post_letter(state, sql, &child.reference, child.letters.told, what)
+    }
+
+    /// Writes a letter to the parent; without one nothing happens.
+    pub(crate) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: What) -> Result<()> {
+        let Some(parent) = state.meta.parent.as_mut() else { return Ok(()) };
+        parent.letters.told += 1;
+        let (to, n) = (parent.thread.clone(), parent.letters.told);
+        state.meta.update(sql)?;
+        self.post_letter(state, sql, &to, n, what)
+    }
+
+    fn post_letter(&self, state: &State, sql: &dyn Sql, to: &str, n: i64, what: What) -> Result<()> {
+        let letter = Letter { from: state.meta.thread_id.clone(), n, what };
+        let body = serde_json::to_string(&letter).map_err(Error::internal)?;
+        let now = self.host.now_us();
+        let due = now + INLINE_US;
+        // Behind an earlier one that waits to be sent again.
+        sql.run(
+            "INSERT INTO outbox (subject, target, body, version, tries, due_us)
+             VALUES (?1, ?2, ?3, ?4, 0, max(?5, ifnull((SELECT max(due_us) FROM outbox WHERE target = ?2), 0)))",
+            &[
+                Param::Text(&format!("{TO_THREAD}{to}:{n:012}")),
+                Param::Text(&format!("{TO_THREAD}{to}")),
+                Param::Text(&body),
+                Param::Int(n),
+                Param::Int(due),
+            ],
+        )?;
+        self.arm_at(state, sql, due, now)
+    }
+}

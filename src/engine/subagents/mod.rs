@@ -1,0 +1,55 @@
+//! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by letters.
+//!
+//! * `registry`: the rows of the children. `parent`: what a child knows of its parent. `letter`: what they tell each other.
+//! * `offers`: what models may call. `asked`, `wanted`: what a call wants. `spawn`: a call makes a child, or writes to one; `fit`: what
+//!   keeps it from that; `receipt`: its receipt.
+//!   `birth`: the child's side of that. `report`: what a run of a child came to. `hear`: what is done with letters. `copy`:
+//!   files that come with them. `wait`: the receipt that is parked until a child answers. `cascade`: stop and terminate.
+//! * `values`: values of variables in letters. `deferred`: children that wait for some. `immediate`: children that begin
+//!   with their prompt.
+//! * `shown`: what messages say of them. `ask`: requests to other threads of the family. `cost`, `delete`: of a whole tree.
+//!   `remote`: the family for the code that works in a thread.
+
+#![expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
+
+pub(crate) mod ask;
+pub(crate) mod asked;
+pub(crate) mod birth;
+pub(crate) mod cascade;
+pub(crate) mod copy;
+pub(crate) mod cost;
+pub(crate) mod deferred;
+pub(crate) mod delete;
+pub(crate) mod fit;
+pub(crate) mod hear;
+pub(crate) mod immediate;
+pub(crate) mod letter;
+pub(crate) mod offers;
+pub(crate) mod parent;
+pub(crate) mod receipt;
+pub(crate) mod report;
+pub(crate) mod shown;
+pub(crate) mod spawn;
+pub(crate) mod values;
+pub(crate) mod wait;
+pub(crate) mod wanted;
+
+pub(crate) use crate::engine::subagents::delete::BY_PARENT;
+pub(crate) use crate::engine::subagents::delete::Told;
+pub(crate) use crate::engine::subagents::letter::TO_THREAD;
+pub(crate) use crate::engine::subagents::letter::What;
+pub(crate) use crate::engine::subagents::letter::head;
+pub(crate) use crate::engine::subagents::offers::Family;
+pub(crate) use crate::engine::subagents::offers::offers;
+pub(crate) use crate::engine::subagents::parent::Parent;
+pub(crate) use crate::engine::subagents::receipt::KIND;
+pub(crate) use crate::engine::subagents::shown::message as message_json;
+pub(crate) use crate::engine::subagents::shown::project;
+pub(crate) use crate::engine::subagents::spawn::Wanted;
+pub(crate) use crate::engine::subagents::wanted::is_tool;
+pub(crate) use crate::sdk::family::BY_CODE;
+pub(crate) use crate::sdk::family::FamilyDoor;
+pub use crate::sdk::family::RemoteThread;
+pub use crate::sdk::family::Subagent;
+pub(crate) use crate::store::children::Child;
+pub(crate) use crate::store::children::next_due;

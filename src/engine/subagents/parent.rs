@@ -1,0 +1,47 @@
+//! What a child knows of its parent: a part of its `meta` row.
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::spec::ParentCommunication as Communication;
+use crate::store::side::Side;
+
+/// Numbers of letters between two threads, which grow by one each way: what was heard is not heard again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Letters {
+    /// The last one that was written to the other.
+    pub(crate) told: i64,
+    /// The last one that came from the other.
+    pub(crate) heard: i64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Parent {
+    /// Its thread.
+    pub(crate) thread: String,
+    /// Calls of subagents around this one; 1 for a child of a top-level thread.
+    pub(crate) depth: u32,
+    pub(crate) blocking: bool,
+    pub(crate) resumable: bool,
+    #[serde(default)]
+    pub(crate) communication: Communication,
+    /// The side that hears the parent, `a` or `b`.
+    pub(crate) hears: String,
+    /// What it was created with (spec §8.3), for as long as it lives.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) letters: Letters,
+    /// The newest message of the parent's: its letter's number, and its seq here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<(i64, i64)>,
+}
+
+impl Parent {
+    /// The side that hears the parent.
+    pub(crate) fn hears(&self) -> Side {
+        Side::parse(&self.hears).unwrap_or(Side::A)
+    }
+}

@@ -1,0 +1,146 @@
+//! What a run of a child came to, told to its parent in the transition that ends the run (spec §8.8, §24.2).
+
+use std::rc::Rc;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::subagents::letter::Ending;
+use crate::engine::subagents::letter::Report;
+use crate::engine::subagents::letter::What;
+use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::letter::bounded;
+use crate::error::Error;
+use crate::error::Result;
+use crate::error::unstopped;
+use crate::host::Sql;
+use crate::spec::message::Role;
+use crate::store::log::Event;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Outcome;
+use crate::store::runs::Reason;
+use crate::store::runs::Run;
+use crate::store::state::State;
+
+impl Thread {
+    /// Tells the parent, if there is one, that a run has ended. A child that hears its parent once is terminated with it.
+    pub(crate) fn report(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        run: &Run,
+        answer: Option<&Shared>,
+        now: i64,
+    ) -> Result<()> {
+        let Some(parent) = state.meta.parent.clone() else { return Ok(()) };
+        let Some(end) = &run.end else { return Ok(()) };
+        if matches!(end.reason, Reason::StoppedByParent | Reason::Terminated) {
+            return Ok(());
+        }
+        let (ending, mut words) = self.came_to(state, run, answer);
+        words.text = bounded(&self.redact_within(state, sql, words.text)?);
+        let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
+        let report = Report { run: run.id, answers, ending, words };
+        Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
+        self.tell_parent(state, sql, What::Report(report))?;
+        let metadata = json!({
+            "status_kind": "subagent_event", "subagent_event": "parent_handoff", "handoff_kind": ending.as_str(),
+            "parent_thread_id": parent.thread,
+        });
+        let text = format!("The parent was told: {}.", ending.as_str());
+        let marker = Row {
+            silent: true,
+            metadata: Some(metadata.to_string()),
+            ..Row::new(state.next_seq(), Role::System, text, now)
+        };
+        state.insert(sql, marker)?;
+        if parent.resumable || ending == Ending::Stopped {
+            return Ok(());
+        }
+        self.end_for_good(state, sql, now)
+    }
+
+    /// What a run came to, in words that may be long and hold secrets.
+    fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Words) {
+        let words = |text: &str| Words { text: text.to_owned(), files: Vec::new() };
+        let Some(end) = &run.end else { return (Ending::Failure, words("")) };
+        let name = &state.meta.agent;
+        if end.reason.outcome() == Outcome::Stopped {
+            return (Ending::Stopped, words(&format!("\"{name}\" was stopped ({}).", end.reason.as_str())));
+        }
+        if let Some(result) = &run.result {
+            let ending = if end.reason == Reason::SessionStop { Ending::Result } else { Ending::Failure };
+            return (ending, Words { text: result.text.clone(), files: result.attachments.clone() });
+        }
+        let said =
+            answer.filter(|row| row.is_reply()).and_then(|row| row.content.as_deref()).unwrap_or_default();
+        let bound = self.catalog.agents.get(name).is_some_and(|agent| {
+            [Some(&agent.side_a), agent.side_b.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|side| side.session_stop.is_some() || side.session_fail.is_some())
+        });
+        let by_turns = end.reason == Reason::MaxSessionTurns;
+        match (bound, end.reason.outcome()) {
+            (false, Outcome::Completed) => (Ending::Result, words(said)),
+            (false, _) if by_turns => (Ending::Result, words(said)),
+            (false, _) => (Ending::Failure, words(end.message.as_deref().unwrap_or(end.reason.as_str()))),
+            (true, _) => {
+                let why =
+                    end.message.as_deref().map_or(String::new(), |text| format!(": {}", unstopped(text)));
+                let last =
+                    if said.trim().is_empty() { String::new() } else { format!(" Its last words: {said}") };
+                let text = format!("\"{name}\" ended without a result ({}){why}.{last}", end.reason.as_str());
+                (Ending::Failure, words(&text))
+            }
+        }
+    }
+
+    /// Code in a child says something to the parent (spec §24.2); without a parent nothing happens.
+    ///
+    /// # Errors
+    /// `missing_field` for a blank text; `terminated`.
+    pub(crate) fn notify_parent(self: &Rc<Self>, text: &str) -> Result<()> {
+        self.say_to_parent(text, "content", What::Notify)
+    }
+
+    /// How the child is, as the parent's registry shows it (spec §24.3); without a parent nothing happens.
+    ///
+    /// # Errors
+    /// `missing_field` for a blank text; `terminated`.
+    pub(crate) fn set_status(self: &Rc<Self>, text: &str) -> Result<()> {
+        self.say_to_parent(text, "status", What::Status)
+    }
+
+    fn say_to_parent(
+        self: &Rc<Self>,
+        text: &str,
+        field: &str,
+        what: impl FnOnce(String) -> What,
+    ) -> Result<()> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Error::missing(field));
+        }
+        if self.read(|state, _| Ok(state.meta.parent.is_none()))? {
+            return Ok(());
+        }
+        let text = bounded(&self.redact(text.to_owned()));
+        self.transition(|state, sql| {
+            state.must_live()?;
+            self.tell_parent(state, sql, what(text))
+        })?;
+        self.send_letters();
+        Ok(())
+    }
+}
+
+/// A custom status at most this long, in bytes.
+pub(crate) const STATUS_BYTES: usize = 512;
+
+/// The JSON of metadata on what a child says.
+pub(crate) fn metadata(reference: &str, event: &str) -> Value {
+    json!({ "subagent_id": reference, "subagent_event": event })
+}

@@ -1,0 +1,43 @@
+//! What messages say of the subagents that they are about (spec §14.1): their reference is stored, everything else is
+//! looked up in the registry when they are read.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::error::Result;
+use crate::host::Sql;
+use crate::store::children::Child;
+use crate::store::children::find;
+use crate::store::messages::Row;
+use crate::store::state::State;
+
+/// A message as clients see it.
+pub(crate) fn message(state: &State, sql: &dyn Sql, row: &Row) -> Result<Value> {
+    let mut message = row.to_json(&state.meta.thread_id, state.is_queued(row));
+    project(state, sql, &mut message)?;
+    Ok(message)
+}
+
+/// Adds what the registry knows. Only a message that is about a subagent asks it.
+pub(crate) fn project(state: &State, sql: &dyn Sql, message: &mut Value) -> Result<()> {
+    let reference = message.get("subagent_id").and_then(Value::as_str);
+    let child = reference.map(|reference| find(state, sql, reference)).transpose()?.flatten();
+    if let (Some(child), Some(fields)) = (child, message.as_object_mut()) {
+        fields.extend(facts(&child).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    }
+    Ok(())
+}
+
+fn facts(child: &Child) -> [(&'static str, Value); 8] {
+    let facts = &child.facts;
+    [
+        ("subagent_name", json!(child.agent)),
+        ("subagent_title", json!(facts.title)),
+        ("subagent_description", json!(facts.description)),
+        ("subagent_status", json!(child.status)),
+        ("subagent_resumable", json!(facts.resumable)),
+        ("subagent_blocking", json!(facts.blocking)),
+        ("subagent_thread_name", json!(facts.name)),
+        ("subagent_spawn_group_id", json!(facts.group)),
+    ]
+}

@@ -1,0 +1,398 @@
+//! A call makes a child, or writes to one that is there: the registry's row, the letter and the receipt in one transition.
+
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::scope::Entered;
+use crate::engine::scope::Place;
+use crate::engine::scope::Scope;
+use crate::engine::step::Definitions;
+use crate::engine::subagents::deferred::Deferred;
+use crate::engine::subagents::fit::may_wait;
+use crate::engine::subagents::fit::refused;
+use crate::engine::subagents::immediate::Begun;
+use crate::engine::subagents::letter::Birth;
+use crate::engine::subagents::letter::What;
+use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::parent::Letters;
+use crate::engine::subagents::receipt;
+use crate::engine::subagents::values::Sealed;
+use crate::engine::subagents::values::env_required;
+use crate::engine::tool_call::Call;
+use crate::engine::tool_call::Done;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::request::thread_id;
+use crate::spec::Agent;
+use crate::spec::ParentCommunication as Communication;
+use crate::spec::Receives;
+use crate::spec::ToolEntry;
+use crate::spec::message::ToolResult;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::store::children::Facts;
+use crate::store::children::Wait;
+use crate::store::log::Event;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::side::Side;
+use crate::store::state::State;
+
+/// A child that is to be made.
+pub(crate) struct NewChild<'a> {
+    pub(crate) agent: &'a Agent,
+    pub(crate) entry: &'a ToolEntry,
+    /// Its label.
+    pub(crate) name: Option<String>,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) words: Words,
+    /// How an activation of the prompt began it.
+    pub(crate) begun: Option<Begun>,
+}
+
+/// What a call wants of subagents.
+pub(crate) enum Wanted<'a> {
+    Create(NewChild<'a>),
+    Message { reference: String, words: Words },
+}
+
+/// A child that a call has made or written to.
+pub(crate) struct Told {
+    /// What the call gives at once; none when the child's answer is waited for.
+    pub(crate) result: Option<ToolResult>,
+}
+
+impl NewChild<'_> {
+    /// It is made by a call that an activation has queued, if the message of the call says so.
+    fn begun_by(&mut self, reply: &Row) {
+        self.begun = Begun::of(reply);
+        let Some(begun) = &self.begun else { return };
+        self.name = self.name.take().or_else(|| begun.name.clone());
+        if self.entry.resumable.is_none() {
+            self.words.text = begun.text.clone().unwrap_or_default();
+        }
+    }
+
+    /// How many of its kind there may be.
+    pub(crate) fn most(&self) -> Option<u32> {
+        self.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances)
+    }
+
+    fn resumable(&self) -> bool {
+        self.entry.resumable.is_some()
+    }
+
+    fn blocking(&self) -> bool {
+        self.entry.blocks()
+    }
+
+    fn facts(&self, side: Side, group: Option<String>) -> Facts {
+        Facts {
+            name: self.name.clone(),
+            title: self.agent.title.clone(),
+            description: self.agent.tool_description.clone().unwrap_or_default(),
+            blocking: self.blocking(),
+            resumable: self.resumable(),
+            communication: self.communication(),
+            side: side.as_str().to_owned(),
+            own: Vec::new(),
+            deferred: false,
+            group,
+        }
+    }
+
+    fn communication(&self) -> Communication {
+        self.entry
+            .resumable
+            .as_ref()
+            .map_or(Communication::Implicit, |resumable| resumable.parent_communication)
+    }
+
+    /// The side that hears the parent; of a child that hears once, the one that begins.
+    fn hears(&self) -> Side {
+        match self.entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
+            Some(Receives::SideB) => Side::B,
+            Some(Receives::SideA) | None => Side::A,
+        }
+    }
+}
+
+/// A success that concerns a child.
+fn about(child: &Child, text: String) -> ToolResult {
+    ToolResult { subagent_id: Some(child.reference.clone()), ..ToolResult::success(text) }
+}
+
+/// A child whose values cannot be had is not made; anything else is no error of the call.
+fn not_created(name: &str, error: Error) -> Result<std::result::Result<Told, ToolResult>> {
+    match error.code {
+        Code::EncryptionUnavailable | Code::TooLarge => {
+            Ok(Err(refused(format!("\"{name}\" was not created: {}", error.message))))
+        }
+        _ => Err(error),
+    }
+}
+
+impl Thread {
+    /// Makes a call that is for a child. One that waits for the child's answer parks the run, and never comes back: the
+    /// flow that goes on finds the result on the receipt.
+    pub(crate) async fn call_child(
+        self: &Rc<Self>,
+        scope: &Scope,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+        call: &Call,
+        wanted: std::result::Result<Wanted<'_>, ToolResult>,
+    ) -> Result<Done> {
+        if scope.entered == Entered::Again
+            && let Some(stored) = self.read(|_, sql| receipt::result(sql, call.seq))?
+        {
+            return match stored {
+                Some(result) => Ok(Done::ran(result)),
+                None => self.park(call).await.map(Done::ran),
+            };
+        }
+        let mut wanted = match wanted {
+            Ok(wanted) => wanted,
+            Err(result) => return Ok(Done::refused_with(result)),
+        };
+        if let Wanted::Create(new) = &mut wanted {
+            if reply.inbound == Inbound::Tool {
+                new.begun_by(reply);
+            }
+            self.ready_child(new.agent).await?;
+        }
+        if scope.depth >= limits::CALL_DEPTH {
+            return Ok(Done::refused(crate::engine::invoke::too_deep(&call.call.name)));
+        }
+        let group = self.read(|state, _| Ok(reply.id(&state.meta.thread_id)))?;
+        let told = self.transition(|state, sql| {
+            let side = definitions.active;
+            let by = group.clone();
+            match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), scope.place)? {
+                Err(result) => Ok(Err(result)),
+                Ok(told) => {
+                    receipt::insert(state, sql, reply, call, &told, scope, self.host.now_us())?;
+                    Ok(Ok(told))
+                }
+            }
+        })?;
+        let told = match told {
+            Ok(told) => told,
+            Err(result) => return Ok(Done::refused_with(result)),
+        };
+        self.announce_tool_start(&call.call.name);
+        self.send_letters();
+        match told.result {
+            Some(result) => {
+                self.announce_tool_end(&call.call.name, result.status);
+                Ok(Done::ran(result))
+            }
+            None => self.park(call).await.map(Done::ran),
+        }
+    }
+
+    /// The same for code that calls and waits (spec §6.4): a child that must be waited for is refused.
+    pub(crate) fn invoke_child(
+        self: &Rc<Self>,
+        scope: &Scope,
+        wanted: &Wanted<'_>,
+        insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<i64>,
+    ) -> Result<ToolResult> {
+        let result = self.transition(|state, sql| {
+            let side = state.run.as_ref().map_or(Side::A, |run| run.side);
+            match self.tell(state, sql, wanted, side, None, &scope.key, None, scope.place)? {
+                Err(result) => Ok(result),
+                Ok(told) => {
+                    let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
+                    insert(state, sql, &result)?;
+                    Ok(result)
+                }
+            }
+        })?;
+        self.send_letters();
+        Ok(result)
+    }
+
+    /// The part inside a transition. An error result is for whoever calls; nothing was written then.
+    #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
+    fn tell(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        wanted: &Wanted<'_>,
+        side: Side,
+        group: Option<String>,
+        by: &str,
+        receipt: Option<i64>,
+        place: Place,
+    ) -> Result<std::result::Result<Told, ToolResult>> {
+        state.must_live()?;
+        let now = self.host.now_us();
+        match wanted {
+            Wanted::Create(new) => {
+                let waits = new.blocking();
+                if let Err(result) = may_wait(waits, receipt, place, &new.agent.name) {
+                    return Ok(Err(result));
+                }
+                if let Err(result) = self.room_for(state, sql, new)? {
+                    return Ok(Err(result));
+                }
+                self.make_child(state, sql, new, side, group, by, waits.then_some(receipt).flatten())
+            }
+            Wanted::Message { reference, words } => {
+                let inactive = || {
+                    refused(format!(
+                        "There is no active subagent \"{reference}\". Use the reference that subagent_create gave."
+                    ))
+                };
+                let Some(mut child) = state.child(sql, reference)?.filter(|child| child.is_open()) else {
+                    return Ok(Err(inactive()));
+                };
+                if !child.facts.resumable || child.state == ChildState::Pending {
+                    return Ok(Err(inactive()));
+                }
+                if let Err(result) = may_wait(child.facts.blocking, receipt, place, "subagent_message") {
+                    return Ok(Err(result));
+                }
+                if let Some(result) = self.unfit(sql, words)? {
+                    return Ok(Err(result));
+                }
+                let what = What::Message(words.clone());
+                self.tell_child(state, sql, &mut child, what)?;
+                child.asked = child.letters.told;
+                "running".clone_into(&mut child.status);
+                let waits = child.facts.blocking;
+                if waits && let Some(receipt) = receipt {
+                    self.begin_wait(state, sql, &mut child, receipt, now)?;
+                }
+                state.update_child(sql, child.clone())?;
+                Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
+                let result = (!waits).then(|| about(&child, written(&child)));
+                Ok(Ok(Told { result }))
+            }
+        }
+    }
+
+    /// Writes the row of a child and the letter that makes it, or that it waits for values of variables.
+    #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
+    fn make_child(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        new: &NewChild<'_>,
+        side: Side,
+        group: Option<String>,
+        by: &str,
+        receipt: Option<i64>,
+    ) -> Result<std::result::Result<Told, ToolResult>> {
+        let now = self.host.now_us();
+        let begun = new.begun.as_ref();
+        let taken = match self.taken_by(state, sql, new.entry, begun) {
+            Ok(taken) => taken,
+            Err(error) => return not_created(&new.agent.name, error),
+        };
+        let mut child = Child {
+            reference: thread_id::from_random(self.host.random()),
+            state: ChildState::Creating,
+            status: "running".to_owned(),
+            agent: new.agent.name.clone(),
+            facts: new.facts(side, group),
+            created_us: now,
+            letters: Letters::default(),
+            asked: 1,
+            wait: None,
+            due_us: None,
+            checks: 0,
+            body: None,
+        };
+        child.facts.own = taken.given.values.iter().map(|value| value.name.clone()).collect();
+        let mut birth = Birth {
+            agent: child.agent.clone(),
+            owner: state.meta.owner.clone(),
+            depth: state.meta.parent.as_ref().map_or(1, |parent| parent.depth + 1),
+            blocking: child.facts.blocking,
+            resumable: child.facts.resumable,
+            communication: child.facts.communication,
+            hears: new.hears().as_str().to_owned(),
+            name: child.facts.name.clone(),
+            arguments: new.arguments.clone(),
+            words: new.words.clone(),
+            env: Sealed::default(),
+            held: self.holds_children(state),
+        };
+        let needs = match self.begin_with(state, sql, new.agent, &child.reference, &taken.given) {
+            Ok((env, needs)) => {
+                birth.env = env;
+                needs
+            }
+            Err(error) => return not_created(&new.agent.name, error),
+        };
+        self.take_away(state, sql, begun, &taken)?;
+        if !needs.missing.is_empty() {
+            let withheld = taken.given.withheld;
+            let deferred = Deferred { birth, withheld, most: new.most(), by: by.to_owned() };
+            let child = self.defer_child(state, sql, child, deferred)?;
+            Event::subagent("variables", &child, state.active(), None).insert(sql, now)?;
+            let result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
+            return Ok(Ok(Told { result: Some(result) }));
+        }
+        self.tell_child(state, sql, &mut child, What::Create(Box::new(birth)))?;
+        if let Some(receipt) = receipt {
+            self.begin_wait(state, sql, &mut child, receipt, now)?;
+        }
+        state.insert_child(sql, child.clone())?;
+        Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
+        let result = receipt.is_none().then(|| about(&child, started(&child)));
+        Ok(Ok(Told { result }))
+    }
+
+    /// The receipt waits for the answer to the last letter.
+    fn begin_wait(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        receipt: i64,
+        now: i64,
+    ) -> Result<()> {
+        let expires_us = now + limits::WAIT_US;
+        child.wait = Some(Wait { receipt, expires_us });
+        child.due_us = Some(now + limits::CHECK_US);
+        child.checks = 0;
+        self.arm_at(state, sql, now + limits::CHECK_US, now)
+    }
+
+    /// Delivers what was just written, beside whatever goes on.
+    pub(crate) fn send_letters(self: &Rc<Self>) {
+        let thread = self.clone();
+        self.host.spawn(Box::pin(async move { thread.deliver_now().await }));
+    }
+}
+
+/// A child as lists for models name it.
+pub(crate) fn listed(child: &Child) -> String {
+    let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
+    format!("{}{name} ({})", child.reference, child.agent)
+}
+
+fn started(child: &Child) -> String {
+    let after = match (child.facts.resumable, child.facts.communication) {
+        (true, Communication::Implicit) => {
+            "What it says arrives as a message; write to it with subagent_message and this reference."
+        }
+        (true, Communication::Explicit) => "Write to it with subagent_message and this reference.",
+        (false, _) => "Its result arrives as a message.",
+    };
+    format!("Subagent \"{}\" was started with the reference {}. {after}", child.agent, child.reference)
+}
+
+fn written(child: &Child) -> String {
+    format!("The message was sent to the subagent {}. Its answer arrives as a message.", listed(child))
+}

@@ -1,0 +1,232 @@
+//! The receipt that waits for a child: the run is parked, nothing of it is in memory, and the child's report brings it
+//! back. The alarm asks the child now and then how it is, and ends the wait when it has lasted too long.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::directory::call;
+use crate::engine::Thread;
+use crate::engine::ephemeral::Verdict;
+use crate::engine::flow::Entry;
+use crate::engine::subagents::hear::Heard;
+use crate::engine::subagents::letter::Letter;
+use crate::engine::subagents::letter::What;
+use crate::engine::subagents::letter::head;
+use crate::engine::subagents::receipt;
+use crate::engine::tool_call::Call;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sibling;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::message::ToolResult;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::store::log::Event;
+use crate::store::runs::Phase;
+use crate::store::state::State;
+
+impl Thread {
+    /// Parks the run on a receipt, unless its result is there. Never comes back then: the flow ends here, and another one
+    /// goes on.
+    pub(crate) async fn park(self: &Rc<Self>, call: &Call) -> Result<ToolResult> {
+        let parked = self.transition(|state, sql| {
+            if let Some(result) = receipt::result(sql, call.seq)?.flatten() {
+                return Ok(Err(result));
+            }
+            let run = state.active_mut()?;
+            run.phase = run.phase.parked();
+            run.update(sql)?;
+            Ok(Ok(run.clone()))
+        })?;
+        let run = match parked {
+            Err(result) => return Ok(result),
+            Ok(run) => run,
+        };
+        self.settle(|_| Some(Verdict::Parked(Some(run.clone()))));
+        self.abort_flow();
+        std::future::pending().await
+    }
+
+    /// A child has answered, or never will: the result is kept on the receipt, and the run goes on from there.
+    pub(crate) fn end_wait(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        result: &ToolResult,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        let Some(wait) = child.wait.take() else { return Ok(()) };
+        child.due_us = None;
+        child.checks = 0;
+        let result = ToolResult { subagent_id: Some(child.reference.clone()), ..result.clone() };
+        let kept = serde_json::to_string(&result).map_err(Error::internal)?;
+        sql.run(
+            "UPDATE calls SET result = ? WHERE id = ? AND kind = 'subagent' AND state = 'waiting'",
+            &[Param::Text(&kept), Param::Int(wait.receipt)],
+        )?;
+        heard.ended = Some(result.status);
+        let Some(run) = state.run.as_mut().filter(|run| run.phase.is_parked()) else { return Ok(()) };
+        let now = self.host.now_us();
+        run.phase = run.phase.resumed();
+        run.resume_us = Some(now);
+        run.update(sql)?;
+        heard.entry = Some(Entry::Found);
+        self.arm(Some(now))
+    }
+
+    /// Looks after the children that are due. When a child cannot be asked it is asked again later.
+    pub(crate) async fn tend_children(self: &Rc<Self>) -> Result<()> {
+        let now = self.host.now_us();
+        let due: Vec<Child> = self.read_mut(|state, sql| {
+            if state.meta.children == 0 {
+                return Ok(Vec::new());
+            }
+            let due = |child: &&Child| child.due_us.is_some_and(|at| at <= now);
+            Ok(state.open_children(sql)?.iter().filter(due).cloned().collect())
+        })?;
+        for child in due {
+            if child.state == ChildState::Pending {
+                self.give_up(&child.reference)?;
+                continue;
+            }
+            let expired = child.wait.is_some_and(|wait| wait.expires_us <= now);
+            let lost = match (expired, child.wait) {
+                (true, _) => Some(format!(
+                    "The subagent did not answer within {} days; it was stopped. Its reference is {}.",
+                    limits::WAIT_US / limits::DAY_US,
+                    child.reference
+                )),
+                (false, Some(_)) => self.ask_child(&child.reference, child.asked).await?,
+                (false, None) => None,
+            };
+            self.looked_after(&child, lost, expired)?;
+        }
+        Ok(())
+    }
+
+    fn looked_after(self: &Rc<Self>, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
+        let now = self.host.now_us();
+        let heard = self.transition(|state, sql| {
+            let mut heard = Heard::default();
+            let Some(mut child) = state.child(sql, &seen.reference)?.filter(|child| child.wait == seen.wait)
+            else {
+                return Ok(heard);
+            };
+            match lost {
+                Some(text) if child.wait.is_some() => {
+                    "idle".clone_into(&mut child.status);
+                    if expired && child.facts.resumable {
+                        self.tell_child(state, sql, &mut child, What::Stop)?;
+                    } else if expired {
+                        // Nobody could ever write to it again.
+                        self.tell_child(state, sql, &mut child, What::Terminate)?;
+                        child.state = ChildState::Terminated;
+                        "terminated".clone_into(&mut child.status);
+                    }
+                    Event::subagent("failure", &child, state.active(), Some(&text)).insert(sql, now)?;
+                    self.end_wait(state, sql, &mut child, &ToolResult::error(text), &mut heard)?;
+                }
+                _ => {
+                    child.checks += 1;
+                    let pause = (limits::CHECK_US << child.checks.min(10)).min(limits::CHECK_MAX_US);
+                    let end = child.wait.map(|wait| wait.expires_us);
+                    child.due_us = end.map(|end| end.min(now + pause));
+                }
+            }
+            state.update_child(sql, child)?;
+            Ok(heard)
+        })?;
+        self.act_on(heard)
+    }
+
+    /// Asks a child whether the answer to a letter will still come; why not, if not.
+    async fn ask_child(self: &Rc<Self>, reference: &str, asked: i64) -> Result<Option<String>> {
+        let from = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let letter = Letter { from, n: 0, what: What::Check(asked) };
+        let body = serde_json::to_string(&letter).map_err(Error::internal)?;
+        let text = format!("{}\n{body}", head(reference)?);
+        let answer = match self.host.sibling(Sibling::Thread(reference.to_owned()), text).await {
+            Ok(text) => call::answer(&text),
+            Err(error) => Err(error),
+        };
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.log(&format!("the subagent {reference} could not be asked how it is: {error}"));
+                return Ok(None);
+            }
+        };
+        let body: Value =
+            reply.body.and_then(|body| serde_json::from_str(body.get()).ok()).unwrap_or_default();
+        let gone = reply.status == 404 && body.pointer("/error/code") == Some(&"thread_not_found".into());
+        // A letter that is on its way brings the answer, or makes the child.
+        let letters = self.read(|_, sql| {
+            let target = format!("{}{reference}", crate::engine::subagents::TO_THREAD);
+            crate::store::messages::integer(
+                sql,
+                "SELECT count(*) FROM outbox WHERE target = ?",
+                &[Param::Text(&target)],
+            )
+        })?;
+        Ok(match (letters, gone, body.get("comes").and_then(Value::as_bool)) {
+            (Some(n), _, _) if n > 0 => None,
+            (_, true, _) => Some(format!("The subagent {reference} was deleted before it answered.")),
+            (_, false, Some(false)) => Some(format!("The subagent {reference} ended without an answer.")),
+            _ => None,
+        })
+    }
+
+    /// The child's answer to that.
+    pub(crate) fn answer_check(&self, asked: i64) -> Result<Value> {
+        self.read(|state, sql| {
+            let Some(parent) = &state.meta.parent else {
+                return Err(Error::new(Code::Conflict, "It is no subagent."));
+            };
+            let told = crate::store::messages::integer(
+                sql,
+                "SELECT count(*) FROM outbox WHERE target = ?",
+                &[Param::Text(&format!("{}{}", crate::engine::subagents::TO_THREAD, parent.thread))],
+            )?;
+            let unheard = parent.letters.heard < asked;
+            let queued = state.active().is_some() || state.waiting() > 0;
+            let comes = state.meta.terminated_us.is_none() && (unheard || queued);
+            Ok(serde_json::json!({ "comes": comes || told.is_some_and(|n| n > 0) }))
+        })
+    }
+}
+
+impl Phase {
+    /// The phase of a run that is parked in this one.
+    const fn parked(self) -> Phase {
+        match self {
+            Phase::Start | Phase::ParkedAtStart => Phase::ParkedAtStart,
+            _ => Phase::Parked,
+        }
+    }
+
+    /// The phase that a parked run goes on in.
+    const fn resumed(self) -> Phase {
+        match self {
+            Phase::ParkedAtStart => Phase::Start,
+            Phase::Parked => Phase::Tools,
+            other => other,
+        }
+    }
+
+    /// Whether a call waits for something outside.
+    pub(crate) const fn is_parked(self) -> bool {
+        matches!(self, Phase::Parked | Phase::ParkedAtStart)
+    }
+}
+
+impl ChildState {
+    /// Whether it works, as far as the registry knows.
+    pub(crate) const fn exists(self) -> bool {
+        matches!(self, ChildState::Creating | ChildState::Live)
+    }
+}

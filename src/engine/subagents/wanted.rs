@@ -1,0 +1,84 @@
+//! What a call wants of subagents, if it is one for them.
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::step::Definitions;
+use crate::engine::subagents::asked;
+use crate::engine::subagents::asked::agent;
+use crate::engine::subagents::spawn::Wanted;
+use crate::engine::tool_call::arguments;
+use crate::engine::tool_call::parsed;
+use crate::error::Result;
+use crate::spec::Callable;
+use crate::spec::ToolEntry;
+use crate::spec::message::ToolCall;
+use crate::spec::message::ToolResult;
+use crate::spec::subagent::CREATE;
+use crate::spec::subagent::MESSAGE;
+
+impl Thread {
+    /// What a call wants of subagents, or what is wrong with it; none when it is for something else. `listed`: the entry
+    /// of its prompt, or one for what code calls.
+    pub(crate) fn wanted<'a>(
+        &'a self,
+        definitions: &'a Definitions<'a>,
+        listed: Option<&'a ToolEntry>,
+        call: &ToolCall,
+    ) -> Result<Option<std::result::Result<Wanted<'a>, ToolResult>>> {
+        let name = call.name.as_str();
+        if is_tool(name) {
+            return self.wanted_of_tool(definitions, listed.is_some(), call).map(Some);
+        }
+        let Some(entry) = listed else { return Ok(None) };
+        let Some(callable @ Callable::Subagent(agent, _)) = self.catalog.callable(name) else {
+            return Ok(None);
+        };
+        if !self.is_on(definitions, entry) {
+            return Ok(Some(Err(ToolResult::error(self.unknown_tool(definitions, name)?))));
+        }
+        let new = match arguments(callable, call) {
+            _ if entry.resumable.is_some() => asked::direct(agent, entry, &Value::Null),
+            Ok(args) => asked::direct(agent, entry, &args),
+            Err(text) => Err(ToolResult::error(text)),
+        };
+        Ok(Some(new.map(Wanted::Create)))
+    }
+
+    /// The same for the runtime's own tools. A model has them where its prompt lists agents for them, code everywhere.
+    fn wanted_of_tool<'a>(
+        &'a self,
+        definitions: &'a Definitions<'a>,
+        by_code: bool,
+        call: &ToolCall,
+    ) -> Result<std::result::Result<Wanted<'a>, ToolResult>> {
+        let family = self.family(definitions)?;
+        let entries: Vec<&ToolEntry> = family.on(&definitions.prompt.tools).collect();
+        let offered =
+            |entry: &&ToolEntry| entry.resumable.is_some() && agent(&self.catalog, &entry.name).is_some();
+        if !by_code && !entries.iter().any(offered) {
+            return Ok(Err(ToolResult::error(self.unknown_tool(definitions, &call.name)?)));
+        }
+        let args = match parsed(call) {
+            Ok(args) => args,
+            Err(text) => return Ok(Err(ToolResult::error(text))),
+        };
+        Ok(match call.name.as_str() {
+            CREATE => asked::create(&self.catalog, &entries, &args).map(Wanted::Create),
+            _ => asked::message(&args),
+        })
+    }
+
+    /// What is told of a name that stands for nothing where it is called.
+    pub(crate) fn unknown_tool(&self, definitions: &Definitions<'_>, name: &str) -> Result<String> {
+        let offers = self.offers(definitions)?;
+        let available: Vec<&str> = offers.iter().map(|offer| offer.name.as_str()).collect();
+        let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
+        Ok(format!("There is no tool \"{name}\" here. Available: {available}."))
+    }
+}
+
+/// Whether a name is that of a tool of the runtime's own.
+pub(crate) fn is_tool(name: &str) -> bool {
+    matches!(name, CREATE | MESSAGE)
+}

@@ -1,0 +1,199 @@
+//! Prompts that are called (spec §23): one request to a model and the calls of its reply, in the same thread. The
+//! messages belong under the result of the outer call, one level deeper, and take a block of seqs of their own; the
+//! receipt of the outer call says how far the step is, so that it is entered again wherever the process is lost, and
+//! neither is a stored reply asked for again nor a call made twice.
+
+pub(crate) mod request;
+pub(crate) mod result;
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::attempts::Tries;
+use crate::engine::model_call::Answer;
+use crate::engine::model_call::Called;
+use crate::engine::scope::Entered;
+use crate::engine::scope::Place;
+use crate::engine::scope::Scope;
+use crate::engine::step::Definitions;
+use crate::engine::step::Step;
+use crate::engine::step::reply_row;
+use crate::engine::stop::Cap;
+use crate::engine::tool_call::Call;
+use crate::engine::tool_result::result_row;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::Prompt;
+use crate::spec::ToolEntry;
+use crate::spec::message::ToolResult;
+use crate::store::log::Lost;
+use crate::store::log::Unfinished;
+use crate::store::messages as rows;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::state::State;
+
+/// The step of a prompt that was called.
+enum Opened {
+    /// Its model is asked.
+    Ask(Step),
+    /// The model has answered before the process was lost.
+    Replied(Shared),
+    /// Every attempt had failed.
+    Failed(String),
+    /// The run may take no more steps.
+    Capped,
+}
+
+impl Thread {
+    /// Asks a prompt: its model once, then the calls of its reply. `scope` is the inside of the call.
+    pub(crate) async fn subprompt(
+        self: &Rc<Self>,
+        scope: &Scope,
+        outer: &Definitions<'_>,
+        entry: &ToolEntry,
+        prompt: &Prompt,
+        args: &Value,
+    ) -> Result<ToolResult> {
+        let name = &prompt.name;
+        let chain = self.usable_chain(&prompt.model);
+        if chain.is_empty() {
+            let text = format!("The model of \"{name}\" is not among the definitions any more.");
+            return Ok(ToolResult::error(text));
+        }
+        let Definitions { agent, active, side, .. } = *outer;
+        let definitions = Definitions { agent, active, side, prompt, chain };
+        let mut scope = scope.clone();
+        scope.path.push(name.clone());
+        let reply = match self.open_inner(&scope, &definitions)? {
+            Opened::Capped => return Ok(ToolResult::error(format!("Not run: {}", Cap::Total.message()))),
+            Opened::Failed(text) => return Ok(ToolResult::error(text)),
+            Opened::Replied(reply) => reply,
+            Opened::Ask(step) => loop {
+                let request = self.inner_request(&definitions, step, entry, args)?;
+                match self.call_model(&definitions, step, request).await? {
+                    Called::Answer(answer) => break self.store_inner(&scope, &definitions, step, answer)?,
+                    // The next request leaves the thread's history out; too long by itself, it is given up.
+                    Called::TooLong | Called::Elsewhere => {}
+                    Called::Failed(text) => return Ok(ToolResult::error(text)),
+                }
+            },
+        };
+        let mut results = Vec::with_capacity(reply.calls.len());
+        for index in 0..reply.calls.len() {
+            let Some(call) = Call::of(&reply, index) else { continue };
+            let stored = match scope.entered {
+                Entered::First => None,
+                Entered::Again => self.read(|_, sql| rows::find(sql, call.seq))?.map(Shared::new),
+            };
+            results.push(match stored {
+                Some(row) => row,
+                None => {
+                    let mut done = self.call(&scope, &definitions, &reply, &call).await?;
+                    let files = done.take_files(&call.call.name);
+                    let row = result_row(&reply, &call, &done, self.host.now_us());
+                    self.store_result(&reply, &call, &done, row, &files)?
+                }
+            });
+        }
+        Ok(crate::engine::subprompt::result::compose(entry, &reply, &results))
+    }
+
+    /// Reserves a block for the step and counts it and its first attempt, all before the work. A step that is open
+    /// already is entered again: its last attempt was lost with the process.
+    fn open_inner(&self, scope: &Scope, definitions: &Definitions<'_>) -> Result<Opened> {
+        let (call, depth) = (scope.receipt, scope.depth);
+        let now = self.host.now_us();
+        let (opened, stream) = self.transition(|state, sql| {
+            let known = match (scope.entered, call) {
+                (Entered::Again, Some(receipt)) => Tries::inner(sql, receipt)?,
+                _ => None,
+            };
+            if let Some(mut tries) = known {
+                if let Some(reply) = rows::find(sql, tries.block)? {
+                    return Ok((Opened::Replied(Shared::new(reply)), None));
+                }
+                if let Some(text) = tries.failed {
+                    return Ok((Opened::Failed(text), None));
+                }
+                let step = Step { block: tries.block, call, depth };
+                if tries.logged < tries.stream {
+                    let lost =
+                        Lost { step, tries: &tries, prompt: definitions.prompt, why: Unfinished::Lost };
+                    self.log_lost(state, sql, &lost, now)?;
+                }
+                tries.stream += 1;
+                let stream = tries.stream;
+                tries.store(state, sql, step)?;
+                return Ok((Opened::Ask(step), Some(stream)));
+            }
+            if scope.place == Place::Run {
+                let run = state.active_mut()?;
+                if run.steps >= limits::RUN_STEPS {
+                    return Ok((Opened::Capped, None));
+                }
+                run.steps += 1;
+                run.update(sql)?;
+            }
+            let step = Step { block: state.next_seq(), call, depth };
+            state.meta.seq_floor = step.block + limits::BLOCK - 1;
+            state.meta.update(sql)?;
+            Tries { block: step.block, attempt: 1, stream: 1, ..Tries::default() }.store(state, sql, step)?;
+            Ok((Opened::Ask(step), None))
+        })?;
+        if let (Opened::Ask(step), Some(stream)) = (&opened, stream) {
+            self.announce_reset(step.block, stream, step.depth)?;
+        }
+        Ok(opened)
+    }
+
+    /// Stores what the model said.
+    fn store_inner(
+        &self,
+        scope: &Scope,
+        definitions: &Definitions<'_>,
+        step: Step,
+        answer: Answer,
+    ) -> Result<Shared> {
+        let now = self.host.now_us();
+        let Answer { reply, attempt } = answer;
+        let row = self.transition(|state, sql| {
+            let row = Row {
+                parent: scope.receipt,
+                depth: scope.depth,
+                ..reply_row(state, definitions, step, reply, now)
+            };
+            attempt.insert(sql)?;
+            state.insert(sql, row)
+        })?;
+        self.log_bodies(&attempt);
+        self.announce_reply(&row, &attempt)?;
+        Ok(row)
+    }
+
+    /// Logs the attempt of a prompt's step whose end nobody will see. `receipt`: of the prompt's call.
+    pub(crate) fn log_cut_off(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        receipt: i64,
+        name: &str,
+        why: Unfinished,
+        now: i64,
+    ) -> Result<()> {
+        let (Some(mut tries), Some(prompt)) = (Tries::inner(sql, receipt)?, self.catalog.prompts.get(name))
+        else {
+            return Ok(());
+        };
+        if tries.failed.is_some() || tries.logged >= tries.stream || rows::find(sql, tries.block)?.is_some() {
+            return Ok(());
+        }
+        let step = Step { block: tries.block, call: Some(receipt), depth: 1 };
+        self.log_lost(state, sql, &Lost { step, tries: &tries, prompt, why }, now)?;
+        tries.logged = tries.stream;
+        tries.store(state, sql, step)
+    }
+}

@@ -1,0 +1,89 @@
+//! The one request of a prompt that is called (spec §23): its own text, the thread's history only if it asks for that,
+//! and the message that the call begins with.
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::attachments::Pictured;
+use crate::engine::attachments::Room;
+use crate::engine::opening::Opening;
+use crate::engine::step::Definitions;
+use crate::engine::step::Step;
+use crate::error::Result;
+use crate::models::CONTINUE;
+use crate::models::ChatMessage;
+use crate::models::ChatRequest;
+use crate::models::Kept;
+use crate::models::Part;
+use crate::spec::ToolEntry;
+use crate::spec::message::Role;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::window::with_notes;
+
+impl Thread {
+    pub(crate) fn inner_request(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        entry: &ToolEntry,
+        args: &Value,
+    ) -> Result<ChatRequest> {
+        let prompt = definitions.prompt;
+        let model = self.current_model(definitions, step)?;
+        let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
+        let system = Kept::from(ChatMessage::System(self.redact(text)));
+        let too_long = self.live.halved.get() == Some(step.block);
+        let opening = Opening::of(entry, args);
+        let asked = opening.message.clone().or_else(|| spelled_out(args));
+        // Its own images come before those of the history.
+        let mut room = Room::default();
+        let asks = asked.is_some() || !opening.attachments.is_empty();
+        let first = match asks {
+            true => {
+                let sees = model.capabilities.supports_images;
+                Some(self.first_message(&opening, asked.unwrap_or_default(), sees, &mut room)?)
+            }
+            false => None,
+        };
+        let mut messages = match (prompt.include_chat || prompt.include_past_tools) && !too_long {
+            true => self.history_for(definitions, model, system, &mut room)?,
+            false => vec![system],
+        };
+        if let Some(first) = first {
+            messages.push(first);
+        } else if !messages.iter().any(|message| matches!(&**message, ChatMessage::User(_))) {
+            messages.push(ChatMessage::User(vec![Part::Text(CONTINUE.into())]).into());
+        }
+        self.request_of(definitions, model, messages)
+    }
+
+    fn first_message(
+        &self,
+        opening: &Opening,
+        text: String,
+        sees: bool,
+        room: &mut Room,
+    ) -> Result<Kept<ChatMessage>> {
+        let now = self.host.now_us();
+        self.read_mut(|state, sql| {
+            let attachments = opening.files(state, sql, || self.host.random(), now)?;
+            let row = Shared::new(Row { attachments, ..Row::new(0, Role::User, text, now) });
+            let text = with_notes(row.content.clone().unwrap_or_default(), &row);
+            let mut message = [ChatMessage::User(vec![Part::Text(text)]).into()];
+            if sees {
+                let mut pictured = Pictured::default();
+                pictured.note(&[], &row);
+                pictured.show(&mut message, room, sql)?;
+            }
+            let [message] = message;
+            Ok(message)
+        })
+    }
+}
+
+/// Arguments as a message, where no property of them is one (spec §8.6).
+fn spelled_out(args: &Value) -> Option<String> {
+    let empty = args.as_object().is_none_or(serde_json::Map::is_empty);
+    if empty { None } else { serde_json::to_string_pretty(args).ok() }
+}

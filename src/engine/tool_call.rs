@@ -1,0 +1,565 @@
+//! Tool calls and their receipts. A receipt is stored before a tool starts, so that a call whose outcome is unknown
+//! after a crash is never run again unless the tool says that this is safe (docs/durability.md).
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::attachments::NewAttachment;
+use crate::engine::handoff;
+use crate::engine::invoke::off;
+use crate::engine::invoke::too_deep;
+use crate::engine::model_call::Watch;
+use crate::engine::scope::Entered;
+use crate::engine::scope::Place;
+use crate::engine::scope::Scope;
+use crate::engine::step::Definitions;
+use crate::engine::stop::Cap;
+use crate::engine::tool_queue;
+use crate::engine::tool_result::files_of;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::sdk::Where;
+use crate::spec::Callable;
+use crate::spec::Prompt;
+use crate::spec::Run;
+use crate::spec::Tool;
+use crate::spec::ToolEntry;
+use crate::spec::message::ToolCall;
+use crate::spec::message::ToolResult;
+use crate::spec::message::ToolStatus;
+use crate::spec::schema;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::state::State;
+use crate::work::native::NativeCall;
+use crate::work::native::tools::execute;
+
+/// A call of the open step's reply.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Place in the reply.
+    pub(crate) index: usize,
+    /// Seq of its result, and id of its receipt.
+    pub(crate) seq: i64,
+    pub(crate) call: ToolCall,
+}
+
+impl Call {
+    /// A call of a reply, by its place.
+    pub(crate) fn of(reply: &Row, index: usize) -> Option<Call> {
+        reply.calls.get(index).map(|call| Call {
+            index,
+            seq: reply.seq + 1 + index as i64,
+            call: call.clone(),
+        })
+    }
+}
+
+/// How far a call came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Receipt {
+    /// No row yet: it was refused, or done at once. Its kind, and what its receipt keeps.
+    None(&'static str, Option<String>),
+    /// A row says that it started.
+    Started,
+}
+
+/// A call's result, still to be stored.
+#[derive(Clone)]
+pub(crate) struct Done {
+    pub(crate) result: ToolResult,
+    pub(crate) receipt: Receipt,
+    pub(crate) state: &'static str,
+    /// Where calls were made within it that may not have ended.
+    within: Option<Place>,
+}
+
+/// What takes its time: a function, or a prompt.
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'a> {
+    Tool(&'a Tool),
+    Prompt(&'a Prompt),
+}
+
+impl<'a> Work<'a> {
+    /// That of a callable; agents have none.
+    fn of(callable: Callable<'a>) -> Option<Work<'a>> {
+        match callable {
+            Callable::Tool(tool) => Some(Work::Tool(tool)),
+            Callable::Prompt(prompt) => Some(Work::Prompt(prompt)),
+            Callable::Agent(..) | Callable::Subagent(..) => None,
+        }
+    }
+
+    /// As receipts name it.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Work::Tool(Tool { run: Run::Native(_), .. }) => "native",
+            Work::Tool(Tool { run: Run::Http(_), .. }) => "http",
+            Work::Tool(Tool { run: Run::Code(_), .. }) => "code",
+            Work::Prompt(_) => "prompt",
+        }
+    }
+
+    /// Whether it may be run again, given how often it was started, and as what. What a prompt did before is in the
+    /// thread.
+    pub(crate) fn repeats(self, started: i64, kind: &str) -> bool {
+        match self {
+            Work::Tool(tool) => {
+                kind != "prompt" && tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS)
+            }
+            Work::Prompt(_) => kind == "prompt",
+        }
+    }
+}
+
+/// What is told of a call that was running when the process was lost.
+pub(crate) fn interrupted(name: &str) -> String {
+    format!(
+        "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
+    )
+}
+
+impl Done {
+    pub(crate) fn refused(text: String) -> Done {
+        let receipt = Receipt::None("refused", None);
+        Done { result: ToolResult::error(text), receipt, state: "failed", within: None }
+    }
+
+    pub(crate) fn refused_with(result: ToolResult) -> Done {
+        Done { result, ..Done::refused(String::new()) }
+    }
+
+    /// The thread is handed off when the step is closed.
+    fn handed(agent: &str, kept: Option<String>) -> Done {
+        let result = ToolResult::success(handoff::told(agent));
+        Done { result, receipt: Receipt::None(handoff::KIND, kept), state: "succeeded", within: None }
+    }
+
+    pub(crate) fn hands_off(&self) -> bool {
+        matches!(self.receipt, Receipt::None(handoff::KIND, _)) && self.state == "succeeded"
+    }
+
+    /// The call was running when the process was lost, and must not run again.
+    fn unknown(name: &str, place: Place) -> Done {
+        let result = ToolResult::error(interrupted(name));
+        Done { result, receipt: Receipt::Started, state: "indeterminate", within: Some(place) }
+    }
+
+    /// Whether it was called and gave an error.
+    pub(crate) fn ran_and_failed(&self) -> bool {
+        self.receipt == Receipt::Started && self.result.status == ToolStatus::Error
+    }
+
+    pub(crate) fn ran(result: ToolResult) -> Done {
+        Done { state: ended(&result), result, receipt: Receipt::Started, within: None }
+    }
+
+    /// The files that its result brings. One that cannot be taken makes it an error.
+    pub(crate) fn take_files(&mut self, name: &str) -> Vec<NewAttachment> {
+        match files_of(name, &mut self.result) {
+            Ok(files) => files,
+            Err(result) => {
+                self.becomes(result);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Another result in its place.
+    pub(crate) fn becomes(&mut self, result: ToolResult) {
+        if result.status != self.result.status && self.state != "indeterminate" && !self.hands_off() {
+            self.state = ended(&result);
+        }
+        // What is stored for it already stays.
+        let stored = std::mem::take(&mut self.result.stored);
+        self.result = ToolResult { stored, ..result };
+    }
+
+    /// Closes its receipt, or writes the one of a call that never started.
+    pub(crate) fn close(
+        &self,
+        sql: &dyn Sql,
+        state: &str,
+        reply: &Shared,
+        call: &Call,
+        error: Option<&str>,
+        now: i64,
+    ) -> Result<()> {
+        if let Some(place) = self.within {
+            abandon_within(sql, place, call.seq, now)?;
+        }
+        match &self.receipt {
+            Receipt::Started => sql.run(
+                "UPDATE calls SET state = ?, ended_us = ?, error = ?, result = NULL WHERE id = ?",
+                &[Param::Text(state), Param::Int(now), error.into(), Param::Int(call.seq)],
+            ),
+            Receipt::None(kind, kept) => sql.run(
+                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data)
+                 VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
+                &[
+                    Param::Int(call.seq),
+                    Param::Int(reply.seq),
+                    Param::Text(&call.call.id),
+                    Param::Text(&call.call.name),
+                    Param::Text(kind),
+                    Param::Text(state),
+                    Param::Int(now),
+                    // A hand-off ends when it takes place.
+                    (!self.hands_off()).then_some(now).into(),
+                    error.into(),
+                    kept.as_ref().into(),
+                ],
+            ),
+        }
+    }
+}
+
+impl Thread {
+    /// The first call of the reply whose result is not stored, or else of a queued tool; with the message that holds it.
+    pub(crate) fn next_call(&self, reply: &Shared) -> Result<Option<(Shared, Call)>> {
+        self.read(|state, sql| {
+            let index = match reply.inbound {
+                Inbound::Tool => reply.calls.len(),
+                _ => usize::try_from(state.filled - 1).unwrap_or(0),
+            };
+            if index < reply.calls.len() {
+                return Ok(Call::of(reply, index).map(|call| (reply.clone(), call)));
+            }
+            let Some(seq) = state.next_tool() else { return Ok(None) };
+            let tool =
+                tool_queue::row(state, sql, seq)?.ok_or_else(|| Error::internal("a queued tool is gone"))?;
+            Ok(Call::of(&tool, 0).map(|call| (tool, call)))
+        })
+    }
+
+    /// Runs a call of the open step, or says why not. Only what comes back from here is left to store.
+    pub(crate) async fn run_call(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+        call: &Call,
+    ) -> Result<Done> {
+        let scope = self.step_scope(definitions)?;
+        self.call(&scope, definitions, reply, call).await
+    }
+
+    /// The same in any place.
+    pub(crate) async fn call(
+        self: &Rc<Self>,
+        scope: &Scope,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+        call: &Call,
+    ) -> Result<Done> {
+        let name = &call.call.name;
+        // What code calls need not be listed.
+        let unlisted = (reply.inbound == Inbound::Tool).then(|| ToolEntry::unlisted(name));
+        let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
+        let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
+        if let Some(wanted) = self.wanted(definitions, listed, &call.call)? {
+            return self.call_child(scope, definitions, reply, call, wanted).await;
+        }
+        let started = self.started(scope, call)?;
+        if let Some((runs, kind)) = &started
+            && !known
+                .and_then(|(_, callable)| Work::of(callable))
+                .is_some_and(|work| work.repeats(*runs, kind))
+        {
+            return Ok(Done::unknown(name, scope.place));
+        }
+        if started.is_none() && self.is_off(definitions, name) && known.is_some() {
+            return Ok(Done::refused(off(definitions, name)));
+        }
+        let Some((entry, callable)) = known else {
+            return Ok(Done::refused(self.unknown_tool(definitions, name)?));
+        };
+        if started.is_none() && unlisted.is_some() && self.at_hard_cap()? {
+            return Ok(Done::refused(format!("Not run: {}", Cap::Total.message())));
+        }
+        let args = match arguments(callable, &call.call) {
+            Ok(args) => args,
+            // A call that started had good arguments then; today's definition asks for others.
+            Err(_) if started.is_some() => return Ok(Done::unknown(name, scope.place)),
+            Err(text) => return Ok(Done::refused(text)),
+        };
+        let Some(work) = Work::of(callable) else {
+            return Ok(match scope.place {
+                Place::Run => Done::handed(name, handoff::kept(entry, &args)),
+                Place::Apart => {
+                    Done::refused(format!("\"{name}\" cannot take over here: no run is under way."))
+                }
+            });
+        };
+        if scope.depth >= limits::CALL_DEPTH {
+            return Ok(Done::refused(too_deep(name)));
+        }
+        self.start_call(scope, work, reply, call, started.is_some())?;
+        self.announce_tool_start(name);
+        let entered = if started.is_some() { Entered::Again } else { Entered::First };
+        let inside = scope.within(format!("r{}.{}", reply.seq, call.index), call.seq, entered);
+        let result = self.work(&inside, definitions, entry, work, &call.call.id, args).await?;
+        if scope.place == Place::Run && self.read(|state, _| Ok(state.active().is_none()))? {
+            // The tool has terminated its own thread. That has aborted this flow, which ends at its next await.
+            std::future::pending::<()>().await;
+        }
+        // Within a call no tool has a meaning for the session.
+        let result = match scope.depth {
+            0 => self.checked_for_session(definitions, &call.call, result)?,
+            _ => result,
+        };
+        if scope.depth == 0 {
+            self.announce_status(definitions, &call.call, &result)?;
+        }
+        self.announce_tool_end(name, result.status);
+        Ok(Done {
+            within: inside.may_have_invoked().then_some(scope.place),
+            ..Done::ran(fitting(name, result))
+        })
+    }
+
+    /// How often the call was started before the process was lost, and as what. Only a place that is entered again can
+    /// have such a call.
+    fn started(&self, scope: &Scope, call: &Call) -> Result<Option<(i64, String)>> {
+        let mut found = None;
+        if scope.entered == Entered::Again {
+            self.read(|_, sql| {
+                sql.each("SELECT runs, kind FROM calls WHERE id = ?", &[Param::Int(call.seq)], &mut |cells| {
+                    if let [runs, kind] = cells {
+                        found = runs.int().zip(kind.text().map(str::to_owned));
+                    }
+                    Ok(ControlFlow::Break(()))
+                })
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Stores that the call starts, before it does.
+    fn start_call(
+        &self,
+        scope: &Scope,
+        work: Work<'_>,
+        reply: &Shared,
+        call: &Call,
+        again: bool,
+    ) -> Result<()> {
+        let now = self.host.now_us();
+        let apart = scope.apart_data();
+        self.transition(|state, sql| {
+            if again {
+                return restart(state, sql, scope.place, call.seq);
+            }
+            state.starts_apart(sql, scope.place, call.seq)?;
+            sql.run(
+                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data)
+                 VALUES (?, ?, ?, ?, ?, 'started', 1, ?, ?)",
+                &[
+                    Param::Int(call.seq),
+                    Param::Int(reply.seq),
+                    Param::Text(&call.call.id),
+                    Param::Text(&call.call.name),
+                    Param::Text(work.kind()),
+                    Param::Int(now),
+                    apart.as_ref().into(),
+                ],
+            )
+        })
+    }
+
+    /// Does what a call is for. `inside`: of that call.
+    pub(crate) async fn work(
+        self: &Rc<Self>,
+        inside: &Scope,
+        definitions: &Definitions<'_>,
+        entry: &ToolEntry,
+        work: Work<'_>,
+        call_id: &str,
+        args: Value,
+    ) -> Result<ToolResult> {
+        let tool = match work {
+            Work::Tool(tool) => tool,
+            // A prompt's calls may be prompts.
+            Work::Prompt(prompt) => {
+                return Box::pin(self.subprompt(inside, definitions, entry, prompt, &args)).await;
+            }
+        };
+        let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let env = |name: &str| self.tool_env(definitions, entry, name);
+        if let Some(text) = self.unready(definitions, entry, tool).await? {
+            return Ok(ToolResult::error(text));
+        }
+        let declared = tool.variables.iter().filter_map(|variable| {
+            env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
+        });
+        let at = if inside.place == Place::Run { Where::Step } else { Where::Apart };
+        // Code of a model's calls what the prompt offers.
+        let owner = if execute::runs(&tool.run) { &definitions.prompt.name } else { &tool.name };
+        let call = NativeCall {
+            name: tool.name.clone(),
+            args,
+            options: entry.options.clone(),
+            idempotency_key: format!("{thread_id}/{}", inside.key),
+            thread_id,
+            agent_id: definitions.agent.name.clone(),
+            call_id: call_id.to_owned(),
+            now_us: self.host.now_us(),
+            random: self.host.random(),
+            env: declared.collect::<Map<_, _>>(),
+            sleep: self.sleep(),
+            state: self.state_in(at, inside.clone().in_package(self.catalog.packages.of(owner))),
+        };
+        match &tool.run {
+            Run::Native(name) => {
+                let running = self.natives.tool(NativeCall { name: name.clone(), ..call });
+                Ok(self.given(self.in_time(tool, running).await))
+            }
+            Run::Http(http) => Ok(self.given(self.http_tool(http, tool, &env, call).await)),
+            Run::Code(code) => Ok(self.given(self.in_time(tool, self.code_tool(code, call)).await)),
+        }
+    }
+
+    /// A tool's own result, without what only the runtime says.
+    fn given(&self, result: ToolResult) -> ToolResult {
+        self.redact_result(ToolResult { stored: Vec::new(), ..result })
+    }
+
+    /// The result of a tool, which may have a time limit.
+    async fn in_time(&self, tool: &Tool, running: impl Future<Output = ToolResult>) -> ToolResult {
+        let Some(limit_ms) = tool.timeout_ms else { return running.await };
+        let finished = Watch::for_ms(&*self.host, limit_ms).within(running).await;
+        finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms))
+    }
+
+    pub(crate) fn sleep(self: &Rc<Self>) -> crate::host::Sleep {
+        let thread = self.clone();
+        Rc::new(move |us| {
+            let until = thread.host.now_us() + us.max(0);
+            Box::pin(thread.host.sleep_until(until))
+        })
+    }
+
+    /// Whether the run has taken as many steps as any may; a queued tool counts as one.
+    fn at_hard_cap(&self) -> Result<bool> {
+        self.read(|state, _| Ok(state.active().is_some_and(|run| run.steps >= limits::RUN_STEPS)))
+    }
+}
+
+/// The state of a receipt whose call came to its end.
+fn ended(result: &ToolResult) -> &'static str {
+    match result.status {
+        ToolStatus::Success => "succeeded",
+        ToolStatus::Error => "failed",
+    }
+}
+
+/// The call's arguments, or what the model is told about them.
+pub(crate) fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result::Result<Value, String> {
+    let name = &call.name;
+    callable
+        .check(parsed(call)?)
+        .map_err(|problems| format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))
+}
+
+/// The same, unchecked.
+pub(crate) fn parsed(call: &ToolCall) -> std::result::Result<Value, String> {
+    // Models that call a tool without arguments often send nothing at all.
+    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+    let name = &call.name;
+    serde_json::from_str(text)
+        .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))
+}
+
+pub(crate) fn timed_out(name: &str, limit_ms: u64) -> ToolResult {
+    ToolResult::error(format!("\"{name}\" did not answer within {} s.", limit_ms as f64 / 1000.0))
+}
+
+/// The result, unless it is too large to store.
+pub(crate) fn fitting(name: &str, result: ToolResult) -> ToolResult {
+    let bytes = result.text().len();
+    if bytes <= limits::CONTENT_BYTES {
+        return result;
+    }
+    ToolResult::error(format!(
+        "The result of \"{name}\" has {bytes} bytes; the limit is {}. Ask for less.",
+        limits::CONTENT_BYTES
+    ))
+}
+
+/// A call that was running when its run was stopped.
+pub(crate) struct Abandoned {
+    pub(crate) seq: i64,
+    /// Seq of the reply that holds it; code made the call when it is not positive.
+    pub(crate) reply: i64,
+    pub(crate) call_id: String,
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    /// Its result, if that was kept already.
+    pub(crate) result: Option<ToolResult>,
+}
+
+/// Closes the receipts of calls that were running when their run was stopped: their outcome is not known. Innermost last.
+pub(crate) fn abandon_started(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Abandoned>> {
+    let mut open = Vec::new();
+    sql.each(
+        "SELECT id, reply, call_id, name, kind, result FROM calls
+         WHERE id > ? AND state IN ('started', 'waiting') AND json_extract(data, '$.apart') IS NULL",
+        &[Param::Int(block)],
+        &mut |cells| {
+            let [id, reply, call_id, name, kind, result] = cells else {
+                return Err(Error::internal("a receipt has the wrong number of columns"));
+            };
+            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+            open.push(Abandoned {
+                seq: id.int().unwrap_or_default(),
+                reply: reply.int().unwrap_or_default(),
+                call_id: text(call_id),
+                name: text(name),
+                kind: text(kind),
+                result: result.text().and_then(|text| serde_json::from_str(text).ok()),
+            });
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    for call in &open {
+        sql.run(
+            "UPDATE calls SET state = 'indeterminate', ended_us = ?, result = NULL WHERE id = ?",
+            &[Param::Int(now), Param::Int(call.seq)],
+        )?;
+    }
+    Ok(open)
+}
+
+/// A call that may be made again is under way once more.
+pub(crate) fn restart(state: &mut State, sql: &dyn Sql, place: Place, receipt: i64) -> Result<()> {
+    state.starts_apart(sql, place, receipt)?;
+    sql.run(
+        "UPDATE calls SET runs = runs + 1, state = 'started', ended_us = NULL, error = NULL WHERE id = ?",
+        &[Param::Int(receipt)],
+    )
+}
+
+/// Closes the receipts of calls within a call that has ended without them.
+pub(crate) fn abandon_within(sql: &dyn Sql, place: Place, receipt: i64, now: i64) -> Result<()> {
+    match place {
+        // Calls of a run are made one after another: whatever has started since is within this one.
+        Place::Run => sql.run(
+            "UPDATE calls SET state = 'indeterminate', ended_us = ?
+             WHERE id > ? AND state = 'started' AND json_extract(data, '$.apart') IS NULL",
+            &[Param::Int(now), Param::Int(receipt)],
+        ),
+        Place::Apart => sql.run(
+            "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id > ? AND state = 'started' AND reply = ?",
+            &[Param::Int(now), Param::Int(receipt), Param::Int(-receipt)],
+        ),
+    }
+}

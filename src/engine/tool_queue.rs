@@ -1,0 +1,214 @@
+//! Tools that code has queued (spec §6.4, §35.24b). Each is a stored message of the side that acts with one call, which is
+//! the queue itself: in order, durable, and with the seq after it kept free for its result. While a step runs they are
+//! called after the calls of its reply and before the stop rules; on an idle thread they begin a step without a model
+//! call. Either way the step's calls are those of its reply and of the tools that were called in it.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::body::shallow;
+use crate::engine::flow::Entry;
+use crate::engine::subagents;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::message::ToolCall;
+use crate::spec::schema;
+use crate::store::messages as rows;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::runs::Counters;
+use crate::store::runs::Run;
+use crate::store::side::Side;
+use crate::store::state::State;
+
+/// A queued tool whose step is not closed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queued {
+    /// Its message; the result has the next seq.
+    pub(crate) seq: i64,
+    /// Whether the result is stored.
+    pub(crate) done: bool,
+}
+
+impl State {
+    /// The queued tools beyond the last block.
+    pub(crate) fn load_queued_tools(&mut self, sql: &dyn Sql, block: i64) -> Result<()> {
+        let tools = &mut self.queued_tools;
+        sql.each(
+            "SELECT seq, EXISTS (SELECT 1 FROM messages AS result WHERE result.seq = messages.seq + 1) FROM messages
+             WHERE seq > ? AND inbound = 3 ORDER BY seq",
+            &[Param::Int(block)],
+            &mut |cells| {
+                if let [seq, done] = cells {
+                    tools.push(Queued { seq: seq.int().unwrap_or_default(), done: done.int() == Some(1) });
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        )
+    }
+
+    /// The queued tool that is called next.
+    pub(crate) fn next_tool(&self) -> Option<i64> {
+        self.queued_tools.iter().find(|tool| !tool.done).map(|tool| tool.seq)
+    }
+
+    /// Messages and tools that wait for a run.
+    pub(crate) fn waiting(&self) -> u32 {
+        let tools = self.queued_tools.iter().filter(|tool| !tool.done).count();
+        self.queued + u32::try_from(tools).unwrap_or(u32::MAX)
+    }
+
+    /// The run that comes next. The first queued message decides which side acts, unless a side is `wanted`, and steps
+    /// are counted anew; without messages the side whose turn it was goes on with it.
+    pub(crate) fn next_run(&self, wanted: Option<Side>, now: i64) -> Run {
+        let last = self.run.as_ref();
+        let oldest = self.undrained.unwrap_or(self.max_seq);
+        let (side, turn_from, counters) = match (self.queued, last) {
+            (0, Some(last)) => (Some(last.side), last.turn_from, Counters::Keep),
+            _ => (self.wakes, oldest, Counters::Reset),
+        };
+        Run::start(last, wanted.or(side).unwrap_or(Side::A), turn_from, counters, now)
+    }
+
+    /// The tools that were called belong to a step that is closed now. Those still to be called stay queued.
+    pub(crate) fn settle_tools(&mut self, sql: &dyn Sql) -> Result<()> {
+        let mut done = self.queued_tools.iter().filter(|tool| tool.done).map(|tool| tool.seq);
+        let Some(first) = done.next() else { return Ok(()) };
+        sql.run(
+            "UPDATE messages SET inbound = 0 WHERE seq >= ? AND seq <= ? AND inbound = 3",
+            &[Param::Int(first), Param::Int(done.next_back().unwrap_or(first))],
+        )?;
+        self.queued_tools.retain(|tool| !tool.done);
+        Ok(())
+    }
+}
+
+/// The last seq that a message or a receipt has; a queued tool keeps the next one free.
+pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
+    let last = rows::integer(
+        sql,
+        "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
+            ifnull((SELECT max(id) FROM calls), 0))",
+        &[],
+    )?;
+    Ok(last.unwrap_or(0))
+}
+
+impl Thread {
+    /// Queues a call of something that exists, with arguments that fit. The id of its message.
+    ///
+    /// # Errors
+    /// `invalid_field`, `too_large`, `queue_full`, `terminated`.
+    pub(crate) fn queue_tool(
+        self: &Rc<Self>,
+        name: &str,
+        args: Value,
+        by: Map<String, Value>,
+    ) -> Result<String> {
+        let arguments = self.redact_json(self.checked_args(name, args)?).to_string();
+        let now = self.host.now_us();
+        let (row, started) = self.transition(|state, sql| {
+            let row = self.queue_call(state, sql, name, arguments, by, now)?;
+            if state.active().is_some() || state.meta.stopped {
+                return Ok((row, false));
+            }
+            self.start_for_queue(state, sql, now)?;
+            Ok((row, true))
+        })?;
+        if started {
+            self.start_flow(Entry::Started);
+        }
+        self.broadcast_message(&row)?;
+        self.read(|state, _| Ok(row.id(&state.meta.thread_id)))
+    }
+
+    /// The arguments of a call that code makes, with their defaults.
+    pub(crate) fn checked_args(&self, name: &str, args: Value) -> Result<Value> {
+        let args = match self.catalog.callable(name) {
+            Some(callable) => callable.check(args).map_err(|problems| {
+                Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)))
+            })?,
+            // Its call says what is wrong with them.
+            None if subagents::is_tool(name) => args,
+            None => {
+                let message = format!("There is no tool, prompt or exposed agent “{name}”.");
+                return Err(Error::field("name", message));
+            }
+        };
+        shallow("args", &args)?;
+        let bytes = args.to_string().len();
+        if bytes > limits::QUEUED_ARGS_BYTES {
+            let limit = limits::QUEUED_ARGS_BYTES;
+            let message =
+                format!("The arguments for “{name}” have {bytes} bytes as JSON; the limit is {limit}.");
+            return Err(Error { field: Some("args".into()), ..Error::new(Code::TooLarge, message) });
+        }
+        Ok(args)
+    }
+
+    /// The part of [`Thread::queue_tool`] inside a transition.
+    pub(crate) fn queue_call(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        name: &str,
+        arguments: String,
+        mut metadata: Map<String, Value>,
+        now: i64,
+    ) -> Result<Shared> {
+        state.must_live()?;
+        crate::engine::accept::room(state)?;
+        let seq = state.next_seq();
+        let side = state.run.as_ref().map_or(Side::A, |run| run.side);
+        metadata.insert("queuedTool".into(), true.into());
+        let call =
+            ToolCall { id: format!("call_{seq}_0"), name: name.to_owned(), arguments, extra_content: None };
+        let row = Row {
+            content: None,
+            calls: vec![call],
+            inbound: Inbound::Tool,
+            metadata: Some(Value::Object(metadata).to_string()),
+            ..Row::new(seq, side.role(), "", now)
+        };
+        state.insert(sql, row)
+    }
+
+    /// What a step without a model call begins with.
+    pub(crate) fn queued_reply(&self) -> Result<Option<Shared>> {
+        self.read(|state, sql| match state.queued_tools.first() {
+            None => Ok(None),
+            Some(tool) => row(state, sql, tool.seq),
+        })
+    }
+
+    /// A step's reply with the calls of the queued tools that were called in it.
+    pub(crate) fn with_queued(&self, reply: Shared) -> Result<Shared> {
+        self.read(|state, sql| {
+            if state.queued_tools.is_empty() {
+                return Ok(reply);
+            }
+            let mut whole = (*reply).clone();
+            for tool in state.queued_tools.iter().filter(|tool| tool.done && tool.seq != whole.seq) {
+                whole.calls.extend(row(state, sql, tool.seq)?.into_iter().flat_map(|row| row.calls.clone()));
+            }
+            Ok(Shared::new(whole))
+        })
+    }
+}
+
+/// The message of a queued tool.
+pub(crate) fn row(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Shared>> {
+    match state.window.as_ref().and_then(|window| window.row(seq)) {
+        Some(row) => Ok(Some(row.clone())),
+        None => Ok(rows::find(sql, seq)?.map(Shared::new)),
+    }
+}

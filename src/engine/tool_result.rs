@@ -1,0 +1,173 @@
+//! Results of tool calls on their way into the history: the message, its files, and what the log has of a failure.
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::attachments;
+use crate::engine::attachments::NewAttachment;
+use crate::engine::body::bounded;
+use crate::engine::operator::Failure;
+use crate::engine::tool_call::Call;
+use crate::engine::tool_call::Done;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Param;
+use crate::limits;
+use crate::spec::message::Role;
+use crate::spec::message::ToolResult;
+use crate::spec::message::ToolStatus;
+use crate::store::messages::Inbound;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::text::first_bytes;
+
+impl Thread {
+    /// Stores a result: receipt, message and files in one transition. Files that cannot be stored make it an error.
+    pub(crate) fn store_result(
+        &self,
+        reply: &Shared,
+        call: &Call,
+        done: &Done,
+        row: Row,
+        files: &[NewAttachment],
+    ) -> Result<Shared> {
+        for (mime, size) in files.iter().filter_map(NewAttachment::content) {
+            self.make_index(mime, size)?;
+        }
+        let now = row.created_us;
+        let row = match self.insert_result(reply, call, done, row, files) {
+            Err(error) if !files.is_empty() && is_of_files(&error) => {
+                let mut done = done.clone();
+                done.becomes(no_files(&call.call.name, &error));
+                self.insert_result(reply, call, &done, result_row(reply, call, &done, now), &[])?
+            }
+            stored => stored?,
+        };
+        if done.ran_and_failed() {
+            self.tell_of_tool(&call.call.name, call.seq, &done.result)?;
+        }
+        if reply.inbound == Inbound::Tool {
+            // It does not wait any more.
+            self.broadcast_message(reply)?;
+        }
+        self.broadcast_message(&row)?;
+        Ok(row)
+    }
+
+    /// Tells the operator of a call that failed. Mistakes of a model's, which never started, are no failures of the tool.
+    pub(crate) fn tell_of_tool(&self, name: &str, receipt: i64, result: &ToolResult) -> Result<()> {
+        self.tell_failure(Failure {
+            what: format!("the tool \"{name}\""),
+            code: result.error_code.as_deref(),
+            error: self.shown(result.text()),
+            log: Some(format!("c_{receipt}")),
+        })
+    }
+
+    fn insert_result(
+        &self,
+        reply: &Shared,
+        call: &Call,
+        done: &Done,
+        row: Row,
+        files: &[NewAttachment],
+    ) -> Result<Shared> {
+        let now = row.created_us;
+        let error = (done.result.status == ToolStatus::Error)
+            .then(|| logged_error(row.content.as_deref().unwrap_or_default(), &done.result));
+        self.transition(|state, sql| {
+            let mut attachments = attachments::stored(&done.result.stored)?;
+            attachments.extend(attachments::store(state, sql, files, || self.host.random(), now)?);
+            let row = Row { attachments, ..row };
+            done.close(sql, done.state, reply, call, error.as_deref(), now)?;
+            if done.hands_off()
+                && let Some(earlier) = state.handoff.replace(call.seq)
+            {
+                // The last one wins.
+                sql.run(
+                    "UPDATE calls SET ended_us = ? WHERE id = ?",
+                    &[Param::Int(now), Param::Int(earlier)],
+                )?;
+            }
+            if reply.inbound == Inbound::Tool {
+                let run = state.active_mut()?;
+                run.steps += 1;
+                run.update(sql)?;
+            }
+            state.insert(sql, row)
+        })
+    }
+}
+
+/// A result as it is stored.
+pub(crate) fn result_row(reply: &Row, call: &Call, done: &Done, now: i64) -> Row {
+    let text = done.result.text();
+    let content = match done.result.status {
+        ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
+        _ => text,
+    };
+    Row {
+        name: Some(call.call.name.clone()),
+        tool_call_id: Some(call.call.id.clone()),
+        status: Some(done.result.status),
+        metadata: told(&done.result),
+        parent: reply.parent,
+        depth: reply.depth,
+        ..Row::new(call.seq, Role::Tool, content, now)
+    }
+}
+
+/// What clients are told of a result besides its text: of a failure its code and data, and the subagent that it is about.
+pub(crate) fn told(result: &ToolResult) -> Option<String> {
+    let ToolResult { error_code, error_data, subagent_id, .. } = result;
+    let mut told = Map::new();
+    if error_code.is_some() || error_data.is_some() {
+        told.insert("error_code".into(), serde_json::json!(error_code));
+        told.insert("error_data".into(), serde_json::json!(error_data));
+    }
+    if let Some(reference) = subagent_id {
+        told.insert("subagent_id".into(), reference.clone().into());
+    }
+    if told.is_empty() {
+        return None;
+    }
+    let told = Value::Object(told);
+    // It must be possible to read it again.
+    bounded("error_data", &told).is_ok().then(|| told.to_string())
+}
+
+/// The files that a result brings; an error result when one of them cannot be taken.
+#[expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
+pub(crate) fn files_of(
+    name: &str,
+    result: &mut ToolResult,
+) -> std::result::Result<Vec<NewAttachment>, ToolResult> {
+    attachments::listed(result.take_files()).map_err(|error| no_files(name, &error))
+}
+
+/// What is told of files that cannot be stored. The tool has done what it does.
+pub(crate) fn no_files(name: &str, error: &Error) -> ToolResult {
+    let field = error.field.as_ref().map_or(String::new(), |field| format!("{field}: "));
+    ToolResult::error(format!(
+        "\"{name}\" has run, but the files of its result could not be stored. {field}{}",
+        error.message
+    ))
+}
+
+/// Whether files are the reason, and not the thread or the runtime.
+pub(crate) fn is_of_files(error: &Error) -> bool {
+    matches!(error.code, Code::InvalidField | Code::MissingField | Code::TooLarge)
+        || (error.code == Code::Conflict && error.field.is_some())
+}
+
+/// An error as the log has it: with where it happened, if the tool says so.
+pub(crate) fn logged_error(text: &str, result: &ToolResult) -> String {
+    let mut logged = first_bytes(text, limits::LOGGED_ERROR_BYTES).to_owned();
+    if let Some(stack) = &result.stack {
+        logged.push('\n');
+        logged.push_str(first_bytes(stack, limits::LOGGED_STACK_BYTES));
+    }
+    logged
+}

@@ -1,0 +1,305 @@
+//! The values of a thread (spec §18): JSON under keys, durable, the thread's own. The runtime keeps its state
+//! elsewhere, so no key is reserved.
+
+use std::ops::ControlFlow;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::body::Body;
+use crate::engine::body::shallow;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::request::Query;
+use crate::request::Reply;
+use crate::store::messages as rows;
+use crate::store::state::State;
+
+impl Thread {
+    /// The value of a key; `None` when it was never set or was deleted.
+    pub(crate) fn value(&self, key: &str) -> Result<Option<Value>> {
+        check_key("key", key)?;
+        self.read(|_, sql| value(sql, key))
+    }
+
+    /// Sets a value, or deletes it with `null`. Durable before anything else leaves the thread.
+    ///
+    /// # Errors
+    /// `too_large` names the cap that was hit; `terminated`.
+    pub(crate) fn set_value(&self, key: &str, value: &Value) -> Result<()> {
+        self.set_values(key, value, None, None).map(drop)
+    }
+
+    /// The same, but only while the value is `expected`; `null`: while there is none. Whether it was.
+    pub(crate) fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.set_values(key, value, None, Some(expected))
+    }
+
+    /// Sets a value unless another one than `expected`, when given, is there; whether it did. `previous`, when given, is
+    /// deleted with it: a rename.
+    fn set_values(
+        &self,
+        key: &str,
+        value: &Value,
+        previous: Option<&str>,
+        expected: Option<&Value>,
+    ) -> Result<bool> {
+        check_key("key", key)?;
+        let previous = previous.filter(|previous| *previous != key);
+        if let Some(previous) = previous {
+            check_key("previousKey", previous)?;
+        }
+        shallow("value", value)?;
+        let text = value.to_string();
+        if text.len() > limits::VALUE_BYTES {
+            return Err(over(
+                "value",
+                format!("`value` has {} bytes as JSON; the limit is {}.", text.len(), limits::VALUE_BYTES),
+            ));
+        }
+        let now = self.host.now_us();
+        let renamed = self.transition(|state, sql| {
+            state.must_live()?;
+            if let Some(expected) = expected
+                && !is_same(&crate::engine::values::value(sql, key)?.unwrap_or_default(), expected)
+            {
+                return Ok(None);
+            }
+            let renamed = match previous {
+                Some(previous) => delete(state, sql, previous)?,
+                None => false,
+            };
+            if value.is_null() {
+                delete(state, sql, key)?;
+            } else {
+                set(state, sql, key, &text, now)?;
+            }
+            Ok(Some(renamed))
+        })?;
+        let Some(renamed) = renamed else { return Ok(false) };
+        if let Some(previous) = previous.filter(|_| renamed) {
+            self.announce_value(previous, true, now);
+        }
+        self.announce_value(key, value.is_null(), now);
+        Ok(true)
+    }
+
+    fn announce_value(&self, key: &str, deleted: bool, now: i64) {
+        if self.host.listeners().any() {
+            self.emit("kv_changed", json!({ "key": key, "deleted": deleted, "updated_at": now }));
+        }
+    }
+
+    /// `GET …/kv`: one value with `key`, else a page of them by key.
+    pub(crate) fn get_values(&self, query: &Query) -> Result<Reply> {
+        if let Some(key) = query.get("key") {
+            let value = self.value(key)?.ok_or_else(|| no_value(key))?;
+            return Ok(Reply::json(200, &json!({ "key": key, "value": value })));
+        }
+        Ok(Reply::json(200, &self.values(query)?))
+    }
+
+    /// A page of values by key.
+    pub(crate) fn values(&self, query: &Query) -> Result<Value> {
+        let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
+        let offset = query.number("offset", 0, u32::MAX)?;
+        let prefix = query.get("prefix").unwrap_or_default();
+        let search = query.get("search").unwrap_or_default();
+        let after = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(key_of).transpose()?;
+        self.read(|_, sql| {
+            let found = find(sql, prefix, search)?;
+            let total = found.len();
+            let rest = found.iter().skip_while(|key| after.as_ref().is_some_and(|after| key <= &after));
+            let (mut page, mut last) = (Page::new(limit), None);
+            for key in rest.skip(offset as usize) {
+                if page.add(|| entry(sql, key))?.is_break() {
+                    break;
+                }
+                last = Some(key);
+            }
+            let cursor = last.filter(|_| page.has_more()).map(|key| URL_SAFE_NO_PAD.encode(key));
+            let values = page.into_rows();
+            Ok(json!({
+                "values": values, "total": total, "limit": limit, "offset": offset, "prefix": prefix,
+                "search": search, "cursor": cursor,
+            }))
+        })
+    }
+
+    /// `POST …/kv`: `{key, value, previousKey?, ifValue?}`; `null` deletes.
+    pub(crate) fn post_value(&self, body: &str) -> Result<Reply> {
+        let mut body = Body::parse(body)?.known(&["key", "value", "previousKey", "ifValue"])?;
+        let key = body.string("key")?.ok_or_else(|| Error::missing("key"))?;
+        let previous = body.string("previousKey")?;
+        let value = body
+            .take_even_null("value")
+            .ok_or_else(|| Error::missing("value").hint("Give any JSON; null deletes the key."))?;
+        let expected = body.take_even_null("ifValue");
+        if !self.set_values(&key, &value, previous.as_deref(), expected.as_ref())? {
+            let message = format!("The value of “{key}” is not what `ifValue` says.");
+            let error = Error::new(Code::PreconditionFailed, message);
+            return Err(Error { field: Some("ifValue".into()), ..error }
+                .hint("Read it again: somebody else wrote it."));
+        }
+        let body = json!({ "key": key, "value": value, "previousKey": previous, "deleted": value.is_null() });
+        Ok(Reply::json(200, &body))
+    }
+
+    /// `DELETE …/kv?key=`: also when there is none.
+    pub(crate) fn delete_value(&self, query: &Query) -> Result<Reply> {
+        let key = query.get("key").ok_or_else(|| Error::missing("key"))?;
+        self.set_value(key, &Value::Null)?;
+        Ok(Reply::empty(204))
+    }
+}
+
+/// The keys that begin with `prefix` and contain `search`, in the order of their bytes. Compared here, because SQLite's
+/// functions on text end at a NUL.
+fn find(sql: &dyn Sql, prefix: &str, search: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    sql.each("SELECT key FROM vals WHERE key >= ? ORDER BY key", &[Param::Text(prefix)], &mut |cells| {
+        let key = cells.first().and_then(Cell::text).unwrap_or_default();
+        if !key.starts_with(prefix) {
+            return Ok(ControlFlow::Break(()));
+        }
+        if key.contains(search) {
+            found.push(key.to_owned());
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// One lookup for each value of a page: what a search finds lies apart, and a value between may have a megabyte.
+fn entry(sql: &dyn Sql, key: &str) -> Result<Value> {
+    let mut found = None;
+    sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
+        if let [value, updated] = cells {
+            let text = value.text().unwrap_or_default();
+            let mut json = json!({ "key": key, "size": text.len(), "updatedAt": updated.int() });
+            // One that cannot be read hides no other.
+            let (field, value) = match parsed(key, text) {
+                Ok(value) => ("value", value),
+                Err(error) => ("damaged", error.message.into()),
+            };
+            if let Some(fields) = json.as_object_mut() {
+                fields.insert(field.to_owned(), value);
+            }
+            found = Some(json);
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    found.ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))
+}
+
+fn value(sql: &dyn Sql, key: &str) -> Result<Option<Value>> {
+    let mut found = None;
+    sql.each("SELECT value FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
+        found = cells.first().and_then(Cell::text).map(|text| parsed(key, text)).transpose()?;
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// Whether two values are the same; numbers are by what they are, not by how they are written.
+fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| is_same(value, other)))
+        }
+        _ => a == b,
+    }
+}
+
+fn parsed(key: &str, text: &str) -> Result<Value> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::internal(format!("the stored value of “{key}” is damaged: {error}")))
+}
+
+fn exists(sql: &dyn Sql, key: &str) -> Result<bool> {
+    Ok(rows::integer(sql, "SELECT 1 FROM vals WHERE key = ?", &[Param::Text(key)])?.is_some())
+}
+
+/// How many there are; counted once while the object lives.
+fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
+    if let Some(count) = state.values {
+        return Ok(count);
+    }
+    let count = rows::integer(sql, "SELECT count(*) FROM vals", &[])?.unwrap_or(0);
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    state.values = Some(count);
+    Ok(count)
+}
+
+fn set(state: &mut State, sql: &dyn Sql, key: &str, text: &str, now: i64) -> Result<()> {
+    if !exists(sql, key)? {
+        let count = count(state, sql)?;
+        if count >= limits::VALUES {
+            return Err(over(
+                "key",
+                format!("This thread holds {count} values; the limit is {}.", limits::VALUES),
+            )
+            .hint("Delete one first: set it to null."));
+        }
+        state.values = Some(count + 1);
+    }
+    sql.run(
+        "INSERT INTO vals (key, value, updated_us) VALUES (?, ?, ?)
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us",
+        &[Param::Text(key), Param::Text(text), Param::Int(now)],
+    )
+}
+
+/// Whether there was one.
+fn delete(state: &mut State, sql: &dyn Sql, key: &str) -> Result<bool> {
+    let existed = exists(sql, key)?;
+    if existed {
+        sql.run("DELETE FROM vals WHERE key = ?", &[Param::Text(key)])?;
+        state.values = state.values.map(|count| count.saturating_sub(1));
+    }
+    Ok(existed)
+}
+
+fn check_key(field: &str, key: &str) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::field(field, format!("`{field}` must not be empty.")));
+    }
+    if key.len() > limits::VALUE_KEY_BYTES {
+        return Err(over(
+            field,
+            format!("`{field}` has {} bytes; the limit is {}.", key.len(), limits::VALUE_KEY_BYTES),
+        ));
+    }
+    Ok(())
+}
+
+fn over(field: &str, message: String) -> Error {
+    Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
+}
+
+fn no_value(key: &str) -> Error {
+    Error::new(Code::NotFound, format!("This thread has no value “{key}”."))
+}
+
+/// The key in a cursor that was given out.
+fn key_of(cursor: &str) -> Result<String> {
+    let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    key.filter(|key| !key.is_empty()).ok_or_else(|| Error {
+        field: Some("cursor".into()),
+        ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+    })
+}

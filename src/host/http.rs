@@ -1,0 +1,205 @@
+//! Requests and responses as data. The engine hands them to its host; redirects are never followed.
+
+use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
+
+/// An outgoing request. The host sends it as it is and follows no redirect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// `GET`, `POST`, …
+    pub method: &'static str,
+    /// Absolute URL.
+    pub url: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, if any.
+    pub body: Option<Bytes>,
+    /// What is read of a good answer's headers.
+    pub reads: Reads,
+}
+
+/// Which headers of an answer of 2xx are read: to go through them all takes longer than everything else about a short
+/// one. Any other answer has all of its headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// `content-type`.
+    Type,
+    /// All.
+    All,
+}
+
+/// An answer whose body is still to be read.
+pub struct Response {
+    /// HTTP status.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, read chunk by chunk.
+    pub body: Body,
+}
+
+impl Response {
+    /// The value of a header; `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+}
+
+/// Why a request had no answer, or its body broke off.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("network: {0}")]
+pub struct FetchError(pub String);
+
+/// A body that arrives in chunks. Dropping it cancels the request.
+pub type Body = LocalBoxStream<'static, Result<Bytes, FetchError>>;
+
+/// A time as headers have it, in whole seconds: `Sun, 22 Nov 2026 05:00:00 GMT`.
+pub fn date(us: i64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let seconds = us.div_euclid(1_000_000);
+    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let (year, month, day) = crate::work::native::tools::civil(days);
+    let weekday = DAYS.get(days.rem_euclid(7) as usize).copied().unwrap_or_default();
+    let month = MONTHS.get((month - 1) as usize).copied().unwrap_or_default();
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+/// The host of a URL whose target is private or link-local and not listed in `allowed` (hosts, or `host:port`,
+/// separated by commas); `None` when the request may leave. Names are judged by their spelling: where one leads is not
+/// seen here (docs/run-code.md says what holds for it).
+pub fn private_target(url: &str, allowed: &str) -> Option<String> {
+    let (_, host) = authority(url);
+    (is_private(&host) && !lists(allowed, url)).then_some(host)
+}
+
+/// Whether `allowed` (hosts, or `host:port`, separated by commas) has the host of a URL.
+pub fn lists(allowed: &str, url: &str) -> bool {
+    let (authority, host) = authority(url);
+    allowed.split(',').map(str::trim).any(|entry| {
+        let entry = entry.to_ascii_lowercase();
+        !entry.is_empty() && (entry == authority || entry.trim_matches(['[', ']']) == host)
+    })
+}
+
+/// Host and port of a URL as they are written, without a user; and the host alone.
+fn authority(url: &str) -> (String, String) {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host).to_ascii_lowercase();
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(host, _)| host),
+        None => authority.split_once(':').map_or(authority.as_str(), |(host, _)| host),
+    };
+    let host = host.trim_end_matches('.').to_owned();
+    (authority, host)
+}
+
+fn is_private(host: &str) -> bool {
+    if let Ok(address) = host.parse::<std::net::Ipv6Addr>() {
+        return is_private_v6(address);
+    }
+    if let Ok(address) = host.parse::<std::net::Ipv4Addr>() {
+        return is_private_v4(address);
+    }
+    // Other spellings of an address (octal, hexadecimal, fewer parts) end in a part that is a number; no name does.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let number =
+        last.starts_with("0x") || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()));
+    let local = ["localhost", "local", "internal", "lan", "home.arpa"];
+    number || host.is_empty() || local.iter().any(|name| host == *name || host.ends_with(&format!(".{name}")))
+}
+
+/// scripts/outbound.mjs has the same ranges.
+fn is_private_v6(address: std::net::Ipv6Addr) -> bool {
+    let [first, second, third, .., last_but_one, last] = address.segments();
+    let inside = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_private_v4(std::net::Ipv4Addr::new(a, b, c, d))
+    };
+    address.to_ipv4().is_some_and(is_private_v4)
+        || address.is_unspecified()
+        // Unique local, link-local, what once was site-local, multicast.
+        || first & 0xfe00 == 0xfc00
+        || first & 0xff80 == 0xfe80
+        || first & 0xff00 == 0xff00
+        // Ways to IPv4 addresses: NAT64 and 6to4.
+        || (first == 0x64 && second == 0xff9b && inside(last_but_one, last))
+        || (first == 0x2002 && inside(second, third))
+}
+
+fn is_private_v4(address: std::net::Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_broadcast()
+        || a == 0
+        || a >= 224
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (b == 18 || b == 19))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::host::http::date;
+    use crate::host::http::private_target;
+
+    #[test]
+    fn a_date_is_as_headers_have_it() {
+        assert_eq!(date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(date(784_111_777_999_999), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(date(1_709_164_800_000_000), "Thu, 29 Feb 2024 00:00:00 GMT");
+    }
+
+    #[test]
+    fn private_targets_are_refused_unless_listed() {
+        for url in [
+            "http://127.0.0.1:8080/x",
+            "http://localhost/",
+            "https://a.localhost",
+            "http://10.1.2.3",
+            "http://192.168.1.1/",
+            "http://172.20.0.1",
+            "http://169.254.169.254/latest/meta-data",
+            "http://100.64.0.1",
+            "http://0.0.0.0",
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http://127.1",
+            "http://[::1]/",
+            "http://[::ffff:10.0.0.1]/",
+            "http://[fd00::1]/",
+            "http://[fe80::1]/",
+            "http://[fec0::1]/",
+            "http://[ff02::1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:a00:1::1]/",
+            "http://198.18.0.1/",
+            "http://192.0.0.170/",
+            "http://user:pass@localhost/",
+            "http://metadata.google.internal/",
+            "http://localhost./",
+        ] {
+            assert!(private_target(url, "").is_some(), "{url}");
+        }
+        for url in [
+            "https://example.com/",
+            "https://8.8.8.8/",
+            "http://[2606:4700::1111]/",
+            "http://[64:ff9b::808:808]/",
+            "http://[2002:808:808::1]/",
+            "http://192.0.2.1/",
+            "https://x1.example.com:8443/a",
+        ] {
+            assert_eq!(private_target(url, ""), None, "{url}");
+        }
+        assert_eq!(private_target("http://127.0.0.1:9000/x", "localhost,127.0.0.1,[::1]"), None);
+        assert_eq!(private_target("http://[::1]:9000/x", "localhost,127.0.0.1,[::1]"), None);
+        assert_eq!(private_target("http://10.0.0.5:9000/x", "10.0.0.5:9000"), None);
+        assert!(private_target("http://10.0.0.5:9001/x", "10.0.0.5:9000").is_some());
+    }
+}

@@ -1,0 +1,80 @@
+//! Which origins a browser may call from (docs/http.md): those that `BOBBIN_ALLOWED_ORIGINS` lists, and none without it.
+
+/// How long a browser may remember a preflight's answer, seconds.
+pub const PREFLIGHT_S: u32 = 7_200;
+/// Methods that a preflight allows.
+pub const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+/// Request headers that a preflight allows when it asks for none.
+const HEADERS: &str =
+    "authorization, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range";
+/// Bytes of names that a preflight may ask for.
+const ASKED_BYTES: usize = 4 << 10;
+/// Response headers that a page may read.
+pub const EXPOSED: &str = "accept-ranges, content-length, content-range, etag, last-modified, location, mcp-session-id, \
+     retry-after, www-authenticate, x-bobbin-run, x-bobbin-thread, x-request-id, x-vercel-ai-ui-message-stream";
+
+/// The request headers that a preflight of an allowed origin is told it may send: those that it asks for. No cookies are
+/// used, so a header of a page's gives it nothing that a program without a page would not have.
+pub fn allowed_headers(asked: Option<&str>) -> &str {
+    let is_list = |names: &str| {
+        let name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~, ".contains(c);
+        names.len() <= ASKED_BYTES && names.chars().all(name)
+    };
+    asked.map(str::trim).filter(|names| !names.is_empty() && is_list(names)).unwrap_or(HEADERS)
+}
+
+/// Whether the list names the origin of a request, itself: `*` names none.
+pub fn names(list: &str, origin: &str) -> bool {
+    !list.split(',').any(|entry| entry.trim() == "*") && allows(list, origin)
+}
+
+/// Whether the list (`https://a.example, https://b.example:8443`, or `*` for all) has the origin of a request.
+/// Credentials are bearer tokens, never cookies, so `*` opens nothing to a page that has no token.
+pub fn allows(list: &str, origin: &str) -> bool {
+    !origin.is_empty()
+        && list
+            .split(',')
+            .map(|entry| entry.trim().trim_end_matches('/'))
+            .any(|entry| entry == "*" || (!entry.is_empty() && entry.eq_ignore_ascii_case(origin)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::request::cors::HEADERS;
+    use crate::request::cors::allowed_headers;
+    use crate::request::cors::allows;
+    use crate::request::cors::names;
+
+    #[test]
+    fn a_preflight_may_send_what_it_asks_for() {
+        let asked = "authorization,x-stainless-lang,mcp-protocol-version";
+        assert_eq!(allowed_headers(Some(asked)), asked);
+        for nothing in [None, Some(""), Some(" "), Some("a\r\nb: c"), Some("é")] {
+            assert_eq!(allowed_headers(nothing), HEADERS, "{nothing:?}");
+        }
+        assert_eq!(allowed_headers(Some(&"a".repeat(5_000))), HEADERS);
+    }
+
+    #[test]
+    fn a_star_names_no_origin() {
+        assert!(names("http://localhost:3000", "http://localhost:3000"));
+        assert!(!names("*", "http://localhost:3000"));
+        assert!(!names("", "http://localhost:3000"));
+    }
+
+    #[test]
+    fn only_listed_origins_are_allowed() {
+        let list = "https://app.example, http://localhost:3000/";
+        for origin in ["https://app.example", "http://localhost:3000", "https://APP.example"] {
+            assert!(allows(list, origin), "{origin}");
+        }
+        for origin in
+            ["", "null", "http://app.example", "https://app.example.evil", "https://app.example:444", "*"]
+        {
+            assert!(!allows(list, origin), "{origin}");
+        }
+        assert!(!allows("", "https://app.example"));
+        assert!(!allows(",", ""));
+        assert!(allows("*", "https://anything.example"));
+    }
+}

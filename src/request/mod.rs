@@ -1,0 +1,98 @@
+//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router passes to an object over
+//! stub RPC, and the reply that comes back.
+//!
+//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or if
+//! [`ThreadRoute::is_streamed`] as a stream. The object that owns the data authorises, parses and answers. So a body is
+//! parsed once, where it is used.
+
+pub mod agents;
+pub mod body;
+pub mod cors;
+pub mod endpoints;
+pub mod fields;
+pub mod query;
+pub mod route;
+pub mod served;
+pub mod table;
+pub mod target;
+pub mod thread_id;
+
+pub use crate::request::body::BodyRule;
+pub use crate::request::query::Query;
+pub use crate::request::route::EnvOf;
+pub use crate::request::route::Route;
+pub use crate::request::route::ThreadRoute;
+pub use crate::request::served::Content;
+pub use crate::request::served::Served;
+pub use crate::request::target::Target;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::value::to_raw_value;
+
+use crate::access::Caller;
+use crate::error::Error;
+
+/// A request to a thread's object.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ThreadRequest {
+    /// The thread's id, which the object cannot know until it was created.
+    pub thread_id: String,
+    /// Who asks; the object compares its scope with its own owner.
+    pub caller: Caller,
+    /// What is asked.
+    pub route: ThreadRoute,
+    /// Query parameters, decoded, in order.
+    #[serde(default)]
+    pub query: Query,
+    /// The `Idempotency-Key` header.
+    #[serde(default)]
+    pub idempotency_key: Option<String>,
+    /// Headers that the route asks for ([`ThreadRoute::headers`]), with names in lower case.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// The body, as received; empty where it comes as a stream.
+    #[serde(default)]
+    pub body: String,
+}
+
+impl ThreadRequest {
+    /// The value of a header; `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// An object's answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// `Retry-After` in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u32>,
+    /// JSON; absent for 204.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Box<RawValue>>,
+}
+
+impl Reply {
+    /// An answer with a JSON body.
+    pub fn json(status: u16, body: &Value) -> Reply {
+        // Written straight into its raw form: parsing a page of messages again to check it would cost as much as it.
+        Reply { status, retry_after: None, body: to_raw_value(body).ok() }
+    }
+
+    /// An answer without a body.
+    pub const fn empty(status: u16) -> Reply {
+        Reply { status, retry_after: None, body: None }
+    }
+}
+
+impl From<Error> for Reply {
+    fn from(error: Error) -> Reply {
+        Reply { retry_after: error.retry_after_s, ..Reply::json(error.code.status(), &error.to_json()) }
+    }
+}

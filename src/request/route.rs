@@ -1,0 +1,565 @@
+//! Which request goes where.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::target::Target;
+use crate::spec::endpoint;
+use crate::spec::endpoint::Method;
+
+/// A route of the API, prefix `/api` (and `/healthz`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `GET /healthz`: no credentials.
+    Health,
+    /// `GET /api/agents`.
+    Agents,
+    /// `GET /api/agents/:name`.
+    Agent(String),
+    /// `POST /api/threads`.
+    CreateThread,
+    /// `GET /api/threads`.
+    ListThreads,
+    /// `GET /api/threads/owners`.
+    ListOwners,
+    /// `POST /api/tokens`.
+    MintToken,
+    /// `GET /api/envs/instance`, `GET /api/envs/account`.
+    GetEnv(EnvOf),
+    /// `PATCH /api/envs/instance`, `PATCH /api/envs/account`.
+    PatchEnv(EnvOf),
+    /// Anything below `/api/threads/:id`.
+    Thread(String, ThreadRoute),
+}
+
+/// Whose values of variables, besides a thread's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnvOf {
+    /// The deployment's.
+    Instance,
+    /// An owner's: the caller's, or that of the query's `user_id`.
+    Account,
+}
+
+/// A route of one thread, below `/api/threads/:id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "route", content = "id", rename_all = "snake_case")]
+pub enum ThreadRoute {
+    /// Creates the thread: not a route of its own, but what `POST /threads` sends to the new object.
+    Create,
+    /// `GET /`.
+    Get,
+    /// `PATCH /`.
+    Patch,
+    /// `DELETE /`.
+    Delete,
+    /// `POST /messages`.
+    PostMessage,
+    /// `GET /messages`.
+    ListMessages,
+    /// `GET /messages/:id`.
+    GetMessage(String),
+    /// `PATCH /messages/:id`.
+    PatchMessage(String),
+    /// `DELETE /messages/:id`.
+    DeleteMessage(String),
+    /// `POST /stop`.
+    Stop,
+    /// `POST /continue`.
+    Continue,
+    /// `POST /terminate`.
+    Terminate,
+    /// `GET /logs`.
+    ListLogs,
+    /// `GET /logs/:id`.
+    GetLog(String),
+    /// `GET /diagnostics`.
+    Diagnostics,
+    /// `GET /subagents`.
+    ListSubagents,
+    /// `GET /cost`.
+    GetCost,
+    /// `GET /kv`: one value, or a page of them.
+    GetValues,
+    /// `POST /kv`: sets, deletes or renames one.
+    PostValue,
+    /// `DELETE /kv`: deletes one.
+    DeleteValue,
+    /// `GET /effects`.
+    ListEffects,
+    /// `POST /effects`: schedules one.
+    PostEffect,
+    /// `GET /effects/:id`.
+    GetEffect(String),
+    /// `POST /effects/:id/run`: now, or again.
+    RunEffect(String),
+    /// `POST /effects/:id/cancel`.
+    CancelEffect(String),
+    /// `GET /fs`: the root's listing, numbers, or a search.
+    ListFiles,
+    /// `GET /fs/{path}`: a file, its record, or a directory's listing. The path is as it was asked for.
+    GetFile(String),
+    /// `HEAD /fs/{path}`.
+    HeadFile(String),
+    /// `PUT /fs/{path}`: writes the body.
+    PutFile(String),
+    /// `POST /fs/{path}`: writes the body, or does what a JSON body says.
+    PostFile(String),
+    /// `PATCH /fs/{path}`: moves.
+    MoveFile(String),
+    /// `DELETE /fs/{path}`.
+    DeleteFile(String),
+    /// `GET /uploads`: those that are under way.
+    ListUploads,
+    /// `POST /uploads`: begins an upload in chunks.
+    StartUpload,
+    /// `GET /uploads/:id`.
+    GetUpload(String),
+    /// `PUT /uploads/:id/:index`.
+    PutChunk {
+        /// The upload's id.
+        upload: String,
+        /// The chunk's place, from 0.
+        index: String,
+    },
+    /// `POST /uploads/:id/complete`.
+    CompleteUpload(String),
+    /// `DELETE /uploads/:id`.
+    DeleteUpload(String),
+    /// `GET /variables/:id`: what a subagent waits for.
+    GetVariables(String),
+    /// `POST /variables/:id`: gives it, and starts the subagent.
+    PostVariables(String),
+    /// `GET /stream`: a WebSocket.
+    Stream,
+    /// `GET /events`: server-sent events.
+    Events,
+    /// What another thread of the family tells this one: no route of the API, but what one object sends to another.
+    Letter,
+    /// A call of a member of the thread by code of another one of its family: no route of the API, either.
+    Member,
+    /// Any other path: the object looks for an endpoint of its catalog.
+    Endpoint {
+        /// The request's method.
+        method: Method,
+        /// The segments below the thread, decoded.
+        path: Vec<String>,
+    },
+}
+
+impl Route {
+    /// The route of a request, whose path segments are decoded one by one. Unknown paths are `not_found`, known paths with another method
+    /// `method_not_allowed` with the allowed ones as hint.
+    pub fn of(method: &str, target: &Target) -> Result<Route> {
+        let segments = target.segments();
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+            let text = "The path has a segment `.` or `..`, escaped or not.";
+            return Err(Error::field("path", text).hint("Write where it leads to."));
+        }
+        let route = Route::of_segments(method, &segments, target)?;
+        // Clients and proxies resolve such segments, too: what is left of `…/messages/..` ends with a slash, and was
+        // not to be the thread.
+        let of_ours = !matches!(route, Route::Thread(_, ThreadRoute::Endpoint { .. }));
+        if of_ours && target.path.ends_with('/') && !matches!(method, "GET" | "HEAD") {
+            return Err(Error::field(
+                "path",
+                "The path ends with a slash, as one that ended with `..` does.",
+            )
+            .hint("Leave the slash out if this is the path that you mean."));
+        }
+        Ok(route)
+    }
+
+    fn of_segments(method: &str, segments: &[&str], target: &Target) -> Result<Route> {
+        let allowed = |methods: &str| Err(not_allowed(method, methods));
+        match segments {
+            ["healthz"] => match method {
+                "GET" | "HEAD" => Ok(Route::Health),
+                _ => allowed("GET"),
+            },
+            ["api", "agents"] => match method {
+                "GET" => Ok(Route::Agents),
+                _ => allowed("GET"),
+            },
+            ["api", "agents", name] => match method {
+                "GET" => Ok(Route::Agent((*name).to_owned())),
+                _ => allowed("GET"),
+            },
+            ["api", "tokens"] => match method {
+                "POST" => Ok(Route::MintToken),
+                _ => allowed("POST"),
+            },
+            ["api", "envs", of @ ("instance" | "account")] => {
+                let of = if *of == "instance" { EnvOf::Instance } else { EnvOf::Account };
+                match method {
+                    "GET" => Ok(Route::GetEnv(of)),
+                    "PATCH" => Ok(Route::PatchEnv(of)),
+                    _ => allowed("GET, PATCH"),
+                }
+            }
+            ["api", "threads"] => match method {
+                "GET" => Ok(Route::ListThreads),
+                "POST" => Ok(Route::CreateThread),
+                _ => allowed("GET, POST"),
+            },
+            ["api", "threads", "owners"] => match method {
+                "GET" => Ok(Route::ListOwners),
+                _ => allowed("GET"),
+            },
+            ["api", "threads", id, rest @ ..] => {
+                ThreadRoute::of(method, rest).map(|route| Route::Thread((*id).to_owned(), route))
+            }
+            _ => Err(Error::new(Code::NotFound, format!("There is no route {}.", target.path))
+                .hint("The API is below /api; GET /api/agents lists the agents.")),
+        }
+    }
+}
+
+impl ThreadRoute {
+    /// The route below `/api/threads/:id`.
+    pub fn of(method: &str, rest: &[&str]) -> Result<ThreadRoute> {
+        match rest {
+            // The runtime's own names come first, whatever the catalog has.
+            [first, ..] if endpoint::is_reserved(first) => {}
+            [] if matches!(method, "GET" | "HEAD" | "PATCH" | "DELETE") => {}
+            _ => {
+                let method = Method::of(method).ok_or_else(|| unknown_method(method))?;
+                let path = rest.iter().map(|segment| (*segment).to_owned()).collect();
+                return Ok(ThreadRoute::Endpoint { method, path });
+            }
+        }
+        let (routes, allowed): (&[(&str, ThreadRoute)], &str) = match rest {
+            [] => (
+                &[("GET", ThreadRoute::Get), ("PATCH", ThreadRoute::Patch), ("DELETE", ThreadRoute::Delete)],
+                "GET, PATCH, DELETE",
+            ),
+            ["messages"] => {
+                (&[("GET", ThreadRoute::ListMessages), ("POST", ThreadRoute::PostMessage)], "GET, POST")
+            }
+            ["messages", id] => {
+                let id = (*id).to_owned();
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetMessage(id)),
+                    "PATCH" => Ok(ThreadRoute::PatchMessage(id)),
+                    "DELETE" => Ok(ThreadRoute::DeleteMessage(id)),
+                    _ => Err(not_allowed(method, "GET, PATCH, DELETE")),
+                };
+            }
+            ["stop"] => (&[("POST", ThreadRoute::Stop)], "POST"),
+            ["continue"] => (&[("POST", ThreadRoute::Continue)], "POST"),
+            ["terminate"] => (&[("POST", ThreadRoute::Terminate)], "POST"),
+            ["logs"] => (&[("GET", ThreadRoute::ListLogs)], "GET"),
+            ["logs", id] => {
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetLog((*id).to_owned())),
+                    _ => Err(not_allowed(method, "GET")),
+                };
+            }
+            ["diagnostics"] => (&[("GET", ThreadRoute::Diagnostics)], "GET"),
+            ["subagents"] => (&[("GET", ThreadRoute::ListSubagents)], "GET"),
+            ["cost"] => (&[("GET", ThreadRoute::GetCost)], "GET"),
+            ["kv"] => (
+                &[
+                    ("GET", ThreadRoute::GetValues),
+                    ("POST", ThreadRoute::PostValue),
+                    ("DELETE", ThreadRoute::DeleteValue),
+                ],
+                "GET, POST, DELETE",
+            ),
+            ["effects"] => {
+                (&[("GET", ThreadRoute::ListEffects), ("POST", ThreadRoute::PostEffect)], "GET, POST")
+            }
+            ["effects", id, action @ ..] => {
+                let id = (*id).to_owned();
+                return match (action, method) {
+                    ([], "GET") => Ok(ThreadRoute::GetEffect(id)),
+                    ([], _) => Err(not_allowed(method, "GET")),
+                    (["run"], "POST") => Ok(ThreadRoute::RunEffect(id)),
+                    (["cancel"], "POST") => Ok(ThreadRoute::CancelEffect(id)),
+                    (["run" | "cancel"], _) => Err(not_allowed(method, "POST")),
+                    _ => Err(no_route()),
+                };
+            }
+            ["fs"] => (&[("GET", ThreadRoute::ListFiles)], "GET"),
+            ["fs", path @ ..] => {
+                let path = path.join("/");
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetFile(path)),
+                    "HEAD" => Ok(ThreadRoute::HeadFile(path)),
+                    "PUT" => Ok(ThreadRoute::PutFile(path)),
+                    "POST" => Ok(ThreadRoute::PostFile(path)),
+                    "PATCH" => Ok(ThreadRoute::MoveFile(path)),
+                    "DELETE" => Ok(ThreadRoute::DeleteFile(path)),
+                    _ => Err(not_allowed(method, "GET, HEAD, POST, PUT, PATCH, DELETE")),
+                };
+            }
+            ["uploads"] => {
+                (&[("GET", ThreadRoute::ListUploads), ("POST", ThreadRoute::StartUpload)], "GET, POST")
+            }
+            ["uploads", id] => {
+                let id = (*id).to_owned();
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetUpload(id)),
+                    "DELETE" => Ok(ThreadRoute::DeleteUpload(id)),
+                    _ => Err(not_allowed(method, "GET, DELETE")),
+                };
+            }
+            ["uploads", id, "complete"] => {
+                return match method {
+                    "POST" => Ok(ThreadRoute::CompleteUpload((*id).to_owned())),
+                    _ => Err(not_allowed(method, "POST")),
+                };
+            }
+            ["uploads", id, index] => {
+                return match method {
+                    "PUT" => {
+                        Ok(ThreadRoute::PutChunk { upload: (*id).to_owned(), index: (*index).to_owned() })
+                    }
+                    _ => Err(not_allowed(method, "PUT")),
+                };
+            }
+            ["variables", id] => {
+                let id = (*id).to_owned();
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetVariables(id)),
+                    "POST" => Ok(ThreadRoute::PostVariables(id)),
+                    _ => Err(not_allowed(method, "GET, POST")),
+                };
+            }
+            ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
+            ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
+            _ => return Err(no_route()),
+        };
+        routes
+            .iter()
+            .find(|(m, _)| *m == method)
+            .map(|(_, route)| route.clone())
+            .ok_or_else(|| not_allowed(method, allowed))
+    }
+}
+
+impl ThreadRoute {
+    /// Whether a request of this route reaches the object as a stream and is answered by
+    /// [`crate::engine::Thread::serve`]; every other one is a text, answered by `handle`.
+    pub const fn is_streamed(&self) -> bool {
+        matches!(
+            self,
+            ThreadRoute::ListFiles
+                | ThreadRoute::GetFile(_)
+                | ThreadRoute::HeadFile(_)
+                | ThreadRoute::PutFile(_)
+                | ThreadRoute::PostFile(_)
+                | ThreadRoute::MoveFile(_)
+                | ThreadRoute::DeleteFile(_)
+                | ThreadRoute::ListUploads
+                | ThreadRoute::StartUpload
+                | ThreadRoute::GetUpload(_)
+                | ThreadRoute::PutChunk { .. }
+                | ThreadRoute::CompleteUpload(_)
+                | ThreadRoute::DeleteUpload(_)
+                | ThreadRoute::Endpoint { .. }
+        )
+    }
+
+    /// Whether it only reads: whoever may read the thread may ask it, and it may be asked again when its answer was lost.
+    pub const fn reads(&self) -> bool {
+        matches!(
+            self,
+            ThreadRoute::Get
+                | ThreadRoute::ListMessages
+                | ThreadRoute::GetMessage(_)
+                | ThreadRoute::ListLogs
+                | ThreadRoute::GetLog(_)
+                | ThreadRoute::Diagnostics
+                | ThreadRoute::ListSubagents
+                | ThreadRoute::GetCost
+                | ThreadRoute::GetValues
+                | ThreadRoute::ListEffects
+                | ThreadRoute::GetEffect(_)
+                | ThreadRoute::ListFiles
+                | ThreadRoute::GetFile(_)
+                | ThreadRoute::HeadFile(_)
+                | ThreadRoute::ListUploads
+                | ThreadRoute::GetUpload(_)
+                | ThreadRoute::GetVariables(_)
+                | ThreadRoute::Endpoint { method: Method::Get | Method::Head, .. }
+        )
+    }
+
+    /// The request headers that reach the object with a streamed request, in lower case; `*` for all that
+    /// [`crate::request::endpoints::tells_header`] lets pass.
+    pub const fn headers(&self) -> &'static [&'static str] {
+        match self {
+            ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => {
+                &["range", "if-range", "if-match", "if-none-match"]
+            }
+            ThreadRoute::Endpoint { .. } => &["*"],
+            _ => &["content-type", "content-length", "if-match", "if-none-match"],
+        }
+    }
+}
+
+/// Nothing is there, and nothing of the application's own.
+pub fn no_route() -> Error {
+    Error::new(Code::NotFound, "A thread has no such route.")
+}
+
+/// A method that no endpoint can answer. Whether there is one for others, only the catalog knows.
+fn unknown_method(method: &str) -> Error {
+    Error::new(Code::MethodNotAllowed, format!("{method} is not possible here."))
+        .hint("Endpoints answer GET, HEAD, POST, PUT, PATCH and DELETE.")
+}
+
+pub(crate) fn not_allowed(method: &str, allowed: &str) -> Error {
+    Error::new(Code::MethodNotAllowed, format!("{method} is not possible here."))
+        .hint(format!("Allowed: {allowed}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::endpoint::RESERVED;
+
+    const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+    fn of(method: &str, path: &str) -> Result<Route> {
+        Route::of(method, &Target::of(&format!("https://host/api/threads/t{path}")))
+    }
+
+    /// A path of each route of a thread; the compiler asks for that of a new one.
+    fn path(route: &ThreadRoute) -> Option<&'static str> {
+        Some(match route {
+            ThreadRoute::Create
+            | ThreadRoute::Letter
+            | ThreadRoute::Member
+            | ThreadRoute::Endpoint { .. } => return None,
+            ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",
+            ThreadRoute::PostMessage | ThreadRoute::ListMessages => "/messages",
+            ThreadRoute::GetMessage(_) | ThreadRoute::PatchMessage(_) | ThreadRoute::DeleteMessage(_) => {
+                "/messages/m"
+            }
+            ThreadRoute::Stop => "/stop",
+            ThreadRoute::Continue => "/continue",
+            ThreadRoute::Terminate => "/terminate",
+            ThreadRoute::ListLogs => "/logs",
+            ThreadRoute::GetLog(_) => "/logs/l",
+            ThreadRoute::ListSubagents => "/subagents",
+            ThreadRoute::GetCost => "/cost",
+            ThreadRoute::Diagnostics => "/diagnostics",
+            ThreadRoute::GetValues | ThreadRoute::PostValue | ThreadRoute::DeleteValue => "/kv",
+            ThreadRoute::Stream => "/stream",
+            ThreadRoute::Events => "/events",
+            ThreadRoute::ListEffects | ThreadRoute::PostEffect => "/effects",
+            ThreadRoute::GetEffect(_) => "/effects/e",
+            ThreadRoute::RunEffect(_) => "/effects/e/run",
+            ThreadRoute::CancelEffect(_) => "/effects/e/cancel",
+            ThreadRoute::ListFiles => "/fs",
+            ThreadRoute::GetFile(_)
+            | ThreadRoute::HeadFile(_)
+            | ThreadRoute::PutFile(_)
+            | ThreadRoute::PostFile(_)
+            | ThreadRoute::MoveFile(_)
+            | ThreadRoute::DeleteFile(_) => "/fs/f",
+            ThreadRoute::ListUploads | ThreadRoute::StartUpload => "/uploads",
+            ThreadRoute::GetUpload(_) | ThreadRoute::DeleteUpload(_) => "/uploads/u",
+            ThreadRoute::PutChunk { .. } => "/uploads/u/0",
+            ThreadRoute::CompleteUpload(_) => "/uploads/u/complete",
+            ThreadRoute::GetVariables(_) | ThreadRoute::PostVariables(_) => "/variables/v",
+        })
+    }
+
+    #[test]
+    fn the_runtimes_names_never_lead_to_an_endpoint() {
+        for name in RESERVED {
+            for below in ["", "/x", "/x/y", "/x/y/z"] {
+                for method in METHODS {
+                    let route = of(method, &format!("/{name}{below}"));
+                    let endpoint = matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. })));
+                    assert!(!endpoint, "{method} /{name}{below}: {route:?}");
+                    if let Ok(Route::Thread(_, route)) = route {
+                        let path = path(&route).unwrap_or_default();
+                        assert_eq!(path.split('/').nth(1), Some(name), "{route:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_route_of_the_runtime_has_a_reserved_name() {
+        // One that had none would be an endpoint's: the names are looked at before the routes.
+        for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
+            .into_iter()
+            .chain(["/subagents", "/cost"])
+            .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
+            .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
+            .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])
+        {
+            let found: Vec<ThreadRoute> = METHODS
+                .into_iter()
+                .filter_map(|method| match of(method, text) {
+                    Ok(Route::Thread(_, route)) if path(&route).is_some() => Some(route),
+                    _ => None,
+                })
+                .collect();
+            assert!(!found.is_empty(), "{text} is no route of the runtime any more");
+            assert!(found.iter().all(|route| path(route) == Some(text)), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn any_other_path_is_looked_up_in_the_catalog() {
+        for method in METHODS {
+            let Ok(Route::Thread(_, route)) = of(method, "/reports/a%2Fb/%C3%BC+/c%25") else { panic!() };
+            let path = ["reports", "a/b", "ü+", "c%"].map(str::to_owned).to_vec();
+            assert_eq!(route, ThreadRoute::Endpoint { method: Method::of(method).unwrap(), path });
+        }
+        for (method, endpoint) in
+            [("POST", true), ("PUT", true), ("GET", false), ("HEAD", false), ("DELETE", false)]
+        {
+            let route = of(method, "/");
+            assert_eq!(
+                matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. }))),
+                endpoint,
+                "{route:?}"
+            );
+        }
+        for method in ["OPTIONS", "TRACE", "get", ""] {
+            assert_eq!(of(method, "/reports").unwrap_err().code, Code::MethodNotAllowed, "{method}");
+        }
+        // Escaped or not, a name of the runtime's is one.
+        assert_eq!(of("GET", "/%6dessages"), Ok(Route::Thread("t".into(), ThreadRoute::ListMessages)));
+        assert_eq!(of("GET", "/fs%2Fx").map(|_| ()), Ok(()));
+    }
+
+    #[test]
+    fn what_was_an_item_never_becomes_the_thread() {
+        let refused = |method: &str, path: &str| {
+            let error = of(method, path).expect_err(path);
+            assert_eq!((error.code, error.field.as_deref()), (Code::InvalidField, Some("path")), "{path}");
+        };
+        for segment in ["..", ".", "%2e%2e", "%2E.", ".%2e", "%2e"] {
+            refused("DELETE", &format!("/messages/{segment}"));
+            refused("PUT", &format!("/fs/a/{segment}/b"));
+            refused("GET", &format!("/reports/{segment}"));
+        }
+        // What a client or a proxy makes of them before this is reached.
+        refused("DELETE", "/");
+        refused("DELETE", "/fs/a/");
+        refused("POST", "/messages/");
+        assert_eq!(of("GET", "/messages/"), Ok(Route::Thread("t".into(), ThreadRoute::ListMessages)));
+        assert_eq!(of("DELETE", ""), Ok(Route::Thread("t".into(), ThreadRoute::Delete)));
+        assert!(of("GET", "/messages/...").is_ok() && of("GET", "/fs/..a").is_ok());
+    }
+
+    #[test]
+    fn an_endpoints_route_survives_the_way_to_an_object() {
+        let route = ThreadRoute::Endpoint { method: Method::Put, path: vec!["a b".into(), String::new()] };
+        let json = serde_json::to_string(&route).unwrap();
+        assert_eq!(serde_json::from_str::<ThreadRoute>(&json).unwrap(), route, "{json}");
+    }
+}

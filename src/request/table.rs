@@ -1,0 +1,201 @@
+//! Every route of the API, and the query parameters that its requests may have. A parameter that a route does not know
+//! is refused, because it would otherwise be ignored silently.
+
+use crate::request::Route;
+use crate::request::ThreadRoute;
+
+const NONE: &[&str] = &[];
+const PAGE: &[&str] = &["limit", "offset"];
+const FILE: &[&str] = &["format", "stat", "thumbnail", "limit", "cursor"];
+const STREAM: &[&str] = &["includeSilent", "depth", "reasoning", "token", "lastEventId"];
+/// Of `GET …/messages`, and of `state.getMessages` in code.
+pub(crate) const MESSAGES: &[&str] =
+    &["limit", "offset", "before", "after", "order", "includeSilent", "depth", "ids"];
+/// Of `GET …/logs`, and of `state.getLogs` in code.
+pub(crate) const LOGS: &[&str] = &["limit", "offset", "order", "ids", "messageIds"];
+
+impl Route {
+    /// The query parameters that it knows; `None` where the thread's object knows them ([`ThreadRoute::parameters`]).
+    pub fn parameters(&self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            Route::Health | Route::Agents | Route::Agent(_) | Route::CreateThread | Route::MintToken => NONE,
+            Route::ListThreads => &[
+                "limit",
+                "offset",
+                "agent_id",
+                "user_id",
+                "search",
+                "startDate",
+                "endDate",
+                "executing",
+                "terminated",
+                "include_children",
+                "sort",
+            ],
+            Route::ListOwners => PAGE,
+            Route::GetEnv(_) | Route::PatchEnv(_) => &["user_id"],
+            // The socket is asked for here, and the object never sees the query.
+            Route::Thread(_, route @ (ThreadRoute::Stream | ThreadRoute::Events)) => {
+                return route.parameters();
+            }
+            Route::Thread(..) => return None,
+        })
+    }
+}
+
+impl ThreadRoute {
+    /// The query parameters that it knows; `None` for endpoints, which know their own.
+    pub fn parameters(&self) -> Option<&'static [&'static str]> {
+        Some(match self {
+            ThreadRoute::Create
+            | ThreadRoute::Letter
+            | ThreadRoute::Member
+            | ThreadRoute::Get
+            | ThreadRoute::Patch
+            | ThreadRoute::Delete
+            | ThreadRoute::GetMessage(_)
+            | ThreadRoute::PatchMessage(_)
+            | ThreadRoute::DeleteMessage(_)
+            | ThreadRoute::Stop
+            | ThreadRoute::Continue
+            | ThreadRoute::Terminate
+            | ThreadRoute::GetLog(_)
+            | ThreadRoute::Diagnostics
+            | ThreadRoute::GetCost
+            | ThreadRoute::PostValue
+            | ThreadRoute::PostEffect
+            | ThreadRoute::GetEffect(_)
+            | ThreadRoute::RunEffect(_)
+            | ThreadRoute::CancelEffect(_)
+            | ThreadRoute::PutFile(_)
+            | ThreadRoute::PostFile(_)
+            | ThreadRoute::MoveFile(_)
+            | ThreadRoute::StartUpload
+            | ThreadRoute::GetUpload(_)
+            | ThreadRoute::PutChunk { .. }
+            | ThreadRoute::CompleteUpload(_)
+            | ThreadRoute::DeleteUpload(_)
+            | ThreadRoute::GetVariables(_)
+            | ThreadRoute::PostVariables(_) => NONE,
+            ThreadRoute::PostMessage => &["wait"],
+            ThreadRoute::ListMessages => MESSAGES,
+            ThreadRoute::ListLogs => LOGS,
+            ThreadRoute::ListSubagents | ThreadRoute::ListEffects => PAGE,
+            ThreadRoute::GetValues => &["key", "limit", "offset", "prefix", "search", "cursor"],
+            ThreadRoute::DeleteValue => &["key"],
+            ThreadRoute::ListUploads => &["limit", "cursor"],
+            ThreadRoute::ListFiles => {
+                &["stats", "grep", "find", "format", "stat", "thumbnail", "limit", "cursor"]
+            }
+            ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => FILE,
+            ThreadRoute::DeleteFile(_) => &["recursive"],
+            ThreadRoute::Stream | ThreadRoute::Events => STREAM,
+            ThreadRoute::Endpoint { .. } => return None,
+        })
+    }
+}
+
+/// Every route: its method and its path, with `:thread` and `:item` for ids. What holds for all of them is tested with it.
+pub const TABLE: &[(&str, &str)] = &[
+    ("GET", "/healthz"),
+    ("GET", "/api/agents"),
+    ("GET", "/api/agents/:item"),
+    ("POST", "/api/tokens"),
+    ("GET", "/api/envs/instance"),
+    ("PATCH", "/api/envs/instance"),
+    ("GET", "/api/envs/account"),
+    ("PATCH", "/api/envs/account"),
+    ("GET", "/api/threads"),
+    ("POST", "/api/threads"),
+    ("GET", "/api/threads/owners"),
+    ("GET", "/api/threads/:thread"),
+    ("PATCH", "/api/threads/:thread"),
+    ("DELETE", "/api/threads/:thread"),
+    ("GET", "/api/threads/:thread/messages"),
+    ("POST", "/api/threads/:thread/messages"),
+    ("GET", "/api/threads/:thread/messages/:item"),
+    ("PATCH", "/api/threads/:thread/messages/:item"),
+    ("DELETE", "/api/threads/:thread/messages/:item"),
+    ("POST", "/api/threads/:thread/stop"),
+    ("POST", "/api/threads/:thread/continue"),
+    ("POST", "/api/threads/:thread/terminate"),
+    ("GET", "/api/threads/:thread/logs"),
+    ("GET", "/api/threads/:thread/logs/:item"),
+    ("GET", "/api/threads/:thread/diagnostics"),
+    ("GET", "/api/threads/:thread/subagents"),
+    ("GET", "/api/threads/:thread/cost"),
+    ("GET", "/api/threads/:thread/kv"),
+    ("POST", "/api/threads/:thread/kv"),
+    ("DELETE", "/api/threads/:thread/kv"),
+    ("GET", "/api/threads/:thread/effects"),
+    ("POST", "/api/threads/:thread/effects"),
+    ("GET", "/api/threads/:thread/effects/:item"),
+    ("POST", "/api/threads/:thread/effects/:item/run"),
+    ("POST", "/api/threads/:thread/effects/:item/cancel"),
+    ("GET", "/api/threads/:thread/fs"),
+    ("GET", "/api/threads/:thread/fs/:item"),
+    ("HEAD", "/api/threads/:thread/fs/:item"),
+    ("PUT", "/api/threads/:thread/fs/:item"),
+    ("POST", "/api/threads/:thread/fs/:item"),
+    ("PATCH", "/api/threads/:thread/fs/:item"),
+    ("DELETE", "/api/threads/:thread/fs/:item"),
+    ("GET", "/api/threads/:thread/uploads"),
+    ("POST", "/api/threads/:thread/uploads"),
+    ("GET", "/api/threads/:thread/uploads/:item"),
+    ("PUT", "/api/threads/:thread/uploads/:item/0"),
+    ("POST", "/api/threads/:thread/uploads/:item/complete"),
+    ("DELETE", "/api/threads/:thread/uploads/:item"),
+    ("GET", "/api/threads/:thread/variables/:item"),
+    ("POST", "/api/threads/:thread/variables/:item"),
+    ("GET", "/api/threads/:thread/stream"),
+    ("GET", "/api/threads/:thread/events"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::mem::Discriminant;
+    use std::mem::discriminant;
+
+    use super::*;
+    use crate::request::Target;
+    use crate::spec::endpoint::RESERVED;
+
+    const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+    fn route(method: &str, path: &str) -> Option<Route> {
+        Route::of(method, &Target::of(&format!("https://host{path}"))).ok()
+    }
+
+    fn kind(route: &Route) -> (Discriminant<Route>, Option<Discriminant<ThreadRoute>>) {
+        match route {
+            Route::Thread(_, of) => (discriminant(route), Some(discriminant(of))),
+            _ => (discriminant(route), None),
+        }
+    }
+
+    #[test]
+    fn the_table_has_every_route_once() {
+        let listed: Vec<_> = TABLE.iter().map(|(method, path)| route(method, path).unwrap()).collect();
+        let distinct: BTreeSet<_> = TABLE.iter().collect();
+        assert_eq!(distinct.len(), TABLE.len());
+        // Whatever else leads to a route of the runtime leads to one of these.
+        for method in METHODS {
+            let of_threads = RESERVED.iter().flat_map(|name| {
+                ["", "/x", "/x/0", "/x/run", "/x/cancel", "/x/complete"]
+                    .map(|below| format!("/api/threads/t/{name}{below}"))
+            });
+            let others = ["agents", "agents/x", "tokens", "envs/instance", "envs/account", "threads"]
+                .into_iter()
+                .chain(["threads/owners", "threads/t"])
+                .map(|path| format!("/api/{path}"));
+            for path in of_threads.chain(others) {
+                let Some(found) = route(method, &path) else { continue };
+                if matches!(found, Route::Thread(_, ThreadRoute::Endpoint { .. })) {
+                    continue;
+                }
+                assert!(listed.iter().any(|known| kind(known) == kind(&found)), "{method} {path} is missing");
+            }
+        }
+    }
+}

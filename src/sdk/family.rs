@@ -1,0 +1,413 @@
+//! The family, for the code that works in a thread (spec §12.2, §12.3): its children, and other threads from afar.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::ThreadState;
+use crate::engine::attachments::NewAttachment;
+use crate::engine::edit::MessageUpdate;
+use crate::engine::subagents::ask;
+use crate::engine::subagents::ask::to_thread;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::http::Response;
+use crate::limits;
+use crate::request::Query;
+use crate::request::ThreadRequest;
+use crate::request::ThreadRoute;
+use crate::sdk::Identity;
+use crate::sdk::NewMessage;
+use crate::sdk::Open;
+use crate::store::children as registry;
+use crate::store::children::Child;
+use crate::store::children::ChildState;
+use crate::work::code::Asked;
+use crate::work::code::Plain;
+
+/// The header of a message that code of another thread gives: whether it is queued or only stored.
+pub(crate) const BY_CODE: &str = "x-bobbin-code";
+
+/// An entry of the registry of children (spec §8.5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subagent {
+    /// The child's thread, which is also how models name it.
+    pub reference: String,
+    /// The agent that it was created with.
+    pub name: String,
+    /// The agent's title.
+    pub title: Option<String>,
+    /// What models read about it.
+    pub description: String,
+    /// Whether it stays to be written to.
+    pub resumable: bool,
+    /// Whether calls wait for it.
+    pub blocking: bool,
+    /// Its label.
+    pub thread_name: Option<String>,
+    /// The message whose calls made it, and others with it.
+    pub spawn_group_id: Option<String>,
+    /// Microseconds since 1970.
+    pub created_at: i64,
+    /// `running`, `idle`, `failed`, `terminated`, or what it says of itself.
+    pub status: String,
+    /// `implicit` or `explicit`.
+    pub parent_communication: &'static str,
+}
+
+impl Subagent {
+    fn of(child: Child) -> Subagent {
+        let Child { reference, agent, facts, created_us, status, .. } = child;
+        Subagent {
+            reference,
+            name: agent,
+            title: facts.title,
+            description: facts.description,
+            resumable: facts.resumable,
+            blocking: facts.blocking,
+            thread_name: facts.name,
+            spawn_group_id: facts.group,
+            created_at: created_us,
+            status,
+            parent_communication: facts.communication.as_str(),
+        }
+    }
+}
+
+/// The family of a thread. What is said to the parent is durable when a method returns, and reaches it surely.
+impl ThreadState {
+    /// Its children, terminated ones too, newest first.
+    pub fn children(&self) -> Result<Vec<Subagent>> {
+        self.door().children()
+    }
+
+    /// A child by its reference; `None` for every thread that is not a child of this one, or is not made yet.
+    pub fn get_child_thread(&self, reference: &str) -> Result<Option<RemoteThread>> {
+        let is_child = self.door().is_child(reference)?;
+        Ok(is_child.then(|| RemoteThread { id: reference.to_owned(), from: self.clone() }))
+    }
+
+    /// The parent; `None` in a thread that is nobody's child.
+    pub fn get_parent_thread(&self) -> Result<Option<RemoteThread>> {
+        Ok(self.door().parent()?.map(|id| RemoteThread { id, from: self.clone() }))
+    }
+
+    /// Says something to the parent (spec §24.2): a silent message there, which starts a run. Without a parent nothing
+    /// happens.
+    ///
+    /// # Errors
+    /// `missing_field` for a blank text; `terminated`.
+    pub fn notify_parent(&self, text: &str) -> Result<()> {
+        self.door().notify_parent(text)
+    }
+
+    /// Says how the thread is, which the parent's registry then shows (spec §24.3). Without a parent nothing happens.
+    ///
+    /// # Errors
+    /// `missing_field` for a blank text; `terminated`.
+    pub fn set_status(&self, text: &str) -> Result<()> {
+        self.door().set_status(text)
+    }
+
+    /// What the thread was created with as a child (spec §8.3); empty in others.
+    pub fn arguments(&self) -> Result<Map<String, Value>> {
+        self.door().arguments()
+    }
+}
+
+/// Another thread of the family, from afar. Each method is a request to it.
+///
+/// Methods fail with the codes of the API, and with `overloaded` when the other thread does not answer: then it is not
+/// known whether it did what it was asked to.
+#[derive(Clone)]
+pub struct RemoteThread {
+    id: String,
+    from: ThreadState,
+}
+
+impl RemoteThread {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Who it is; times are those of the API, in whole seconds.
+    pub async fn identity(&self) -> Result<Identity> {
+        let body = self.get(ThreadRoute::Get, Query::default()).await?;
+        let thread = body.get("thread").unwrap_or(&Value::Null);
+        let text = |name: &str| thread.get(name).and_then(Value::as_str).map(str::to_owned);
+        let us = |name: &str| thread.get(name).and_then(Value::as_i64).map(|at| at * limits::SECOND_US);
+        Ok(Identity {
+            thread_id: self.id.clone(),
+            agent_id: text("agent_id").unwrap_or_default(),
+            user_id: text("user_id"),
+            created_us: us("created_at").unwrap_or_default(),
+            terminated_us: us("terminated"),
+        })
+    }
+
+    /// A page of its messages: the query and the answer of `GET …/messages`.
+    pub async fn get_messages(&self, query: &Query) -> Result<Value> {
+        self.get(ThreadRoute::ListMessages, query.clone()).await
+    }
+
+    /// Queues a message, which starts a run or joins the one that is under way. Its id. Files are paths of the other
+    /// thread, or come with the message.
+    pub async fn queue_message(&self, message: NewMessage) -> Result<String> {
+        self.post("queue", message, None).await
+    }
+
+    /// The same, once for a key within a day.
+    ///
+    /// # Errors
+    /// `idempotency_mismatch` when the key came with another message.
+    pub async fn queue_message_once(&self, message: NewMessage, key: &str) -> Result<String> {
+        self.post("queue", message, Some(key)).await
+    }
+
+    /// Stores a message that starts nothing. Its id.
+    pub async fn inject_message(&self, message: NewMessage) -> Result<String> {
+        self.post("inject", message, None).await
+    }
+
+    /// Calls a member of the thread over there by the name that it has in code (`updateMessage`, `statFile`,
+    /// `scheduleEffect`, …), with JSON for its arguments and its result. Everything that [`ThreadState`] does is there but
+    /// what is the thread's own: its values (spec §18.1), those of its variables, and its run.
+    ///
+    /// # Errors
+    /// Those of the member; `invalid_field`, of the field `method`, for one that does not reach another thread.
+    pub async fn member(&self, method: &str, args: Vec<Value>) -> Result<Value> {
+        match self.call(method, args.into_iter().map(Plain::Json).collect()).await? {
+            Plain::Json(value) => Ok(value),
+            Plain::Bytes(base64) => Ok(Value::String(base64)),
+        }
+    }
+
+    /// The same, with bytes.
+    pub(crate) async fn call(&self, method: &str, args: Vec<Plain>) -> Result<Plain> {
+        // The other thread may not know the secrets of this one.
+        let told = |plain: Plain| match plain {
+            Plain::Json(value) => Plain::Json(self.from.redact_json(value)),
+            Plain::Bytes(base64) => Plain::Bytes(base64),
+        };
+        let asked = Asked {
+            method: method.to_owned(),
+            args: args.into_iter().map(told).collect(),
+            package: self.from.invoke_door().scope().package.as_deref().map(str::to_owned),
+        };
+        let body = serde_json::to_string(&asked).map_err(Error::internal)?;
+        let answer = self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::Member) }).await?;
+        serde_json::from_value(answer).map_err(Error::internal)
+    }
+
+    /// A thread of this one's family, which this one has named.
+    pub(crate) fn relative(&self, id: &str) -> RemoteThread {
+        RemoteThread { id: id.to_owned(), from: self.from.clone() }
+    }
+
+    /// A message as the API shows it, silent ones too.
+    pub async fn get_message(&self, id: &str) -> Result<Option<Value>> {
+        let message = self.member("getMessage", vec![id.into()]).await?;
+        Ok(Some(message).filter(|message| !message.is_null()))
+    }
+
+    /// Changes a message.
+    pub async fn update_message(&self, id: &str, update: impl Into<MessageUpdate>) -> Result<()> {
+        self.member("updateMessage", vec![id.into(), update.into().to_json()]).await.map(drop)
+    }
+
+    /// Deletes a message; whether there was one.
+    pub async fn delete_message(&self, id: &str) -> Result<bool> {
+        Ok(self.member("deleteMessage", vec![id.into()]).await? == Value::Bool(true))
+    }
+
+    /// A page of its log, without its envelope.
+    pub async fn get_logs(&self, options: Value) -> Result<Value> {
+        self.member("getLogs", vec![options]).await
+    }
+
+    /// Queues a call there.
+    pub async fn queue_tool(&self, name: &str, args: Value) -> Result<()> {
+        self.member("queueTool", vec![name.into(), args]).await.map(drop)
+    }
+
+    /// Schedules an effect there, due after so many milliseconds. Its id.
+    pub async fn schedule_effect(&self, name: &str, args: Value, delay_ms: i64) -> Result<String> {
+        let id = self.member("scheduleEffect", vec![name.into(), args, delay_ms.into()]).await?;
+        Ok(id.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Cancels an effect; whether it was still to run.
+    pub async fn remove_scheduled_effect(&self, id: &str) -> Result<bool> {
+        Ok(self.member("removeScheduledEffect", vec![id.into()]).await? == Value::Bool(true))
+    }
+
+    /// Tells whoever listens to it; nothing is stored.
+    pub async fn emit(&self, event: &str, data: Value) -> Result<()> {
+        self.member("emit", vec![event.into(), data]).await.map(drop)
+    }
+
+    /// Writes a file there, of at most [`limits::REMOTE_BYTES`]; its record.
+    pub async fn write_file(&self, path: &str, data: &[u8], mime_type: &str) -> Result<Value> {
+        if data.len() > limits::REMOTE_BYTES {
+            let text = format!("{} bytes are too many; the limit is {}.", data.len(), limits::REMOTE_BYTES);
+            return Err(Error::new(Code::TooLarge, text));
+        }
+        let args = vec![
+            Plain::Json(path.into()),
+            Plain::Bytes(STANDARD.encode(data)),
+            Plain::Json(mime_type.into()),
+        ];
+        match self.call("writeFile", args).await? {
+            Plain::Json(record) => Ok(record),
+            Plain::Bytes(_) => Err(Error::internal("a record of a file came as bytes")),
+        }
+    }
+
+    /// A file's bytes; `None` when there is none.
+    ///
+    /// # Errors
+    /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`]; `conflict` for a directory.
+    pub async fn read_file(&self, path: &str) -> Result<Option<Bytes>> {
+        let request = to_thread(&self.id, ThreadRoute::GetFile(self.from.redact(path.to_owned())));
+        let mut answer = self.from.door().ask_stream(request).await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = answer.body.next().await {
+            let broke_off = |error| Error::new(Code::Overloaded, format!("{path} broke off: {error}."));
+            bytes.extend_from_slice(&piece.map_err(broke_off)?);
+            if bytes.len() > limits::FILE_WHOLE_BYTES {
+                let message = format!("{path} has more than {} bytes.", limits::FILE_WHOLE_BYTES);
+                return Err(Error::new(Code::TooLarge, message));
+            }
+        }
+        match answer.status {
+            200 if answer.header("etag").is_none() => {
+                Err(Error::new(Code::Conflict, format!("{path} is a directory.")))
+            }
+            200 => Ok(Some(bytes.into())),
+            status => match ask::error_of(status, None, &bytes) {
+                error if error.code == Code::NotFound => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Ends its run (spec §30), and those of its children.
+    pub async fn stop(&self) -> Result<()> {
+        self.ask(to_thread(&self.id, ThreadRoute::Stop)).await.map(drop)
+    }
+
+    /// Ends its run and all further work, and its children's.
+    pub async fn terminate(&self) -> Result<()> {
+        self.ask(to_thread(&self.id, ThreadRoute::Terminate)).await.map(drop)
+    }
+
+    async fn get(&self, route: ThreadRoute, query: Query) -> Result<Value> {
+        self.ask(ThreadRequest { query, ..to_thread(&self.id, route) }).await
+    }
+
+    async fn post(&self, how: &str, message: NewMessage, key: Option<&str>) -> Result<String> {
+        let request = ThreadRequest {
+            headers: vec![(BY_CODE.to_owned(), how.to_owned())],
+            idempotency_key: key.map(str::to_owned),
+            body: self.from.door().told(message)?.to_string(),
+            ..to_thread(&self.id, ThreadRoute::PostMessage)
+        };
+        let body = self.ask(request).await?;
+        Ok(body.get("messageId").and_then(Value::as_str).unwrap_or_default().to_owned())
+    }
+
+    async fn ask(&self, request: ThreadRequest) -> Result<Value> {
+        self.from.door().ask_thread(request).await
+    }
+}
+
+/// The family of a thread, whatever its host.
+pub(crate) trait FamilyDoor {
+    fn children(&self) -> Result<Vec<Subagent>>;
+    fn is_child(&self, reference: &str) -> Result<bool>;
+    fn parent(&self) -> Result<Option<String>>;
+    fn arguments(&self) -> Result<Map<String, Value>>;
+    fn notify_parent(&self, text: &str) -> Result<()>;
+    fn set_status(&self, text: &str) -> Result<()>;
+    /// A message as another thread is told it.
+    fn told(&self, message: NewMessage) -> Result<Value>;
+    fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>>;
+    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>>;
+}
+
+impl FamilyDoor for Open {
+    fn children(&self) -> Result<Vec<Subagent>> {
+        let children = self.thread.read(|_, sql| registry::all(sql))?;
+        Ok(children.into_iter().map(Subagent::of).collect())
+    }
+
+    fn is_child(&self, reference: &str) -> Result<bool> {
+        let child = self.thread.read_mut(|state, sql| state.child(sql, reference))?;
+        Ok(child.is_some_and(|child| child.state != ChildState::Pending))
+    }
+
+    fn parent(&self) -> Result<Option<String>> {
+        self.thread.read(|state, _| Ok(state.meta.parent.as_ref().map(|parent| parent.thread.clone())))
+    }
+
+    fn arguments(&self) -> Result<Map<String, Value>> {
+        self.thread.read(|state, _| {
+            Ok(state.meta.parent.as_ref().map(|parent| parent.arguments.clone()).unwrap_or_default())
+        })
+    }
+
+    fn notify_parent(&self, text: &str) -> Result<()> {
+        self.thread.notify_parent(text)
+    }
+
+    fn set_status(&self, text: &str) -> Result<()> {
+        self.thread.set_status(text)
+    }
+
+    fn told(&self, message: NewMessage) -> Result<Value> {
+        let NewMessage { role, content, silent, metadata, attachments } = self.thread.shown(message).inner();
+        let attachments: Vec<Value> = attachments.iter().map(attached).collect();
+        Ok(json!({
+            "role": role, "content": content, "silent": silent, "metadata": metadata, "attachments": attachments,
+        }))
+    }
+
+    fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>> {
+        let thread = self.thread.clone();
+        Box::pin(async move {
+            let reply = thread.ask(request).await?;
+            let body = reply.body.as_ref().map_or("null", |body| body.get());
+            serde_json::from_str(body).map_err(Error::internal)
+        })
+    }
+
+    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>> {
+        let thread = self.thread.clone();
+        Box::pin(async move {
+            let answer = thread.ask_streamed(&request).await;
+            answer
+                .map_err(|error| Error::new(Code::Overloaded, format!("The thread did not answer: {error}.")))
+        })
+    }
+}
+
+/// An attachment as the API takes it.
+fn attached(attachment: &NewAttachment) -> Value {
+    match attachment {
+        NewAttachment::Path { path, description } => json!({ "path": path, "description": description }),
+        NewAttachment::Inline { name, mime_type, data, options, description } => json!({
+            "name": name, "mimeType": mime_type, "data": STANDARD.encode(data), "width": options.width,
+            "height": options.height, "metadata": options.metadata,
+            "thumbnail": options.thumbnail.as_ref().map(|bytes| STANDARD.encode(bytes)), "description": description,
+        }),
+    }
+}

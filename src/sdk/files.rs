@@ -1,0 +1,231 @@
+//! The files of [`ThreadState`] (spec §16.2): every method acts at once.
+
+use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
+use serde_json::Value;
+
+use crate::engine::ThreadState;
+use crate::engine::files::conditions::Conditions;
+use crate::engine::files::tree::Removal;
+use crate::engine::files::write::Draft;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits;
+use crate::request::Query;
+use crate::sdk::Open;
+use crate::store::file_path::FilePath;
+use crate::store::file_record::FileChunk;
+use crate::store::file_record::FileOptions;
+use crate::store::file_record::FileRecord;
+use crate::store::file_record::FileStats;
+use crate::store::file_record::GrepResult;
+use crate::store::files as table;
+
+/// Paths of files are brought into their form: `notes//a.md` is `/notes/a.md`. Methods fail with the codes of the API:
+/// `invalid_field` for what is no path, `conflict` for a directory where a file is wanted and the other way round.
+impl ThreadState {
+    /// Writes a file, in place of an earlier one, and the directories above it that are missing.
+    ///
+    /// # Errors
+    /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`] and the other caps.
+    pub fn write_file(
+        &self,
+        path: &str,
+        data: impl AsRef<[u8]>,
+        mime_type: &str,
+        options: FileOptions,
+    ) -> Result<FileRecord> {
+        self.door().write_file(path, data.as_ref(), mime_type, options)
+    }
+
+    /// A file's bytes; `None` when there is none.
+    ///
+    /// # Errors
+    /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`]: read it as a stream.
+    pub fn read_file(&self, path: &str) -> Result<Option<Bytes>> {
+        self.door().read_file(path)
+    }
+
+    /// A file piece by piece; `None` when there is none. A piece is an error when the file was replaced meanwhile.
+    pub fn read_file_stream(&self, path: &str) -> Result<Option<LocalBoxStream<'static, Result<FileChunk>>>> {
+        self.door().read_file_stream(path)
+    }
+
+    /// What is at a path.
+    pub fn stat_file(&self, path: &str) -> Result<Option<FileRecord>> {
+        self.door().stat_file(path)
+    }
+
+    /// The entries of a directory, directories first, then by name; none when there is no such directory.
+    pub fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>> {
+        self.door().readdir_file(path)
+    }
+
+    /// A page of them: the query (`limit`, `cursor`) and the answer of `GET …/fs/{path}`.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` for a file.
+    pub fn readdir_page(&self, path: &str, query: &Query) -> Result<Value> {
+        self.door().readdir_page(path, query)
+    }
+
+    /// Removes a file; without one nothing happens.
+    pub fn unlink_file(&self, path: &str) -> Result<()> {
+        self.door().unlink_file(path)
+    }
+
+    /// Makes a directory, and those above it; one that is there stays.
+    pub fn mkdir_file(&self, path: &str) -> Result<FileRecord> {
+        self.door().mkdir_file(path)
+    }
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` when it is not empty.
+    pub fn rmdir_file(&self, path: &str) -> Result<()> {
+        self.door().rmdir_file(path)
+    }
+
+    /// Removes a directory with everything in it, or a file; without one nothing happens.
+    pub fn remove_all(&self, path: &str) -> Result<()> {
+        self.door().remove_all(path)
+    }
+
+    /// Gives a file, or a directory with everything in it, another path.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` when something is there; `invalid_field` for the root and a directory into itself.
+    pub fn move_file(&self, from: &str, to: &str) -> Result<FileRecord> {
+        self.door().move_file(from, to)
+    }
+
+    /// How much there is.
+    pub fn get_file_stats(&self) -> Result<FileStats> {
+        self.door().get_file_stats()
+    }
+
+    /// Lines of text files with `pattern` in them, whatever its case; of at most [`limits::FOUND_FILES`] files.
+    pub fn grep_files(&self, pattern: &str) -> Result<Vec<GrepResult>> {
+        self.door().grep_files(pattern)
+    }
+
+    /// Paths that match a pattern of `*`, `**` and `?`; at most [`limits::FOUND_FILES`].
+    pub fn find_files(&self, pattern: &str) -> Result<Vec<String>> {
+        self.door().find_files(pattern)
+    }
+
+    /// The thumbnail that a file was given.
+    pub fn get_file_thumbnail(&self, path: &str) -> Result<Option<Bytes>> {
+        self.door().get_file_thumbnail(path)
+    }
+}
+
+/// The files of the thread behind a [`ThreadState`], whatever its host.
+pub(crate) trait FileDoor {
+    fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord>;
+    fn read_file(&self, path: &str) -> Result<Option<Bytes>>;
+    fn read_file_stream(&self, path: &str) -> Result<Option<LocalBoxStream<'static, Result<FileChunk>>>>;
+    fn stat_file(&self, path: &str) -> Result<Option<FileRecord>>;
+    fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>>;
+    fn readdir_page(&self, path: &str, query: &Query) -> Result<Value>;
+    fn unlink_file(&self, path: &str) -> Result<()>;
+    fn mkdir_file(&self, path: &str) -> Result<FileRecord>;
+    fn rmdir_file(&self, path: &str) -> Result<()>;
+    fn remove_all(&self, path: &str) -> Result<()>;
+    fn move_file(&self, from: &str, to: &str) -> Result<FileRecord>;
+    fn get_file_stats(&self) -> Result<FileStats>;
+    fn grep_files(&self, pattern: &str) -> Result<Vec<GrepResult>>;
+    fn find_files(&self, pattern: &str) -> Result<Vec<String>>;
+    fn get_file_thumbnail(&self, path: &str) -> Result<Option<Bytes>>;
+}
+
+impl FileDoor for Open {
+    fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord> {
+        if data.len() > limits::FILE_WHOLE_BYTES {
+            let message = format!(
+                "{} bytes are too many to write at once; the limit is {}.",
+                data.len(),
+                limits::FILE_WHOLE_BYTES
+            );
+            return Err(Error::new(Code::TooLarge, message));
+        }
+        let told = self.thread.redactor();
+        let options = told.shown(options).inner();
+        let draft = Draft::new(self.at(path)?, &told.text(mime), options, Conditions::default())?;
+        self.thread.write_whole(&draft, data).map(|written| written.record)
+    }
+
+    fn read_file(&self, path: &str) -> Result<Option<Bytes>> {
+        self.thread.file(&self.at(path)?)?.map(|row| self.thread.whole(&row)).transpose()
+    }
+
+    fn read_file_stream(&self, path: &str) -> Result<Option<LocalBoxStream<'static, Result<FileChunk>>>> {
+        Ok(self.thread.file(&self.at(path)?)?.map(|row| self.thread.chunks_of(row)))
+    }
+
+    fn stat_file(&self, path: &str) -> Result<Option<FileRecord>> {
+        self.thread.stat(&self.at(path)?)
+    }
+
+    fn readdir_file(&self, path: &str) -> Result<Vec<FileRecord>> {
+        self.thread.entries(&self.at(path)?)
+    }
+
+    fn readdir_page(&self, path: &str, query: &Query) -> Result<Value> {
+        self.thread.list(&self.at(path)?, query)
+    }
+
+    fn unlink_file(&self, path: &str) -> Result<()> {
+        self.thread.remove(&self.at(path)?, Removal::File, &Conditions::default()).map(|_| ())
+    }
+
+    fn mkdir_file(&self, path: &str) -> Result<FileRecord> {
+        self.thread.mkdir(&self.at(path)?, &Conditions::default()).map(|(record, _)| record)
+    }
+
+    fn rmdir_file(&self, path: &str) -> Result<()> {
+        let path = self.at(path)?;
+        match self.thread.remove(&path, Removal::Directory, &Conditions::default())? {
+            true => Ok(()),
+            false => Err(crate::engine::files::tree::no_file(&path)),
+        }
+    }
+
+    fn remove_all(&self, path: &str) -> Result<()> {
+        if self.thread.remove(&self.at(path)?, Removal::Everything, &Conditions::default())? {
+            self.thread.prune_all();
+        }
+        Ok(())
+    }
+
+    fn move_file(&self, from: &str, to: &str) -> Result<FileRecord> {
+        self.thread.rename(&self.at(from)?, &self.at(to)?, &Conditions::default())
+    }
+
+    fn get_file_stats(&self) -> Result<FileStats> {
+        self.thread.stats()
+    }
+
+    fn grep_files(&self, pattern: &str) -> Result<Vec<GrepResult>> {
+        self.thread.grep(pattern).map(|found| found.results)
+    }
+
+    fn find_files(&self, pattern: &str) -> Result<Vec<String>> {
+        let (files, _) = self.thread.find_now(pattern)?;
+        Ok(files.into_iter().map(|file| file.path).collect())
+    }
+
+    fn get_file_thumbnail(&self, path: &str) -> Result<Option<Bytes>> {
+        let Some(row) = self.thread.file(&self.at(path)?)? else { return Ok(None) };
+        self.thread.read(|_, sql| table::thumbnail(sql, row.id))
+    }
+}
+
+impl Open {
+    /// A path that code names, without secrets: what it writes it finds again under the same name.
+    fn at(&self, path: &str) -> Result<FilePath> {
+        FilePath::shown("path", &self.thread.shown(path.to_owned()))
+    }
+}

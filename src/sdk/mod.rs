@@ -1,0 +1,492 @@
+//! `ThreadState` (spec §12): a thread as the code that works in it sees it.
+
+pub(crate) mod env;
+pub(crate) mod family;
+pub(crate) mod files;
+pub(crate) mod resources;
+pub(crate) mod run_handle;
+
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::accept::Input;
+use crate::engine::attachments::NewAttachment;
+use crate::engine::edit::MessageUpdate;
+use crate::engine::effects;
+use crate::engine::effects::NewEffect;
+use crate::engine::env::EnvDoor;
+use crate::engine::files::FileDoor;
+use crate::engine::hooks::Hooked;
+use crate::engine::invoke::InvokeDoor;
+use crate::engine::scope::Entered;
+use crate::engine::scope::Scope;
+use crate::engine::subagents::FamilyDoor;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::Query;
+use crate::request::table;
+use crate::sdk::resources::ResourceDoor;
+use crate::sdk::run_handle::ExecutionDoor;
+use crate::spec::finite;
+use crate::spec::message::Role;
+use crate::spec::package::Sought;
+use crate::work::code::CodeDoor;
+
+/// What native tools and endpoints are given of their thread. A clone is the same thread.
+///
+/// Methods are synchronous, except those that hooks may hold up, which return a future. When one is done, the change is in
+/// the thread's database, and no later answer, frame or request leaves the thread before it is durable. A change is not
+/// undone when the tool fails afterwards.
+///
+/// ```
+/// # use bobbin::spec::message::ToolResult;
+/// bobbin::tools::register("count_visits", |call| {
+///     let count = || -> bobbin::Result<u32> {
+///         let visits = call.state.get_value("visits")?.unwrap_or(0) + 1;
+///         call.state.set_value("visits", &visits)?;
+///         call.state.emit("visited", serde_json::json!({ "visits": visits }));
+///         Ok(visits)
+///     };
+///     let result = match count() {
+///         Ok(visits) => ToolResult::success(format!("Visit {visits}.")),
+///         Err(error) => ToolResult::error(error.message),
+///     };
+///     Box::pin(async move { result })
+/// });
+/// ```
+///
+/// Methods fail with the codes of the API: `terminated` on a terminated thread, `too_large` with the cap that was hit.
+#[derive(Clone)]
+pub struct ThreadState(Rc<dyn Door>);
+
+/// Who a thread is (spec §12.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The thread's id.
+    pub thread_id: String,
+    /// The agent that it runs.
+    pub agent_id: String,
+    /// Its owner.
+    pub user_id: Option<String>,
+    /// Microseconds since 1970.
+    pub created_us: i64,
+    /// When it was terminated, microseconds since 1970.
+    pub terminated_us: Option<i64>,
+}
+
+/// A message to be stored (spec §14.4).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewMessage {
+    /// `user` or `system`; `assistant` for side A's words, which make side B act where that is a model.
+    pub role: Role,
+    /// Its text; not blank, unless something is attached.
+    pub content: String,
+    /// Kept from people, seen by the model.
+    pub silent: bool,
+    /// Whatever its author wants to find again.
+    pub metadata: Map<String, Value>,
+    /// Files that it shows.
+    pub attachments: Vec<NewAttachment>,
+}
+
+impl NewMessage {
+    /// A user's message.
+    pub fn user(content: impl Into<String>) -> NewMessage {
+        NewMessage {
+            role: Role::User,
+            content: content.into(),
+            silent: false,
+            metadata: Map::new(),
+            attachments: Vec::new(),
+        }
+    }
+}
+
+impl ThreadState {
+    /// Who the thread is.
+    pub fn identity(&self) -> Result<Identity> {
+        self.0.identity()
+    }
+
+    /// The value of a key (spec §18); `None` when it was never set or was deleted.
+    ///
+    /// # Errors
+    /// `invalid_field` when it is no `T`.
+    pub fn get_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        let Some(value) = self.0.value(key)? else { return Ok(None) };
+        let typed = serde_json::from_value(value);
+        typed
+            .map(Some)
+            .map_err(|error| Error::field("value", format!("The value of “{key}” does not fit: {error}.")))
+    }
+
+    /// Sets a value; one that is `null` as JSON deletes the key.
+    ///
+    /// # Errors
+    /// `invalid_field` for what is no JSON: NaN and infinities, by name.
+    pub fn set_value<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<()> {
+        let value = finite::to_json(value)
+            .map_err(|error| Error::field("value", format!("The value for “{key}” is refused: {error}.")))?;
+        self.0.set_value(key, &value)
+    }
+
+    /// Sets a value, but only while the one that is there is `expected`, a value that was read before; `null`: while there
+    /// is none. Whether it did: who is told no reads again, and tries again. Of writers at the same time one is told yes.
+    ///
+    /// # Errors
+    /// As [`ThreadState::set_value`].
+    pub fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.0.compare_and_set(key, expected, value)
+    }
+
+    /// A page of values: the query (without `key`) and the answer of `GET …/kv`.
+    pub fn get_values(&self, query: &Query) -> Result<Value> {
+        self.0.values(query)
+    }
+
+    /// Queues a message: the run that is under way takes it in before its next model call; without one it starts a run.
+    /// Its id.
+    pub fn queue_message(&self, message: NewMessage) -> Result<String> {
+        self.0.add_message(message, Wakes::Yes, None)
+    }
+
+    /// The same, once for a key within a day: code that may run again for the same work gives the key of that work.
+    /// The id of the message, also when it was queued before.
+    ///
+    /// # Errors
+    /// `idempotency_mismatch` when the key came with another text; `conflict` when the message was deleted.
+    pub fn queue_message_once(&self, message: NewMessage, key: &str) -> Result<String> {
+        self.0.add_message(message, Wakes::Yes, Some(key))
+    }
+
+    /// Stores a message that starts nothing (spec §35.16). Its id. Where no `before_create_message` is listed the message
+    /// is stored when this is first polled.
+    ///
+    /// # Errors
+    /// `hook_failed` when such a hook fails (spec §9.1).
+    pub fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
+        self.0.inject_message(message)
+    }
+
+    /// A page of messages: the query and the answer of `GET …/messages` (spec §14.3).
+    pub fn get_messages(&self, query: &Query) -> Result<Value> {
+        query.check(table::MESSAGES)?;
+        self.0.messages(query)
+    }
+
+    /// A message as the API shows it, silent ones too.
+    pub fn get_message(&self, id: &str) -> Result<Option<Value>> {
+        self.0.message(id)
+    }
+
+    /// Queues a call (spec §6.4): of a tool, a prompt, or an exposed agent, which takes the thread over. While a step
+    /// runs it is made after the calls of the step's reply; on an idle thread it starts a run. What is called need not
+    /// be listed in any prompt. The id of the message that holds the call.
+    ///
+    /// # Errors
+    /// `invalid_field` for an unknown name or arguments that do not fit; `queue_full`.
+    pub fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
+        self.0.queue_tool(name, args)
+    }
+
+    /// Changes a message: another text, or a [`MessageUpdate`]. Where no hook of such a change is listed that is done
+    /// when this is first polled.
+    ///
+    /// # Errors
+    /// `message_not_found`; `conflict` for a message of the step that is running.
+    pub fn update_message(
+        &self,
+        id: &str,
+        update: impl Into<MessageUpdate>,
+    ) -> LocalBoxFuture<'static, Result<()>> {
+        self.0.update_message(id.to_owned(), update.into())
+    }
+
+    /// Deletes a message; a reply with the results of its calls. Whether there was one.
+    pub fn delete_message(&self, id: &str) -> Result<bool> {
+        self.0.delete_message(id)
+    }
+
+    /// Schedules an effect (spec §10.3), whose arguments are checked now and kept. Its id.
+    ///
+    /// # Errors
+    /// `invalid_field` for an unknown name or arguments that do not fit.
+    pub fn schedule_effect(&self, effect: NewEffect) -> Result<String> {
+        self.0.schedule_effect(effect)
+    }
+
+    /// Effects that are still to run, the next one first, of one name or of all: as `GET …/effects` shows them.
+    pub fn get_scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
+        self.0.scheduled_effects(name)
+    }
+
+    /// Cancels an effect; whether it was still to run.
+    pub fn remove_scheduled_effect(&self, id: &str) -> Result<bool> {
+        self.0.remove_effect(id)
+    }
+
+    /// Ends the run and refuses all further work (spec §30); the thread stays readable. A tool that calls this has no
+    /// result: it ends at its next await, and the call is told to have been interrupted. A second time nothing changes.
+    pub fn terminate(&self) -> Result<()> {
+        self.0.terminate()
+    }
+
+    /// A text without the secrets that the thread knows of. Results, errors and events lose theirs by themselves; what
+    /// is cut before it becomes one has to lose them first, or part of one would remain.
+    pub fn redact(&self, text: String) -> String {
+        self.0.redact(text)
+    }
+
+    /// The same for JSON.
+    pub fn redact_json(&self, value: Value) -> Value {
+        self.0.redact_json(value)
+    }
+
+    /// Sends an `event` frame to whoever listens; nothing is stored.
+    pub fn emit(&self, event: &str, data: Value) {
+        self.0.emit(event, data);
+    }
+}
+
+impl ThreadState {
+    /// Its files and values of variables; `files/state.rs` and `env/state.rs` have their methods.
+    pub(crate) fn door(&self) -> &dyn Door {
+        &*self.0
+    }
+
+    /// The run; `execution.rs`.
+    pub(crate) fn execution_door(&self) -> Rc<dyn ExecutionDoor> {
+        self.0.clone()
+    }
+
+    /// Calls; `invoke.rs`.
+    pub(crate) fn invoke_door(&self) -> &dyn InvokeDoor {
+        &*self.0
+    }
+
+    /// Code; `code/`.
+    pub(crate) fn code_door(&self) -> &dyn CodeDoor {
+        &*self.0
+    }
+
+    /// Definitions and logs; `resources.rs`.
+    pub(crate) fn resources(&self) -> &dyn ResourceDoor {
+        &*self.0
+    }
+}
+
+/// Whether a message starts a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wakes {
+    /// Once nothing runs.
+    Yes,
+    /// It waits for a run that something else starts.
+    No,
+}
+
+/// The thread behind it, whatever its host.
+pub(crate) trait Door:
+    FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + InvokeDoor + FamilyDoor + CodeDoor
+{
+    fn identity(&self) -> Result<Identity>;
+    fn value(&self, key: &str) -> Result<Option<Value>>;
+    fn set_value(&self, key: &str, value: &Value) -> Result<()>;
+    fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool>;
+    fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String>;
+    fn queue_tool(&self, name: &str, args: Value) -> Result<String>;
+    fn values(&self, query: &Query) -> Result<Value>;
+    fn messages(&self, query: &Query) -> Result<Value>;
+    fn message(&self, id: &str) -> Result<Option<Value>>;
+    fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>>;
+    fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>>;
+    fn delete_message(&self, id: &str) -> Result<bool>;
+    fn schedule_effect(&self, effect: NewEffect) -> Result<String>;
+    fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>>;
+    fn remove_effect(&self, id: &str) -> Result<bool>;
+    fn terminate(&self) -> Result<()>;
+    fn redact(&self, text: String) -> String;
+    fn redact_json(&self, value: Value) -> Value;
+    fn emit(&self, event: &str, data: Value);
+}
+
+/// A thread on its host.
+pub(crate) struct Open {
+    pub(crate) thread: Rc<Thread>,
+    /// What works here.
+    pub(crate) at: Where,
+    /// Where its calls are made.
+    pub(crate) scope: Scope,
+}
+
+/// Where the code that is given a thread works.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Where {
+    /// In a step of the active run.
+    Step,
+    /// In a hook of such a step.
+    Hook,
+    /// In a hook beside the run.
+    HookApart,
+    /// In this effect, `{id, name}`: its messages name it (spec §10.4).
+    Effect(Value),
+    /// Apart from all of these: an endpoint.
+    Apart,
+}
+
+impl Door for Open {
+    fn identity(&self) -> Result<Identity> {
+        self.thread.read(|state, _| {
+            let meta = &state.meta;
+            Ok(Identity {
+                thread_id: meta.thread_id.clone(),
+                agent_id: meta.agent.clone(),
+                user_id: meta.owner.clone(),
+                created_us: meta.created_us,
+                terminated_us: meta.terminated_us,
+            })
+        })
+    }
+
+    fn value(&self, key: &str) -> Result<Option<Value>> {
+        self.thread.value(key)
+    }
+
+    fn set_value(&self, key: &str, value: &Value) -> Result<()> {
+        self.thread.set_value(key, value)
+    }
+
+    fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.thread.compare_and_set(key, expected, value)
+    }
+
+    fn values(&self, query: &Query) -> Result<Value> {
+        self.thread.values(query)
+    }
+
+    fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
+        self.thread.add_message(self.input(message, wakes)?, key)
+    }
+
+    fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
+        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        let input = self.input(message, Wakes::No);
+        Box::pin(async move { thread.inject(input?, hooked).await })
+    }
+
+    fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
+        let mut by = Map::new();
+        if let Where::Effect(effect) = &self.at {
+            by.insert("scheduledEffect".into(), effect.clone());
+        }
+        let name = self.thread.named(&self.scope, "name", name, Sought::Callable)?;
+        self.thread.queue_tool(&name, args, by)
+    }
+
+    fn messages(&self, query: &Query) -> Result<Value> {
+        self.thread.messages(query)
+    }
+
+    fn message(&self, id: &str) -> Result<Option<Value>> {
+        found(self.thread.message(id))
+    }
+
+    fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>> {
+        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        Box::pin(async move {
+            let update = thread.shown(update);
+            thread.update_message(&id, update, hooked).await
+        })
+    }
+
+    fn delete_message(&self, id: &str) -> Result<bool> {
+        found(self.thread.remove_message(id)).map(|gone| gone.is_some())
+    }
+
+    fn schedule_effect(&self, mut effect: NewEffect) -> Result<String> {
+        effect.name = self.thread.named(&self.scope, "name", &effect.name, Sought::Effect)?.into_owned();
+        self.thread.schedule_effect(effect)
+    }
+
+    fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
+        let named = |name| self.thread.named(&self.scope, "name", name, Sought::Effect);
+        self.thread.scheduled_effects(name.map(named).transpose()?.as_deref())
+    }
+
+    fn remove_effect(&self, id: &str) -> Result<bool> {
+        effects::remove(&self.thread, id)
+    }
+
+    fn terminate(&self) -> Result<()> {
+        self.thread.terminate_now()
+    }
+
+    fn redact(&self, text: String) -> String {
+        self.thread.redact(text)
+    }
+
+    fn redact_json(&self, value: Value) -> Value {
+        self.thread.redact_json(value)
+    }
+
+    fn emit(&self, event: &str, data: Value) {
+        self.thread.emit(event, data);
+    }
+}
+
+impl Where {
+    /// Whether the run's step is under way here.
+    pub(crate) fn in_step(&self) -> bool {
+        matches!(self, Where::Step | Where::Hook)
+    }
+
+    /// Whether what is done to messages here runs hooks.
+    fn hooked(&self) -> Hooked {
+        match self {
+            Where::Hook | Where::HookApart => Hooked::ByHook,
+            Where::Step | Where::Effect(_) | Where::Apart => Hooked::Yes,
+        }
+    }
+}
+
+impl Open {
+    fn input(&self, mut message: NewMessage, wakes: Wakes) -> Result<Input> {
+        if let Where::Effect(effect) = &self.at {
+            message.metadata.insert("scheduledEffect".into(), effect.clone());
+        }
+        let message = self.thread.shown(message);
+        let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
+        Input::of(message, wakes, kind)
+    }
+}
+
+/// A message that is not there is no error here.
+fn found<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.code == crate::error::Code::MessageNotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+impl Thread {
+    /// The thread for code that works apart from its runs.
+    pub fn thread_state(self: &Rc<Self>) -> ThreadState {
+        self.state_at(Where::Apart, None)
+    }
+
+    /// The thread for the code that works in it, of this package.
+    pub(crate) fn state_at(self: &Rc<Self>, at: Where, package: Option<&str>) -> ThreadState {
+        let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        self.state_in(at, Scope::apart(&format!("e{id}"), Entered::First).in_package(package))
+    }
+
+    /// The same; calls that it makes are within `scope`.
+    pub(crate) fn state_in(self: &Rc<Self>, at: Where, scope: Scope) -> ThreadState {
+        ThreadState(Rc::new(Open { thread: self.clone(), at, scope }))
+    }
+}

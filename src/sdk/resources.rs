@@ -1,0 +1,124 @@
+//! Definitions and logs for the code that works in a thread (spec §12.3).
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::engine::Thread;
+use crate::engine::scope::Scope;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::Query;
+use crate::sdk::Open;
+use crate::sdk::ThreadState;
+use crate::spec::Agent;
+use crate::spec::Catalog;
+use crate::spec::Model;
+use crate::spec::Prompt;
+use crate::spec::Sought;
+
+impl ThreadState {
+    /// The definition of a model. Its address and the name of its key are in it, the key is not.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
+    pub fn load_model(&self, name: &str) -> Result<Model> {
+        let name = &*self.resources().named(name, Sought::Model)?;
+        found("model", name, self.resources().catalog().models.get(name))
+    }
+
+    /// The definition of a prompt.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
+    pub fn load_prompt(&self, name: &str) -> Result<Prompt> {
+        let name = &*self.resources().named(name, Sought::Prompt)?;
+        found("prompt", name, self.resources().catalog().prompts.get(name))
+    }
+
+    /// The definition of an agent.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown name; `invalid_field` for one that its package hides.
+    pub fn load_agent(&self, name: &str) -> Result<Agent> {
+        let name = &*self.resources().named(name, Sought::Agent)?;
+        found("agent", name, self.resources().catalog().agents.get(name))
+    }
+
+    /// Names of all models that are seen here.
+    pub fn get_model_names(&self) -> Vec<String> {
+        self.resources().seen(Box::new(self.resources().catalog().models.keys()), Sought::Model)
+    }
+
+    /// Names of all prompts that are seen here.
+    pub fn get_prompt_names(&self) -> Vec<String> {
+        self.resources().seen(Box::new(self.resources().catalog().prompts.keys()), Sought::Prompt)
+    }
+
+    /// Names of all agents that are seen here.
+    pub fn get_agent_names(&self) -> Vec<String> {
+        self.resources().seen(Box::new(self.resources().catalog().agents.keys()), Sought::Agent)
+    }
+
+    /// A page of the thread's log: the query and the answer of `GET …/logs`.
+    pub fn get_logs(&self, query: &Query) -> Result<Value> {
+        self.resources().logs(query)
+    }
+}
+
+fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) -> Result<T> {
+    let unknown = || Error::new(Code::NotFound, format!("There is no {noun} “{name}”."));
+    definition.cloned().ok_or_else(unknown)
+}
+
+/// Names in the catalog.
+type Keys<'k> = Box<dyn Iterator<Item = &'k String> + 'k>;
+
+/// The thread behind it.
+pub(crate) trait ResourceDoor {
+    fn catalog(&self) -> &Catalog;
+    /// The name in the catalog of what the code here calls by this one.
+    fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>>;
+    /// Those of these names in the catalog that the code here may use.
+    fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String>;
+    fn logs(&self, query: &Query) -> Result<Value>;
+}
+
+impl ResourceDoor for Open {
+    fn catalog(&self) -> &Catalog {
+        &self.thread.catalog
+    }
+
+    fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>> {
+        self.thread.named(&self.scope, "name", name, sought)
+    }
+
+    fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String> {
+        let packages = &self.thread.catalog.packages;
+        let within = self.scope.package.as_deref();
+        let entry = |name: &str| sought == Sought::Agent && packages.is_entry(name);
+        names.filter(|name| !packages.is_foreign(within, name) || entry(name)).cloned().collect()
+    }
+
+    fn logs(&self, query: &Query) -> Result<Value> {
+        self.thread.logs(query)
+    }
+}
+
+impl Thread {
+    /// The name in the catalog of what the code of a scope calls by this one ([`Catalog::named`]).
+    ///
+    /// # Errors
+    /// `invalid_field` for one of another package that is hidden there.
+    pub(crate) fn named<'n>(
+        &self,
+        scope: &Scope,
+        field: &str,
+        name: &'n str,
+        sought: Sought,
+    ) -> Result<Cow<'n, str>> {
+        let found = self.catalog.named(scope.package.as_deref(), name, sought);
+        found.map_err(|hidden| Error::field(field, format!("{hidden}.")))
+    }
+}

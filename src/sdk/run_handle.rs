@@ -1,0 +1,235 @@
+//! `ThreadState.execution` (spec §13): the run as the code inside one of its steps sees it, and what that code may ask
+//! of it.
+
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use futures_util::future::FutureExt;
+use futures_util::future::Shared;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::Query;
+use crate::sdk::Open;
+use crate::sdk::ThreadState;
+use crate::spec::AgentKind;
+use crate::store::side::Asked;
+use crate::store::side::Side;
+
+/// The run that code works in: as it was when it was asked for.
+#[derive(Clone)]
+pub struct Execution {
+    /// The run's id, as the API shows it.
+    pub flow_id: String,
+    /// The side that acts.
+    pub current_side: Side,
+    /// Steps of the run so far, this one included.
+    pub step_count: u32,
+    /// Those of side A since its counter was last reset.
+    pub side_a_step_count: u32,
+    /// Those of side B.
+    pub side_b_step_count: u32,
+    /// Whether the run was asked to end after this step.
+    pub stopped: bool,
+    /// The side that asked for that.
+    pub stopped_by: Option<Side>,
+    /// The prompts that led here, the active side's first.
+    pub prompt_path: Vec<String>,
+    door: Rc<dyn ExecutionDoor>,
+}
+
+impl Execution {
+    /// Makes a side act next: once the step's calls are done, whatever the reply was. Forcing the side that acts makes
+    /// its turn go on. Stored before this returns; the last word of a step counts.
+    ///
+    /// # Errors
+    /// `invalid_field` where side B is a person; `conflict` when no step is running any more.
+    pub fn force_turn(&self, side: Side) -> Result<()> {
+        self.door.ask(Asked::Turn(side))
+    }
+
+    /// The newest messages, silent ones too, in order of time, as the API shows them: at most
+    /// [`limits::PAGE_DEFAULT`](crate::limits::PAGE_DEFAULT).
+    pub fn message_history(&self) -> Result<Vec<Value>> {
+        self.door.history()
+    }
+
+    /// Says when the run ends, however it does. A tool's own future is dropped then; this is for what it started
+    /// elsewhere.
+    pub fn abort_signal(&self) -> AbortSignal {
+        AbortSignal(self.door.aborted())
+    }
+
+    /// Ends the run once the step's calls are done, with the reason `stopped_by_code`. Queued messages wait for the next
+    /// send or `continue`.
+    ///
+    /// # Errors
+    /// `conflict` when no step is running any more.
+    pub fn stop(&self) -> Result<()> {
+        self.door.ask(Asked::Stop)
+    }
+}
+
+/// Tells of the end of a run.
+#[derive(Clone)]
+pub struct AbortSignal(Shared<oneshot::Receiver<()>>);
+
+impl AbortSignal {
+    /// Whether the run has ended.
+    pub fn is_aborted(&self) -> bool {
+        self.0.clone().now_or_never().is_some()
+    }
+
+    /// Waits for its end.
+    pub async fn aborted(&self) {
+        // It never says anything: the sender goes with the run.
+        let _gone = self.0.clone().await;
+    }
+}
+
+/// The end of the active run, for whoever waits for it: dropped when it comes.
+pub(crate) struct Abort {
+    _end: oneshot::Sender<()>,
+    signal: Shared<oneshot::Receiver<()>>,
+}
+
+impl ThreadState {
+    /// The run that this code works in; `None` for what runs apart from any: effects and endpoints.
+    pub fn execution(&self) -> Result<Option<Execution>> {
+        let door = self.execution_door();
+        let seen = door.clone().execution()?;
+        Ok(seen.map(|execution| execution.with(door)))
+    }
+
+    /// A value of the run's scratch space, which is in memory only: it is gone when the run ends or its process does.
+    pub fn get_context(&self, key: &str) -> Option<Value> {
+        self.execution_door().context(key)
+    }
+
+    /// The whole of it.
+    pub(crate) fn whole_context(&self) -> Context {
+        self.execution_door().whole_context()
+    }
+
+    /// Takes such a value away.
+    pub fn remove_context(&self, key: &str) {
+        self.execution_door().remove_context(key);
+    }
+
+    /// Sets such a value. Nothing is kept where no run works ([`ThreadState::execution`]).
+    pub fn set_context(&self, key: &str, value: Value) {
+        self.execution_door().set_context(key, value);
+    }
+}
+
+/// An [`Execution`] without its door.
+pub(crate) struct Seen {
+    pub(crate) run: crate::store::runs::Run,
+    pub(crate) prompt_path: Vec<String>,
+}
+
+impl Seen {
+    fn with(self, door: Rc<dyn ExecutionDoor>) -> Execution {
+        let Seen { run, prompt_path } = self;
+        let [side_a_step_count, side_b_step_count] = run.side_steps;
+        Execution {
+            flow_id: run.public_id(),
+            current_side: run.side,
+            step_count: run.step,
+            side_a_step_count,
+            side_b_step_count,
+            stopped: run.asked == Some(Asked::Stop),
+            stopped_by: (run.asked == Some(Asked::Stop)).then_some(run.side),
+            prompt_path,
+            door,
+        }
+    }
+}
+
+/// The run behind it.
+pub(crate) trait ExecutionDoor {
+    fn execution(&self) -> Result<Option<Seen>>;
+    fn ask(&self, asked: Asked) -> Result<()>;
+    fn context(&self, key: &str) -> Option<Value>;
+    fn whole_context(&self) -> Context;
+    fn set_context(&self, key: &str, value: Value);
+    fn remove_context(&self, key: &str);
+    fn history(&self) -> Result<Vec<Value>>;
+    /// Whether a run works here.
+    fn at_work(&self) -> bool;
+    fn aborted(&self) -> Shared<oneshot::Receiver<()>>;
+}
+
+impl ExecutionDoor for Open {
+    fn execution(&self) -> Result<Option<Seen>> {
+        if !self.at.in_step() {
+            return Ok(None);
+        }
+        let run = self.thread.read(|state, _| Ok(state.active().cloned()))?;
+        let mut prompt_path = self.scope.path.clone();
+        if prompt_path.is_empty() {
+            prompt_path.extend(self.thread.definitions()?.map(|found| found.prompt.name.clone()));
+        }
+        Ok(run.map(|run| Seen { run, prompt_path }))
+    }
+
+    fn ask(&self, asked: Asked) -> Result<()> {
+        self.thread.transition(|state, sql| {
+            if matches!(asked, Asked::Turn(_)) && self.thread.kind(state) == AgentKind::AiHuman {
+                let text = "Side b is a person here: only between two AI sides can a turn be forced.";
+                return Err(Error::field("side", text));
+            }
+            let over = || Error::new(Code::Conflict, "The step that this code worked in is over.");
+            let run = state.run.as_mut().filter(|run| run.block_open()).ok_or_else(over)?;
+            run.asked = Some(asked);
+            run.update(sql)
+        })
+    }
+
+    fn context(&self, key: &str) -> Option<Value> {
+        self.thread.live.context.borrow().get(key).cloned()
+    }
+
+    fn whole_context(&self) -> Context {
+        if self.at.in_step() { self.thread.live.context.borrow().clone() } else { Context::new() }
+    }
+
+    fn set_context(&self, key: &str, value: Value) {
+        if self.at.in_step() {
+            self.thread.live.context.borrow_mut().insert(key.to_owned(), value);
+        }
+    }
+
+    fn remove_context(&self, key: &str) {
+        if self.at.in_step() {
+            self.thread.live.context.borrow_mut().remove(key);
+        }
+    }
+
+    fn at_work(&self) -> bool {
+        self.at.in_step()
+    }
+
+    fn history(&self) -> Result<Vec<Value>> {
+        let query = Query(vec![("includeSilent".to_owned(), "true".to_owned())]);
+        match self.thread.messages(&query)?.get_mut("messages").map(Value::take) {
+            Some(Value::Array(messages)) => Ok(messages),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn aborted(&self) -> Shared<oneshot::Receiver<()>> {
+        let mut aborted = self.thread.live.aborted.borrow_mut();
+        let abort = aborted.get_or_insert_with(|| {
+            let (end, signal) = oneshot::channel();
+            Abort { _end: end, signal: signal.shared() }
+        });
+        abort.signal.clone()
+    }
+}
+
+/// Scratch space of the active run.
+pub(crate) type Context = Map<String, Value>;

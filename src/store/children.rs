@@ -1,0 +1,393 @@
+//! The children of a thread (spec §8.5): one row each, written before the child exists. The rows of children that are not
+//! terminated are in memory once they were needed; a thread without any, which its `meta` row says, reads nothing.
+
+use std::ops::ControlFlow;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::subagents::parent::Letters;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::page::Page;
+use crate::spec::ParentCommunication as Communication;
+use crate::store::side::Side;
+use crate::store::state::State;
+
+/// How far a child is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChildState {
+    /// It waits for values of variables before it is made.
+    Pending,
+    /// It is being made.
+    Creating,
+    /// It exists.
+    Live,
+    /// It takes no more work.
+    Terminated,
+}
+
+impl ChildState {
+    const fn as_str(self) -> &'static str {
+        match self {
+            ChildState::Pending => "pending",
+            ChildState::Creating => "creating",
+            ChildState::Live => "live",
+            ChildState::Terminated => "terminated",
+        }
+    }
+
+    fn parse(text: &str) -> Result<ChildState> {
+        Ok(match text {
+            "pending" => ChildState::Pending,
+            "creating" => ChildState::Creating,
+            "live" => ChildState::Live,
+            "terminated" => ChildState::Terminated,
+            other => return Err(Error::internal(format!("a child has the unknown state {other:?}"))),
+        })
+    }
+}
+
+/// What never changes of a child.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    /// Its label, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The agent's title and what a model reads about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+    #[serde(default)]
+    pub(crate) description: String,
+    pub(crate) blocking: bool,
+    pub(crate) resumable: bool,
+    #[serde(default)]
+    pub(crate) communication: Communication,
+    /// The side that made it, `a` or `b`: what it says wakes that one.
+    pub(crate) side: String,
+    /// Names of the values that were given to it alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) own: Vec<String>,
+    /// Whether it was made once it had the values that its call lacked: nobody waits for its first answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) deferred: bool,
+    /// The message whose calls made it, and others with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
+}
+
+impl Facts {
+    /// The side that made it.
+    pub(crate) fn side(&self) -> Side {
+        Side::parse(&self.side).unwrap_or(Side::A)
+    }
+}
+
+/// A receipt that is parked until the child answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// The receipt.
+    pub(crate) receipt: i64,
+    /// When the wait is over, microseconds since 1970.
+    pub(crate) expires_us: i64,
+}
+
+/// A row of `children`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Child {
+    /// Its thread's id, which is also the reference that models use.
+    pub(crate) reference: String,
+    pub(crate) state: ChildState,
+    /// As models and people see it: `running`, `idle`, `failed`, `terminated`, or what it says of itself.
+    pub(crate) status: String,
+    /// The agent that it was created with.
+    pub(crate) agent: String,
+    pub(crate) facts: Facts,
+    pub(crate) created_us: i64,
+    pub(crate) letters: Letters,
+    /// The last letter that wants an answer.
+    pub(crate) asked: i64,
+    pub(crate) wait: Option<Wait>,
+    /// When the alarm looks after it: the next time it is asked how it is, or the end of a wait.
+    pub(crate) due_us: Option<i64>,
+    /// How often it was asked in this wait.
+    pub(crate) checks: i64,
+    /// What a child in [`ChildState::Pending`] is to be made with, as JSON.
+    pub(crate) body: Option<String>,
+}
+
+/// The columns of [`Child`], with a condition; statements are literals.
+macro_rules! children {
+    ($condition:literal) => {
+        concat!(
+            "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+                expires_us, checks, body FROM children ",
+            $condition
+        )
+    };
+}
+
+impl Child {
+    fn read(cells: &[Cell]) -> Result<Child> {
+        let [
+            reference,
+            state,
+            status,
+            agent,
+            facts,
+            created,
+            told,
+            heard,
+            receipt,
+            asked,
+            due,
+            expires,
+            checks,
+            body,
+        ] = cells
+        else {
+            return Err(Error::internal("a row of children has the wrong number of columns"));
+        };
+        let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+        let number = |cell: &Cell| cell.int().unwrap_or_default();
+        let damaged = |error| Error::internal(format!("the facts of a child are damaged: {error}"));
+        Ok(Child {
+            reference: text(reference),
+            state: ChildState::parse(&text(state))?,
+            status: text(status),
+            agent: text(agent),
+            facts: serde_json::from_str(&text(facts)).map_err(damaged)?,
+            created_us: number(created),
+            letters: Letters { told: number(told), heard: number(heard) },
+            asked: number(asked),
+            wait: receipt.int().map(|receipt| Wait { receipt, expires_us: number(expires) }),
+            due_us: due.int(),
+            checks: number(checks),
+            body: body.text().map(str::to_owned),
+        })
+    }
+
+    /// Whether it is not terminated.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state != ChildState::Terminated
+    }
+
+    /// Whether it was stopped by a person and can be called no more: only a person can go on with it.
+    pub(crate) fn rests_for_good(&self) -> bool {
+        self.state == ChildState::Live
+            && !self.facts.resumable
+            && self.wait.is_none()
+            && self.status == "idle"
+    }
+
+    /// As the API and code see it (spec §8.5).
+    pub(crate) fn to_json(&self) -> Value {
+        let facts = &self.facts;
+        json!({
+            "reference": self.reference,
+            "name": self.agent,
+            "title": facts.title,
+            "description": facts.description,
+            "resumable": facts.resumable,
+            "blocking": facts.blocking,
+            "threadName": facts.name,
+            "spawnGroupId": facts.group,
+            "createdAt": self.created_us,
+            "status": self.status,
+            "parentCommunication": facts.communication.as_str(),
+        })
+    }
+
+    /// As `GET …/diagnostics` shows it.
+    pub(crate) fn to_diagnostics(&self) -> Value {
+        let state = self.state.as_str();
+        json!({
+            "reference": self.reference, "agent": self.agent, "state": state, "status": self.status,
+            "told": self.letters.told, "heard": self.letters.heard,
+        })
+    }
+
+    /// What a parked run waits for, when it is this child, for whoever waits for the run.
+    pub(crate) fn waited_for(&self) -> Option<Value> {
+        let Wait { expires_us, .. } = self.wait?;
+        Some(json!({
+            "subagent": self.reference, "agent_name": self.agent, "threadName": self.facts.name,
+            "status": self.status, "expiresAt": expires_us,
+        }))
+    }
+
+    /// The receipt that waits for it, as `GET …/diagnostics` shows it.
+    pub(crate) fn waiting(&self) -> Option<Value> {
+        let Wait { receipt, expires_us } = self.wait?;
+        Some(json!({
+            "receipt": receipt, "subagent": self.reference, "expiresAt": expires_us, "checkAt": self.due_us,
+            "checks": self.checks,
+        }))
+    }
+
+    fn write(&self, sql: &dyn Sql, statement: &'static str) -> Result<()> {
+        let facts = serde_json::to_string(&self.facts).map_err(Error::internal)?;
+        sql.run(
+            statement,
+            &[
+                Param::Int(i64::from(self.is_open())),
+                Param::Text(&self.reference),
+                Param::Text(self.state.as_str()),
+                Param::Text(&self.status),
+                Param::Text(&self.agent),
+                Param::Text(&facts),
+                Param::Int(self.created_us),
+                Param::Int(self.letters.told),
+                Param::Int(self.letters.heard),
+                self.wait.map(|wait| wait.receipt).into(),
+                Param::Int(self.asked),
+                self.due_us.into(),
+                self.wait.map(|wait| wait.expires_us).into(),
+                Param::Int(self.checks),
+                self.body.as_ref().into(),
+            ],
+        )
+    }
+}
+
+impl State {
+    /// The children that are not terminated, oldest first.
+    pub(crate) fn open_children(&mut self, sql: &dyn Sql) -> Result<&[Child]> {
+        if self.children.is_none() {
+            let mut found = Vec::new();
+            if self.meta.children > 0 {
+                found = read(sql, children!("WHERE open = 1"), &[])?;
+                found.sort_by_key(|child| child.created_us);
+            }
+            self.children = Some(found);
+        }
+        Ok(self.children.as_deref().unwrap_or_default())
+    }
+
+    /// A child by its reference, terminated or not.
+    pub(crate) fn child(&mut self, sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
+        let open = self.open_children(sql)?.iter().find(|child| child.reference == reference).cloned();
+        if open.is_some() {
+            return Ok(open);
+        }
+        let found = read(sql, children!("WHERE open = 0 AND reference = ?"), &[Param::Text(reference)])?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Enters a new child. `meta` must be written afterwards.
+    pub(crate) fn insert_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
+        self.open_children(sql)?;
+        child.write(
+            sql,
+            "INSERT INTO children (open, reference, state, status, agent, facts, created_us, told, heard, receipt, asked,
+                due_us, expires_us, checks, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?;
+        self.children.get_or_insert_default().push(child);
+        self.meta.children += 1;
+        self.meta.update(sql)
+    }
+
+    /// Writes what has changed of a child.
+    pub(crate) fn update_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
+        self.open_children(sql)?;
+        child.write(
+            sql,
+            "UPDATE children SET open = ?1, state = ?3, status = ?4, agent = ?5, facts = ?6, created_us = ?7, told = ?8,
+                heard = ?9, receipt = ?10, asked = ?11, due_us = ?12, expires_us = ?13, checks = ?14, body = ?15
+             WHERE open IN (0, 1) AND reference = ?2",
+        )?;
+        let open = self.children.get_or_insert_default();
+        let place = open.iter().position(|known| known.reference == child.reference);
+        match (place.and_then(|place| open.get_mut(place)), child.is_open()) {
+            (Some(known), true) => *known = child,
+            (Some(_), false) => {
+                open.retain(|known| known.reference != child.reference);
+                self.meta.children -= 1;
+                self.meta.update(sql)?;
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+}
+
+/// All children, newest first, without what those that are not made yet are to be made with.
+pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Child>> {
+    let statement =
+        "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+        expires_us, checks, NULL FROM children";
+    let mut found = read(sql, statement, &[])?;
+    found.sort_by_key(|child| std::cmp::Reverse(child.created_us));
+    Ok(found)
+}
+
+/// Fills a page with children, newest first, after the first `offset`. How many there are.
+pub(crate) fn list(
+    sql: &dyn Sql,
+    page: &mut Page,
+    offset: u32,
+    shown: impl Fn(&Child) -> Value,
+) -> Result<usize> {
+    let places = places(sql)?;
+    for (_, open, reference) in places.iter().skip(offset as usize) {
+        if let Some(child) = at(sql, *open, reference)?
+            && page.add(|| Ok(shown(&child)))?.is_break()
+        {
+            break;
+        }
+    }
+    Ok(places.len())
+}
+
+/// When each child was made, whether it is open, and its reference; newest first.
+fn places(sql: &dyn Sql) -> Result<Vec<(i64, i64, String)>> {
+    let mut places = Vec::new();
+    sql.each("SELECT created_us, open, reference FROM children", &[], &mut |cells| {
+        if let [created, open, reference] = cells {
+            let reference = reference.text().unwrap_or_default().to_owned();
+            places.push((created.int().unwrap_or_default(), open.int().unwrap_or_default(), reference));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    places.sort_by_key(|(created, _, _)| std::cmp::Reverse(*created));
+    Ok(places)
+}
+
+fn at(sql: &dyn Sql, open: i64, reference: &str) -> Result<Option<Child>> {
+    let statement =
+        "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+        expires_us, checks, NULL FROM children WHERE open = ? AND reference = ?";
+    Ok(read(sql, statement, &[Param::Int(open), Param::Text(reference)])?.into_iter().next())
+}
+
+/// When the alarm must next look after a child.
+pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
+    if state.meta.children == 0 {
+        return Ok(None);
+    }
+    crate::store::messages::integer(sql, "SELECT min(due_us) FROM children WHERE open = 1", &[])
+}
+
+fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Child>> {
+    let mut rows = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        rows.push(Child::read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
+/// A child by its reference, terminated or not, for whoever only reads.
+pub(crate) fn find(state: &State, sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
+    let known = state.children.iter().flatten().find(|child| child.reference == reference);
+    if let Some(child) = known {
+        return Ok(Some(child.clone()));
+    }
+    let statement = children!("WHERE open IN (0, 1) AND reference = ?");
+    Ok(read(sql, statement, &[Param::Text(reference)])?.into_iter().next())
+}

@@ -1,0 +1,489 @@
+//! The rows of effects: what is still to run, and what has run.
+
+use std::ops::ControlFlow;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::store::messages::integer;
+use crate::store::repeat::Repeat;
+use crate::store::state::State;
+
+/// The columns of [`Effect`], in the order of [`Effect::read`].
+macro_rules! columns {
+    () => {
+        "id, status, at_us, name, args, repeats, scheduled_us, created_us, occurrence, attempts, error, of_effect, replay_of"
+    };
+}
+
+/// Where an effect stands (spec §10.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It waits for its time.
+    Pending,
+    /// An attempt is under way, or was when the process was lost.
+    Processing,
+    Completed,
+    /// Given up: every attempt failed, or it cannot be run at all.
+    Failed,
+    /// By code of the agent, or with the thread.
+    AgentCanceled,
+    UserCanceled,
+}
+
+impl Status {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::Processing => "processing",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::AgentCanceled => "agent_canceled",
+            Status::UserCanceled => "user_canceled",
+        }
+    }
+
+    /// A row that says anything else cannot be run: it counts as failed, and no other waits for it.
+    fn parse(text: &str) -> Status {
+        match text {
+            "pending" => Status::Pending,
+            "processing" => Status::Processing,
+            "completed" => Status::Completed,
+            "agent_canceled" => Status::AgentCanceled,
+            "user_canceled" => Status::UserCanceled,
+            _ => Status::Failed,
+        }
+    }
+
+    /// The index orders effects by this first: 0 has ended, 1 waits, 2 is under way.
+    const fn open(self) -> i64 {
+        match self {
+            Status::Pending => 1,
+            Status::Processing => 2,
+            Status::Completed | Status::Failed | Status::AgentCanceled | Status::UserCanceled => 0,
+        }
+    }
+}
+
+/// One effect. Times are microseconds since 1970.
+#[derive(Clone, Debug)]
+pub(crate) struct Effect {
+    pub(crate) id: i64,
+    pub(crate) status: Status,
+    /// When it runs next; of one that has ended, when it did.
+    pub(crate) at_us: i64,
+    pub(crate) name: String,
+    /// JSON.
+    pub(crate) args: String,
+    /// When it comes again, as [`Repeat`] writes it.
+    pub(crate) repeats: Option<String>,
+    /// When it was to run, whatever was tried since.
+    pub(crate) scheduled_us: i64,
+    pub(crate) created_us: i64,
+    /// Which time this is, from 1, of one that repeats; 0 for one that does not.
+    pub(crate) occurrence: i64,
+    /// Attempts at this occurrence, the present one included.
+    pub(crate) attempts: u32,
+    /// Why the last attempt failed.
+    pub(crate) error: Option<String>,
+    /// The repeating effect that this is one occurrence of.
+    pub(crate) of: Option<i64>,
+    /// The effect that this runs again.
+    pub(crate) replay_of: Option<i64>,
+}
+
+impl Effect {
+    /// One that is still to be inserted.
+    pub(crate) fn new(name: String, args: String, at_us: i64, now: i64) -> Effect {
+        Effect {
+            id: 0,
+            status: Status::Pending,
+            at_us,
+            name,
+            args,
+            repeats: None,
+            scheduled_us: at_us,
+            created_us: now,
+            occurrence: 0,
+            attempts: 0,
+            error: None,
+            of: None,
+            replay_of: None,
+        }
+    }
+
+    fn read(cells: &[Cell]) -> Result<Effect> {
+        let [
+            id,
+            status,
+            at,
+            name,
+            args,
+            repeats,
+            scheduled,
+            created,
+            occurrence,
+            attempts,
+            error,
+            of,
+            replay,
+        ] = cells
+        else {
+            return Err(Error::internal("an effect has the wrong number of columns"));
+        };
+        let number = |cell: &Cell| cell.int().unwrap_or_default();
+        let text = |cell: &Cell| cell.text().map(str::to_owned);
+        Ok(Effect {
+            id: number(id),
+            status: Status::parse(status.text().unwrap_or_default()),
+            at_us: number(at),
+            name: text(name).unwrap_or_default(),
+            args: text(args).unwrap_or_default(),
+            repeats: text(repeats),
+            scheduled_us: number(scheduled),
+            created_us: number(created),
+            occurrence: number(occurrence),
+            attempts: u32::try_from(number(attempts)).unwrap_or(u32::MAX),
+            error: text(error),
+            of: of.int(),
+            replay_of: replay.int(),
+        })
+    }
+
+    pub(crate) fn insert(&mut self, sql: &dyn Sql) -> Result<()> {
+        self.id = integer(sql, "SELECT max(id) FROM effects", &[])?.unwrap_or(0) + 1;
+        sql.run(
+            concat!(
+                "INSERT INTO effects (open, ",
+                columns!(),
+                ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            ),
+            &[
+                Param::Int(self.status.open()),
+                Param::Int(self.id),
+                Param::Text(self.status.as_str()),
+                Param::Int(self.at_us),
+                Param::Text(&self.name),
+                Param::Text(&self.args),
+                self.repeats.as_ref().into(),
+                Param::Int(self.scheduled_us),
+                Param::Int(self.created_us),
+                Param::Int(self.occurrence),
+                Param::Int(i64::from(self.attempts)),
+                self.error.as_ref().into(),
+                self.of.into(),
+                self.replay_of.into(),
+            ],
+        )
+    }
+
+    /// Writes what may change.
+    pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
+        sql.run(
+            "UPDATE effects SET open = ?, status = ?, at_us = ?, repeats = ?, scheduled_us = ?, occurrence = ?,
+                attempts = ?, error = ? WHERE id = ?",
+            &[
+                Param::Int(self.status.open()),
+                Param::Text(self.status.as_str()),
+                Param::Int(self.at_us),
+                self.repeats.as_ref().into(),
+                Param::Int(self.scheduled_us),
+                Param::Int(self.occurrence),
+                Param::Int(i64::from(self.attempts)),
+                self.error.as_ref().into(),
+                Param::Int(self.id),
+            ],
+        )
+    }
+
+    pub(crate) fn repeat(&self) -> Result<Option<Repeat>> {
+        self.repeats.as_deref().map(Repeat::from_text).transpose()
+    }
+
+    /// The same for every attempt at the same occurrence, and for no other.
+    pub(crate) fn idempotency_key(&self, thread: &str) -> String {
+        let id = self.of.unwrap_or(self.id);
+        match self.occurrence {
+            0 => format!("{thread}/e{id}"),
+            occurrence => format!("{thread}/e{id}.{occurrence}"),
+        }
+    }
+
+    /// As clients see it.
+    pub(crate) fn to_json(&self, thread: &str) -> Value {
+        let ended = self.status.open() == 0;
+        let args: Value = serde_json::from_str(&self.args).unwrap_or(Value::Null);
+        let repeat = self.repeat().ok().flatten();
+        json!({
+            "id": effect_id(thread, self.id),
+            "name": self.name,
+            "args": args,
+            "status": self.status.as_str(),
+            "scheduledAt": self.scheduled_us,
+            "dueAt": (!ended).then_some(self.at_us),
+            "endedAt": ended.then_some(self.at_us),
+            "createdAt": self.created_us,
+            "repeat": repeat.map(|repeat| repeat.to_json()),
+            "occurrence": (self.occurrence > 0).then_some(self.occurrence),
+            "attempts": self.attempts,
+            "error": self.error,
+            "occurrenceOf": self.of.map(|id| effect_id(thread, id)),
+            "replayedFrom": self.replay_of.map(|id| effect_id(thread, id)),
+            "idempotencyKey": self.idempotency_key(thread),
+        })
+    }
+}
+
+/// Public id of an effect.
+pub(crate) fn effect_id(thread: &str, id: i64) -> String {
+    let short: String = thread.chars().take(8).collect();
+    format!("e_{short}_{id}")
+}
+
+/// The effect with this public id.
+///
+/// # Errors
+/// `not_found` for anything that this thread never gave out.
+pub(crate) fn find(state: &State, sql: &dyn Sql, id: &str) -> Result<Effect> {
+    let missing = || Error::new(Code::NotFound, format!("This thread has no effect “{id}”."));
+    let thread = &state.meta.thread_id;
+    let number = id.rsplit_once('_').and_then(|(_, number)| number.parse::<i64>().ok());
+    let number = number.filter(|number| effect_id(thread, *number) == id).ok_or_else(missing)?;
+    by_id(sql, number)?.ok_or_else(missing)
+}
+
+pub(crate) fn by_id(sql: &dyn Sql, id: i64) -> Result<Option<Effect>> {
+    let rows = read(sql, concat!("SELECT ", columns!(), " FROM effects WHERE id = ?"), &[Param::Int(id)])?;
+    Ok(rows.into_iter().next())
+}
+
+/// How many attempts are under way or were when the process was lost, and when the next one that waits is due.
+pub(crate) fn outlook(sql: &dyn Sql) -> Result<(usize, Option<i64>)> {
+    let mut outlook = (0, None);
+    sql.each(
+        "SELECT (SELECT count(*) FROM effects WHERE open = 2), (SELECT min(at_us) FROM effects WHERE open = 1)",
+        &[],
+        &mut |cells| {
+            if let [processing, next] = cells {
+                outlook = (processing.int().and_then(|n| usize::try_from(n).ok()).unwrap_or(0), next.int());
+            }
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(outlook)
+}
+
+/// Effects whose attempt is under way, or was when the process was lost.
+pub(crate) fn processing(sql: &dyn Sql) -> Result<Vec<Effect>> {
+    read(sql, concat!("SELECT ", columns!(), " FROM effects WHERE open = 2 ORDER BY at_us"), &[])
+}
+
+/// Ids and names of effects that are due, the earliest first, as long as `look` goes on and no further than
+/// [`limits::EFFECTS_LOOKED_AT`].
+pub(crate) fn each_due(
+    sql: &dyn Sql,
+    now: i64,
+    mut look: impl FnMut(i64, &str) -> ControlFlow<()>,
+) -> Result<()> {
+    sql.each(
+        "SELECT id, name FROM effects WHERE open = 1 AND at_us <= ? ORDER BY at_us, id LIMIT ?",
+        &[Param::Int(now), Param::Int(limits::EFFECTS_LOOKED_AT)],
+        &mut |cells| match cells {
+            [id, name] => Ok(look(id.int().unwrap_or_default(), name.text().unwrap_or_default())),
+            _ => Err(Error::internal("an effect has the wrong number of columns")),
+        },
+    )
+}
+
+/// When the next one is due that is not due yet.
+pub(crate) fn next_after(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
+    integer(sql, "SELECT min(at_us) FROM effects WHERE open = 1 AND at_us > ?", &[Param::Int(now)])
+}
+
+/// Those that are still to run, the next one first, after the first `offset`. Only their ids are sorted: what else a row has
+/// may be large, and is read until the page is full.
+pub(crate) fn upcoming(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM (SELECT id AS wanted FROM effects WHERE open > 0 ORDER BY open DESC, at_us, id LIMIT ? OFFSET ?)
+          CROSS JOIN effects ON id = wanted"
+    );
+    fill(
+        sql,
+        statement,
+        &[Param::Int(i64::from(page.room()) + 1), Param::Int(i64::from(offset))],
+        thread,
+        page,
+    )
+}
+
+/// Those that have ended, the last one first, after the first `offset`.
+pub(crate) fn ended(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM effects WHERE open = 0 ORDER BY at_us DESC, id DESC LIMIT ? OFFSET ?"
+    );
+    fill(
+        sql,
+        statement,
+        &[Param::Int(i64::from(page.room()) + 1), Param::Int(i64::from(offset))],
+        thread,
+        page,
+    )
+}
+
+/// Those that are still to run, of one name or of all, the next one first.
+pub(crate) fn scheduled(sql: &dyn Sql, thread: &str, page: &mut Page, name: Option<&str>) -> Result<()> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM (SELECT id AS wanted FROM effects WHERE open > 0 AND (?1 IS NULL OR name = ?1)
+             ORDER BY open DESC, at_us, id LIMIT -1)
+          CROSS JOIN effects ON id = wanted"
+    );
+    fill(sql, statement, &[name.into()], thread, page)
+}
+
+fn fill(
+    sql: &dyn Sql,
+    statement: &'static str,
+    params: &[Param<'_>],
+    thread: &str,
+    page: &mut Page,
+) -> Result<()> {
+    sql.each(statement, params, &mut |cells| page.add(|| Ok(Effect::read(cells)?.to_json(thread))))
+}
+
+/// Ends all that are still to run: the thread does.
+pub(crate) fn cancel_all(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+    if next_due(state, sql)?.is_none() {
+        return Ok(());
+    }
+    state.effects.set(Tally { next: Some(Next::Never), counts: None });
+    sql.run(
+        "UPDATE effects SET open = 0, status = 'agent_canceled', at_us = ?, error = 'The thread was terminated.'
+         WHERE open > 0",
+        &[Param::Int(now)],
+    )
+}
+
+fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Effect>> {
+    let mut rows = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        rows.push(Effect::read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
+/// What is known of a thread's effects; read when it is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    next: Option<Next>,
+    counts: Option<Counts>,
+}
+
+/// When the next effect is due; one under way counts as due at its own time, which is past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Never,
+    At(i64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    /// Still to run.
+    pub(crate) open: u32,
+    pub(crate) ended: u32,
+}
+
+impl Tally {
+    /// Of a thread that was just created.
+    pub(crate) fn of_none() -> Tally {
+        Tally { next: Some(Next::Never), counts: Some(Counts { open: 0, ended: 0 }) }
+    }
+
+    /// One more is scheduled.
+    pub(crate) fn scheduled(self, at: i64) -> Tally {
+        let next = self.next.map(|next| match next {
+            Next::Never => Next::At(at),
+            Next::At(next) => Next::At(next.min(at)),
+        });
+        let counts = self.counts.map(|counts| Counts { open: counts.open + 1, ..counts });
+        Tally { next, counts }
+    }
+
+    /// Times changed; so many ended, and so many ended ones were added or taken away.
+    pub(crate) fn moved(self, open: i64, ended: i64) -> Tally {
+        let add = |count: u32, more: i64| u32::try_from(i64::from(count) + more).unwrap_or(0);
+        let counts = self
+            .counts
+            .map(|counts| Counts { open: add(counts.open, open), ended: add(counts.ended, ended) });
+        Tally { next: None, counts }
+    }
+}
+
+/// When the next effect is due, in microseconds since 1970.
+pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
+    Ok(match state.effects.get().next {
+        Some(Next::Never) => None,
+        Some(Next::At(at)) => Some(at),
+        None => {
+            let next = integer(
+                sql,
+                "SELECT min(at) FROM (SELECT min(at_us) AS at FROM effects WHERE open = 2
+                 UNION ALL SELECT min(at_us) FROM effects WHERE open = 1)",
+                &[],
+            )?;
+            let tally = Tally { next: Some(next.map_or(Next::Never, Next::At)), ..state.effects.get() };
+            state.effects.set(tally);
+            next
+        }
+    })
+}
+
+/// How many there are.
+pub(crate) fn counts(state: &State, sql: &dyn Sql) -> Result<Counts> {
+    if let Some(counts) = state.effects.get().counts {
+        return Ok(counts);
+    }
+    let count = |statement| -> Result<u32> {
+        Ok(integer(sql, statement, &[])?.and_then(|n| u32::try_from(n).ok()).unwrap_or(0))
+    };
+    let counts = Counts {
+        open: count("SELECT count(*) FROM effects WHERE open > 0")?,
+        ended: count("SELECT count(*) FROM effects WHERE open = 0")?,
+    };
+    state.effects.set(Tally { counts: Some(counts), ..state.effects.get() });
+    Ok(counts)
+}
+
+/// Forgets effects that ended long ago, or that are too many to list: a hundred at most at a time. The newest row
+/// stays, so that no id, and with it no idempotency key, is ever given out again.
+pub(crate) fn prune(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+    let oldest = integer(sql, "SELECT min(at_us) FROM effects WHERE open = 0", &[])?;
+    let too_many = counts(state, sql)?.ended > limits::EFFECT_HISTORY;
+    let cutoff = now - limits::EFFECT_HISTORY_US;
+    if !too_many && oldest.is_none_or(|oldest| oldest > cutoff) {
+        return Ok(());
+    }
+    sql.run(
+        "DELETE FROM effects WHERE id IN (SELECT id FROM effects WHERE open = 0 AND (?1 OR at_us <= ?2)
+         ORDER BY at_us LIMIT 100) AND id < (SELECT max(id) FROM effects)",
+        &[Param::Int(i64::from(too_many)), Param::Int(cutoff)],
+    )?;
+    let counts = state.effects.get().counts.filter(|_| too_many);
+    let counts = counts.map(|counts| Counts { ended: counts.ended.saturating_sub(100), ..counts });
+    state.effects.set(Tally { counts, ..state.effects.get() });
+    Ok(())
+}

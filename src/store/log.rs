@@ -1,0 +1,375 @@
+//! What happened, durably (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
+//! and termination. Tool calls have their receipts. Bodies are kept only on request, in rows of their own.
+
+use bytes::Bytes;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::attempts::Tries;
+use crate::engine::step::Step;
+use crate::engine::subagents::Child;
+use crate::env::Shown;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::models::ChatRequest;
+use crate::models::ProviderError;
+use crate::models::Reply;
+use crate::spec::Hook;
+use crate::spec::Model;
+use crate::spec::Prompt;
+use crate::store::runs::Run;
+use crate::store::state::State;
+use crate::text::first_bytes;
+use crate::text::shorten;
+
+/// One request to a model.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    run: i64,
+    step: Step,
+    /// Number of the stream; unique under its reply.
+    pub(crate) stream: u32,
+    /// Name of the model's definition.
+    pub(crate) model: String,
+    provider_model: String,
+    prompt: String,
+    messages: usize,
+    tools: usize,
+    started_us: i64,
+    /// When the first chunk that carries payload came.
+    pub(crate) first_us: Option<i64>,
+    ended_us: i64,
+    end: Option<Value>,
+    /// The request, when bodies are logged.
+    pub(crate) body: Option<Bytes>,
+    /// The reply's text, when bodies are logged.
+    answer: Option<String>,
+    pub(crate) output_tokens: u64,
+}
+
+impl Attempt {
+    pub(crate) fn begin(
+        run: i64,
+        step: Step,
+        stream: u32,
+        model: &Model,
+        prompt: &Prompt,
+        request: &ChatRequest,
+        now: i64,
+    ) -> Attempt {
+        Attempt {
+            run,
+            step,
+            stream,
+            model: model.name.clone(),
+            provider_model: model.model.clone(),
+            prompt: prompt.name.clone(),
+            messages: request.messages.len(),
+            tools: request.tools.len(),
+            started_us: now,
+            first_us: None,
+            ended_us: now,
+            end: None,
+            body: None,
+            answer: None,
+            output_tokens: 0,
+        }
+    }
+
+    pub(crate) fn succeed(&mut self, reply: &Reply, model: &Model, now: i64) {
+        self.ended_us = now;
+        let usage = reply.usage.unwrap_or_default();
+        self.output_tokens = usage.output_tokens;
+        if self.body.is_some() {
+            self.answer =
+                Some(json!({ "content": reply.content, "tool_calls": reply.tool_calls }).to_string());
+        }
+        let called: Vec<&str> = reply.tool_calls.iter().map(|call| call.name.as_str()).take(32).collect();
+        self.end = Some(json!({
+            "status": "completed",
+            "finish_reason": reply.finish_reason,
+            "usage_reported": reply.usage.is_some(),
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "output_tokens": usage.output_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "cost_total": model.cost(&usage),
+            "tools_called": called,
+        }));
+    }
+
+    /// `error` without secrets: see [`Thread::told_failure`].
+    pub(crate) fn fail(&mut self, error: &ProviderError, now: i64) {
+        self.ended_us = now;
+        self.end = Some(json!({
+            "status": "failed",
+            "error_type": error.code,
+            "status_code": error.status,
+            "error": error.message,
+        }));
+    }
+
+    /// How long it took, in milliseconds.
+    pub(crate) fn latency_ms(&self) -> i64 {
+        (self.ended_us - self.started_us) / 1000
+    }
+
+    /// Writes it. A retry names the attempt before it.
+    pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
+        let mut data = json!({
+            "model_name": self.model,
+            "model": self.provider_model,
+            "prompt_name": self.prompt,
+            "attempt": self.stream,
+            "message_history_length": self.messages,
+            "tools_available": self.tools,
+            "latency_ms": self.latency_ms(),
+            "time_to_first_token_ms": self.first_us.map(|first| (first - self.started_us) / 1000),
+            "ended_at": self.ended_us,
+        });
+        if let (Some(data), Some(Value::Object(end))) = (data.as_object_mut(), &self.end) {
+            data.extend(end.clone());
+        }
+        if let (Some(data), Some(receipt)) = (data.as_object_mut(), self.step.call) {
+            data.insert("parent_call".into(), format!("c_{receipt}").into());
+        }
+        let retry_of = (self.stream > 1).then(|| i64::from(self.stream) - 1);
+        let run = (self.run > 0).then_some(self.run);
+        insert(sql, "llm_request", run, self.started_us, Some(self.step.block), retry_of, &data)
+    }
+}
+
+/// Why the end of an attempt was never seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfinished {
+    /// Its process was lost.
+    Lost,
+    /// Its run was stopped or its thread terminated.
+    Cancelled,
+}
+
+impl Unfinished {
+    const fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Unfinished::Lost => ("interrupted", "The process was lost before the answer was stored."),
+            Unfinished::Cancelled => ("cancelled", "The run was stopped before the answer came."),
+        }
+    }
+}
+
+/// The last attempt of a prompt that was called, whose end nobody saw.
+pub(crate) struct Lost<'a> {
+    pub(crate) step: Step,
+    pub(crate) tries: &'a Tries,
+    pub(crate) prompt: &'a Prompt,
+    pub(crate) why: Unfinished,
+}
+
+/// Something other than an attempt or a tool call.
+pub(crate) struct Event {
+    kind: &'static str,
+    run: Option<i64>,
+    reply: Option<i64>,
+    data: Value,
+}
+
+impl Event {
+    /// The run is entered again after the process was lost.
+    pub(crate) fn recovery(run: &Run) -> Event {
+        let data = json!({
+            "phase": run.phase.as_str(), "step": run.step, "recoveries": run.recoveries, "resume_at": run.resume_us,
+        });
+        Event { kind: "recovery", run: Some(run.id), reply: Some(run.block), data }
+    }
+
+    /// The run failed.
+    pub(crate) fn failure(run: &Run, text: &Shown) -> Event {
+        let reason = run.end.as_ref().map(|end| end.reason.as_str());
+        Event {
+            kind: "failure",
+            run: Some(run.id),
+            reply: None,
+            data: json!({ "reason": reason, "error": &**text }),
+        }
+    }
+
+    /// An effect, or one occurrence of it, was given up.
+    pub(crate) fn effect_failure(id: &str, name: &str, attempts: u32, error: &Shown) -> Event {
+        let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": &**error });
+        Event { kind: "effect_failure", run: None, reply: None, data }
+    }
+
+    /// A hook failed.
+    pub(crate) fn hook(run: Option<&Run>, hook: &Hook, call_id: &str, error: &Shown) -> Event {
+        let data =
+            json!({ "hook_id": hook.id, "hook": hook.hook, "hook_call_id": call_id, "error": &**error });
+        Event { kind: "hook", run: run.map(|run| run.id), reply: None, data }
+    }
+
+    /// A user stopped the thread.
+    pub(crate) fn stop(run: Option<&Run>) -> Event {
+        Event { kind: "stop", run: run.map(|run| run.id), reply: None, data: json!({}) }
+    }
+
+    /// The thread was terminated.
+    pub(crate) fn termination(run: Option<&Run>) -> Event {
+        Event { kind: "termination", run: run.map(|run| run.id), reply: None, data: json!({}) }
+    }
+
+    /// Something about a subagent: `create`, `message`, `return`, `failure`, `status`, `notify`, `terminated`.
+    pub(crate) fn subagent(event: &str, child: &Child, run: Option<&Run>, text: Option<&str>) -> Event {
+        let data = json!({
+            "event": event, "reference": child.reference, "agent": child.agent, "name": child.facts.name,
+            "status": child.status, "text": text.map(|text| first_bytes(text, limits::LOGGED_PATH_BYTES)),
+        });
+        Event { kind: "subagent", run: run.map(|run| run.id), reply: None, data }
+    }
+
+    /// The parent is told what a run came to.
+    pub(crate) fn told_parent(parent: &str, ending: &str, run: &Run) -> Event {
+        let data = json!({ "event": ending, "parent_thread_id": parent });
+        Event { kind: "subagent_report", run: Some(run.id), reply: None, data }
+    }
+
+    /// A custom endpoint failed.
+    pub(crate) fn endpoint(
+        name: &str,
+        method: &str,
+        path: &str,
+        status: u16,
+        id: &str,
+        error: &Shown,
+    ) -> Event {
+        let path = first_bytes(path, limits::LOGGED_PATH_BYTES);
+        let data = json!({
+            "name": name, "method": method, "path": path, "status": status, "request_id": id, "error": &**error,
+        });
+        Event { kind: "endpoint", run: None, reply: None, data }
+    }
+
+    /// Writes it.
+    pub(crate) fn insert(&self, sql: &dyn Sql, now: i64) -> Result<()> {
+        insert(sql, self.kind, self.run, now, self.reply, None, &self.data)
+    }
+}
+
+fn insert(
+    sql: &dyn Sql,
+    kind: &str,
+    run: Option<i64>,
+    at_us: i64,
+    reply: Option<i64>,
+    retry_of: Option<i64>,
+    data: &Value,
+) -> Result<()> {
+    let mut text = data.to_string();
+    if text.len() > limits::LOG_ROW_BYTES {
+        // Only an error text can be that long; what is cut is its end.
+        let mut short = data.clone();
+        if let Some(Value::String(error)) = short.get_mut("error") {
+            shorten(error, limits::LOG_ROW_BYTES / 4);
+        }
+        text = short.to_string();
+    }
+    sql.run(
+        "INSERT INTO logs (kind, run, at_us, reply, retry_of, data) VALUES (?, ?, ?, ?, ?, ?)",
+        &[
+            Param::Text(kind),
+            run.into(),
+            Param::Int(at_us),
+            reply.into(),
+            retry_of.into(),
+            Param::Text(&text),
+        ],
+    )
+}
+
+impl Thread {
+    /// The same for the step of a prompt that was called.
+    pub(crate) fn log_lost(&self, state: &State, sql: &dyn Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
+        let chain = self.usable_chain(&lost.prompt.model);
+        let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
+        let (error_type, error) = lost.why.told();
+        let stream = lost.tries.stream;
+        let data = json!({
+            "model_name": model.map(|model| &model.name),
+            "model": model.map(|model| &model.model),
+            "prompt_name": lost.prompt.name,
+            "attempt": stream,
+            "ended_at": now,
+            "status": "failed",
+            "error_type": error_type,
+            "error": error,
+            "parent_call": lost.step.call.map(|receipt| format!("c_{receipt}")),
+        });
+        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
+        let run = state.active().map(|run| run.id);
+        insert(sql, "llm_request", run, now, Some(lost.step.block), retry_of, &data)
+    }
+
+    /// The row of an attempt of the active run whose end nobody saw; it may have cost tokens all the same.
+    pub(crate) fn log_unfinished(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        stream: u32,
+        why: Unfinished,
+        now: i64,
+    ) -> Result<()> {
+        let Some(run) = state.active() else { return Ok(()) };
+        // The end of a run's last one is stored before the run's own; then it is among the newest rows.
+        let ended = crate::store::messages::integer(
+            sql,
+            "SELECT 1 FROM logs WHERE id > (SELECT max(id) FROM logs) - 20 AND reply = ? AND kind = 'llm_request'
+             AND data ->> 'attempt' = ? LIMIT 1",
+            &[Param::Int(run.block), Param::Int(i64::from(stream))],
+        )?;
+        if ended.is_some() {
+            return Ok(());
+        }
+        let definitions = self.definitions_of(&state.meta.agent, run.side);
+        let model = definitions.as_ref().and_then(|found| found.chain.get(usize::try_from(run.model).ok()?));
+        let (error_type, error) = why.told();
+        let data = json!({
+            "model_name": model.map(|model| &model.name),
+            "model": model.map(|model| &model.model),
+            "prompt_name": definitions.as_ref().map(|found| &found.prompt.name),
+            "attempt": stream,
+            "ended_at": now,
+            "status": "failed",
+            "error_type": error_type,
+            "error": error,
+        });
+        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
+        insert(sql, "llm_request", Some(run.id), now, Some(run.block), retry_of, &data)
+    }
+
+    /// Whether request and response bodies are kept.
+    pub(crate) fn logs_bodies(&self) -> bool {
+        self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")
+    }
+
+    /// Stores the bodies of an attempt, if they are wanted, and prunes old ones.
+    pub(crate) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
+        let Some(body) = &attempt.body else { return Ok(()) };
+        let now = self.host.now_us();
+        let request = self.redact(String::from_utf8_lossy(body).into_owned());
+        let answer = attempt.answer.clone().map(|text| self.redact(text));
+        self.transition(|_, sql| {
+            sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(now - limits::LOG_BODY_US)])?;
+            for (kind, text) in [("request", Some(request.as_str())), ("response", answer.as_deref())] {
+                let Some(text) = text else { continue };
+                let text = first_bytes(text, limits::LOG_BODY_BYTES);
+                sql.run(
+                    "INSERT INTO bodies (log, at_us, kind, text)
+                     SELECT max(id), ?, ?, ? FROM logs",
+                    &[Param::Int(now), Param::Text(kind), Param::Text(text)],
+                )?;
+            }
+            Ok(())
+        })
+    }
+}

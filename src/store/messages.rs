@@ -1,0 +1,319 @@
+//! Messages as rows: the columns, the public form, and the few statements that read and write them.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::attachments::AttachmentRef;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Cell;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::spec::message::Role;
+use crate::spec::message::ToolCall;
+use crate::spec::message::ToolStatus;
+
+/// How a message came into the thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inbound {
+    /// A step wrote it: replies, results, status rows.
+    No = 0,
+    /// From outside: the next drain takes it in, it starts nothing.
+    Quiet = 1,
+    /// From outside, and it starts a run once nothing runs. Those not yet drained are the queue.
+    Wakes = 2,
+    /// A tool that code has queued, until its step is closed; it starts a run as well.
+    Tool = 3,
+}
+
+/// A stored message (spec §14.1).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) seq: i64,
+    pub(crate) role: Role,
+    pub(crate) content: Option<String>,
+    /// Tool name on results.
+    pub(crate) name: Option<String>,
+    /// Calls of a reply, in the order received; stored as a JSON array.
+    pub(crate) calls: Vec<ToolCall>,
+    pub(crate) tool_call_id: Option<String>,
+    /// On results: whether the tool worked.
+    pub(crate) status: Option<ToolStatus>,
+    pub(crate) created_us: i64,
+    /// Seq of the message that this one belongs under.
+    pub(crate) parent: Option<i64>,
+    pub(crate) depth: u32,
+    pub(crate) silent: bool,
+    /// Whether a drain takes it in, and whether it starts a run.
+    pub(crate) inbound: Inbound,
+    /// JSON object, as stored.
+    pub(crate) metadata: Option<String>,
+    /// Files that it shows; stored as a JSON array.
+    pub(crate) attachments: Vec<AttachmentRef>,
+    /// What the reply's provider wants back, as stored (`replay`).
+    pub(crate) reasoning: Option<String>,
+}
+
+/// The columns of [`Row`], in its order.
+macro_rules! columns {
+    () => {
+        "seq, role, content, name, tool_calls, tool_call_id, status, created_us, parent, depth, silent, inbound, metadata, attachments, reasoning"
+    };
+}
+pub(crate) use columns;
+
+impl Row {
+    /// A message with text; everything else as for an ordinary one.
+    pub(crate) fn new(seq: i64, role: Role, content: impl Into<String>, created_us: i64) -> Row {
+        Row {
+            seq,
+            role,
+            content: Some(content.into()),
+            name: None,
+            calls: Vec::new(),
+            tool_call_id: None,
+            status: None,
+            created_us,
+            parent: None,
+            depth: 0,
+            silent: false,
+            inbound: Inbound::No,
+            metadata: None,
+            attachments: Vec::new(),
+            reasoning: None,
+        }
+    }
+
+    /// A row read with [`columns!`].
+    pub(crate) fn read(cells: &[Cell]) -> Result<Row> {
+        let [
+            seq,
+            role,
+            content,
+            name,
+            calls,
+            call_id,
+            status,
+            created,
+            parent,
+            depth,
+            silent,
+            inbound,
+            meta,
+            attachments,
+            reasoning,
+        ] = cells
+        else {
+            return Err(Error::internal("a message row has the wrong number of columns"));
+        };
+        let text = |cell: &Cell| cell.text().map(str::to_owned);
+        Ok(Row {
+            seq: seq.int().unwrap_or_default(),
+            role: role
+                .text()
+                .and_then(Role::parse)
+                .ok_or_else(|| Error::internal("a message row has an unknown role"))?,
+            content: text(content),
+            name: text(name),
+            calls: match calls.text() {
+                None => Vec::new(),
+                Some(json) => serde_json::from_str(json)
+                    .map_err(|error| Error::internal(format!("stored tool calls are damaged: {error}")))?,
+            },
+            tool_call_id: text(call_id),
+            status: status.text().map(|s| if s == "error" { ToolStatus::Error } else { ToolStatus::Success }),
+            created_us: created.int().unwrap_or_default(),
+            parent: parent.int(),
+            depth: depth.int().and_then(|d| u32::try_from(d).ok()).unwrap_or_default(),
+            silent: silent.int() == Some(1),
+            inbound: match inbound.int() {
+                Some(3) => Inbound::Tool,
+                Some(2) => Inbound::Wakes,
+                Some(1) => Inbound::Quiet,
+                _ => Inbound::No,
+            },
+            metadata: text(meta),
+            attachments: match attachments.text() {
+                None => Vec::new(),
+                Some(json) => serde_json::from_str(json)
+                    .map_err(|error| Error::internal(format!("stored attachments are damaged: {error}")))?,
+            },
+            reasoning: text(reasoning),
+        })
+    }
+
+    /// Writes it.
+    pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
+        let calls = (!self.calls.is_empty()).then(|| serde_json::to_string(&self.calls)).transpose();
+        let calls = calls.map_err(Error::internal)?;
+        let attachments = (!self.attachments.is_empty()).then(|| serde_json::to_string(&self.attachments));
+        let attachments = attachments.transpose().map_err(Error::internal)?;
+        sql.run(
+            concat!(
+                "INSERT INTO messages (",
+                columns!(),
+                ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            ),
+            &[
+                Param::Int(self.seq),
+                Param::Text(self.role.as_str()),
+                self.content.as_ref().into(),
+                self.name.as_ref().into(),
+                calls.as_ref().into(),
+                self.tool_call_id.as_ref().into(),
+                self.status.map(status_text).into(),
+                Param::Int(self.created_us),
+                self.parent.into(),
+                Param::Int(i64::from(self.depth)),
+                Param::Int(i64::from(self.silent)),
+                Param::Int(self.inbound as i64),
+                self.metadata.as_ref().into(),
+                attachments.as_ref().into(),
+                self.reasoning.as_ref().into(),
+            ],
+        )
+    }
+
+    /// Its metadata.
+    pub(crate) fn metadata(&self) -> Map<String, Value> {
+        self.metadata.as_deref().and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+    }
+
+    /// Whether the runtime wrote it for people to read; models never see such rows.
+    pub(crate) fn is_status(&self) -> bool {
+        self.inbound == Inbound::No
+            && self.metadata.as_deref().is_some_and(|json| json.contains("\"status_kind\""))
+    }
+
+    /// Whether a model of this thread said it: side A's replies are `assistant`, side B's `user`.
+    pub(crate) fn is_reply(&self) -> bool {
+        matches!(self.role, Role::Assistant | Role::User) && self.inbound == Inbound::No && !self.is_status()
+    }
+
+    /// A reply with neither text nor calls.
+    pub(crate) fn is_empty_reply(&self) -> bool {
+        self.is_reply() && self.calls.is_empty() && self.says_nothing()
+    }
+
+    /// Whether it has neither text nor attachments.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.attachments.is_empty() && self.content.as_deref().is_none_or(|text| text.trim().is_empty())
+    }
+
+    /// Whether it shows images to a model that sees.
+    pub(crate) fn has_images(&self) -> bool {
+        self.attachments.iter().any(AttachmentRef::is_image)
+    }
+
+    /// Bytes that it takes in a request, roughly. What its provider wants back is left out: providers drop what is old of
+    /// it themselves, and most of it is no text.
+    pub(crate) fn bytes(&self) -> usize {
+        let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len() + 64).sum();
+        let attachments: usize = self.attachments.iter().map(AttachmentRef::bytes).sum();
+        self.content.as_ref().map_or(0, String::len) + calls + attachments + 32
+    }
+
+    /// Its public id.
+    pub(crate) fn id(&self, thread_id: &str) -> String {
+        message_id(thread_id, self.seq)
+    }
+
+    /// As clients see it; `queued` while no run has taken it in (spec §14.3).
+    pub(crate) fn to_json(&self, thread_id: &str, queued: bool) -> Value {
+        let mut metadata = self.metadata();
+        if queued {
+            metadata.insert("queued".into(), true.into());
+            metadata.insert("queue_status".into(), "queued".into());
+        }
+        // The registry knows the rest (`subagents/shown`).
+        let subagent = match self.role {
+            // Of a result it is no metadata of anybody's.
+            Role::Tool => metadata.remove("subagent_id"),
+            _ => metadata.get("subagent_id").cloned(),
+        };
+        let subagent = subagent.filter(Value::is_string);
+        let calls: Vec<Value> =
+            self.calls.iter().filter(|call| !call.is_dropped()).map(ToolCall::to_wire).collect();
+        let calls = if calls.is_empty() { Value::Null } else { Value::Array(calls).to_string().into() };
+        json!({
+            "id": self.id(thread_id),
+            "role": self.role,
+            "content": self.content,
+            "name": self.name,
+            "tool_calls": calls,
+            "tool_call_id": self.tool_call_id,
+            "tool_status": self.status,
+            "status": if queued { "pending" } else { "completed" },
+            "created_at": self.created_us,
+            "parent_id": self.parent.map(|seq| message_id(thread_id, seq)),
+            "depth": self.depth,
+            "silent": self.silent,
+            "metadata": metadata,
+            "attachments": self.attachments,
+            "subagent_id": subagent,
+        })
+    }
+}
+
+const fn status_text(status: ToolStatus) -> &'static str {
+    match status {
+        ToolStatus::Success => "success",
+        ToolStatus::Error => "error",
+    }
+}
+
+/// Public id of a message: its seq, with the beginning of the thread's id so that it is unique among threads.
+pub(crate) fn message_id(thread_id: &str, seq: i64) -> String {
+    let short: String = thread_id.chars().take(8).collect();
+    format!("m_{short}_{seq}")
+}
+
+/// The seq in a public id of this thread.
+///
+/// # Errors
+/// `message_not_found` for anything that this thread never gave out.
+pub(crate) fn message_seq(thread_id: &str, id: &str) -> Result<i64> {
+    id.rsplit_once('_')
+        .and_then(|(_, seq)| seq.parse::<i64>().ok())
+        .filter(|seq| *seq > 0 && message_id(thread_id, *seq) == id)
+        .ok_or_else(|| not_found(id))
+}
+
+/// The error for a message that is not there.
+pub(crate) fn not_found(id: &str) -> Error {
+    Error::new(Code::MessageNotFound, format!("This thread has no message “{id}”."))
+}
+
+/// Reads messages, as many as the statement gives.
+pub(crate) fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        rows.push(Row::read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
+/// One message.
+pub(crate) fn find(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
+    let rows = read(sql, concat!("SELECT ", columns!(), " FROM messages WHERE seq = ?"), &[Param::Int(seq)])?;
+    Ok(rows.into_iter().next())
+}
+
+/// The first column of the first row, as an integer.
+pub(crate) fn integer(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
+    let mut value = None;
+    sql.each(statement, params, &mut |cells| {
+        value = cells.first().and_then(Cell::int);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(value)
+}
+
+/// A row shared between the window in memory and whoever reads it.
+pub(crate) type Shared = Rc<Row>;

@@ -1,0 +1,182 @@
+//! Session tools (spec §7.4): what their calls say to the parent, and the files that they may name.
+
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::Thread;
+use crate::engine::files;
+use crate::engine::step::Definitions;
+use crate::error::Result;
+use crate::spec::SessionTool;
+use crate::spec::SideConfig;
+use crate::spec::message::ToolCall;
+use crate::spec::message::ToolResult;
+use crate::spec::message::ToolStatus;
+
+/// What a session came to, for whoever began it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionResult {
+    /// What is said.
+    pub(crate) text: String,
+    /// Paths of the files that are given along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attachments: Vec<String>,
+}
+
+impl SessionResult {
+    /// What a call of a session tool says, given the text of its result.
+    pub(crate) fn of(tool: &SessionTool, call: &ToolCall, result: &str) -> SessionResult {
+        let arguments = arguments(call);
+        let text = mapped(tool, &arguments).unwrap_or_else(|| result.to_owned());
+        SessionResult { text, attachments: paths(tool, &arguments).unwrap_or_default() }
+    }
+}
+
+fn arguments(call: &ToolCall) -> Value {
+    serde_json::from_str(&call.arguments).unwrap_or_default()
+}
+
+/// The argument that speaks for the session; `None` when it is missing or blank.
+fn mapped(tool: &SessionTool, arguments: &Value) -> Option<String> {
+    let text = match arguments.get(tool.message_property.as_ref()?)? {
+        Value::Null => return None,
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The paths that the call names: one, or a list, each a text or an object with `path`.
+///
+/// # Errors
+/// Says what else it found.
+fn paths(tool: &SessionTool, arguments: &Value) -> std::result::Result<Vec<String>, String> {
+    let named = tool.attachments_property.as_ref().and_then(|property| arguments.get(property));
+    let list = match named {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(list)) => &list[..],
+        Some(one) => std::slice::from_ref(one),
+    };
+    let path = |value: &Value| {
+        match value {
+            Value::String(path) => Ok(path.clone()),
+            Value::Object(file) => file.get("path").and_then(Value::as_str).map(str::to_owned).ok_or(value),
+            other => Err(other),
+        }
+        .map_err(|value| format!("{value} names no file: give a path, or an object with `path`"))
+    };
+    list.iter().map(path).collect()
+}
+
+/// Those of a side, in the order in which they are looked at.
+fn bound(side: &SideConfig) -> impl Iterator<Item = &SessionTool> {
+    [&side.session_fail, &side.session_stop].into_iter().flatten()
+}
+
+impl Thread {
+    /// The result of a call that was just made. One that ends the session must name files that exist: otherwise it is
+    /// an error, and the session goes on.
+    pub(crate) fn checked_for_session(
+        &self,
+        definitions: &Definitions<'_>,
+        call: &ToolCall,
+        result: ToolResult,
+    ) -> Result<ToolResult> {
+        let Some(tool) = bound(definitions.side).find(|tool| tool.name == call.name) else {
+            return Ok(result);
+        };
+        if result.status == ToolStatus::Error {
+            return Ok(result);
+        }
+        let named = match paths(tool, &arguments(call)) {
+            Ok(named) => named,
+            Err(problem) => return Ok(ToolResult::error(format!("The session goes on: {problem}."))),
+        };
+        let mut missing = Vec::new();
+        for path in named {
+            // A directory, or what cannot be a path, is no file either.
+            let file = self.read(|_, sql| Ok(files::stat(sql, "path", &path)));
+            if !matches!(file?, Ok(Some(_))) {
+                missing.push(path);
+            }
+        }
+        if missing.is_empty() {
+            return Ok(result);
+        }
+        let missing = missing.join(", ");
+        Ok(ToolResult::error(format!("The session goes on: these files do not exist here: {missing}.")))
+    }
+
+    /// Tells the parent and whoever listens how things stand, when that is what the call was for (spec §24.3).
+    pub(crate) fn announce_status(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        call: &ToolCall,
+        result: &ToolResult,
+    ) -> Result<()> {
+        let Some(tool) = definitions.side.session_status.as_ref().filter(|tool| tool.name == call.name)
+        else {
+            return Ok(());
+        };
+        let status = mapped(tool, &arguments(call)).unwrap_or_else(|| result.text());
+        if status.trim().is_empty() {
+            return Ok(());
+        }
+        self.emit("session_status", json!({ "status": status, "side": definitions.active.as_str() }));
+        self.set_status(&status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(arguments: &Value) -> ToolCall {
+        ToolCall {
+            id: "c".into(),
+            name: "finish".into(),
+            arguments: arguments.to_string(),
+            ..ToolCall::default()
+        }
+    }
+
+    #[test]
+    fn the_mapped_argument_speaks_and_else_the_result() {
+        let tool = SessionTool {
+            name: "finish".into(),
+            message_property: Some("summary".into()),
+            attachments_property: None,
+        };
+        for (arguments, text) in [
+            (json!({ "summary": "All done." }), "All done."),
+            (json!({ "summary": { "n": 1 } }), r#"{"n":1}"#),
+            (json!({ "summary": " " }), "result"),
+            (json!({ "summary": null }), "result"),
+            (json!({}), "result"),
+        ] {
+            assert_eq!(SessionResult::of(&tool, &call(&arguments), "result").text, text, "{arguments}");
+        }
+        let plain = SessionTool { message_property: None, ..tool };
+        assert_eq!(SessionResult::of(&plain, &call(&json!({ "summary": "x" })), "result").text, "result");
+    }
+
+    #[test]
+    fn files_are_named_alone_or_in_a_list() {
+        let tool = SessionTool {
+            name: "finish".into(),
+            message_property: None,
+            attachments_property: Some("files".into()),
+        };
+        let paths = |arguments: Value| paths(&tool, &arguments);
+        assert_eq!(paths(json!({ "files": "/a" })), Ok(vec!["/a".to_owned()]));
+        assert_eq!(paths(json!({ "files": ["/a", { "path": "/b" }] })), Ok(vec!["/a".into(), "/b".into()]));
+        assert_eq!(paths(json!({ "files": [] })), Ok(Vec::new()));
+        assert_eq!(paths(json!({})), Ok(Vec::new()));
+        assert!(paths(json!({ "files": [7] })).unwrap_err().contains("7 names no file"));
+        assert!(paths(json!({ "files": [{ "name": "x" }] })).is_err());
+    }
+}

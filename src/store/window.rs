@@ -1,0 +1,329 @@
+//! The newest part of the history, in memory while the object lives: read newest first, so that no read loads a whole
+//! history, and cut so that it fits the budget of a request (spec §20).
+//!
+//! The cut moves in jumps, so that the beginning of the request stays the same for many steps and a provider's
+//! cache of it holds. The current turn is always in; when it alone is too long its older tool results are shortened.
+
+use std::cell::OnceCell;
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use crate::engine::attachments::AttachmentRef;
+use crate::engine::replay::Author;
+use crate::engine::replay::Replay;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::models::ChatMessage;
+use crate::models::Kept;
+use crate::models::Part;
+use crate::spec::message::Role;
+use crate::spec::message::ToolCall;
+use crate::spec::message::ToolStatus;
+use crate::store::messages::Row;
+use crate::store::messages::Shared;
+use crate::store::messages::columns;
+use crate::text::first_bytes;
+
+/// What is left of a tool result that is shortened.
+pub(crate) const SHORT_BYTES: usize = 400;
+
+/// The newest part of the history, in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    /// Every top-level row with this seq or a higher one is in `rows`.
+    from: i64,
+    entries: Vec<Entry>,
+}
+
+/// A row of the window, and the message that the last request made of it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) row: Shared,
+    /// As its author is sent it, and as the other side is.
+    own: Sent,
+    other: Sent,
+    replay: OnceCell<Option<Replay>>,
+}
+
+type Sent = RefCell<Option<(Form, Kept<ChatMessage>)>>;
+
+/// Whom a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// The side that wrote the message: it is the `assistant`.
+    Own,
+    /// The other one: it is the `user`, whose calls are not seen.
+    Other,
+}
+
+/// How a row is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As it is.
+    Whole,
+    /// A reply with what its provider wants back.
+    WithPayload,
+    /// A reply of an earlier turn, where past calls are left out (spec §20).
+    WithoutCalls,
+    /// A long tool result of a turn that is too long.
+    Shortened,
+}
+
+impl Entry {
+    fn new(row: Shared) -> Entry {
+        Entry {
+            row: bounded(row),
+            own: RefCell::default(),
+            other: RefCell::default(),
+            replay: OnceCell::new(),
+        }
+    }
+
+    /// Whether its provider wants something back, and may have it from this prompt on this model.
+    pub(crate) fn replays_to(&self, author: &Author) -> bool {
+        self.replay().is_some_and(|replay| replay.is_by(author))
+    }
+
+    fn replay(&self) -> Option<&Replay> {
+        self.replay.get_or_init(|| Replay::read(&self.row)).as_ref()
+    }
+
+    /// One for a request of its own, of a row that is bounded already.
+    pub(crate) fn of(row: Shared) -> Entry {
+        Entry { row, own: RefCell::default(), other: RefCell::default(), replay: OnceCell::new() }
+    }
+
+    /// The message for it, made once for each change of form.
+    pub(crate) fn message(&self, form: Form, view: View) -> Kept<ChatMessage> {
+        let sent = match view {
+            View::Own => &self.own,
+            View::Other => &self.other,
+        };
+        if let Some((_, message)) = sent.borrow().as_ref().filter(|(made, _)| *made == form) {
+            return message.clone();
+        }
+        let mut made = message(&self.row, form, view);
+        if let (Form::WithPayload, ChatMessage::Assistant { tool_calls, payload, .. }) = (form, &mut made) {
+            *tool_calls = self.row.calls.iter().filter(|call| !call.is_dropped()).cloned().collect();
+            *payload = self.replay().map(|replay| replay.placed(&self.row)).unwrap_or_default();
+        }
+        let message = Kept::from(made);
+        *sent.borrow_mut() = Some((form, message.clone()));
+        message
+    }
+}
+
+fn message(row: &Row, form: Form, view: View) -> ChatMessage {
+    let content = row.content.clone().unwrap_or_default();
+    match (row.role, view) {
+        (Role::System, _) => ChatMessage::System(content),
+        (Role::User | Role::Assistant, View::Other) => {
+            ChatMessage::User(vec![Part::Text(with_notes(content, row))])
+        }
+        (Role::User | Role::Assistant, View::Own) => {
+            let kept = |call: &&ToolCall| form != Form::WithoutCalls && !call.is_dropped();
+            let plain = |call: &ToolCall| ToolCall { extra_content: None, ..call.clone() };
+            ChatMessage::Assistant {
+                content: with_notes(content, row),
+                tool_calls: row.calls.iter().filter(kept).map(plain).collect(),
+                payload: Vec::new(),
+            }
+        }
+        (Role::Tool, _) => ChatMessage::Tool {
+            call_id: row.tool_call_id.clone().unwrap_or_default(),
+            name: row.name.clone().unwrap_or_default(),
+            content: with_notes(
+                if form == Form::Shortened { cut_text(&content, SHORT_BYTES) } else { content },
+                row,
+            ),
+            status: row.status.unwrap_or(ToolStatus::Success),
+            images: Vec::new(),
+        },
+    }
+}
+
+/// The text of a message, and a line for each of its attachments.
+pub(crate) fn with_notes(content: String, row: &Row) -> String {
+    let notes = row.attachments.iter().map(AttachmentRef::note);
+    let lines = Some(content).filter(|text| !text.is_empty()).into_iter().chain(notes);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+impl Window {
+    /// Takes in a row that was just stored.
+    pub(crate) fn push(&mut self, row: Shared) {
+        if row.depth == 0 && !row.is_status() {
+            // Rows of an open block are stored after messages that already took later seqs.
+            let at = self.first_from(row.seq);
+            self.entries.insert(at, Entry::new(row));
+        }
+    }
+
+    /// Takes in a row that was changed, if it is in it.
+    pub(crate) fn replace(&mut self, row: &Shared) {
+        let at = self.first_from(row.seq);
+        if let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.row.seq == row.seq) {
+            *entry = Entry::new(row.clone());
+        }
+    }
+
+    /// A row of it.
+    pub(crate) fn row(&self, seq: i64) -> Option<&Shared> {
+        let entry = self.entries.get(self.first_from(seq))?;
+        (entry.row.seq == seq).then_some(&entry.row)
+    }
+
+    /// Everything from that seq on, oldest first.
+    pub(crate) fn since(&self, seq: i64) -> &[Entry] {
+        self.entries.get(self.first_from(seq)..).unwrap_or_default()
+    }
+
+    /// Whether everything from that seq on is in it.
+    pub(crate) fn reaches(&self, seq: i64) -> bool {
+        self.from <= seq.max(1)
+    }
+
+    fn first_from(&self, seq: i64) -> usize {
+        self.entries.partition_point(|entry| entry.row.seq < seq)
+    }
+
+    fn rows(&self) -> impl DoubleEndedIterator<Item = &Shared> {
+        self.entries.iter().map(|entry| &entry.row)
+    }
+
+    /// Those from one seq up to another, which is left out.
+    fn between(&self, from: i64, below: i64) -> Vec<&Shared> {
+        self.since(from).iter().map(|entry| &entry.row).take_while(|row| row.seq < below).collect()
+    }
+
+    /// Bytes of all of it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.rows().map(|row| row.bytes()).sum()
+    }
+
+    /// Whether a reply in it has a call of that id.
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.rows().any(|row| row.calls.iter().any(|call| call.id == id))
+    }
+
+    /// The newest message that a person reads.
+    pub(crate) fn newest_said(&self) -> Option<&Shared> {
+        self.rows().rev().find(|row| {
+            matches!(row.role, Role::User | Role::Assistant)
+                && !row.silent
+                && row.content.as_deref().is_some_and(|text| !text.is_empty())
+        })
+    }
+
+    /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` bytes and the limit
+    /// on their number reach.
+    pub(crate) fn load(sql: &dyn Sql, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut bytes = 0;
+        let mut reached = from;
+        sql.each(
+            concat!("SELECT ", columns!(), " FROM messages WHERE seq >= ? AND depth = 0 ORDER BY seq DESC"),
+            &[Param::Int(from)],
+            &mut |cells| {
+                let row = Row::read(cells)?;
+                if row.is_status() {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                let entry = Entry::new(Shared::new(row));
+                bytes += entry.row.bytes();
+                if entry.row.seq < turn_from && (bytes > budget || entries.len() >= limits::WINDOW_MESSAGES) {
+                    reached = entry.row.seq + 1;
+                    return Ok(ControlFlow::Break(()));
+                }
+                entries.push(entry);
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        entries.reverse();
+        Ok(Window { from: reached, entries })
+    }
+
+    /// Forgets everything before `seq`.
+    pub(crate) fn cut(&mut self, seq: i64) {
+        self.entries.drain(..self.first_from(seq));
+        self.from = self.from.max(seq);
+    }
+
+    /// Where the history must begin so that it fits: the current answer if it does, else a jump that leaves room.
+    /// `own` is the role of the side that is asked.
+    pub(crate) fn fit(&self, from: i64, turn_from: i64, below: i64, budget: usize, own: Role) -> i64 {
+        let (past, turn) = (self.between(from, turn_from), self.between(turn_from, below));
+        let bytes = |rows: &[&Shared]| rows.iter().map(|row| row.bytes()).sum::<usize>();
+        let turn_bytes = bytes(&turn);
+        let fits = bytes(&past) + turn_bytes <= budget && past.len() + turn.len() <= limits::WINDOW_MESSAGES;
+        if fits && self.reaches(from) {
+            return from;
+        }
+        let keep_bytes = share(budget).saturating_sub(turn_bytes);
+        let keep_rows = share(limits::WINDOW_MESSAGES).saturating_sub(turn.len());
+        let mut kept = 0;
+        let mut cut = turn_from;
+        for (number, row) in past.iter().rev().enumerate() {
+            kept += row.bytes();
+            if kept > keep_bytes || number >= keep_rows {
+                break;
+            }
+            // A cut before what somebody else says separates no call from its result.
+            if row.role != Role::Tool && row.role != own {
+                cut = row.seq;
+            }
+        }
+        cut
+    }
+
+    /// Below which seq the results of a turn that is too long by itself must be shortened.
+    pub(crate) fn shorten(&self, run_short_below: i64, turn_from: i64, below: i64, budget: usize) -> i64 {
+        let size = |row: &Row, short_below: i64| match row.role {
+            Role::Tool if row.seq < short_below => row.bytes() - saved(row),
+            _ => row.bytes(),
+        };
+        let turn = self.between(turn_from, below);
+        let mut bytes: usize = turn.iter().map(|row| size(row, run_short_below)).sum();
+        if bytes <= budget {
+            return run_short_below;
+        }
+        let newest_reply = turn.iter().rev().find(|row| !row.calls.is_empty()).map_or(below, |row| row.seq);
+        let mut short_below = run_short_below;
+        for row in turn.iter().filter(|row| row.role == Role::Tool && row.seq >= run_short_below) {
+            if bytes <= share(budget) || row.seq > newest_reply {
+                break;
+            }
+            bytes -= saved(row);
+            short_below = row.seq + 1;
+        }
+        short_below
+    }
+}
+
+/// What shortening a tool result saves; its files are told of all the same.
+fn saved(row: &Row) -> usize {
+    row.content.as_ref().map_or(0, |text| text.len().saturating_sub(SHORT_BYTES))
+}
+
+/// What remains after a jump.
+fn share(budget: usize) -> usize {
+    (budget as f64 * limits::WINDOW_KEEP) as usize
+}
+
+/// A tool result with a bounded length of text, and a note where it was cut. Other rows as they are.
+fn bounded(row: Shared) -> Shared {
+    match &row.content {
+        Some(text) if row.role == Role::Tool && text.len() > limits::RESULT_IN_CONTEXT_BYTES => {
+            let content = Some(cut_text(text, limits::RESULT_IN_CONTEXT_BYTES));
+            Shared::new(Row { content, ..(*row).clone() })
+        }
+        _ => row,
+    }
+}
+
+fn cut_text(text: &str, max: usize) -> String {
+    let kept = first_bytes(text, max);
+    format!("{kept}\n[cut here: {} of {} bytes are shown]", kept.len(), text.len())
+}

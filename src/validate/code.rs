@@ -1,0 +1,80 @@
+//! Files that run in the sandbox.
+
+use crate::spec::tool::Code;
+use crate::validate::Check;
+use crate::validate::Place;
+use crate::validate::names::hint;
+
+impl Check<'_> {
+    pub(crate) fn code(&mut self, at: Place<'_>, code: &Code) {
+        if !self.catalog.code.contains_key(&code.file) {
+            let hint = hint(&code.file, &self.code_files(&code.file));
+            self.error(at, "run.code", format!("there is no file {}{hint}", code.file));
+        } else if let Some(exports) = self.sources.code.get(&code.file)
+            && !exports.iter().any(|name| name == "default")
+        {
+            let named = match exports.as_slice() {
+                [] => "it exports nothing".to_owned(),
+                names => format!("it exports {}", names.join(", ")),
+            };
+            let text = format!(
+                "{} has no default export, which is the function that is called ({named}): write `export default`",
+                code.file
+            );
+            self.error(at, "run.code", text);
+        }
+        if code.memory_limit_bytes == Some(0) {
+            self.error(at, "run.code.memoryLimitBytes", "must be a positive number");
+        }
+        for (index, host) in code.allowed_hosts.iter().enumerate() {
+            if let Some(wrong) = wrong_host(host) {
+                self.error(at, format!("run.code.allowedHosts[{index}]"), wrong);
+            }
+        }
+    }
+}
+
+impl Check<'_> {
+    /// What could have been meant: the files of code in the same folder, or all where there are none.
+    fn code_files(&self, wanted: &str) -> Vec<&str> {
+        let folder = |file: &str| file.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+        let known = self.catalog.code.keys().chain(self.sources.code.keys()).map(String::as_str);
+        let mut all: Vec<&str> = known.filter(|file| !file.starts_with(RESERVED_FOLDER)).collect();
+        all.sort_unstable();
+        all.dedup();
+        // The same file in another folder is nearer than another file of the same name's length.
+        let name = |file: &str| file.rsplit('/').next().map(str::to_owned);
+        let namesakes: Vec<&str> = all.iter().copied().filter(|file| name(file) == name(wanted)).collect();
+        let beside: Vec<&str> = all.iter().copied().filter(|file| folder(file) == folder(wanted)).collect();
+        [namesakes, beside, all].into_iter().find(|files| !files.is_empty()).unwrap_or_default()
+    }
+}
+
+/// Where the modules for the web's names are.
+const RESERVED_FOLDER: &str = "bobbin/";
+
+/// What is wrong with a host that code may reach.
+pub(crate) fn wrong_host(host: &str) -> Option<String> {
+    let message = || {
+        format!("“{host}” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`")
+    };
+    (!is_host(host)).then(message)
+}
+
+/// A name or an address, with or without a port, or everything below a name.
+fn is_host(text: &str) -> bool {
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let (name, port) = match name.rsplit_once(':') {
+        Some((name, port)) if !name.ends_with(':') && (!name.contains(':') || name.ends_with(']')) => {
+            (name, Some(port))
+        }
+        _ => (name, None),
+    };
+    let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let name_fits = match bare {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c)),
+    };
+    port_fits && name_fits
+}

@@ -1,0 +1,165 @@
+//! What a prompt's `tools` list: functions, prompts and agents.
+
+use serde_json::Value;
+
+use crate::spec::agent::SideConfig;
+use crate::spec::callable::Callable;
+use crate::spec::prompt::ToolEntry;
+use crate::validate::Check;
+use crate::validate::Kind;
+use crate::validate::Place;
+use crate::validate::names::hint;
+use crate::work::native::tools::execute;
+use crate::work::native::tools::execute::Settings;
+use crate::work::native::tools::execute::WrongOption;
+
+impl Check<'_> {
+    /// What a name in `tools` stands for must be clear, callable, and take what its entry says.
+    pub(crate) fn entry(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+        self.env(at, &format!("{field}.env"), &entry.env);
+        let name = &entry.name;
+        let kinds = [Kind::Tool, Kind::Prompt, Kind::Agent];
+        let mut found: Vec<Kind> = kinds.into_iter().filter(|kind| self.knows(*kind, name)).collect();
+        // An agent that is not exposed cannot be meant where something else can.
+        if found.len() > 1 && !self.catalog.agents.get(name).is_some_and(|agent| agent.expose_as_tool) {
+            found.retain(|kind| *kind != Kind::Agent);
+        }
+        // One that is wins over a prompt, as where code calls by name.
+        if matches!(found.as_slice(), [Kind::Prompt, Kind::Agent]) {
+            found.retain(|kind| *kind == Kind::Agent);
+            self.shadowed_prompt(at, field, name);
+        }
+        match found.as_slice() {
+            [] => {
+                let hint = hint(name, &self.callables());
+                self.error(at, field, format!("no tool, prompt or exposed agent named \"{name}\"{hint}"));
+            }
+            [kind] => {
+                if *kind == Kind::Agent {
+                    self.listed_agent(at, field, name);
+                }
+                self.settings(at, field, entry, *kind);
+                self.code_options(at, field, entry);
+                self.subagent(at, field, entry, *kind);
+            }
+            several => {
+                let nouns: Vec<&str> = several.iter().map(|kind| kind.noun()).collect();
+                let message = format!(
+                    "\"{name}\" is a {}: rename one, so that it is clear which",
+                    nouns.join(" and a ")
+                );
+                self.error(at, field, message.replace("a agent", "an agent"));
+            }
+        }
+    }
+
+    /// An agent whose side has a prompt of the same name is clear; another prompt of that name cannot be called.
+    fn shadowed_prompt(&mut self, at: Place<'_>, field: &str, name: &str) {
+        let Some(agent) = self.catalog.agents.get(name) else { return };
+        let own = |side: &SideConfig| side.prompt == name;
+        if !own(&agent.side_a) && !agent.side_b.as_ref().is_some_and(own) {
+            let message = format!(
+                "\"{name}\" is an agent with `exposeAsTool` and a prompt: the agent is called; rename the prompt to call that"
+            );
+            self.warning(at, field, message);
+        }
+    }
+
+    /// What prompts may list.
+    fn callables(&self) -> Vec<&str> {
+        let exposed = |name: &&str| self.catalog.agents.get(*name).is_some_and(|agent| agent.expose_as_tool);
+        let mut names = self.names(Kind::Tool);
+        names.extend(self.names(Kind::Prompt));
+        names.extend(self.names(Kind::Agent).into_iter().filter(exposed));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn listed_agent(&mut self, at: Place<'_>, field: &str, name: &str) {
+        let Some(agent) = self.catalog.agents.get(name) else { return };
+        if !agent.expose_as_tool {
+            let message = format!("\"{name}\" is an agent that may not be called: set its `exposeAsTool`");
+            self.error(at, field, message);
+        }
+    }
+
+    /// Settings of an entry that mean something for other kinds alone, or name arguments that there are not.
+    fn settings(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
+        let name = &entry.name;
+        let result = [
+            ("includeTextResponse", entry.include_text_response.is_some()),
+            ("includeToolCalls", entry.include_tool_calls.is_some()),
+            ("includeErrors", entry.include_errors.is_some()),
+        ];
+        let init = [
+            ("initUserMessageProperty", &entry.init_user_message_property),
+            ("initAttachmentsProperty", &entry.init_attachments_property),
+        ];
+        let function = [("env", !entry.env.is_empty()), ("options", !entry.options.is_empty())];
+        let mut wrong = Vec::new();
+        if kind == Kind::Tool {
+            wrong.extend(
+                init.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| (*key, "prompts and agents")),
+            );
+        } else {
+            wrong.extend(function.iter().filter(|(_, set)| *set).map(|(key, _)| (*key, "function tools")));
+        }
+        if kind != Kind::Prompt {
+            wrong.extend(result.iter().filter(|(_, set)| *set).map(|(key, _)| (*key, "prompts")));
+        }
+        for (key, owners) in wrong {
+            let message =
+                format!("is for {owners}; \"{name}\" is a {}", kind.noun()).replace("a agent", "an agent");
+            self.error(at, format!("{field}.{key}"), message);
+        }
+        // The tools that such an agent is called with have arguments of their own.
+        if kind == Kind::Tool || entry.resumable.is_some() {
+            return;
+        }
+        for (key, property) in init {
+            self.init_argument(at, &format!("{field}.{key}"), name, property);
+        }
+    }
+
+    /// Limits of `execute_code`. What other tools take as `options` is theirs alone to know.
+    fn code_options(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+        let tool = self.catalog.tools.get(&entry.name);
+        if !tool.is_some_and(|tool| execute::runs(&tool.run)) {
+            return;
+        }
+        for WrongOption { name, why } in Settings::of(&entry.options).err().into_iter().flatten() {
+            self.error(at, format!("{field}.options.{name}"), why);
+        }
+    }
+
+    /// An argument of a prompt or an agent must be one that it has.
+    pub(crate) fn init_argument(
+        &mut self,
+        at: Place<'_>,
+        field: &str,
+        name: &str,
+        property: &Option<String>,
+    ) {
+        let schema = self.catalog.callable(name).and_then(|callable| match callable {
+            Callable::Tool(_) => None,
+            other => Some(other.schema()),
+        });
+        if let (Some(property), Some(schema)) = (property, schema)
+            && let Some(why) = lacks(schema, property)
+        {
+            self.error(at, field, format!("\"{name}\" has no argument \"{property}\": {why}"));
+        }
+    }
+}
+
+/// Why arguments of a schema cannot have a property.
+fn lacks(schema: Option<&Value>, property: &str) -> Option<&'static str> {
+    let Some(schema) = schema else {
+        return Some("its prompt has no `requiredSchema`, so a model sends it none");
+    };
+    let known = schema.get("properties").and_then(Value::as_object);
+    // Models are shown the schema closed, whatever it says itself.
+    let has = known.is_some_and(|known| known.contains_key(property));
+    (!has).then_some("its prompt's `requiredSchema` does not list it")
+}

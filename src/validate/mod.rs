@@ -1,0 +1,342 @@
+//! Validation of a whole catalog: everything that is wrong, at once, by file and field.
+//!
+//! The types have already checked that each file has the right shape; this checks that the definitions make sense
+//! together. A catalog with errors is not served.
+
+pub(crate) mod agents;
+pub(crate) mod code;
+pub(crate) mod effects;
+pub(crate) mod endpoints;
+pub(crate) mod entries;
+pub(crate) mod hooks;
+pub(crate) mod models;
+pub(crate) mod names;
+pub(crate) mod prompts;
+pub(crate) mod subagents;
+pub(crate) mod tools;
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::spec::catalog::Catalog;
+use crate::spec::catalog::RESERVED_PREFIX;
+use crate::spec::template;
+use crate::spec::tool::Run;
+use crate::spec::variable::Variable;
+use crate::spec::variable::VariableKind;
+
+pub(crate) use crate::validate::code::wrong_host;
+pub(crate) use crate::validate::names::hint;
+pub use crate::validate::names::nearest;
+
+/// How bad a complaint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The catalog is not served.
+    Error,
+    /// It is, but something is probably not as meant.
+    Warning,
+}
+
+/// Something that is wrong with a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// The file, below the folder of definitions.
+    pub file: String,
+    /// The field, such as `tools[1].name`; empty for the whole file.
+    pub field: String,
+    /// What is wrong and, where that helps, what to do.
+    pub message: String,
+    /// How bad it is.
+    pub severity: Severity,
+}
+
+/// One line: `prompts/helper.md: error in tools[1]: no tool named "lokup"`.
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        match self.field.as_str() {
+            "" => write!(f, "{}: {severity}: {}", self.file, self.message),
+            field => write!(f, "{}: {severity} in {field}: {}", self.file, self.message),
+        }
+    }
+}
+
+/// What a definition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A model.
+    Model,
+    /// A prompt.
+    Prompt,
+    /// A function tool.
+    Tool,
+    /// An agent.
+    Agent,
+    /// An effect.
+    Effect,
+    /// A custom endpoint.
+    Endpoint,
+    /// A hook.
+    Hook,
+}
+
+impl Kind {
+    /// All of them, in the order in which they build on each other.
+    pub const ALL: [Kind; 7] =
+        [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect, Kind::Endpoint, Kind::Hook];
+
+    /// The folder of its files.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Kind::Model => "models",
+            Kind::Prompt => "prompts",
+            Kind::Tool => "tools",
+            Kind::Agent => "agents",
+            Kind::Effect => "effects",
+            Kind::Endpoint => "api",
+            Kind::Hook => "hooks",
+        }
+    }
+
+    /// Its noun.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Kind::Model => "model",
+            Kind::Prompt => "prompt",
+            Kind::Tool => "tool",
+            Kind::Agent => "agent",
+            Kind::Effect => "effect",
+            Kind::Endpoint => "endpoint",
+            Kind::Hook => "hook",
+        }
+    }
+}
+
+/// The files that definitions come from. A definition that is in here but not in the catalog could not be read: that
+/// was complained about already, so nothing is said about those that refer to it.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    files: BTreeMap<(Kind, String), String>,
+    /// Files of code, whether or not a definition names them, with the names that they export.
+    code: BTreeMap<String, Vec<String>>,
+}
+
+impl Sources {
+    /// Notes the file of a definition. Gives back the file that has the same name already, if one does.
+    pub fn insert(&mut self, kind: Kind, name: &str, file: &str) -> Option<String> {
+        let key = (kind, name.to_owned());
+        if let Some(first) = self.files.get(&key) {
+            return Some(first.clone());
+        }
+        self.files.insert(key, file.to_owned());
+        None
+    }
+
+    /// Notes a file of code, and the names that it exports.
+    pub fn insert_code(&mut self, file: &str, exports: Vec<String>) {
+        self.code.insert(file.to_owned(), exports);
+    }
+
+    /// The file of a definition; where there is none, the place where it would be.
+    pub fn file(&self, kind: Kind, name: &str) -> String {
+        let file = self.files.get(&(kind, name.to_owned()));
+        file.cloned().unwrap_or_else(|| format!("{}/{name}", kind.folder()))
+    }
+
+    /// Whether there is a file of such a definition.
+    pub fn has(&self, kind: Kind, name: &str) -> bool {
+        self.files.contains_key(&(kind, name.to_owned()))
+    }
+}
+
+/// The names that the Worker registers for `run.native`, and for the `provider` of models.
+#[derive(Clone, Debug, Default)]
+pub struct Natives {
+    /// Of tools.
+    pub tools: Vec<&'static str>,
+    /// Of effects.
+    pub effects: Vec<&'static str>,
+    /// Of endpoints.
+    pub endpoints: Vec<&'static str>,
+    /// Of hooks.
+    pub hooks: Vec<&'static str>,
+    /// Of providers of models.
+    pub providers: Vec<&'static str>,
+    /// Whether there are no others: a crate of somebody's own may register some that this program does not have.
+    pub complete: bool,
+}
+
+impl Natives {
+    /// Those of this build.
+    pub fn registered() -> Natives {
+        Natives {
+            complete: true,
+            tools: crate::work::native::tools::names(),
+            effects: crate::work::native::effects::names(),
+            endpoints: crate::work::native::endpoints::names(),
+            hooks: crate::work::native::hooks::names(),
+            providers: crate::models::providers(),
+        }
+    }
+}
+
+/// What a catalog names and this program does not have, such as `tool greet: native "greet"`.
+pub fn missing_natives(catalog: &Catalog) -> Vec<String> {
+    let natives = Natives::registered();
+    let mut missing = Vec::new();
+    let mut look = |kind: Kind, name: &str, run: &Run, natives: &[&str]| {
+        if let Run::Native(native) = run
+            && !natives.contains(&native.as_str())
+        {
+            missing.push(format!("{} {name}: native \"{native}\"", kind.noun()));
+        }
+    };
+    catalog.tools.iter().for_each(|(name, tool)| look(Kind::Tool, name, &tool.run, &natives.tools));
+    catalog.effects.iter().for_each(|(name, effect)| look(Kind::Effect, name, &effect.run, &natives.effects));
+    catalog.hooks.iter().for_each(|(id, hook)| look(Kind::Hook, id, &hook.run, &natives.hooks));
+    catalog.endpoints.iter().for_each(|(route, endpoint)| {
+        look(Kind::Endpoint, &route.to_string(), &endpoint.run, &natives.endpoints)
+    });
+    for (name, model) in &catalog.models {
+        let provider = model.provider.name();
+        if !natives.providers.contains(&provider) {
+            let known = natives.providers.join(", ");
+            missing.push(format!("model {name}: provider \"{provider}\" (there are {known})"));
+        }
+    }
+    missing
+}
+
+/// Everything that is wrong with a catalog, by file.
+pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<Complaint> {
+    let mut check = Check { catalog, sources, natives, complaints: Vec::new() };
+    check.models();
+    check.prompts();
+    check.tools();
+    check.agents();
+    check.effects();
+    check.endpoints();
+    check.hooks();
+    check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
+    check.complaints
+}
+
+/// One definition, for complaints about it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    kind: Kind,
+    name: &'a str,
+}
+
+struct Check<'a> {
+    catalog: &'a Catalog,
+    sources: &'a Sources,
+    natives: &'a Natives,
+    complaints: Vec<Complaint>,
+}
+
+impl Check<'_> {
+    fn error(&mut self, at: Place<'_>, field: impl Into<String>, message: impl Into<String>) {
+        self.complain(at, field.into(), message.into(), Severity::Error);
+    }
+
+    fn warning(&mut self, at: Place<'_>, field: impl Into<String>, message: impl Into<String>) {
+        self.complain(at, field.into(), message.into(), Severity::Warning);
+    }
+
+    fn complain(&mut self, at: Place<'_>, field: String, message: String, severity: Severity) {
+        let file = self.sources.file(at.kind, at.name);
+        self.complaints.push(Complaint { file, field, message, severity });
+    }
+
+    fn knows(&self, kind: Kind, name: &str) -> bool {
+        self.sources.has(kind, name) || self.names(kind).contains(&name)
+    }
+
+    fn names(&self, kind: Kind) -> Vec<&str> {
+        fn keys<T>(definitions: &BTreeMap<String, T>) -> Vec<&str> {
+            definitions.keys().map(String::as_str).collect()
+        }
+        match kind {
+            Kind::Model => keys(&self.catalog.models),
+            Kind::Prompt => keys(&self.catalog.prompts),
+            Kind::Tool => keys(&self.catalog.tools),
+            Kind::Agent => keys(&self.catalog.agents),
+            Kind::Effect => keys(&self.catalog.effects),
+            Kind::Hook => keys(&self.catalog.hooks),
+            // Nothing refers to an endpoint.
+            Kind::Endpoint => Vec::new(),
+        }
+    }
+
+    /// A reference to another definition.
+    fn reference(&mut self, at: Place<'_>, field: &str, kind: Kind, name: &str) {
+        if !self.knows(kind, name) {
+            let hint = crate::validate::names::hint(name, &self.names(kind));
+            self.error(at, field, format!("no {} named \"{name}\"{hint}", kind.noun()));
+        }
+    }
+
+    fn variables(&mut self, at: Place<'_>, variables: &[Variable]) {
+        let mut seen = BTreeSet::new();
+        for (index, variable) in variables.iter().enumerate() {
+            let field = format!("variables[{index}].name");
+            self.env_name(at, &field, &variable.name);
+            if !seen.insert(&variable.name) {
+                self.error(at, &field, format!("\"{}\" is declared twice", variable.name));
+            }
+            if variable.kind == VariableKind::Text && self.catalog.is_model_key(&variable.name) {
+                let name = &variable.name;
+                self.error(
+                    at,
+                    field,
+                    format!("\"{name}\" is the API key of a model, so its type must be `secret`"),
+                );
+            }
+        }
+    }
+
+    fn env(&mut self, at: Place<'_>, field: &str, env: &BTreeMap<String, String>) {
+        for name in env.keys() {
+            self.env_name(at, &format!("{field}.{name}"), name);
+        }
+    }
+
+    /// The name of an env.
+    fn env_name(&mut self, at: Place<'_>, field: &str, name: &str) {
+        if name.starts_with(RESERVED_PREFIX) {
+            self.error(
+                at,
+                field,
+                format!("\"{name}\": names starting with {RESERVED_PREFIX} belong to the runtime"),
+            );
+        } else if !template::is_name(name) {
+            let message = format!(
+                "\"{name}\" cannot name a variable: letters, digits and _, not starting with a digit"
+            );
+            self.error(at, field, message);
+        }
+    }
+
+    /// A text with `{{env NAME}}` in it.
+    fn template(&mut self, at: Place<'_>, field: &str, text: &str) {
+        if let Err(error) = template::parse(text) {
+            self.error(at, field, error.to_string());
+        }
+        for name in template::names(text) {
+            self.env_name(at, field, name);
+        }
+    }
+
+    fn url(&mut self, at: Place<'_>, field: &str, url: &str) {
+        match template::check_url(url) {
+            Ok(()) => self.template(at, field, url),
+            Err(error) => self.error(at, field, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Models.
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::spec::model::Capabilities;
+use crate::spec::model::Model;
+use crate::spec::model::Provider;
+use crate::validate::Check;
+use crate::validate::Kind;
+use crate::validate::Place;
+use crate::validate::names::cycles;
+use crate::validate::names::nearest;
+use crate::validate::names::wrong_model;
+
+/// The ids that the demo provider answers to.
+const DEMO_MODELS: [&str; 3] = ["demo", "demo-slow", "demo-fail"];
+
+/// Fields of a request that are the runtime's to set.
+const OWN_FIELDS: [&str; 5] = ["model", "messages", "tools", "tool_choice", "stream"];
+
+impl Check<'_> {
+    pub(crate) fn models(&mut self) {
+        for (name, model) in &self.catalog.models {
+            let at = Place { kind: Kind::Model, name };
+            if let Some(wrong) = wrong_model(name) {
+                self.error(at, "name", wrong);
+            }
+            self.provider(at, model);
+            self.prices(at, model);
+            self.capabilities(at, &model.capabilities);
+            self.fallbacks(at, model);
+            self.provider_options(at, &model.provider_options);
+        }
+        self.fallback_cycles();
+    }
+
+    fn provider(&mut self, at: Place<'_>, model: &Model) {
+        if let Provider::Registered(name) = &model.provider
+            && let Some(wrong) = unknown_provider(name, &self.natives.providers, self.natives.complete)
+        {
+            self.error(at, "provider", wrong);
+        }
+        if model.model.trim().is_empty() {
+            self.error(at, "model", "the provider's id of the model is empty");
+        } else if model.provider == Provider::Demo && !DEMO_MODELS.contains(&model.model.as_str()) {
+            let known = DEMO_MODELS.join(", ");
+            self.error(at, "model", format!("the demo provider has no \"{}\"; it has {known}", model.model));
+        }
+        if let Some(url) = &model.base_url {
+            self.url(at, "baseUrl", url);
+        }
+        if let Some(name) = &model.api_key_env {
+            if name.starts_with("sk-") {
+                self.error(
+                    at,
+                    "apiKeyEnv",
+                    "this is the name of the variable that holds the key, never the key itself",
+                );
+            } else {
+                self.env_name(at, "apiKeyEnv", name);
+            }
+        }
+        if model.provider == Provider::Anthropic && model.provider_options.contains_key("system") {
+            let own = "the runtime sets this field of the request itself";
+            self.error(at, "providerOptions.system", own);
+        }
+        if model.provider == Provider::Demo && model.capabilities.supports_json_mode {
+            self.error(at, "capabilities.supportsJsonMode", "the demo provider answers in plain text");
+        }
+        if model.provider == Provider::Demo && (model.base_url.is_some() || model.api_key_env.is_some()) {
+            self.warning(
+                at,
+                "provider",
+                "the demo provider uses no network: baseUrl and apiKeyEnv have no effect",
+            );
+        }
+    }
+
+    fn prices(&mut self, at: Place<'_>, model: &Model) {
+        let prices = [
+            ("inputPrice", model.input_price),
+            ("outputPrice", model.output_price),
+            ("cachedPrice", model.cached_price),
+        ];
+        for (field, price) in prices {
+            if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
+                self.error(at, field, "a price is USD for a million tokens, not negative");
+            }
+        }
+    }
+
+    fn capabilities(&mut self, at: Place<'_>, capabilities: &Capabilities) {
+        let (context, output) = (capabilities.max_context_tokens, capabilities.max_output_tokens);
+        for (field, tokens) in [("maxContextTokens", context), ("maxOutputTokens", output)] {
+            if tokens == Some(0) {
+                self.error(at, format!("capabilities.{field}"), "must be more than 0");
+            }
+        }
+        if let (Some(context), Some(output)) = (context, output)
+            && output > context
+        {
+            self.error(
+                at,
+                "capabilities.maxOutputTokens",
+                format!("is more than maxContextTokens ({context})"),
+            );
+        }
+        for level in capabilities.reasoning_levels.keys() {
+            if !level.parse::<u8>().is_ok_and(|level| level <= 100) {
+                let field = format!("capabilities.reasoningLevels.{level}");
+                self.error(at, field, "a level is a whole number from 0 to 100");
+            }
+        }
+    }
+
+    fn fallbacks(&mut self, at: Place<'_>, model: &Model) {
+        for (index, fallback) in model.fallbacks.iter().enumerate() {
+            let field = format!("fallbacks[{index}]");
+            if fallback == at.name {
+                self.error(at, field, "a model cannot be its own fallback");
+            } else if model.fallbacks.iter().take(index).any(|earlier| earlier == fallback) {
+                self.error(at, field, format!("\"{fallback}\" is listed twice"));
+            } else {
+                self.reference(at, &field, Kind::Model, fallback);
+            }
+        }
+    }
+
+    /// Harmless, as the fallbacks of a fallback are not followed, but perhaps not what was meant.
+    fn fallback_cycles(&mut self) {
+        let models = &self.catalog.models;
+        let names: Vec<&str> = models.keys().map(String::as_str).collect();
+        let next = |name: &str| {
+            let fallbacks = models.get(name).into_iter().flat_map(|model| &model.fallbacks);
+            fallbacks.map(String::as_str).filter(|fallback| *fallback != name).collect()
+        };
+        for cycle in cycles(&names, &next) {
+            let Some(name) = cycle.first() else { continue };
+            let at = Place { kind: Kind::Model, name };
+            let way = cycle.join(" → ");
+            self.warning(
+                at,
+                "fallbacks",
+                format!("{way}: a cycle; only the first model's own fallbacks are tried"),
+            );
+        }
+    }
+
+    pub(crate) fn provider_options(&mut self, at: Place<'_>, options: &Map<String, Value>) {
+        for field in OWN_FIELDS.into_iter().filter(|field| options.contains_key(*field)) {
+            self.error(
+                at,
+                format!("providerOptions.{field}"),
+                "the runtime sets this field of the request itself",
+            );
+        }
+    }
+}
+
+/// What is wrong with the name of a provider: a crate of somebody's own may register some that this program does not have.
+fn unknown_provider(name: &str, known: &[&str], complete: bool) -> Option<String> {
+    if !complete || known.contains(&name) {
+        return None;
+    }
+    let near = nearest(name, known);
+    let hint = match (name, near) {
+        ("test", _) => "the built-in model is `demo`; ".to_owned(),
+        (
+            "openrouter" | "google" | "workers-ai" | "groq" | "ollama" | "deepseek" | "mistral" | "azure"
+            | "llama.cpp" | "vllm",
+            _,
+        ) => "its API is that of `openai`, at a `baseUrl`; ".to_owned(),
+        (_, Some(near)) => format!("did you mean \"{near}\"? "),
+        _ => String::new(),
+    };
+    let mut known = known.to_vec();
+    known.sort_by_key(|known| Some(*known) != near);
+    let list = known.join(", ");
+    Some(format!(
+        "no provider \"{name}\"; {hint}there are {list}, and those that a crate of your own registers"
+    ))
+}

@@ -1,0 +1,123 @@
+//! Names: which ones are valid, what was probably meant, and cycles of names.
+
+use crate::spec::subagent::CREATE;
+use crate::spec::subagent::MESSAGE;
+
+/// What to add to "no such name": what was probably meant, or what there is.
+pub(crate) fn hint(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(near) => format!("; did you mean \"{near}\"?"),
+        None if known.is_empty() => "; there are none".to_owned(),
+        None if known.len() <= 12 => format!("; there are {}", known.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The known name that is most like `name`, if one is close.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let allowed = name.chars().count().div_ceil(3);
+    known
+        .iter()
+        .map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), *candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions and replacements that lead from one to the other; two neighbours swapped count as one.
+fn distance(a: &str, b: &str) -> usize {
+    if are_swapped(a, b) {
+        return 1;
+    }
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, cb) in row.iter_mut().skip(1).zip(b.chars()) {
+            let here = (diagonal + usize::from(ca != cb)).min(left + 1).min(*cell + 1);
+            diagonal = *cell;
+            *cell = here;
+            left = here;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+fn are_swapped(a: &str, b: &str) -> bool {
+    let same_length = a.chars().count() == b.chars().count();
+    let differing: Vec<_> = a.chars().zip(b.chars()).enumerate().filter(|(_, (a, b))| a != b).collect();
+    match differing.as_slice() {
+        [(i, (a1, b1)), (j, (a2, b2))] => same_length && i + 1 == *j && a1 == b2 && a2 == b1,
+        _ => false,
+    }
+}
+
+/// What is wrong with the name of something that models may call: providers take these characters alone.
+pub(crate) fn wrong_callable(name: &str) -> Option<String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let own = matches!(name, CREATE | MESSAGE);
+    wrong(name, fine, "letters, digits, _ and -")
+        .or_else(|| own.then(|| format!("\"{name}\" is the name of a tool of the runtime's own")))
+}
+
+/// What is wrong with the name of a model; it never leaves the runtime.
+pub(crate) fn wrong_model(name: &str) -> Option<String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "_-.:/@".contains(c);
+    wrong(name, fine, "letters, digits and _ - . : / @")
+}
+
+/// What is wrong with the id of a hook.
+pub(crate) fn wrong_id(id: &str) -> Option<String> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    wrong(id, fine, "lower-case letters, digits and _").or_else(|| {
+        let letter = id.starts_with(|c: char| c.is_ascii_lowercase());
+        (!letter).then(|| format!("the name \"{id}\" must start with a letter"))
+    })
+}
+
+fn wrong(name: &str, fine: fn(char) -> bool, allowed: &str) -> Option<String> {
+    let length = name.chars().count();
+    if length == 0 {
+        return Some("the name is empty".to_owned());
+    }
+    if length > 64 {
+        return Some(format!("the name \"{name}\" has {length} characters; at most 64 are allowed"));
+    }
+    (!name.chars().all(fine)).then(|| format!("the name \"{name}\" may hold only {allowed}"))
+}
+
+/// Every way in which names lead back to themselves, each once: `a → b → a`, starting where it was entered first.
+pub(crate) fn cycles<'a>(names: &[&'a str], next: &dyn Fn(&str) -> Vec<&'a str>) -> Vec<Vec<&'a str>> {
+    let mut search = Search { next, done: Vec::new(), path: Vec::new(), found: Vec::new() };
+    for name in names {
+        search.visit(name);
+    }
+    search.found
+}
+
+struct Search<'a, 'n> {
+    next: &'n dyn Fn(&str) -> Vec<&'a str>,
+    done: Vec<&'a str>,
+    path: Vec<&'a str>,
+    found: Vec<Vec<&'a str>>,
+}
+
+impl<'a> Search<'a, '_> {
+    fn visit(&mut self, name: &'a str) {
+        if let Some(start) = self.path.iter().position(|on_path| *on_path == name) {
+            let mut cycle: Vec<&str> = self.path.iter().skip(start).copied().collect();
+            cycle.push(name);
+            self.found.push(cycle);
+        } else if !self.done.contains(&name) {
+            self.path.push(name);
+            for next in (self.next)(name) {
+                self.visit(next);
+            }
+            self.path.pop();
+            self.done.push(name);
+        }
+    }
+}

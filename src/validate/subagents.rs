@@ -1,0 +1,113 @@
+//! What an entry in `tools` says about a subagent (spec §8.2).
+
+use crate::spec::agent::AgentKind;
+use crate::spec::prompt::ToolEntry;
+use crate::spec::subagent::Immediate;
+use crate::spec::subagent::Receives;
+use crate::validate::Check;
+use crate::validate::Kind;
+use crate::validate::Place;
+use crate::validate::prompts::declares_secret;
+
+impl Check<'_> {
+    /// Its fields mean something for agents of two AI sides alone, and name variables and arguments that can be.
+    pub(crate) fn subagent(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
+        let name = &entry.name;
+        let set = [
+            ("initAgentNameProperty", entry.init_agent_name_property.is_some()),
+            ("blocking", entry.blocking.is_some()),
+            ("optional", entry.optional.is_some()),
+            ("immediate", entry.immediate.is_some()),
+            ("resumable", entry.resumable.is_some()),
+        ];
+        let wrong = match (kind, self.catalog.agents.get(name).map(|agent| agent.kind)) {
+            (Kind::Agent, Some(AgentKind::DualAi)) => None,
+            (Kind::Agent, Some(AgentKind::AiHuman)) => Some(format!("a person talks to \"{name}\"")),
+            // It could not be read.
+            (Kind::Agent, None) => return,
+            _ => Some(format!("\"{name}\" is a {}", kind.noun())),
+        };
+        if let Some(wrong) = wrong {
+            for (key, _) in set.into_iter().filter(|(_, set)| *set) {
+                self.error(at, format!("{field}.{key}"), format!("is for agents of two AI sides; {wrong}"));
+            }
+            return;
+        }
+        if let Some(variable) = &entry.optional {
+            self.env_name(at, &format!("{field}.optional"), variable);
+        }
+        match &entry.resumable {
+            None => {
+                let property = &entry.init_agent_name_property;
+                self.init_argument(at, &format!("{field}.initAgentNameProperty"), name, property);
+            }
+            Some(resumable) => {
+                if resumable.max_instances == Some(0) {
+                    self.error(at, format!("{field}.resumable.maxInstances"), "must be more than 0");
+                }
+                let init = [
+                    ("initUserMessageProperty", &entry.init_user_message_property),
+                    ("initAttachmentsProperty", &entry.init_attachments_property),
+                    ("initAgentNameProperty", &entry.init_agent_name_property),
+                ];
+                for (key, _) in init.into_iter().filter(|(_, property)| property.is_some()) {
+                    let message =
+                        "has no effect with `resumable`: `subagent_create` has arguments of its own for this";
+                    self.warning(at, format!("{field}.{key}"), message);
+                }
+            }
+        }
+        if let Some(immediate) = &entry.immediate {
+            self.hints(at, &format!("{field}.immediate"), immediate);
+            self.begins(at, &format!("{field}.immediate"), entry);
+        }
+    }
+
+    /// Nobody gives arguments to one that begins by itself: a name and a first message are all that it can have.
+    fn begins(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+        let Some(agent) = self.catalog.agents.get(&entry.name) else { return };
+        let (side, filled, how) = match &entry.resumable {
+            None => (
+                Some(&agent.side_a),
+                [&entry.init_agent_name_property, &entry.init_user_message_property],
+                "; `initUserMessageProperty` and `initAgentNameProperty` may name one each",
+            ),
+            Some(resumable) => match resumable.receives_messages {
+                Receives::SideA => (Some(&agent.side_a), [&None, &None], ""),
+                Receives::SideB => (agent.side_b.as_ref(), [&None, &None], ""),
+            },
+        };
+        let given = |name: &&str| filled.iter().any(|property| property.as_deref() == Some(*name));
+        let required = side.map(|side| self.catalog.required_of(&side.prompt)).unwrap_or_default();
+        let lacking: Vec<String> =
+            required.iter().filter(|name| !given(name)).map(|name| format!("`{name}`")).collect();
+        if !lacking.is_empty() {
+            let message = format!(
+                "\"{}\" cannot begin by itself: its prompt requires {}, which nobody gives{how}",
+                entry.name,
+                lacking.join(", ")
+            );
+            self.error(at, field, message);
+        }
+    }
+
+    fn hints(&mut self, at: Place<'_>, field: &str, immediate: &Immediate) {
+        let told = [("nameEnv", &immediate.name_env), ("descriptionEnv", &immediate.description_env)];
+        for (key, variable) in told {
+            let Some(variable) = variable else { continue };
+            let field = format!("{field}.{key}");
+            self.env_name(at, &field, variable);
+            let secret = match self.catalog.is_model_key(variable) {
+                true => Some("is the API key of a model".to_owned()),
+                false => declares_secret(self.catalog, variable)
+                    .map(|by| format!("is declared as a secret by the {by}")),
+            };
+            if let Some(secret) = secret {
+                self.error(at, field, format!("\"{variable}\" {secret}, and models would read it"));
+            }
+        }
+        for (index, variable) in immediate.scoped_env.iter().enumerate() {
+            self.env_name(at, &format!("{field}.scopedEnv[{index}]"), variable);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Function tools.
+
+use crate::limits::HTTP_TOOL_MAX_MS;
+use crate::spec::schema;
+use crate::spec::tool::Http;
+use crate::spec::tool::Run;
+use crate::validate::Check;
+use crate::validate::Kind;
+use crate::validate::Place;
+use crate::validate::names::hint;
+use crate::validate::names::wrong_callable;
+
+/// Headers that the runtime or the platform sets.
+const OWN_HEADERS: [&str; 8] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "idempotency-key",
+    "traceparent",
+    "transfer-encoding",
+    "x-bobbin-signature",
+];
+
+impl Check<'_> {
+    pub(crate) fn tools(&mut self) {
+        for (name, tool) in &self.catalog.tools {
+            let at = Place { kind: Kind::Tool, name };
+            if let Some(wrong) = wrong_callable(name) {
+                self.error(at, "name", wrong);
+            }
+            if tool.description.trim().is_empty() {
+                self.error(at, "description", "empty: a model cannot know when to use the tool");
+            }
+            if let Some(args) = &tool.args {
+                self.schema(at, "args", args);
+            }
+            self.run(at, &tool.run, &self.natives.tools, tool.timeout_ms);
+            self.variables(at, &tool.variables);
+        }
+    }
+
+    /// What runs, with the natives that it may name.
+    pub(crate) fn run(&mut self, at: Place<'_>, run: &Run, natives: &[&str], timeout_ms: Option<u64>) {
+        match run {
+            Run::Native(native) => self.native(at, native, natives),
+            Run::Http(http) => self.http(at, http),
+            Run::Code(code) => self.code(at, code),
+        }
+        if timeout_ms.is_some_and(|ms| ms == 0 || ms > HTTP_TOOL_MAX_MS) {
+            self.error(at, "timeoutMs", format!("must be from 1 to {HTTP_TOOL_MAX_MS} (ten minutes)"));
+        }
+    }
+
+    pub(crate) fn schema(&mut self, at: Place<'_>, field: &str, schema: &serde_json::Value) {
+        for problem in schema::check(schema) {
+            let field =
+                if problem.path.is_empty() { field.to_owned() } else { format!("{field}.{}", problem.path) };
+            self.error(at, field, problem.message);
+        }
+    }
+
+    /// A crate that embeds the Worker may register natives of its own, so an unknown one is no error here.
+    fn native(&mut self, at: Place<'_>, native: &str, natives: &[&str]) {
+        if self.natives.complete && !natives.contains(&native) {
+            let hint = hint(native, natives);
+            self.warning(at, "run.native", format!("this build has no native \"{native}\"{hint}"));
+        }
+    }
+
+    fn http(&mut self, at: Place<'_>, http: &Http) {
+        self.url(at, "run.http.url", &http.url);
+        for (header, value) in &http.headers {
+            let field = format!("run.http.headers.{header}");
+            if OWN_HEADERS.contains(&header.to_ascii_lowercase().as_str()) {
+                self.error(at, &field, "the runtime sets this header itself");
+            } else if !is_header_name(header) {
+                self.error(at, &field, format!("\"{header}\" cannot name a header"));
+            }
+            if value.contains(['\r', '\n', '\0']) {
+                self.error(at, &field, "a header is a single line");
+            }
+            self.template(at, &field, value);
+        }
+    }
+}
+
+/// RFC 9110, 5.6.2.
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c))
+}

@@ -1,0 +1,128 @@
+//! Arguments of calls that sandboxed code makes, taken one by one.
+
+use bytes::Bytes;
+use serde_json::Map;
+use serde_json::Value as Json;
+
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::Query;
+use crate::validate::hint;
+use crate::work::sandbox::Value;
+
+/// Those that are not taken yet.
+pub(crate) struct Args(std::vec::IntoIter<Value>);
+
+impl Args {
+    pub(crate) fn new(args: Vec<Value>) -> Args {
+        Args(args.into_iter())
+    }
+
+    /// The next one; absent ones are `undefined`.
+    pub(crate) fn next(&mut self) -> Value {
+        self.0.next().unwrap_or(Value::Undefined)
+    }
+
+    /// All that are left.
+    pub(crate) fn all(self) -> Vec<Value> {
+        self.0.collect()
+    }
+
+    pub(crate) fn text(&mut self, name: &str) -> Result<String> {
+        self.optional_text(name)?.ok_or_else(|| wrong(name, "a string"))
+    }
+
+    pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<String>> {
+        match self.next() {
+            Value::String(text) => Ok(Some(text)),
+            Value::Undefined | Value::Null => Ok(None),
+            _ => Err(wrong(name, "a string")),
+        }
+    }
+
+    /// As JSON; none for `undefined` and `null`.
+    pub(crate) fn optional_json(&mut self) -> Option<Json> {
+        self.next().to_json().filter(|json| !json.is_null())
+    }
+
+    pub(crate) fn object(&mut self, name: &str) -> Result<Map<String, Json>> {
+        self.optional_object(name)?.ok_or_else(|| wrong(name, "an object"))
+    }
+
+    pub(crate) fn optional_object(&mut self, name: &str) -> Result<Option<Map<String, Json>>> {
+        match self.optional_json() {
+            Some(Json::Object(fields)) => Ok(Some(fields)),
+            None => Ok(None),
+            Some(_) => Err(wrong(name, "an object")),
+        }
+    }
+
+    /// Arguments of a tool or an effect: none are `{}`.
+    pub(crate) fn json_object(&mut self) -> Result<Json> {
+        Ok(Json::Object(self.optional_object("args")?.unwrap_or_default()))
+    }
+
+    /// A value that is kept as JSON. What JSON cannot hold is refused, not lost.
+    pub(crate) fn storable(&mut self, name: &str) -> Result<Json> {
+        let value = self.next();
+        stored(&value).map_err(|what| Error::field(name, format!("A value cannot hold {what}.")))
+    }
+
+    /// A string, or the bytes of a binary value.
+    pub(crate) fn bytes(&mut self, name: &str) -> Result<Bytes> {
+        match self.next() {
+            Value::String(text) => Ok(Bytes::from(text)),
+            Value::Binary(_, bytes) => Ok(bytes),
+            _ => Err(wrong(name, "a string, an ArrayBuffer or a typed array")),
+        }
+    }
+
+    /// Arguments that are kept: none are `{}`. What JSON cannot hold is refused, not lost.
+    pub(crate) fn storable_object(&mut self, name: &str) -> Result<Json> {
+        match self.storable(name)? {
+            Json::Null => Ok(Json::Object(Map::new())),
+            object @ Json::Object(_) => Ok(object),
+            _ => Err(wrong(name, "an object")),
+        }
+    }
+
+    /// Options of a list (spec §14.3), as parameters of a query.
+    pub(crate) fn query(&mut self, known: &[&str]) -> Result<Query> {
+        let options = self.optional_object("options")?.unwrap_or_default();
+        if let Some(name) = options.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Error::field(name, format!("`{name}` is no option here{}.", hint(name, known))));
+        }
+        let parameters = options.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
+            let name = if name == "maxDepth" { "depth".to_owned() } else { name };
+            (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        });
+        Ok(Query(parameters.collect()))
+    }
+}
+
+fn wrong(name: &str, expected: &str) -> Error {
+    Error::field(name, format!("`{name}` must be {expected}."))
+}
+
+/// A value as JSON, if that loses nothing.
+fn stored(value: &Value) -> std::result::Result<Json, &'static str> {
+    match value {
+        Value::Undefined | Value::Null => Ok(Json::Null),
+        Value::Number(number) if !number.is_finite() => Err("NaN or an infinity"),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.to_json().unwrap_or_default()),
+        Value::Array(items) => items.iter().map(stored).collect(),
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !matches!(value, Value::Undefined));
+            kept.map(|(key, value)| Ok((key.clone(), stored(value)?)))
+                .collect::<std::result::Result<Map<_, _>, _>>()
+                .map(Json::Object)
+        }
+        Value::BigInt(_) => Err("a bigint"),
+        Value::Map(_) | Value::Set(_) => Err("a Map or a Set"),
+        Value::Date(_) => Err("a Date: give its text"),
+        Value::RegExp { .. } => Err("a regular expression"),
+        Value::Error(_) => Err("an error"),
+        Value::Binary(..) => Err("bytes: write a file"),
+        Value::Function(_) => Err("a function"),
+    }
+}

@@ -1,0 +1,229 @@
+//! Another thread of the family, for code: its members are those of `state`, and what they do is done over there. One
+//! request of the API's kind carries the call, by name; a thread answers it as it would its own code's.
+//!
+//! What is a thread's own stays its own: its values (spec §18.1), those of its variables, and its run.
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::engine::subagents::RemoteThread;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits;
+use crate::sdk::ThreadState;
+use crate::work::code::args::Args;
+use crate::work::code::bridge::MESSAGES;
+use crate::work::code::bridge::done;
+use crate::work::code::bridge::files::buffer;
+use crate::work::code::bridge::in_order;
+use crate::work::code::bridge::method_of;
+use crate::work::code::bridge::options::base64;
+use crate::work::code::bridge::options::bytes_of;
+use crate::work::code::bridge::options::message;
+use crate::work::code::bridge::options::plain_file_options;
+use crate::work::sandbox::BinaryKind;
+use crate::work::sandbox::Function;
+use crate::work::sandbox::Value;
+
+/// A call of a member of another thread's.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    #[serde(default)]
+    pub(crate) args: Vec<Plain>,
+    /// The package of the code that asks: names that it gives are looked up there first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) package: Option<String>,
+}
+
+/// A value on its way between two threads.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Plain {
+    /// What JSON holds.
+    Json(Json),
+    /// Bytes, in base64.
+    Bytes(String),
+}
+
+impl Plain {
+    fn of(value: Value) -> Result<Plain> {
+        match value {
+            Value::Binary(_, bytes) if bytes.len() > limits::REMOTE_BYTES => {
+                let limit = limits::REMOTE_BYTES;
+                let text =
+                    format!("{} bytes are too many for another thread; the limit is {limit}.", bytes.len());
+                Err(Error::new(Code::TooLarge, text))
+            }
+            Value::Binary(_, bytes) => Ok(Plain::Bytes(base64(&bytes))),
+            other => Ok(Plain::Json(other.to_json().unwrap_or_default())),
+        }
+    }
+
+    fn value(self) -> Result<Value> {
+        match self {
+            Plain::Json(json) => Ok(json.into()),
+            Plain::Bytes(text) => Ok(Value::Binary(BinaryKind::ArrayBuffer, bytes_of(&text)?)),
+        }
+    }
+}
+
+/// What another thread may ask, beside what has a request of its own.
+const MEMBERS: [&str; 27] = [
+    "getMessage",
+    "updateMessage",
+    "deleteMessage",
+    "getLogs",
+    "envType",
+    "setEnv",
+    "notifyParent",
+    "setStatus",
+    "queueTool",
+    "invokeTool",
+    "scheduleEffect",
+    "getScheduledEffects",
+    "removeScheduledEffect",
+    "emit",
+    "writeFile",
+    "statFile",
+    "readdirFile",
+    "unlinkFile",
+    "mkdirFile",
+    "rmdirFile",
+    "moveFile",
+    "renameFile",
+    "getFileStats",
+    "grepFiles",
+    "findFiles",
+    "getFileThumbnail",
+    "about",
+];
+
+/// Why a member is not there from afar.
+fn refused(method: &str) -> Error {
+    let why = match method {
+        "getValue" | "setValue" => {
+            "the values of a thread are its own: let it tell them, with a message or a tool".to_owned()
+        }
+        "env" | "instanceEnv" => "the values of variables are the thread's own".to_owned(),
+        "runCode" => "run code in the thread that you are in".to_owned(),
+        "stop" | "forceTurn" | "setContext" | "getContext" | "removeContext" => {
+            "a run belongs to the thread that it is in".to_owned()
+        }
+        "readFileStream" | "readFileChunks" => "readFile() gives the whole file".to_owned(),
+        _ => "there is no such member".to_owned(),
+    };
+    Error::field("method", format!("{method}() does not reach another thread: {why}."))
+}
+
+/// Answers a call from another thread of the family.
+pub(crate) async fn answer(state: &ThreadState, asked: Asked) -> Result<Json> {
+    let Asked { method, args, package: _ } = asked;
+    if !MEMBERS.contains(&method.as_str()) {
+        return Err(refused(&method));
+    }
+    let args = args.into_iter().map(Plain::value).collect::<Result<Vec<Value>>>()?;
+    let value = match method.as_str() {
+        "about" => about(state)?.into(),
+        _ => method_of(state, &method, Args::new(args)).await?,
+    };
+    serde_json::to_value(Plain::of(value)?).map_err(Error::internal)
+}
+
+/// What is a property of `state`.
+fn about(state: &ThreadState) -> Result<Json> {
+    let parent = state.get_parent_thread()?.map(|parent| parent.id().to_owned());
+    Ok(json!({ "children": state.children()?, "arguments": state.arguments()?, "parent": parent }))
+}
+
+/// Another thread, as the harness makes an object of it.
+pub(crate) async fn remote(thread: RemoteThread) -> Result<Value> {
+    let who = thread.identity().await?;
+    let Json::Object(about) = thread.member("about", Vec::new()).await? else {
+        return Err(Error::internal("the thread says nothing of itself"));
+    };
+    let mut facts = json!({ "threadId": who.thread_id, "agentId": who.agent_id, "userId": who.user_id,
+        "createdAt": who.created_us, "terminated": who.terminated_us });
+    for name in ["children", "arguments"] {
+        if let (Some(facts), Some(value)) = (facts.as_object_mut(), about.get(name)) {
+            facts.insert(name.to_owned(), value.clone());
+        }
+    }
+    let call = {
+        let about = std::rc::Rc::new(about);
+        Function::new("call", move |args| {
+            let (thread, about) = (thread.clone(), about.clone());
+            Box::pin(async move {
+                let mut args = Args::new(args);
+                let method = args.text("method")?;
+                Ok(remote_method(&thread, &about, &method, args).await?)
+            })
+        })
+    };
+    Ok(Value::Object(vec![("facts".to_owned(), facts.into()), ("call".to_owned(), call.into())]))
+}
+
+async fn remote_method(
+    thread: &RemoteThread,
+    about: &Map<String, Json>,
+    method: &str,
+    mut args: Args,
+) -> Result<Value> {
+    Ok(match method {
+        "getMessages" => {
+            let query = args.query(&MESSAGES)?;
+            in_order(thread.get_messages(&query).await?, &query).into()
+        }
+        "queueMessage" => {
+            thread.queue_message(message(args.object("input")?)?).await?;
+            Value::Undefined
+        }
+        "injectMessage" => {
+            let id = thread.inject_message(message(args.object("input")?)?).await?;
+            thread.member("getMessage", vec![id.into()]).await?.into()
+        }
+        "readFile" => buffer(thread.read_file(&args.text("path")?).await?),
+        "terminate" => done(thread.terminate().await)?,
+        "getChildThread" => {
+            let reference = args.text("referenceId")?;
+            let children = about.get("children").and_then(Json::as_array);
+            let is_child = children.is_some_and(|children| {
+                children
+                    .iter()
+                    .any(|child| child.get("reference").and_then(Json::as_str) == Some(&*reference))
+            });
+            if !is_child {
+                return Ok(Value::Null);
+            }
+            Box::pin(remote(thread.relative(&reference))).await?
+        }
+        "getParentThread" => match about.get("parent").and_then(Json::as_str) {
+            Some(parent) => Box::pin(remote(thread.relative(parent))).await?,
+            None => Value::Null,
+        },
+        "writeFile" => {
+            let mut given = args.all();
+            if let Some(options) = given.get_mut(3) {
+                *options = plain_file_options(std::mem::replace(options, Value::Undefined));
+            }
+            called(thread, method, given).await?
+        }
+        "scheduleEffect" => {
+            // Refused here what JSON would lose on the way.
+            let mut given = vec![args.next(), args.storable_object("args")?.into()];
+            given.extend(args.all());
+            called(thread, method, given).await?
+        }
+        _ if MEMBERS.contains(&method) => called(thread, method, args.all()).await?,
+        other => return Err(refused(other)),
+    })
+}
+
+async fn called(thread: &RemoteThread, method: &str, args: Vec<Value>) -> Result<Value> {
+    let args = args.into_iter().map(Plain::of).collect::<Result<Vec<Plain>>>()?;
+    thread.call(method, args).await?.value()
+}

@@ -1,0 +1,218 @@
+//! Files of a deployment that run in the sandbox: tools, effects, hooks and endpoints with `"run": {"code": …}`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use serde_json::Map;
+use serde_json::Value as Json;
+
+use crate::engine::Thread;
+use crate::error::Result;
+use crate::host::Sleep;
+use crate::limits;
+use crate::sdk::ThreadState;
+use crate::spec::Code;
+use crate::spec::WEB_HTTP;
+use crate::work::code::bridge;
+use crate::work::code::fetch::fetch;
+use crate::work::code::place::place;
+use crate::work::sandbox::BinaryKind;
+use crate::work::sandbox::CodeError;
+use crate::work::sandbox::CodeResult;
+use crate::work::sandbox::Execution;
+use crate::work::sandbox::Function;
+use crate::work::sandbox::Options;
+use crate::work::sandbox::Status;
+use crate::work::sandbox::Thrown;
+use crate::work::sandbox::Value;
+
+/// What makes `state`, for every file.
+const HARNESS: &str = include_str!("harness.js");
+/// What comes before it for a file that asks for `execution.abortSignal`. In one line: places in the harness stay.
+const SIGNALS: &str = r#"import { AbortController } from "./bobbin/events.js"; "#;
+/// The module with `AbortController`; scripts/code.mjs adds it to files that name `abortSignal`.
+const WEB_EVENTS: &str = "./bobbin/events.js";
+/// What calls the file's function, by [`Job::order`].
+const CALLS: &str = include_str!("harness/call.js");
+const ANSWERS: &str = include_str!("harness/answer.js");
+
+/// One call of a file's default export.
+pub(crate) struct Job<'a> {
+    /// What runs.
+    pub(crate) code: &'a Code,
+    /// The thread.
+    pub(crate) state: ThreadState,
+    /// Values of declared variables.
+    pub(crate) env: Map<String, Json>,
+    /// What it is given besides `state`.
+    pub(crate) args: Vec<Value>,
+    /// Where `state` stands among them.
+    pub(crate) order: Order,
+}
+
+/// How a handler takes its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// `(state, ...args)`: tools, effects and hooks.
+    StateFirst,
+    /// `(request, state, ...rest)`: endpoints.
+    StateSecond,
+}
+
+impl Order {
+    /// The end of the harness.
+    const fn caller(self) -> &'static str {
+        match self {
+            Order::StateFirst => CALLS,
+            Order::StateSecond => ANSWERS,
+        }
+    }
+}
+
+impl Thread {
+    /// Calls it; what it gives, or what went wrong in words.
+    pub(crate) async fn run_file(self: &Rc<Self>, job: Job<'_>) -> std::result::Result<Value, String> {
+        let file = &job.code.file;
+        let modules = match job.order {
+            Order::StateFirst => self.catalog.modules_of(&[file]),
+            Order::StateSecond => self.catalog.modules_of(&[file, WEB_HTTP]),
+        };
+        if !self.catalog.code.contains_key(file) {
+            return Err(format!("There is no file {file} any more."));
+        }
+        let execution = self.start_file(modules, job).map_err(|error| error.message)?;
+        let result = execution.await;
+        self.log_lines(file, &result);
+        match (result.status, &result.error) {
+            (Status::Success, _) => Ok(result.result.clone()),
+            (_, Some(error)) => {
+                let place = place(&self.catalog, error).map(|place| format!(" ({place})"));
+                Err(format!("{}: {}{}", error.name, error.message, place.unwrap_or_default()))
+            }
+            (status, None) => Err(status.as_str().to_owned()),
+        }
+    }
+
+    fn start_file(self: &Rc<Self>, modules: Vec<(String, String)>, job: Job<'_>) -> Result<Execution> {
+        let Job { code, state, env, args, order } = job;
+        let specifier = Json::String(format!("./{}", code.file)).to_string();
+        let mentions = |name: &str| {
+            modules.first().is_some_and(|(_, source)| source.contains(name))
+                && state.execution_door().at_work()
+        };
+        // What few files ask for is there for them alone: neither is free.
+        let signal = modules.iter().any(|(name, _)| name == WEB_EVENTS) && mentions("abortSignal");
+        let harness = if signal { SIGNALS } else { "" }.to_owned()
+            + &HARNESS.replace("\"FILE\"", &specifier)
+            + order.caller();
+        let facts = bridge::facts(&state, self.entropy(), mentions("messageHistory"))?;
+        let (fetch, abort) = fetch(self, code.allowed_hosts.clone());
+        let host = Value::Object(vec![
+            ("call".to_owned(), bridge::call(&state, env).into()),
+            ("runCode".to_owned(), run_code(&state).into()),
+            ("fetch".to_owned(), fetch.into()),
+            ("abort".to_owned(), abort.into()),
+            ("sleep".to_owned(), sleep(self.sleep()).into()),
+        ]);
+        let options = Options {
+            engine: code.engine,
+            filename: NAME.to_owned(),
+            language: crate::work::sandbox::Language::Typescript,
+            modules,
+            args,
+            memory_limit_bytes: code
+                .memory_limit_bytes
+                .map_or(Options::default().memory_limit_bytes, |bytes| bytes as f64),
+            ..Options::default()
+        };
+        Ok(state.run_code(&harness, options.global("host", host).global("facts", facts)))
+    }
+
+    /// What `crypto` in the sandbox makes its random numbers of.
+    fn entropy(&self) -> Value {
+        let bytes = [self.host.random(), self.host.random()].concat();
+        Value::Binary(BinaryKind::Uint8Array, Bytes::from(bytes))
+    }
+
+    /// What the code wrote to its console is for the operator.
+    fn log_lines(&self, file: &str, result: &CodeResult) {
+        for log in &result.logs {
+            self.log(&format!("{file} {}: {}", log.level, self.redact(log.text())));
+        }
+    }
+}
+
+/// What the harness is called.
+const NAME: &str = "<bobbin>";
+
+/// Waits so many milliseconds, for `setTimeout` in the sandbox.
+pub(crate) fn sleep(sleep: Sleep) -> Function {
+    Function::new("sleep", move |args| {
+        let ms = match args.first() {
+            Some(Value::Number(ms)) if (0.0..=limits::CODE_TIMER_MS).contains(ms) => *ms,
+            _ => limits::CODE_TIMER_MS,
+        };
+        let waited = sleep((ms * 1_000.0) as i64);
+        Box::pin(async move {
+            waited.await;
+            Ok(Value::Undefined)
+        })
+    })
+}
+
+/// `state.runCode` of sandboxed code: started at once; the handle is an object of functions. What is wrong with the call is
+/// a result, too (spec §17.2).
+fn run_code(state: &ThreadState) -> Function {
+    let state = state.clone();
+    Function::new("runCode", move |args| {
+        let mut args = args.into_iter();
+        let (source, options) = (args.next(), args.next());
+        let options = match (&source, options) {
+            (Some(Value::String(_)), None | Some(Value::Undefined)) => Ok(Options::default()),
+            (Some(Value::String(_)), Some(options)) => Options::from_value(options).map_err(CodeError::from),
+            _ => Err(CodeError::new("InvalidCodeExecutionOptions", "source must be a string.")),
+        };
+        let handle = match options {
+            Ok(options) => {
+                handle(state.run_code(source.as_ref().and_then(Value::text).unwrap_or_default(), options))
+            }
+            Err(error) => ended(CodeResult::failed(Status::LinkError, error).to_value()),
+        };
+        Box::pin(async { Ok(handle) })
+    })
+}
+
+/// The execution is that of the code which has the handle: it ends with it. Once its result was taken nothing is held but
+/// the functions in that.
+fn handle(execution: Execution) -> Value {
+    let held = Rc::new(RefCell::new(Some(execution)));
+    let execution = held.clone();
+    let result = Function::new("result", move |_| {
+        let settled = execution.borrow().as_ref().map(Execution::result);
+        let execution = execution.clone();
+        Box::pin(async move {
+            let settled = settled.ok_or_else(|| Thrown::new("The result of this execution was taken."))?;
+            let result = settled.await;
+            drop(execution.take());
+            Ok(result.to_value())
+        })
+    });
+    let terminate = Function::new("terminate", move |args| {
+        let reason = args.first().and_then(Value::text).filter(|reason| !reason.is_empty());
+        if let Some(execution) = held.borrow().as_ref() {
+            execution.terminate(reason.unwrap_or("The execution was terminated."));
+        }
+        Box::pin(async { Ok(Value::Undefined) })
+    });
+    Value::Object(vec![("result".to_owned(), result.into()), ("terminate".to_owned(), terminate.into())])
+}
+
+fn ended(result: Value) -> Value {
+    let given = Function::new("result", move |_| {
+        let result = result.clone();
+        Box::pin(async move { Ok(result) })
+    });
+    let nothing = Function::new("terminate", |_| Box::pin(async { Ok(Value::Undefined) }));
+    Value::Object(vec![("result".to_owned(), given.into()), ("terminate".to_owned(), nothing.into())])
+}

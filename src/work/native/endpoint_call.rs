@@ -1,0 +1,132 @@
+//! What a native endpoint is given, and what it gives back.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::Sleep;
+use crate::request::Query;
+use crate::sdk::ThreadState;
+use crate::spec::endpoint::Method;
+
+/// A request to a native endpoint (spec §26.1). Nothing executes in the thread for it: a run may be under way beside it.
+#[derive(Clone)]
+pub struct EndpointCall {
+    /// The registered name.
+    pub native: String,
+    /// The route that answers: `GET /reports/[day]`.
+    pub name: String,
+    /// The thread.
+    pub thread_id: String,
+    /// The agent that the thread runs.
+    pub agent_id: String,
+    /// Id of this request; the log has it when the endpoint fails.
+    pub request_id: String,
+    /// The request's method; for `HEAD` the answer's body is left out.
+    pub method: Method,
+    /// The path below the thread, decoded, with its leading slash.
+    pub path: String,
+    /// The address as the client wrote it, without what leads to the thread: `https://host/reports/a%2Fb?q=1`. Empty where
+    /// the request did not come over HTTP.
+    pub address: String,
+    /// The path's parameters, decoded; those of a catch-all are `*`, with their slashes.
+    pub params: BTreeMap<String, String>,
+    /// The query, decoded.
+    pub query: Query,
+    /// The request's headers, names in lower case; without credentials.
+    pub headers: Vec<(String, String)>,
+    /// The body, of whatever type; at most 4 MB.
+    pub body: Bytes,
+    /// Microseconds since 1970.
+    pub now_us: i64,
+    /// Random bytes of this request.
+    pub random: [u8; 16],
+    /// Values of declared variables, by name.
+    pub env: Map<String, Value>,
+    /// Waits so many microseconds.
+    pub sleep: Sleep,
+    /// The thread.
+    pub state: ThreadState,
+}
+
+impl EndpointCall {
+    /// The value of a request header; `name` in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A parameter of the path; empty when the route has none of that name.
+    pub fn param(&self, name: &str) -> &str {
+        self.params.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// `bad_json`.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Error::new(Code::BadJson, format!("The body cannot be read: {error}.")))
+    }
+}
+
+/// The answer of an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointAnswer {
+    /// HTTP status, 200 to 599.
+    pub status: u16,
+    /// Headers. Those that the runtime or the platform sets are left out.
+    pub headers: Vec<(String, String)>,
+    /// The body, of whatever type; left out where the status has none.
+    pub body: Bytes,
+}
+
+impl EndpointAnswer {
+    /// An answer in JSON.
+    pub fn json(status: u16, body: &Value) -> EndpointAnswer {
+        EndpointAnswer::bytes(status, "application/json; charset=utf-8", body.to_string())
+    }
+
+    /// An answer in plain text.
+    pub fn text(status: u16, text: impl Into<String>) -> EndpointAnswer {
+        EndpointAnswer::bytes(status, "text/plain; charset=utf-8", text.into())
+    }
+
+    /// An answer of any type.
+    pub fn bytes(status: u16, content_type: &str, body: impl Into<Bytes>) -> EndpointAnswer {
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        EndpointAnswer { status, headers, body: body.into() }
+    }
+
+    /// An answer without a body.
+    pub const fn empty(status: u16) -> EndpointAnswer {
+        EndpointAnswer { status, headers: Vec::new(), body: Bytes::new() }
+    }
+
+    /// The same answer with one more header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl Into<String>) -> EndpointAnswer {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+}
+
+/// What a panic of a native endpoint or hook said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it panicked: {0}")]
+pub struct Panicked(pub String);
+
+impl Panicked {
+    pub(crate) fn of(panic: Box<dyn Any + Send>) -> Panicked {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Panicked(text.unwrap_or("something that is not text").to_owned())
+    }
+}

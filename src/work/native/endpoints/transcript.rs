@@ -1,0 +1,31 @@
+//! The conversation as people read it.
+
+use serde_json::Value;
+
+use crate::engine::EndpointAnswer;
+use crate::engine::EndpointCall;
+use crate::error::Result;
+use crate::limits::PAGE_DEFAULT;
+use crate::limits::PAGE_MAX;
+use crate::request::Query;
+
+/// Markdown: what people and agents said in the newest messages, the oldest first, each under who said it. `last=N` looks
+/// at N messages (100, at most 500). Results of tools, silent messages and replies without a text are left out.
+pub(crate) fn transcript(call: &EndpointCall) -> Result<EndpointAnswer> {
+    let last = call.query.number("last", PAGE_DEFAULT, PAGE_MAX)?;
+    let page = call.state.get_messages(&Query(vec![("limit".into(), last.to_string())]))?;
+    let messages = page.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let said: Vec<String> = messages.iter().filter_map(paragraph).collect();
+    Ok(EndpointAnswer::bytes(200, "text/markdown; charset=utf-8", said.join("\n")))
+}
+
+fn paragraph(message: &Value) -> Option<String> {
+    let who = match message.get("role").and_then(Value::as_str)? {
+        "user" => "User",
+        "assistant" => "Assistant",
+        _ => return None,
+    };
+    let text =
+        message.get("content").and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())?;
+    Some(format!("**{who}**\n\n{text}\n"))
+}

@@ -1,0 +1,110 @@
+//! Files for a model's code: those below its working directory, and no others.
+
+use std::rc::Rc;
+
+use crate::engine::FileOptions;
+use crate::engine::ThreadState;
+use crate::work::sandbox::Function;
+use crate::work::sandbox::Thrown;
+use crate::work::sandbox::Value;
+
+type Act = fn(&ThreadState, &str, Option<&Value>) -> Result<Value, Thrown>;
+
+/// `files`: `read`, `write`, `list`.
+pub(crate) fn door(state: &ThreadState, directory: &str) -> Value {
+    let directory: Rc<str> = Rc::from(directory.trim_end_matches('/'));
+    let function = |name: &'static str, act: Act| {
+        let (state, directory) = (state.clone(), directory.clone());
+        let function = Function::new(name, move |args| {
+            let path = args.first().and_then(Value::text).unwrap_or_default();
+            let done =
+                within(&directory, path).and_then(|path| match path == *directory && name == "write" {
+                    // A file there would leave no place for others.
+                    true => Err(Thrown::new(format!(
+                        "files.write(): “{path}” is the working directory; name a file in it."
+                    ))),
+                    false => act(&state, &path, args.get(1)),
+                });
+            Box::pin(std::future::ready(done))
+        });
+        (name.to_owned(), Value::from(function))
+    };
+    Value::Object(vec![function("read", read), function("write", write), function("list", list)])
+}
+
+fn read(state: &ThreadState, path: &str, _: Option<&Value>) -> Result<Value, Thrown> {
+    match state.read_file(path)? {
+        None => Ok(Value::Null),
+        Some(bytes) => match std::str::from_utf8(&bytes) {
+            Ok(text) => Ok(text.into()),
+            Err(_) => Err(Thrown::new(format!("{path} is no text."))),
+        },
+    }
+}
+
+fn write(state: &ThreadState, path: &str, content: Option<&Value>) -> Result<Value, Thrown> {
+    let Some(text) = content.and_then(Value::text) else {
+        return Err(Thrown::new("files.write(path, text): the text must be a string."));
+    };
+    state.write_file(path, text, "text/plain", FileOptions::default())?;
+    Ok(Value::Undefined)
+}
+
+fn list(state: &ThreadState, path: &str, _: Option<&Value>) -> Result<Value, Thrown> {
+    let entries = state.readdir_file(path)?;
+    let name = |path: &str, is_directory| if is_directory { format!("{path}/") } else { path.to_owned() };
+    Ok(Value::Array(
+        entries.iter().map(|entry| Value::String(name(&entry.path, entry.is_directory))).collect(),
+    ))
+}
+
+/// A path below the directory; an absolute one must lie there, a relative one starts there.
+fn within(directory: &str, path: &str) -> Result<String, Thrown> {
+    let refused =
+        || Thrown::new(format!("The path “{path}” is not below {directory}, where this code may work."));
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{directory}/{path}") };
+    let mut steps: Vec<&str> = Vec::new();
+    for step in whole.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => {
+                steps.pop().ok_or_else(refused)?;
+            }
+            step => steps.push(step),
+        }
+    }
+    let plain = format!("/{}", steps.join("/"));
+    let below = plain.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if below { Ok(plain) } else { Err(refused()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::work::native::tools::execute::files::within;
+
+    #[test]
+    fn no_path_leads_out_of_the_working_directory() {
+        for (path, whole) in [
+            ("a.txt", "/sandbox/a.txt"),
+            ("x//y/./a.txt", "/sandbox/x/y/a.txt"),
+            ("/sandbox/a.txt", "/sandbox/a.txt"),
+            ("x/../a.txt", "/sandbox/a.txt"),
+            ("", "/sandbox"),
+            ("/sandbox/", "/sandbox"),
+        ] {
+            assert_eq!(within("/sandbox", path).unwrap(), whole, "{path}");
+        }
+        for path in [
+            "/",
+            "/etc/a",
+            "../a",
+            "x/../../a",
+            "/sandbox/../a",
+            "/sandboxes/a",
+            "/../sandbox2/a",
+            "../../../..",
+        ] {
+            assert!(within("/sandbox", path).is_err(), "{path}");
+        }
+    }
+}

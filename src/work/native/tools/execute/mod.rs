@@ -1,0 +1,300 @@
+//! `execute_code`: a model's own code, with the prompt's other tools as functions (docs/run-code.md). Every limit is
+//! enforced on this side; what the code says of itself counts for nothing.
+
+pub(crate) mod declarations;
+pub(crate) mod files;
+pub(crate) mod over;
+pub(crate) mod settings;
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::rc::Weak;
+
+use futures_util::future::Either;
+use futures_util::future::select;
+use futures_util::lock::Mutex;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+pub(crate) use crate::work::native::tools::execute::declarations::Declared;
+pub(crate) use crate::work::native::tools::execute::declarations::declarations;
+pub(crate) use crate::work::native::tools::execute::declarations::reach;
+use crate::work::native::tools::execute::over::Over;
+pub(crate) use crate::work::native::tools::execute::settings::Settings;
+pub(crate) use crate::work::native::tools::execute::settings::WrongOption;
+
+use crate::engine::NativeCall;
+use crate::engine::ThreadState;
+use crate::limits;
+use crate::spec::Run;
+use crate::spec::message::ToolResult;
+use crate::spec::message::ToolStatus;
+use crate::work::sandbox::CodeError;
+use crate::work::sandbox::CodeResult;
+use crate::work::sandbox::Execution;
+use crate::work::sandbox::Function;
+use crate::work::sandbox::Log;
+use crate::work::sandbox::Options;
+use crate::work::sandbox::Status;
+use crate::work::sandbox::Thrown;
+use crate::work::sandbox::Value;
+
+/// The tool's name.
+pub(crate) const NAME: &str = "execute_code";
+
+/// Whether this is what runs.
+pub(crate) fn runs(run: &Run) -> bool {
+    matches!(run, Run::Native(native) if native == NAME)
+}
+
+/// What a model reads about it, before the declarations.
+pub(crate) const DESCRIPTION: &str = "Runs TypeScript that you write, in a sandbox, and gives back what it returns and prints. \
+The code is the body of an async function: use `await`, `console.log` for output, and `return` for the result. It has no \
+imports, no network and no timers except what is declared here. Use it to call several tools, to compute, and to keep large \
+results out of the conversation. A tool that fails throws an Error with its message. \
+`files.read(path)`, `files.write(path, text)` and `files.list(path)` work below the working directory.";
+
+/// What stands before the code on its first line: lines stay true, and columns of the first are put right.
+const BEFORE: &str = "export default async () => {";
+const FILENAME: &str = "code.ts";
+/// Bytes that names of fields and notes may take.
+const OUTPUT_REST: usize = 1024;
+
+/// Runs it.
+pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
+    let Some(code) = call.args.get("code").and_then(Json::as_str) else {
+        return ToolResult::error("code: required but missing.");
+    };
+    let settings = match Settings::of(&call.options) {
+        Ok(settings) => settings,
+        Err(wrong) => {
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            return ToolResult::error(format!("execute_code is not set up: {}", wrong.join("; ")));
+        }
+    };
+    if code.len() as u64 > settings.max_code_size {
+        let over = Over::CodeSize(code.len());
+        return over.result(over.text(&settings));
+    }
+    let offered = match call.state.offered() {
+        Ok(names) => names,
+        Err(error) => return ToolResult::error(error.message),
+    };
+    let running = Rc::new(Running {
+        state: call.state.clone(),
+        settings,
+        calls: RefCell::default(),
+        in_order: Mutex::new(()),
+        over: Cell::new(None),
+        execution: RefCell::default(),
+    });
+    let web = call.state.web(code, running.settings.allowed_hosts.clone());
+    let source = format!("{BEFORE}{code}\n}}{}", web.imports);
+    let options = Options {
+        filename: FILENAME.to_owned(),
+        modules: web.modules,
+        awaits_calls: true,
+        ..Options::default()
+    }
+    .global("tools", running.tools(&offered))
+    .global(
+        "files",
+        crate::work::native::tools::execute::files::door(&call.state, &running.settings.working_directory),
+    )
+    .global(web.global.0, web.global.1);
+    let execution = Rc::new(call.state.run_code(&source, options));
+    *running.execution.borrow_mut() = Rc::downgrade(&execution);
+    let limit_ms = running.settings.code_timeout_ms;
+    let result = match select(execution.result(), (call.sleep)(limit_ms as i64 * 1_000)).await {
+        Either::Left((result, time)) => {
+            // A call that the code did not wait for is waited for here, so that its outcome is known.
+            if result.status == Status::Success
+                && matches!(select(Box::pin(execution.calls_ended()), time).await, Either::Right(_))
+            {
+                running.end(Over::Time);
+            }
+            result
+        }
+        Either::Right(((), result)) => {
+            running.end(Over::Time);
+            result.await
+        }
+    };
+    running.told(&result)
+}
+
+struct Running {
+    state: ThreadState,
+    settings: Settings,
+    /// Names and outcomes, in order.
+    calls: RefCell<Vec<Json>>,
+    in_order: Mutex<()>,
+    /// The limit that ended it.
+    over: Cell<Option<Over>>,
+    /// Weak: the sandbox holds these functions, and the code must end with the call that waits for it.
+    execution: RefCell<Weak<Execution>>,
+}
+
+impl Running {
+    fn tools(self: &Rc<Self>, offered: &[String]) -> Value {
+        let function = |name: &String| {
+            let (running, name) = (self.clone(), name.clone());
+            let function = Function::new(&name.clone(), move |args| {
+                let (running, name) = (running.clone(), name.clone());
+                Box::pin(async move { running.call(&name, args).await })
+            });
+            (function.name().to_owned(), function.into())
+        };
+        Value::Object(offered.iter().filter(|name| *name != NAME).map(function).collect())
+    }
+
+    /// Ends the code, and says why.
+    fn end(&self, over: Over) -> String {
+        let text = over.text(&self.settings);
+        self.over.set(Some(over));
+        if let Some(execution) = self.execution.borrow().upgrade() {
+            execution.terminate(&text);
+        }
+        text
+    }
+
+    /// One call of a tool: through a receipt, one after another.
+    async fn call(&self, name: &str, args: Vec<Value>) -> Result<Value, Thrown> {
+        if self.calls.borrow().len() as u64 >= self.settings.max_tool_calls {
+            return Err(Thrown::new(self.end(Over::ToolCalls)));
+        }
+        let place = self.calls.borrow().len();
+        self.calls.borrow_mut().push(json!({ "name": name, "status": "running" }));
+        let _turn = self.in_order.lock().await;
+        let args = args.into_iter().next().and_then(|args| args.to_json()).unwrap_or_else(|| json!({}));
+        let result = self.state.invoke_tool(name, args).await?;
+        if let Some(call) = self.calls.borrow_mut().get_mut(place) {
+            *call = json!({ "name": name, "status": if result.status == ToolStatus::Success { "success" } else { "error" } });
+        }
+        match (result.status, &result.error_code) {
+            (ToolStatus::Success, _) => Ok(Value::String(result.text())),
+            (ToolStatus::Error, Some(code)) => {
+                Err(Thrown::new(format!("{}: {code}: {}", name, result.text())))
+            }
+            (ToolStatus::Error, None) => Err(Thrown::new(format!("{name}: {}", result.text()))),
+        }
+    }
+
+    /// What the model reads. A limit that the code was over is an error, whatever the code made of it.
+    fn told(&self, ended: &CodeResult) -> ToolResult {
+        let over = self.over.get();
+        let status =
+            if over.is_some() && ended.status == Status::Success { Status::Terminated } else { ended.status };
+        let mut told = Map::new();
+        told.insert("status".to_owned(), status.as_str().into());
+        match (over, &ended.error) {
+            (Some(over), None) => {
+                let error = CodeError::new("Terminated", over.text(&self.settings));
+                told.insert("error".to_owned(), json!(error));
+            }
+            (_, Some(error)) => {
+                let mut error = error.clone();
+                error.stack = None;
+                if error.line == Some(1) {
+                    error.column =
+                        error.column.map(|column| column.saturating_sub(BEFORE.len() as u32).max(1));
+                }
+                told.insert("error".to_owned(), self.state.redact_json(json!(error)));
+            }
+            (None, None) => {}
+        }
+        let calls = self.calls.borrow();
+        if !calls.is_empty() {
+            told.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
+        }
+        // The whole has to fit into a message.
+        let rest = Json::Object(told.clone()).to_string().len() + OUTPUT_REST;
+        let most = usize::try_from(self.settings.max_output_size).unwrap_or(usize::MAX);
+        let mut room = most.min(limits::CONTENT_BYTES.saturating_sub(rest));
+        if status == Status::Success
+            && let Some(result) = ended.result.to_json()
+        {
+            told.insert("result".to_owned(), cut(self.state.redact_json(result), &mut room));
+        }
+        let output = printed(ended);
+        if !output.is_empty() {
+            told.insert("output".to_owned(), cut(Json::String(self.state.redact(output)), &mut room));
+        }
+        let text = Json::Object(told).to_string();
+        match (over, status) {
+            (Some(over), _) => over.result(text),
+            (None, Status::Success) => ToolResult::success(text),
+            (None, _) => ToolResult::error(text),
+        }
+    }
+}
+
+/// Lines of the console.
+fn printed(ended: &CodeResult) -> String {
+    let line = |log: &Log| match log.level.as_str() {
+        "log" | "info" | "debug" => log.text(),
+        level => format!("[{level}] {}", log.text()),
+    };
+    let mut lines: Vec<String> = ended.logs.iter().map(line).collect();
+    if ended.logs_cut {
+        lines.push("[More was printed than is kept.]".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// A value, or the beginning of its text with a note, within what room is left: as JSON, as the model reads it.
+fn cut(value: Json, room: &mut usize) -> Json {
+    let json = value.to_string();
+    if json.len() <= *room {
+        *room -= json.len();
+        return value;
+    }
+    let text = match value {
+        Json::String(text) => text,
+        _ => json,
+    };
+    // The quotes aside.
+    let mut left = room.saturating_sub(2);
+    let fits = |char: &char| {
+        let bytes = escaped(*char);
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    *room = 0;
+    Json::String(format!("{kept}\n[Cut off here: {} bytes in all (maxOutputSize).]", text.len()))
+}
+
+/// Bytes of a character in a text of JSON.
+fn escaped(char: char) -> usize {
+    match char {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_as_it_is_written() {
+        for text in ["x".repeat(3000), "\u{1}".repeat(3000), "\"\n".repeat(1500), "\u{1f9f5}".repeat(900)] {
+            for room in [0, 1, 7, 100, 1999] {
+                let mut left = room;
+                let Json::String(kept) = cut(Json::String(text.clone()), &mut left) else { panic!("a text") };
+                let (kept, note) = kept.split_once("\n[Cut").unwrap();
+                assert!(Json::from(kept).to_string().len() <= room.max(2), "{room}: {kept}");
+                assert!(text.starts_with(kept) && note.contains(&format!(" {} bytes", text.len())), "{note}");
+            }
+        }
+        let mut room = 10;
+        assert_eq!(cut(json!([1, 2]), &mut room), json!([1, 2]));
+        assert_eq!(cut(json!("é"), &mut room), json!("é"));
+        assert_eq!(room, 1);
+    }
+}

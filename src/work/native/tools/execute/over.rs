@@ -1,0 +1,49 @@
+//! Limits that code of a model's can be over, and what is said of it then.
+
+use crate::spec::message::ToolResult;
+use crate::work::native::tools::execute::settings::Settings;
+
+/// The limit that refused the code or ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// The code has so many bytes.
+    CodeSize(usize),
+    /// It called one tool too many.
+    ToolCalls,
+    /// It ran for too long.
+    Time,
+}
+
+impl Over {
+    /// The option that sets it.
+    const fn option(self) -> &'static str {
+        match self {
+            Over::CodeSize(_) => "maxCodeSize",
+            Over::ToolCalls => "maxToolCalls",
+            Over::Time => "codeTimeoutMs",
+        }
+    }
+
+    /// The error, with the option as its code.
+    pub(crate) fn result(self, text: String) -> ToolResult {
+        ToolResult { error_code: Some(self.option().to_owned()), ..ToolResult::error(text) }
+    }
+
+    /// For the model.
+    pub(crate) fn text(self, settings: &Settings) -> String {
+        let option = self.option();
+        match self {
+            Over::CodeSize(bytes) => format!(
+                "The code has {bytes} bytes; the limit is {} ({option}). Write less, or split the work.",
+                settings.max_code_size
+            ),
+            Over::ToolCalls => {
+                format!("The code called more than {} tools ({option}).", settings.max_tool_calls)
+            }
+            Over::Time => {
+                let seconds = settings.code_timeout_ms as f64 / 1000.0;
+                format!("The code ran for more than {seconds} s ({option}).")
+            }
+        }
+    }
+}

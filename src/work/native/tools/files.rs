@@ -1,0 +1,115 @@
+//! The thread's files as a model's folder.
+
+use serde_json::Value;
+
+use crate::engine::FileOptions;
+use crate::engine::NativeCall;
+use crate::error::Result;
+use crate::spec::message::ToolResult;
+use crate::text::first_bytes;
+
+/// Part of a file that a model is given; the whole of a larger one would fill its context.
+const SHOWN_BYTES: usize = 32 << 10;
+
+/// Writes `content` to the file `path`.
+pub(crate) fn write_file(call: &NativeCall) -> ToolResult {
+    let (Some(path), Some(content)) = (text(call, "path"), text(call, "content")) else {
+        return ToolResult::error("path and content: required.");
+    };
+    told(
+        call.state
+            .write_file(path, content, kind_of(path), FileOptions::default())
+            .map(|file| format!("Wrote {} ({} bytes).", file.path, file.size)),
+    )
+}
+
+/// The text of the file `path`.
+pub(crate) fn read_file(call: &NativeCall) -> ToolResult {
+    let Some(path) = text(call, "path") else { return ToolResult::error("path: required but missing.") };
+    told(call.state.read_file(path).map(|content| match content {
+        None => format!("There is no file {path}."),
+        Some(bytes) => shown(&bytes, |text| call.state.redact(text)),
+    }))
+}
+
+/// The entries of the directory `path`, or of the root.
+pub(crate) fn list_files(call: &NativeCall) -> ToolResult {
+    let path = text(call, "path").unwrap_or("/");
+    told(call.state.readdir_file(path).map(|entries| {
+        let lines = entries.iter().map(|entry| match entry.is_directory {
+            true => format!("{}/", entry.path),
+            false => format!("{} ({} bytes, {})", entry.path, entry.size, entry.mime_type),
+        });
+        let lines: Vec<String> = lines.collect();
+        if lines.is_empty() { format!("{path} has no entries.") } else { lines.join("\n") }
+    }))
+}
+
+/// Lines with the text `text`, or paths that match `pattern`.
+pub(crate) fn search_files(call: &NativeCall) -> ToolResult {
+    let found = match (text(call, "text"), text(call, "pattern")) {
+        (Some(text), _) => call.state.grep_files(text).map(|results| {
+            let lines = results.iter().flat_map(|result| {
+                result.matches.iter().map(|found| format!("{}:{}: {}", result.path, found.line, found.text))
+            });
+            lines.collect::<Vec<_>>()
+        }),
+        (None, Some(pattern)) => call.state.find_files(pattern),
+        (None, None) => return ToolResult::error("text or pattern: one of them is required."),
+    };
+    told(found.map(|lines| if lines.is_empty() { "Nothing was found.".to_owned() } else { lines.join("\n") }))
+}
+
+fn text<'a>(call: &'a NativeCall, name: &str) -> Option<&'a str> {
+    call.args.get(name).and_then(Value::as_str)
+}
+
+fn told(result: Result<String>) -> ToolResult {
+    match result {
+        Ok(text) => ToolResult::success(text),
+        Err(error) => ToolResult::error(error.message),
+    }
+}
+
+/// What is shown of a file; `clean` takes secrets out of its text before that is cut.
+fn shown(bytes: &[u8], clean: impl Fn(String) -> String) -> String {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return format!("The file is no text; it has {} bytes.", bytes.len());
+    };
+    let text = &clean(text.to_owned());
+    if text.len() <= SHOWN_BYTES {
+        return text.to_owned();
+    }
+    let kept = first_bytes(text, SHOWN_BYTES);
+    let rest = text.len() - kept.len();
+    format!("{kept}\n[{rest} more bytes are not shown; search_files finds lines in them.]")
+}
+
+/// The type of a text by its name.
+fn kind_of(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, kind)| kind) {
+        Some("md") => "text/markdown",
+        Some("html") => "text/html",
+        Some("csv") => "text/csv",
+        Some("json") => "application/json",
+        _ => "text/plain",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_text_is_shown_in_part_and_bytes_are_not() {
+        assert_eq!(shown("short – ü".as_bytes(), |text| text), "short – ü");
+        assert_eq!(shown(&[0xff, 0], |text| text), "The file is no text; it has 2 bytes.");
+        let long = "ü".repeat(SHOWN_BYTES);
+        let told = shown(long.as_bytes(), |text| text);
+        assert!(
+            told.starts_with("üü") && told.contains("[32768 more bytes are not shown"),
+            "{}",
+            &told[told.len() - 90..]
+        );
+    }
+}

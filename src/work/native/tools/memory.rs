@@ -1,0 +1,39 @@
+//! The thread's values as a model's notebook.
+
+use serde_json::Value;
+
+use crate::engine::NativeCall;
+use crate::engine::ThreadState;
+use crate::spec::message::ToolResult;
+
+/// Keeps `value`, any JSON, under `key`; `null` forgets it.
+pub(crate) fn remember(call: &NativeCall) -> ToolResult {
+    // Absent is not null: what a model forgot to say must not be forgotten for it.
+    let Some(value) = call.args.get("value") else {
+        return ToolResult::error("value: required but missing; null forgets the key.");
+    };
+    with_key(call, |state, key| {
+        state.set_value(key, value)?;
+        Ok(if value.is_null() { format!("Forgot “{key}”.") } else { format!("Kept under “{key}”.") })
+    })
+}
+
+/// What was kept under `key`, as JSON.
+pub(crate) fn recall(call: &NativeCall) -> ToolResult {
+    with_key(call, |state, key| {
+        Ok(match state.get_value::<Value>(key)? {
+            Some(value) => value.to_string(),
+            None => format!("Nothing is kept under “{key}”."),
+        })
+    })
+}
+
+fn with_key(call: &NativeCall, act: impl FnOnce(&ThreadState, &str) -> crate::Result<String>) -> ToolResult {
+    let Some(key) = call.args.get("key").and_then(Value::as_str) else {
+        return ToolResult::error("key: required but missing.");
+    };
+    match act(&call.state, key) {
+        Ok(text) => ToolResult::success(text),
+        Err(error) => ToolResult::error(error.message),
+    }
+}

@@ -1,0 +1,27 @@
+//! Reminders: the effect `remind`, for a model to schedule.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::engine::NativeCall;
+use crate::engine::NewEffect;
+use crate::spec::message::ToolResult;
+
+/// The effect that a reminder is; the definitions have one of this name.
+const EFFECT: &str = "remind";
+
+/// Queues `content` in this thread after `minutes`.
+pub(crate) fn remind_me(call: &NativeCall) -> ToolResult {
+    let Some(content) = call.args.get("content").and_then(Value::as_str) else {
+        return ToolResult::error("content: required but missing.");
+    };
+    let Some(minutes) = call.args.get("minutes").and_then(Value::as_f64) else {
+        return ToolResult::error("minutes: required but missing.");
+    };
+    let delay_ms = (minutes * 60_000.0).round() as i64;
+    let args = json!({ "content": format!("Reminder: {content}") });
+    match call.state.schedule_effect(NewEffect::once(EFFECT, args, delay_ms)) {
+        Ok(id) => ToolResult::success(format!("Reminder {id} is set for {minutes} minutes from now.")),
+        Err(error) => ToolResult::error(error.message),
+    }
+}

@@ -1,0 +1,158 @@
+//! Calls of the host that a sandbox has under way. They are the run's, whoever polls them: with the run they are dropped, and
+//! with them what they do.
+
+use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::rc::Weak;
+use std::task::Context;
+use std::task::Poll;
+use std::task::Waker;
+
+use futures_channel::oneshot;
+use futures_util::future::LocalBoxFuture;
+
+use crate::limits;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Calls(Rc<Open>);
+
+#[derive(Default)]
+struct Open {
+    calls: RefCell<BTreeMap<u64, Rc<dyn Ends>>>,
+    last: Cell<u64>,
+    closed: Cell<bool>,
+    /// What the arguments of these calls take.
+    bytes: Cell<usize>,
+    /// Who waits until none is under way.
+    waiting: RefCell<Vec<oneshot::Sender<()>>>,
+}
+
+/// See [`Calls::hold`].
+pub(crate) struct Held {
+    open: Rc<Open>,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.open.bytes.set(self.open.bytes.get().saturating_sub(self.bytes));
+    }
+}
+
+trait Ends {
+    fn end(&self);
+}
+
+impl Calls {
+    /// Owns some work, and gives what polls it: `None` when it was dropped first.
+    pub(crate) fn add<T: 'static>(&self, work: LocalBoxFuture<'static, T>) -> Call<T> {
+        let id = self.0.last.get() + 1;
+        self.0.last.set(id);
+        let slot = Rc::new(Slot {
+            work: RefCell::new(Some(work)),
+            ended: Cell::new(false),
+            waker: RefCell::default(),
+        });
+        if self.0.closed.get() {
+            slot.end();
+        } else {
+            self.0.calls.borrow_mut().insert(id, slot.clone());
+        }
+        Call { slot, id, open: Rc::downgrade(&self.0) }
+    }
+
+    /// Drops all of them, the latest first, and those to come.
+    pub(crate) fn close(&self) {
+        self.0.closed.set(true);
+        let calls = self.0.calls.take();
+        for call in calls.into_values().rev() {
+            call.end();
+        }
+    }
+
+    /// Resolves when none is under way.
+    pub(crate) fn none(&self) -> impl Future<Output = ()> + 'static {
+        let (tell, told) = oneshot::channel();
+        if !self.0.calls.borrow().is_empty() {
+            self.0.waiting.borrow_mut().push(tell);
+        }
+        async move {
+            // Told, or nobody is left to tell.
+            let _none = told.await;
+        }
+    }
+
+    /// Counts the arguments of a call for as long as it is under way; none when there are too many already.
+    pub(crate) fn hold(&self, bytes: usize) -> Option<Held> {
+        let all = self.0.bytes.get() + bytes;
+        if all > limits::CODE_CALLS_BYTES {
+            return None;
+        }
+        self.0.bytes.set(all);
+        Some(Held { open: self.0.clone(), bytes })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.0.calls.borrow().len()
+    }
+}
+
+struct Slot<T> {
+    /// Not there while it is polled, and after its end.
+    work: RefCell<Option<LocalBoxFuture<'static, T>>>,
+    ended: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl<T> Ends for Slot<T> {
+    fn end(&self) {
+        self.ended.set(true);
+        // One that ends its own run is being polled, and goes after that.
+        drop(self.work.take());
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// What polls a call.
+pub(crate) struct Call<T> {
+    slot: Rc<Slot<T>>,
+    id: u64,
+    open: Weak<Open>,
+}
+
+impl<T> Future for Call<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let slot = &self.slot;
+        let Some(mut work) = slot.work.take() else { return Poll::Ready(None) };
+        slot.waker.replace(Some(context.waker().clone()));
+        match work.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if slot.ended.get() => Poll::Ready(None),
+            Poll::Pending => {
+                slot.work.replace(Some(work));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<T> Drop for Call<T> {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.upgrade() {
+            open.calls.borrow_mut().remove(&self.id);
+            if open.calls.borrow().is_empty() {
+                // Nobody is told twice: they are dropped, which tells, too.
+                open.waiting.take();
+            }
+        }
+    }
+}

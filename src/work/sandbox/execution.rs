@@ -1,0 +1,254 @@
+//! The handle of an execution (spec §17.3), and how it is started.
+
+use std::future::IntoFuture;
+use std::rc::Rc;
+
+use futures_channel::oneshot;
+use futures_util::future::Either;
+use futures_util::future::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::future::Shared;
+use futures_util::future::select;
+
+use crate::host::Sleep;
+use crate::limits;
+use crate::work::sandbox::inner::Inside;
+use crate::work::sandbox::inner::read;
+use crate::work::sandbox::inside;
+use crate::work::sandbox::life::Keep;
+use crate::work::sandbox::life::Life;
+use crate::work::sandbox::options::Options;
+use crate::work::sandbox::options::Reports;
+use crate::work::sandbox::packed::Packed;
+use crate::work::sandbox::packed::pack;
+use crate::work::sandbox::result::CodeError;
+use crate::work::sandbox::result::CodeResult;
+use crate::work::sandbox::result::Status;
+use crate::work::sandbox::sandbox::Door;
+use crate::work::sandbox::sandbox::Outcome;
+use crate::work::sandbox::sandbox::Run;
+use crate::work::sandbox::value::Thrown;
+use crate::work::sandbox::value::Value;
+
+/// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:
+///
+/// ```
+/// # use bobbin::code::{Options, Status};
+/// # use bobbin::spec::message::ToolResult;
+/// bobbin::tools::register("evaluate", |call| {
+///     let source = call.args["code"].as_str().unwrap_or_default().to_owned();
+///     Box::pin(async move {
+///         let ended = call.state.run_code(&source, Options::default()).await;
+///         match ended.status {
+///             Status::Success => ToolResult::success(ended.to_json()["result"].to_string()),
+///             _ => ToolResult::error(ended.to_json()["error"]["message"].to_string()),
+///         }
+///     })
+/// });
+/// ```
+///
+/// Code that nobody holds any more is ended: dropping the handle terminates, and so does the end of the tool, hook or run
+/// that waited for it.
+pub struct Execution {
+    keep: Rc<Keep>,
+    settled: Shared<oneshot::Receiver<Rc<CodeResult>>>,
+}
+
+impl Execution {
+    /// Ends the code, at once whatever it does. A second time, or after its end, nothing changes.
+    pub fn terminate(&self, reason: &str) {
+        self.keep.0.end(reason);
+    }
+
+    /// Whether it has not settled yet.
+    pub fn running(&self) -> bool {
+        self.keep.0.running()
+    }
+
+    /// What was reported so far.
+    pub fn reports(&self) -> Vec<Value> {
+        match self.settled.peek() {
+            Some(Ok(result)) => result.reports.clone(),
+            _ => self.keep.0.reports(),
+        }
+    }
+
+    /// Resolves when it has no call of the host's under way: some may outlive the result.
+    pub(crate) fn calls_ended(&self) -> impl Future<Output = ()> + 'static {
+        self.keep.0.calls.none()
+    }
+
+    /// What comes of it; asked twice, the same.
+    pub fn result(&self) -> LocalBoxFuture<'static, Rc<CodeResult>> {
+        let settled = self.settled.clone();
+        async move {
+            // Nobody settles it when the object is torn down with everything in it.
+            let lost = || CodeError::new("Terminated", "The runtime was lost while the code ran.");
+            settled.await.unwrap_or_else(|_| Rc::new(CodeResult::failed(Status::Terminated, lost())))
+        }
+        .boxed_local()
+    }
+}
+
+#[cfg(test)]
+impl Execution {
+    pub(crate) fn life(&self) -> &Rc<Life> {
+        &self.keep.0
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if self.running() {
+            self.terminate("Nobody waits for the code any more.");
+        }
+    }
+}
+
+impl IntoFuture for Execution {
+    type Output = Rc<CodeResult>;
+    type IntoFuture = LocalBoxFuture<'static, Rc<CodeResult>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let result = self.result();
+        async move {
+            let result = result.await;
+            drop(self);
+            result
+        }
+        .boxed_local()
+    }
+}
+
+/// What it takes to start one.
+pub(crate) struct Start {
+    pub(crate) source: String,
+    pub(crate) options: Options,
+    pub(crate) id: String,
+    /// Whose it is: the thread's id.
+    pub(crate) owner: String,
+    pub(crate) sleep: Sleep,
+}
+
+/// Starts code. The second value drives it and is to run beside the caller, until the execution has settled.
+pub(crate) fn start<F>(
+    start: Start,
+    sandbox: impl FnOnce(Run, Rc<dyn Door>) -> F,
+) -> (Execution, Option<LocalBoxFuture<'static, ()>>)
+where
+    F: Future<Output = Outcome> + 'static,
+{
+    let (settle, settled) = oneshot::channel();
+    let Start { source, mut options, id, owner, sleep } = start;
+    let ancestors = inside::runs();
+    let runs = ancestors.iter().cloned().chain([id.clone()]).collect();
+    let reports = !matches!(options.report, Reports::No);
+    let keep = Life::begin(runs, std::mem::take(&mut options.report));
+    let execution = Execution { keep: keep.clone(), settled: settled.shared() };
+    let life = keep.0.clone();
+    let settle = move |result: CodeResult| {
+        let reports = life.settled(result.status == Status::Success);
+        // The handle may be gone.
+        let _gone = settle.send(Rc::new(CodeResult { reports, ..result }));
+    };
+    let refused = |error: CodeError| CodeResult::failed(Status::LinkError, error);
+    if let Err(error) = options.check() {
+        settle(refused(error.into()));
+        return (execution, None);
+    }
+    let (values, given) = match values(&options, &keep.0) {
+        Ok(packed) => packed,
+        Err(error) => {
+            settle(refused(error.into()));
+            return (execution, None);
+        }
+    };
+    let run = run(Named { id, owner, ancestors, source, reports }, &options, values);
+    let outcome = sandbox(run, Rc::new(Inside(keep.0.clone())));
+    let late = late(&keep.0, sleep);
+    drop(options);
+    let drive = async move {
+        let result = match select(Box::pin(outcome), late).await {
+            Either::Left((outcome, _)) => read(&keep.0, outcome),
+            Either::Right((reason, _)) => {
+                CodeResult::failed(Status::Terminated, CodeError::new("Terminated", reason))
+            }
+        };
+        settle(result);
+        // Whoever has the handle, or functions of the result, holds it from here on.
+        drop((keep, given));
+    };
+    (execution, Some(drive.boxed_local()))
+}
+
+/// Who runs, and where from.
+struct Named {
+    id: String,
+    owner: String,
+    ancestors: Vec<String>,
+    source: String,
+    reports: bool,
+}
+
+/// What the code is given, packed; and what keeps the functions of other runs in it, which have to live for as long as the
+/// code runs. Those around this one do so by themselves.
+fn values(options: &Options, life: &Life) -> Result<(Packed, Vec<Rc<Keep>>), Thrown> {
+    let imports = options
+        .imports
+        .iter()
+        .map(|(specifier, namespace)| (specifier.clone(), Value::Object(namespace.clone())));
+    let values = Value::Object(vec![
+        ("args".to_owned(), Value::Array(options.args.clone())),
+        ("globals".to_owned(), Value::Object(options.globals.clone())),
+        ("imports".to_owned(), Value::Object(imports.collect())),
+    ]);
+    let mut kept = Vec::new();
+    let packed = pack(&values, &mut |function| {
+        kept.extend(function.kept().filter(|keep| !life.is_within(&keep.0)));
+        life.give(function)
+    })?;
+    Ok((packed, kept))
+}
+
+fn run(named: Named, options: &Options, values: Packed) -> Run {
+    let names = |fields: &[(String, Value)]| fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let Named { id, owner, ancestors, source, reports } = named;
+    Run {
+        id,
+        owner,
+        ancestors,
+        engine: options.engine,
+        source,
+        language: options.language,
+        filename: options.filename.clone(),
+        function: options.function.clone(),
+        modules: options.modules.clone(),
+        memory_limit_bytes: options.memory_limit_bytes.ceil() as u64,
+        fuel: options.fuel,
+        report: reports,
+        awaits_calls: options.awaits_calls,
+        globals: names(&options.globals),
+        imports: options
+            .imports
+            .iter()
+            .map(|(specifier, fields)| (specifier.clone(), names(fields)))
+            .collect(),
+        values,
+    }
+}
+
+/// Resolves with the reason some time after the code was told to end, should the sandbox not answer.
+fn late(life: &Rc<Life>, sleep: Sleep) -> LocalBoxFuture<'static, String> {
+    let ended = life.ended();
+    async move {
+        match ended.await {
+            Some(reason) => {
+                sleep(limits::CODE_END_US).await;
+                reason
+            }
+            // Only once it has settled.
+            None => std::future::pending().await,
+        }
+    }
+    .boxed_local()
+}

@@ -1,0 +1,160 @@
+//! The side of an execution that the sandbox sees: the caller's functions, and the place for reports.
+
+use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
+
+use futures_util::future::Either;
+use futures_util::future::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::future::select;
+
+use crate::limits;
+use crate::work::sandbox::inside::For;
+use crate::work::sandbox::life::Keep;
+use crate::work::sandbox::life::Life;
+use crate::work::sandbox::packed::Packed;
+use crate::work::sandbox::packed::pack;
+use crate::work::sandbox::packed::pack_error;
+use crate::work::sandbox::packed::unpack;
+use crate::work::sandbox::packed::unpack_error;
+use crate::work::sandbox::result::CodeResult;
+use crate::work::sandbox::result::Log;
+use crate::work::sandbox::result::Status;
+use crate::work::sandbox::room::Room;
+use crate::work::sandbox::sandbox::Answer;
+use crate::work::sandbox::sandbox::Back;
+use crate::work::sandbox::sandbox::Door;
+use crate::work::sandbox::sandbox::Outcome;
+use crate::work::sandbox::sandbox::RawLog;
+use crate::work::sandbox::value::Function;
+use crate::work::sandbox::value::Thrown;
+use crate::work::sandbox::value::Value;
+
+/// What the transport holds.
+pub(crate) struct Inside(pub(crate) Rc<Life>);
+
+impl Door for Inside {
+    fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answer> {
+        let life = self.0.clone();
+        let runs = life.runs.clone();
+        let work = async move {
+            match called(&life, function, args, &back).await {
+                Ok(packed) => Answer::Value(packed),
+                Err(thrown) => Answer::Error(pack_error(&thrown)),
+            }
+        };
+        let call = self.0.calls.add(For { runs, work: work.boxed_local() }.boxed_local());
+        let over = || Answer::Error(Packed::error("The run has ended, and its calls with it."));
+        async move { call.await.unwrap_or_else(over) }.boxed_local()
+    }
+
+    fn report(&self, value: Packed, back: Back) -> LocalBoxFuture<'static, ()> {
+        let life = self.0.clone();
+        let runs = life.runs.clone();
+        let work = async move {
+            let room = Room::default();
+            let Ok(value) = taken(&life, value, &back, &room, life.keep()) else { return };
+            if let Some(told) = life.reported(&value, room.taken()) {
+                // A report is no call: nobody waits for what becomes of it.
+                let _unheard = guarded(&told, vec![value]).await;
+            }
+        };
+        let call = self.0.calls.add(For { runs, work: work.boxed_local() }.boxed_local());
+        async move {
+            call.await;
+        }
+        .boxed_local()
+    }
+
+    fn ended(&self) -> LocalBoxFuture<'static, Option<String>> {
+        self.0.ended()
+    }
+}
+
+/// Calls a function of the caller's.
+async fn called(life: &Rc<Life>, function: u64, args: Packed, back: &Back) -> Result<Packed, Thrown> {
+    let function = life.function(function).ok_or_else(|| Thrown::new("There is no such function."))?;
+    let room = Room::default();
+    // A function that is an argument does not keep the run: what was called with it is the run's.
+    let args = taken(life, args, back, &room, None)?;
+    let _under_way = life.calls.hold(room.taken()).ok_or_else(|| {
+        let limit = limits::CODE_CALLS_BYTES;
+        Thrown::unserializable(format!(
+            "The arguments of the calls under way have more than {limit} bytes, the limit."
+        ))
+    })?;
+    match args {
+        Value::Array(args) => pack(&guarded(&function, args).await?, &mut |function| life.give(function)),
+        _ => Err(Thrown::new("The arguments of a call are an array.")),
+    }
+}
+
+/// Reads a value of the sandbox's. Functions in it keep the run for as long as somebody holds them, if `keep` is given.
+fn taken(
+    life: &Rc<Life>,
+    packed: Packed,
+    back: &Back,
+    room: &Room,
+    keep: Option<Rc<Keep>>,
+) -> Result<Value, Thrown> {
+    unpack(&packed, room, &|id, name| proxy(life, id, name, back, keep.clone()))
+}
+
+/// What a function of the sandbox's is here.
+fn proxy(life: &Rc<Life>, id: u64, name: &str, back: &Back, keep: Option<Rc<Keep>>) -> Function {
+    let (weak, back) = (Rc::downgrade(life), back.clone());
+    let function = Function::new(name, move |args| {
+        let (life, back) = (weak.clone(), back.clone());
+        Box::pin(async move {
+            let gone = || Thrown::new("The function is gone: its sandbox has ended.");
+            let life = life.upgrade().filter(|life| life.keep().is_some()).ok_or_else(gone)?;
+            let args = pack(&Value::Array(args), &mut |function| life.give(function))?;
+            match select(back(id, args), life.ended()).await {
+                Either::Left((Answer::Value(value), _)) => {
+                    taken(&life, value, &back, &Room::default(), life.keep())
+                }
+                Either::Left((Answer::Error(thrown), _)) => Err(unpack_error(&thrown)),
+                Either::Right(_) => Err(gone()),
+            }
+        })
+    });
+    function.of(life, keep)
+}
+
+/// What the sandbox's answer means.
+pub(crate) fn read(life: &Rc<Life>, outcome: Outcome) -> CodeResult {
+    let Outcome { mut status, value, mut error, logs, mut logs_cut, duration_ms, back } = outcome;
+    let mut result = Value::Undefined;
+    if status == Status::Success {
+        match taken(life, value.unwrap_or_default(), &back, &Room::default(), life.keep()) {
+            Ok(value) => result = value,
+            Err(thrown) => (status, error) = (Status::Error, Some(thrown.into())),
+        }
+    }
+    // What was printed may say the same thing often, too: together it has the room of one value.
+    let room = Room::default();
+    let mut read = Vec::with_capacity(logs.len());
+    for log in logs {
+        if room.spent() {
+            logs_cut = true;
+            break;
+        }
+        read.push(line(life, log, &back, &room));
+    }
+    CodeResult { status, result, error, logs: read, logs_cut, reports: Vec::new(), duration_ms }
+}
+
+fn line(life: &Rc<Life>, log: RawLog, back: &Back, room: &Room) -> Log {
+    let args = match taken(life, log.args, back, room, life.keep()) {
+        Ok(Value::Array(args)) => args,
+        Ok(other) => vec![other],
+        Err(thrown) => vec![Value::String(format!("[{}]", thrown.message))],
+    };
+    Log { level: log.level, args, timestamp: log.timestamp }
+}
+
+/// Calls a function of the caller's, whose panic is an error of this call alone.
+async fn guarded(function: &Function, args: Vec<Value>) -> Result<Value, Thrown> {
+    let call = AssertUnwindSafe(async { function.call(args).await }).catch_unwind();
+    call.await.unwrap_or_else(|_| Err(Thrown::new("A function of the host's panicked.")))
+}

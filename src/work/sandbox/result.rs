@@ -1,0 +1,162 @@
+//! What comes of an execution (spec §17.4).
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Map;
+use serde_json::Value as Json;
+use serde_json::json;
+
+use crate::work::sandbox::value::Thrown;
+use crate::work::sandbox::value::Value;
+
+/// How an execution ended (spec §17.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The export was found and its value came back.
+    Success,
+    /// The code threw, or its value cannot cross.
+    Error,
+    /// It was never run: it cannot be parsed or linked, or the options are wrong.
+    LinkError,
+    /// It took more memory than it may.
+    Memory,
+    /// It was ended from outside.
+    Terminated,
+}
+
+impl Status {
+    /// As results write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Success => "success",
+            Status::Error => "error",
+            Status::LinkError => "link_error",
+            Status::Memory => "memory",
+            Status::Terminated => "terminated",
+        }
+    }
+}
+
+/// What went wrong, and where in the caller's source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CodeError {
+    /// `TypeError`, `SyntaxError`, `Terminated`, …
+    pub name: String,
+    /// In words.
+    pub message: String,
+    /// The sandbox's own stack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+    /// Line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Column, from 1, in UTF-16 units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The file of that line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+    /// The module that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub specifier: Option<String>,
+}
+
+impl CodeError {
+    /// An error without a place.
+    pub fn new(name: &str, message: impl Into<String>) -> CodeError {
+        CodeError { name: name.to_owned(), message: message.into(), ..CodeError::default() }
+    }
+}
+
+impl From<Thrown> for CodeError {
+    fn from(thrown: Thrown) -> CodeError {
+        let stack = (!thrown.stack.is_empty()).then_some(thrown.stack);
+        CodeError { stack, ..CodeError::new(&thrown.name, thrown.message) }
+    }
+}
+
+/// Something that the code wrote to the console.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// `log`, `info`, `warn`, `error` or `debug`.
+    pub level: String,
+    /// What it wrote.
+    pub args: Vec<Value>,
+    /// Milliseconds since 1970.
+    pub timestamp: f64,
+}
+
+impl Log {
+    /// What it wrote, in a line: texts as they are, other values as JSON.
+    pub fn text(&self) -> String {
+        let word = |value: &Value| match value.to_json() {
+            Some(Json::String(text)) => text,
+            Some(json) => json.to_string(),
+            None => "undefined".to_owned(),
+        };
+        self.args.iter().map(word).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What comes of an execution.
+#[derive(Clone, Debug)]
+pub struct CodeResult {
+    /// How it ended.
+    pub status: Status,
+    /// The value, on success.
+    pub result: Value,
+    /// What went wrong, otherwise.
+    pub error: Option<CodeError>,
+    /// What was written to the console, while nobody gave another one.
+    pub logs: Vec<Log>,
+    /// Whether there was more of that than is kept.
+    pub logs_cut: bool,
+    /// What was reported.
+    pub reports: Vec<Value>,
+    /// How long it took, milliseconds.
+    pub duration_ms: f64,
+}
+
+impl CodeResult {
+    /// One that ended without the sandbox's help.
+    pub(crate) fn failed(status: Status, error: CodeError) -> CodeResult {
+        CodeResult {
+            status,
+            result: Value::Undefined,
+            error: Some(error),
+            logs: Vec::new(),
+            logs_cut: false,
+            reports: Vec::new(),
+            duration_ms: 0.0,
+        }
+    }
+
+    /// As a `CodeExecutionResult` of the specification's, for code in a sandbox.
+    pub fn to_value(&self) -> Value {
+        let mut fields = vec![("status".to_owned(), Value::from(self.status.as_str()))];
+        if self.status == Status::Success {
+            fields.push(("result".to_owned(), self.result.clone()));
+        }
+        if let Some(error) = &self.error {
+            fields.push(("error".to_owned(), Value::from(json!(error))));
+        }
+        let logs = self.logs.iter().map(|log| {
+            Value::Object(vec![
+                ("level".to_owned(), Value::String(log.level.clone())),
+                ("args".to_owned(), Value::Array(log.args.clone())),
+                ("timestamp".to_owned(), Value::Number(log.timestamp)),
+            ])
+        });
+        fields.push(("logs".to_owned(), Value::Array(logs.collect())));
+        fields.push(("reports".to_owned(), Value::Array(self.reports.clone())));
+        fields.push(("durationMs".to_owned(), Value::Number(self.duration_ms)));
+        Value::Object(fields)
+    }
+
+    /// The same in JSON, for clients and models; what JSON has not is as [`Value::to_json`] says.
+    pub fn to_json(&self) -> Json {
+        self.to_value().to_json().unwrap_or_else(|| Json::Object(Map::new()))
+    }
+}
