@@ -262,8 +262,7 @@ mod tests {
                 (Code::Unauthenticated, "The token has expired.")
             );
         }
-        let other =
-            self::access(&[("BOBBIN_TOKEN_SECRET", "another secret of the tests")]).unwrap();
+        let other = self::access(&[("BOBBIN_TOKEN_SECRET", "another secret of the tests")]).unwrap();
         assert_eq!(
             other.authenticate(Credential::Query(&minted.token), NOW_US).unwrap_err().message,
             "The token is not valid."

@@ -8,15 +8,12 @@ use serde_json::json;
 use crate::directory::call;
 use crate::directory::call::DirectoryCall;
 use crate::engine::Thread;
-use crate::engine::attachments;
-pub(crate) use crate::engine::body::Body;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Entry;
 use crate::engine::flow::Finished;
-use crate::engine::subagents;
-use crate::engine::subagents::BY_PARENT;
-use crate::engine::subagents::Told;
-use crate::engine::subagents::What;
+use crate::engine::subagents::delete::BY_PARENT;
+use crate::engine::subagents::delete::Told;
+use crate::engine::subagents::letter::What;
 use crate::engine::tool_call::Abandoned;
 use crate::engine::tool_call::abandon_started;
 use crate::engine::tool_call::interrupted;
@@ -28,6 +25,7 @@ use crate::host::Sibling;
 use crate::host::Sql;
 use crate::request::Reply;
 use crate::request::ThreadRequest;
+use crate::request::fields::Body;
 use crate::spec::AgentKind;
 use crate::spec::message::Role;
 use crate::spec::message::ToolResult;
@@ -151,7 +149,7 @@ impl Thread {
                 continue;
             }
             let of = rows::find(sql, reply)?;
-            let result = match (kind == subagents::KIND, result) {
+            let result = match (kind == crate::engine::subagents::receipt::KIND, result) {
                 (true, Some(result)) => result,
                 (true, None) if stopped => ToolResult::error(format!(
                     "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
@@ -169,7 +167,7 @@ impl Thread {
                 tool_call_id: Some(call_id),
                 status: Some(result.status),
                 metadata: told(&result),
-                attachments: attachments::stored(&result.stored)?,
+                attachments: crate::engine::attachments::store::stored(&result.stored)?,
                 parent: of.as_ref().and_then(|of| of.parent),
                 depth: of.as_ref().map_or(0, |of| of.depth),
                 ..Row::new(seq, Role::Tool, result.text(), now)

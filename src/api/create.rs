@@ -5,14 +5,14 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::engine::Thread;
-pub(crate) use crate::engine::body::Body;
-use crate::engine::effects::Tally;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::request::Reply;
 use crate::request::ThreadRequest;
+use crate::request::fields::Body;
+use crate::store::effects::Tally;
 use crate::store::schema;
 use crate::store::state::Meta;
 use crate::store::state::State;

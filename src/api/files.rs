@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::engine::Thread;
 use crate::engine::base64_text;
-pub(crate) use crate::engine::body::Body;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::conditions::Wanted;
 use crate::engine::files::tree;
@@ -27,6 +26,7 @@ use crate::request::Reply;
 use crate::request::Served;
 use crate::request::ThreadRequest;
 use crate::request::ThreadRoute;
+use crate::request::fields::Body;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
 use crate::store::files as table;

@@ -9,9 +9,7 @@ use serde_json::json;
 use crate::api::logs::count_logs;
 use crate::engine::Thread;
 use crate::engine::alarm;
-use crate::engine::effects;
 use crate::engine::ephemeral::Alarm;
-use crate::engine::subagents;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -135,7 +133,9 @@ impl Thread {
             if newest_first {
                 messages.reverse();
             }
-            messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
+            messages
+                .iter_mut()
+                .try_for_each(|message| crate::engine::subagents::shown::project(state, sql, message))?;
             Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
         })
     }
@@ -150,7 +150,7 @@ impl Thread {
         self.read(|state, sql| {
             let thread = &state.meta.thread_id;
             let row = rows::find(sql, message_seq(thread, id)?)?.ok_or_else(|| not_found(id))?;
-            subagents::message_json(state, sql, &row)
+            crate::engine::subagents::shown::message(state, sql, &row)
         })
     }
 
@@ -169,7 +169,7 @@ impl Thread {
                 }
                 Ok(ControlFlow::Continue(()))
             })?;
-            if let Some(at) = effects::next_due(state, sql)? {
+            if let Some(at) = crate::store::effects::next_due(state, sql)? {
                 due.push(json!({ "what": "effect", "at": at }));
             }
             let mut waiting: Vec<Value> = Vec::new();
@@ -189,7 +189,7 @@ impl Thread {
                 "run": state.run.as_ref().map(crate::store::runs::Run::to_json),
                 "queue": { "waiting": state.waiting(), "tools": state.waiting() - state.queued },
                 "effects": {
-                    "next": effects::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
+                    "next": crate::store::effects::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
                 },
                 "waitingReceipts": waiting,
                 "children": children,
@@ -244,6 +244,8 @@ fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<Value> {
     }
     let (total, has_more) = (page.len(), page.has_more());
     let mut messages = page.into_rows();
-    messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
+    messages
+        .iter_mut()
+        .try_for_each(|message| crate::engine::subagents::shown::project(state, sql, message))?;
     Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
 }

@@ -7,15 +7,10 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::attachments;
 use crate::engine::attachments::NewAttachment;
-use crate::engine::body::Body;
-use crate::engine::body::bounded;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Entry;
 use crate::engine::hooks::Hooked;
-use crate::engine::subagents::BY_CODE;
-use crate::engine::subagents::Child;
 use crate::env::Shown;
 use crate::error::Code;
 use crate::error::Error;
@@ -25,10 +20,14 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::Reply;
 use crate::request::ThreadRequest;
+use crate::request::fields::Body;
+use crate::request::fields::bounded;
 use crate::sdk::NewMessage;
 use crate::sdk::Wakes;
+use crate::sdk::family::BY_CODE;
 use crate::spec::AgentKind;
 use crate::spec::message::Role;
+use crate::store::children::Child;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
 use crate::store::messages::Inbound;
@@ -79,7 +78,7 @@ impl Input {
                     .hint("`role` is user or system."));
             }
         };
-        let attachments = attachments::parse(&mut body)?;
+        let attachments = crate::engine::attachments::given::parse(&mut body)?;
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
         let wakes = match (code, role) {
@@ -229,7 +228,13 @@ impl Thread {
         let accepted = self.transition(|state, sql| {
             state.must_live()?;
             room(state)?;
-            let attachments = attachments::store(state, sql, &input.attachments, || self.host.random(), now)?;
+            let attachments = crate::engine::attachments::store::store(
+                state,
+                sql,
+                &input.attachments,
+                || self.host.random(),
+                now,
+            )?;
             let row = Row {
                 attachments,
                 inbound: if input.wakes == Wakes::Yes { Inbound::Wakes } else { Inbound::Quiet },

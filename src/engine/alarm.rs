@@ -10,12 +10,10 @@ use futures_util::pin_mut;
 
 use crate::engine::LostFrames;
 use crate::engine::Thread;
-use crate::engine::effects;
-use crate::engine::effects::Ahead;
-use crate::engine::effects::Begun;
+use crate::engine::effects::run::Ahead;
+use crate::engine::effects::run::Begun;
 use crate::engine::ephemeral::Alarm;
 use crate::engine::ephemeral::Armed;
-use crate::engine::subagents;
 use crate::error::Code;
 use crate::error::Result;
 use crate::host::Param;
@@ -177,7 +175,7 @@ pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>>
         return Ok(run);
     }
     let outbox = rows::integer(sql, "SELECT min(due_us) FROM outbox", &[] as &[Param<'_>])?;
-    let effect = effects::next_due(state, sql)?;
-    let child = subagents::next_due(state, sql)?;
+    let effect = crate::store::effects::next_due(state, sql)?;
+    let child = crate::store::children::next_due(state, sql)?;
     Ok([run, outbox, effect, child].into_iter().flatten().min())
 }

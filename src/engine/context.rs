@@ -3,14 +3,13 @@
 use std::rc::Rc;
 
 use crate::engine::Thread;
-use crate::engine::attachments::Pictured;
-use crate::engine::attachments::Room;
-use crate::engine::hooks::Blocked;
+use crate::engine::attachments::shown::Pictured;
+use crate::engine::attachments::shown::Room;
+use crate::engine::hooks::request::Blocked;
 use crate::engine::replay::Author;
 use crate::engine::step::Definitions;
 use crate::engine::step::Step;
-use crate::engine::subagents;
-use crate::engine::subagents::Family;
+use crate::engine::subagents::offers::Family;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -201,7 +200,8 @@ impl Thread {
         {
             return Ok(offers.tools.clone());
         }
-        let tools = Kept::from(subagents::offers(&self.catalog, &prompt.tools, &family));
+        let tools =
+            Kept::from(crate::engine::subagents::offers::offers(&self.catalog, &prompt.tools, &family));
         if let Some(place) = place {
             known.swap_remove(place);
         }

@@ -7,10 +7,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::attachments;
-use crate::engine::body::Body;
-use crate::engine::body::Unchecked;
-use crate::engine::body::bounded;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::hooks::Hooked;
 use crate::env::Shown;
@@ -21,6 +17,9 @@ use crate::host::Param;
 use crate::host::Sql;
 use crate::limits;
 use crate::request::Reply;
+use crate::request::fields::Body;
+use crate::request::fields::Unchecked;
+use crate::request::fields::bounded;
 use crate::store::messages as rows;
 use crate::store::messages::Row;
 use crate::store::messages::Shared;
@@ -249,7 +248,7 @@ impl Thread {
                       AND tool_call_id IN (SELECT value FROM json_each(?))"
                 );
                 for result in rows::read(sql, with_files, &results)? {
-                    attachments::remove(state, sql, &result.attachments)?;
+                    crate::engine::attachments::store::remove(state, sql, &result.attachments)?;
                 }
             }
             sql.run(
@@ -257,7 +256,7 @@ impl Thread {
                  AND tool_call_id IN (SELECT value FROM json_each(?3)))",
                 &results,
             )?;
-            attachments::remove(state, sql, &row.attachments)?;
+            crate::engine::attachments::store::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
             edited(state, sql)?;
             Ok(row.seq)

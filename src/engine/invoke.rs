@@ -11,16 +11,13 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::attachments;
 use crate::engine::attachments::NewAttachment;
-use crate::engine::body::shallow;
 use crate::engine::handoff;
 use crate::engine::scope::Entered;
 use crate::engine::scope::Place;
 use crate::engine::scope::Scope;
 use crate::engine::step::Definitions;
-use crate::engine::subagents;
-use crate::engine::subagents::Wanted;
+use crate::engine::subagents::spawn::Wanted;
 use crate::engine::tool_call::Work;
 use crate::engine::tool_call::abandon_within;
 use crate::engine::tool_call::fitting;
@@ -36,6 +33,7 @@ use crate::host::Cell;
 use crate::host::Param;
 use crate::host::Sql;
 use crate::limits;
+use crate::request::fields::shallow;
 use crate::sdk::Open;
 use crate::sdk::ThreadState;
 use crate::spec::Callable;
@@ -163,7 +161,7 @@ impl Thread {
                 }
             },
             // Looked at below.
-            None if subagents::is_tool(name) => args,
+            None if crate::engine::subagents::wanted::is_tool(name) => args,
             None => return refused(format!("There is no tool \"{name}\".")),
         };
         if let Err(error) = shallow("args", &args) {
@@ -227,7 +225,13 @@ impl Thread {
                     self.ready_child(new.agent).await?;
                 }
                 let now = self.host.now_us();
-                let call = Invoked { scope, key: &key, name, kind: subagents::KIND, args: &kept };
+                let call = Invoked {
+                    scope,
+                    key: &key,
+                    name,
+                    kind: crate::engine::subagents::receipt::KIND,
+                    args: &kept,
+                };
                 return self.invoke_child(scope, &wanted, |state, sql, result| {
                     call.insert(state, sql, Some(result), now)
                 });
@@ -336,8 +340,8 @@ impl Thread {
         let state = if result.status == ToolStatus::Error && state == "succeeded" { "failed" } else { state };
         let error = (result.status == ToolStatus::Error).then(|| logged_error(&result.text(), &result));
         self.transition(|state_now, sql| {
-            let stored = attachments::store(state_now, sql, files, || self.host.random(), now)?;
-            result.attachments = attachments::kept(&stored)?;
+            let stored = crate::engine::attachments::store::store(state_now, sql, files, || self.host.random(), now)?;
+            result.attachments = crate::engine::attachments::store::kept(&stored)?;
             let kept = serde_json::to_string(&result).map_err(Error::internal)?;
             if has_invoked {
                 abandon_within(sql, scope.place, id, now)?;

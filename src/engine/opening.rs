@@ -5,10 +5,8 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::engine::attachments;
 use crate::engine::attachments::AttachmentRef;
 use crate::engine::attachments::NewAttachment;
-use crate::engine::files;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -65,11 +63,11 @@ impl Opening {
     ) -> Result<Vec<AttachmentRef>> {
         let mut there = Vec::new();
         for path in &self.attachments {
-            if matches!(files::stat(sql, "path", path), Ok(Some(_))) {
+            if matches!(crate::engine::files::attach::stat(sql, "path", path), Ok(Some(_))) {
                 there.push(NewAttachment::Path { path: path.clone(), description: None });
             }
         }
-        attachments::store(state, sql, &there, random, now)
+        crate::engine::attachments::store::store(state, sql, &there, random, now)
     }
 }
 

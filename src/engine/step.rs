@@ -7,8 +7,8 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::hooks::Blocked;
-use crate::engine::hooks::Drain;
+use crate::engine::hooks::inbound::Drain;
+use crate::engine::hooks::request::Blocked;
 use crate::engine::model_call::Answer;
 use crate::engine::model_call::Called;
 use crate::engine::stop;

@@ -16,7 +16,6 @@ use crate::access::ThreadRef;
 use crate::engine::Thread;
 use crate::engine::ephemeral::Partial;
 use crate::engine::step::Step;
-use crate::engine::subagents;
 use crate::error::Result;
 use crate::host::Filter;
 use crate::host::Frame;
@@ -103,7 +102,7 @@ fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Resul
         id: Some(at.id(thread)),
         data: json!({
             "type": "message_data", "message_id": row.id(thread), "depth": row.depth,
-            "data": subagents::message_json(state, sql, row)?,
+            "data": crate::engine::subagents::shown::message(state, sql, row)?,
         }),
         silent: row.silent,
         depth: row.depth,
@@ -199,7 +198,9 @@ impl Thread {
         let has_more = page.has_more();
         let mut messages = page.into_rows();
         messages.reverse();
-        messages.iter_mut().try_for_each(|message| subagents::project(state, sql, message))?;
+        messages
+            .iter_mut()
+            .try_for_each(|message| crate::engine::subagents::shown::project(state, sql, message))?;
         let data = json!({
             "type": "snapshot",
             "messages": messages,

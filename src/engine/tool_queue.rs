@@ -10,15 +10,14 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::engine::Thread;
-use crate::engine::body::shallow;
 use crate::engine::flow::Entry;
-use crate::engine::subagents;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Param;
 use crate::host::Sql;
 use crate::limits;
+use crate::request::fields::shallow;
 use crate::spec::message::ToolCall;
 use crate::spec::schema;
 use crate::store::messages as rows;
@@ -138,7 +137,7 @@ impl Thread {
                 Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)))
             })?,
             // Its call says what is wrong with them.
-            None if subagents::is_tool(name) => args,
+            None if crate::engine::subagents::wanted::is_tool(name) => args,
             None => {
                 let message = format!("There is no tool, prompt or exposed agent “{name}”.");
                 return Err(Error::field("name", message));

@@ -4,9 +4,7 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::engine::Thread;
-use crate::engine::attachments;
 use crate::engine::attachments::NewAttachment;
-use crate::engine::body::bounded;
 use crate::engine::operator::Failure;
 use crate::engine::tool_call::Call;
 use crate::engine::tool_call::Done;
@@ -15,6 +13,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::host::Param;
 use crate::limits;
+use crate::request::fields::bounded;
 use crate::spec::message::Role;
 use crate::spec::message::ToolResult;
 use crate::spec::message::ToolStatus;
@@ -78,8 +77,14 @@ impl Thread {
         let error = (done.result.status == ToolStatus::Error)
             .then(|| logged_error(row.content.as_deref().unwrap_or_default(), &done.result));
         self.transition(|state, sql| {
-            let mut attachments = attachments::stored(&done.result.stored)?;
-            attachments.extend(attachments::store(state, sql, files, || self.host.random(), now)?);
+            let mut attachments = crate::engine::attachments::store::stored(&done.result.stored)?;
+            attachments.extend(crate::engine::attachments::store::store(
+                state,
+                sql,
+                files,
+                || self.host.random(),
+                now,
+            )?);
             let row = Row { attachments, ..row };
             done.close(sql, done.state, reply, call, error.as_deref(), now)?;
             if done.hands_off()
@@ -144,7 +149,7 @@ pub(crate) fn files_of(
     name: &str,
     result: &mut ToolResult,
 ) -> std::result::Result<Vec<NewAttachment>, ToolResult> {
-    attachments::listed(result.take_files()).map_err(|error| no_files(name, &error))
+    crate::engine::attachments::given::listed(result.take_files()).map_err(|error| no_files(name, &error))
 }
 
 /// What is told of files that cannot be stored. The tool has done what it does.

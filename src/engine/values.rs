@@ -9,8 +9,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::body::Body;
-use crate::engine::body::shallow;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -21,6 +19,8 @@ use crate::limits;
 use crate::page::Page;
 use crate::request::Query;
 use crate::request::Reply;
+use crate::request::fields::Body;
+use crate::request::fields::shallow;
 use crate::store::messages as rows;
 use crate::store::state::State;
 

@@ -29,8 +29,8 @@ use crate::sdk::Open;
 use crate::store::children as registry;
 use crate::store::children::Child;
 use crate::store::children::ChildState;
-use crate::work::code::Asked;
-use crate::work::code::Plain;
+use crate::work::code::bridge::afar::Asked;
+use crate::work::code::bridge::afar::Plain;
 
 /// The header of a message that code of another thread gives: whether it is queued or only stored.
 pub(crate) const BY_CODE: &str = "x-bobbin-code";

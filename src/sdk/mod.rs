@@ -18,19 +18,18 @@ use crate::engine::Thread;
 use crate::engine::accept::Input;
 use crate::engine::attachments::NewAttachment;
 use crate::engine::edit::MessageUpdate;
-use crate::engine::effects;
 use crate::engine::effects::NewEffect;
-use crate::engine::env::EnvDoor;
-use crate::engine::files::FileDoor;
 use crate::engine::hooks::Hooked;
 use crate::engine::invoke::InvokeDoor;
 use crate::engine::scope::Entered;
 use crate::engine::scope::Scope;
-use crate::engine::subagents::FamilyDoor;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::Query;
 use crate::request::table;
+use crate::sdk::env::EnvDoor;
+use crate::sdk::family::FamilyDoor;
+use crate::sdk::files::FileDoor;
 use crate::sdk::resources::ResourceDoor;
 use crate::sdk::run_handle::ExecutionDoor;
 use crate::spec::finite;
@@ -419,7 +418,7 @@ impl Door for Open {
     }
 
     fn remove_effect(&self, id: &str) -> Result<bool> {
-        effects::remove(&self.thread, id)
+        crate::engine::effects::schedule::remove(&self.thread, id)
     }
 
     fn terminate(&self) -> Result<()> {

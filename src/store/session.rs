@@ -8,7 +8,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::files;
 use crate::engine::step::Definitions;
 use crate::error::Result;
 use crate::spec::SessionTool;
@@ -99,7 +98,7 @@ impl Thread {
         let mut missing = Vec::new();
         for path in named {
             // A directory, or what cannot be a path, is no file either.
-            let file = self.read(|_, sql| Ok(files::stat(sql, "path", &path)));
+            let file = self.read(|_, sql| Ok(crate::engine::files::attach::stat(sql, "path", &path)));
             if !matches!(file?, Ok(Some(_))) {
                 missing.push(path);
             }

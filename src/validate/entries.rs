@@ -10,8 +10,8 @@ use crate::validate::Kind;
 use crate::validate::Place;
 use crate::validate::names::hint;
 use crate::work::native::tools::execute;
-use crate::work::native::tools::execute::Settings;
-use crate::work::native::tools::execute::WrongOption;
+use crate::work::native::tools::execute::settings::Settings;
+use crate::work::native::tools::execute::settings::WrongOption;
 
 impl Check<'_> {
     /// What a name in `tools` stands for must be clear, callable, and take what its entry says.

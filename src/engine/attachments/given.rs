@@ -4,12 +4,11 @@ use serde_json::Value;
 
 use crate::engine::attachments::NewAttachment;
 use crate::engine::base64_text;
-use crate::engine::body::Body;
-use crate::engine::files;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
 use crate::limits;
+use crate::request::fields::Body;
 
 /// What an attachment that is stored says of itself: it may be given back as it was read, and its path counts.
 const OF_STORED: [&str; 8] = ["id", "type", "name", "mimeType", "size", "width", "height", "notShown"];
@@ -87,7 +86,7 @@ fn inline(body: &mut Body, left: &mut usize) -> Result<NewAttachment> {
     })?;
     let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
     let mime_type = body.string("mimeType")?.ok_or_else(|| Error::missing("mimeType"))?;
-    let options = files::options(body)?;
+    let options = crate::api::files::options(body)?;
     let description = body.string("description")?;
     Ok(NewAttachment::Inline { name, mime_type, data: data.into(), options, description })
 }

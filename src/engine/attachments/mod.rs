@@ -10,16 +10,6 @@ pub(crate) mod picture;
 pub(crate) mod shown;
 pub(crate) mod store;
 
-pub(crate) use crate::engine::attachments::given::listed;
-pub(crate) use crate::engine::attachments::given::parse;
-pub(crate) use crate::engine::attachments::shown::Pictured;
-pub(crate) use crate::engine::attachments::shown::Room;
-pub(crate) use crate::engine::attachments::store::adopt;
-pub(crate) use crate::engine::attachments::store::kept;
-pub(crate) use crate::engine::attachments::store::remove;
-pub(crate) use crate::engine::attachments::store::store;
-pub(crate) use crate::engine::attachments::store::stored;
-
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::Serialize;

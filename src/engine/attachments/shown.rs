@@ -6,7 +6,6 @@ use base64::engine::general_purpose::STANDARD;
 use crate::engine::attachments::picture;
 use crate::engine::attachments::picture::Flaw;
 use crate::engine::attachments::picture::Picture;
-use crate::engine::files;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -80,7 +79,7 @@ impl Room {
         if self.images == 0 {
             return Ok(Found::NoRoom);
         }
-        let Some(size) = files::size(sql, path)? else { return Ok(Found::Gone) };
+        let Some(size) = crate::engine::files::attach::size(sql, path)? else { return Ok(Found::Gone) };
         if size > limits::IMAGE_BYTES as u64 {
             return Ok(Found::Flawed(Flaw::TooManyBytes));
         }
@@ -89,7 +88,9 @@ impl Room {
             self.images = 0;
             return Ok(Found::NoRoom);
         }
-        let Some(content) = files::content(sql, path, self.bytes)? else { return Ok(Found::Gone) };
+        let Some(content) = crate::engine::files::attach::content(sql, path, self.bytes)? else {
+            return Ok(Found::Gone);
+        };
         self.bytes = self.bytes.saturating_sub(content.len());
         Ok(match picture::look(&content) {
             Err(flaw) => Found::Flawed(flaw),

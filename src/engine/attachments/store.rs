@@ -16,10 +16,9 @@ use crate::engine::attachments::picture::Flaw;
 use crate::engine::attachments::picture::Picture;
 use crate::engine::attachments::picture::is_said_to_be_image;
 use crate::engine::attachments::picture::seen_type;
-use crate::engine::files;
 use crate::engine::files::FileOptions;
 use crate::engine::files::FileRecord;
-use crate::engine::files::Received;
+use crate::engine::files::received::Received;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Sql;
@@ -170,7 +169,7 @@ fn write(
     options.width = options.width.or(looked.width());
     options.height = options.height.or(looked.height());
     options.metadata.get_or_insert_default().insert("attachment".into(), json!(id));
-    files::put(state, sql, &path, mime, content, options, now)
+    crate::engine::files::attach::put(state, sql, &path, mime, content, options, now)
 }
 
 /// The attachment that shows a file.
@@ -237,9 +236,11 @@ fn by_path(
     look: &mut Look,
 ) -> Result<AttachmentRef> {
     let missing = || Error::field("path", format!("This thread has no file {path}."));
-    let record = files::stat(sql, "path", path)?.ok_or_else(missing)?;
-    let whole = |limit| files::content(sql, &record.path, limit);
-    let looked = look.at(&record.mime_type, record.size, whole, || files::beginning(sql, &record.path))?;
+    let record = crate::engine::files::attach::stat(sql, "path", path)?.ok_or_else(missing)?;
+    let whole = |limit| crate::engine::files::attach::content(sql, &record.path, limit);
+    let looked = look.at(&record.mime_type, record.size, whole, || {
+        crate::engine::files::attach::beginning(sql, &record.path)
+    })?;
     let name = record.name.clone();
     Ok(shows(id, record, name, &looked, description))
 }
@@ -247,7 +248,7 @@ fn by_path(
 /// Takes away the files that came with a message.
 pub(crate) fn remove(state: &mut State, sql: &dyn Sql, attachments: &[AttachmentRef]) -> Result<()> {
     for attachment in attachments {
-        files::remove_if(state, sql, &attachment.path, |record| {
+        crate::engine::files::attach::remove_if(state, sql, &attachment.path, |record| {
             record.metadata.as_ref().is_some_and(|data| data.get("attachment") == Some(&json!(attachment.id)))
         })?;
     }

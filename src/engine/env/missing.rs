@@ -2,7 +2,7 @@
 //! prompts, tools and agents that it leads to. What belongs to a subagent is looked at when that is made.
 
 use crate::engine::Thread;
-use crate::engine::env::NewEnv;
+use crate::engine::env::own::NewEnv;
 use crate::env::Change;
 use crate::error::Code;
 use crate::error::Error;

@@ -13,10 +13,7 @@ pub(crate) mod secrets;
 use std::cell::OnceCell;
 
 use crate::engine::env::levels::Levels;
-pub(crate) use crate::engine::env::missing::Needs;
-pub(crate) use crate::engine::env::own::NewEnv;
 use crate::engine::env::secrets::Secrets;
-pub(crate) use crate::sdk::env::EnvDoor;
 
 use crate::engine::Thread;
 use crate::engine::step::Definitions;

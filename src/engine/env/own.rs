@@ -6,7 +6,6 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::engine::Thread;
-use crate::engine::body::Body;
 use crate::env::Change;
 use crate::env::Held;
 use crate::env::KEYS_VAR;
@@ -17,6 +16,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::host::Param;
 use crate::host::Sql;
+use crate::request::fields::Body;
 use crate::spec::VariableKind;
 use crate::store::state::State;
 

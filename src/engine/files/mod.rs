@@ -18,18 +18,7 @@ pub(crate) mod tree;
 pub(crate) mod uploads;
 pub(crate) mod write;
 
-pub(crate) use crate::api::files::options;
-pub(crate) use crate::engine::files::attach::beginning;
-pub(crate) use crate::engine::files::attach::content;
-pub(crate) use crate::engine::files::attach::put;
-pub(crate) use crate::engine::files::attach::remove_if;
-pub(crate) use crate::engine::files::attach::size;
-pub(crate) use crate::engine::files::attach::stat;
-pub(crate) use crate::engine::files::received::Foreign;
-pub(crate) use crate::engine::files::received::Received;
-pub(crate) use crate::engine::files::spill::Mover;
 pub use crate::engine::files::spill::spilled_above;
-pub(crate) use crate::sdk::files::FileDoor;
 pub use crate::store::file_record::FileChunk;
 pub use crate::store::file_record::FileOptions;
 pub use crate::store::file_record::FileRecord;

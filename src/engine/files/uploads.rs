@@ -10,7 +10,6 @@ use sha2::Digest;
 use sha2::Sha256;
 
 use crate::engine::Thread;
-use crate::engine::body::Body;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::write::Draft;
 use crate::engine::files::write::check_draft;
@@ -25,6 +24,7 @@ use crate::host::Sql;
 use crate::host::http;
 use crate::limits;
 use crate::request::Query;
+use crate::request::fields::Body;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
 use crate::store::files as table;

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::engine::Thread;
-use crate::engine::body::bounded;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::no_room;
 use crate::engine::files::search;
@@ -17,6 +16,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::host::http;
 use crate::limits;
+use crate::request::fields::bounded;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
 use crate::store::file_record::FileRecord;

@@ -18,9 +18,6 @@ pub(crate) mod request;
 pub(crate) mod result;
 
 pub use crate::engine::hooks::call::HookCall;
-pub(crate) use crate::engine::hooks::inbound::Drain;
-pub(crate) use crate::engine::hooks::inbound::Telling;
-pub(crate) use crate::engine::hooks::request::Blocked;
 
 use std::rc::Rc;
 

@@ -1,7 +1,6 @@
 //! Stop and terminate reach the children, and theirs (spec §30, §35.23).
 
 use crate::engine::Thread;
-use crate::engine::effects;
 use crate::engine::subagents::letter::What;
 use crate::error::Result;
 use crate::host::Sql;
@@ -69,7 +68,7 @@ impl Thread {
         state.meta.update(sql)?;
         Event::termination(state.active()).insert(sql, now)?;
         self.post_row(state, sql, now)?;
-        effects::cancel_all(state, sql, now)?;
+        crate::store::effects::cancel_all(state, sql, now)?;
         self.terminate_children(state, sql)
     }
 }

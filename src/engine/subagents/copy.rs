@@ -9,10 +9,9 @@ use futures_util::future::LocalBoxFuture;
 use serde::Deserialize;
 
 use crate::engine::Thread;
-use crate::engine::attachments;
 use crate::engine::attachments::AttachmentRef;
-use crate::engine::files::Foreign;
-use crate::engine::files::Received;
+use crate::engine::files::received::Foreign;
+use crate::engine::files::received::Received;
 use crate::engine::subagents::ask;
 use crate::engine::subagents::ask::to_thread;
 use crate::error::Code;
@@ -77,7 +76,7 @@ impl Copies {
         sql: &dyn Sql,
         now: i64,
     ) -> Result<Vec<AttachmentRef>> {
-        attachments::adopt(state, sql, &self.files, || thread.host.random(), now)
+        crate::engine::attachments::store::adopt(state, sql, &self.files, || thread.host.random(), now)
     }
 }
 

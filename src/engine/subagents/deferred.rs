@@ -10,8 +10,7 @@ use serde_json::json;
 
 use crate::engine::Thread;
 use crate::engine::accept::room;
-use crate::engine::body::Body;
-use crate::engine::env::Needs;
+use crate::engine::env::missing::Needs;
 use crate::engine::subagents::hear::Heard;
 use crate::engine::subagents::letter::Birth;
 use crate::engine::subagents::letter::What;
@@ -26,6 +25,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::Reply;
 use crate::request::ThreadRequest;
+use crate::request::fields::Body;
 use crate::spec::Agent;
 use crate::store::children::Child;
 use crate::store::children::ChildState;

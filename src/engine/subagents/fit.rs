@@ -1,7 +1,6 @@
 //! What keeps a call from making a child or writing to one: error results that say what to do.
 
 use crate::engine::Thread;
-use crate::engine::files;
 use crate::engine::scope::Place;
 use crate::engine::subagents::letter::What;
 use crate::engine::subagents::letter::Words;
@@ -92,7 +91,7 @@ impl Thread {
     pub(crate) fn unfit(&self, sql: &dyn Sql, words: &Words) -> Result<Option<ToolResult>> {
         let mut missing = Vec::new();
         for path in &words.files {
-            if !matches!(files::stat(sql, "attachments", path), Ok(Some(_))) {
+            if !matches!(crate::engine::files::attach::stat(sql, "attachments", path), Ok(Some(_))) {
                 missing.push(path.as_str());
             }
         }

@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::api::control::Halted;
 use crate::engine::Thread;
 use crate::engine::accept::room;
-use crate::engine::attachments;
 use crate::engine::attachments::AttachmentRef;
 use crate::engine::flow::Entry;
 use crate::engine::outbox::forget_letter;
@@ -289,7 +288,7 @@ impl Thread {
                 Ending::Result => ToolResult::success(text),
                 Ending::Failure | Ending::Stopped => ToolResult::error(text),
             };
-            let result = ToolResult { stored: attachments::kept(&files)?, ..result };
+            let result = ToolResult { stored: crate::engine::attachments::store::kept(&files)?, ..result };
             return self.end_wait(state, sql, child, &result, heard);
         }
         // The first answer of one that was made after its call had ended is a message.

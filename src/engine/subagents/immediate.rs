@@ -165,7 +165,7 @@ impl Thread {
     ) -> Result<Vec<Begun>> {
         let (active, mut places) = self.read_mut(|state, sql| {
             let alike =
-                |child: &&crate::engine::subagents::Child| child.agent == entry.name && child.state.exists();
+                |child: &&crate::store::children::Child| child.agent == entry.name && child.state.exists();
             let active = state.open_children(sql)?.iter().filter(alike).count();
             Ok((active, places(immediate, self.own_set(state, sql)?)))
         })?;

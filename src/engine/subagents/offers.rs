@@ -110,16 +110,23 @@ fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolOffer]) {
     };
     let Some(own) = offers.iter_mut().find(runs_code).map(|offer| offer.name.clone()) else { return };
     let others = offers.iter().filter(|offer| offer.name != own);
-    let declared = execute::declarations(others.map(|offer| execute::Declared {
-        name: &offer.name,
-        description: &offer.description,
-        // As it was written: the offer's makes every property required.
-        schema: catalog.callable(&offer.name).map_or(Some(&offer.parameters), |callable| callable.schema()),
+    let declared = crate::work::native::tools::execute::declarations::declarations(others.map(|offer| {
+        crate::work::native::tools::execute::declarations::Declared {
+            name: &offer.name,
+            description: &offer.description,
+            // As it was written: the offer's makes every property required.
+            schema: catalog
+                .callable(&offer.name)
+                .map_or(Some(&offer.parameters), |callable| callable.schema()),
+        }
     }));
     let options = entries.iter().find(|entry| entry.name == own).map(|entry| &entry.options);
     // Wrong options are said where the tool is called.
-    let settings = options.and_then(|options| execute::Settings::of(options).ok());
-    let reach = settings.map(|settings| execute::reach(settings.allowed_hosts())).unwrap_or_default();
+    let settings =
+        options.and_then(|options| crate::work::native::tools::execute::settings::Settings::of(options).ok());
+    let reach = settings
+        .map(|settings| crate::work::native::tools::execute::declarations::reach(settings.allowed_hosts()))
+        .unwrap_or_default();
     let Some(offer) = offers.iter_mut().find(|offer| offer.name == own) else { return };
     for text in [declared, reach].iter().filter(|text| !text.is_empty()) {
         offer.description.push_str("\n\n");

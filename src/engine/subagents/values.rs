@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::env::Needs;
+use crate::engine::env::missing::Needs;
 use crate::engine::subagents::letter::What;
 use crate::env;
 use crate::env::Change;

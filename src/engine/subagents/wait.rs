@@ -166,7 +166,7 @@ impl Thread {
         let gone = reply.status == 404 && body.pointer("/error/code") == Some(&"thread_not_found".into());
         // A letter that is on its way brings the answer, or makes the child.
         let letters = self.read(|_, sql| {
-            let target = format!("{}{reference}", crate::engine::subagents::TO_THREAD);
+            let target = format!("{}{reference}", crate::engine::subagents::letter::TO_THREAD);
             crate::store::messages::integer(
                 sql,
                 "SELECT count(*) FROM outbox WHERE target = ?",
@@ -190,7 +190,7 @@ impl Thread {
             let told = crate::store::messages::integer(
                 sql,
                 "SELECT count(*) FROM outbox WHERE target = ?",
-                &[Param::Text(&format!("{}{}", crate::engine::subagents::TO_THREAD, parent.thread))],
+                &[Param::Text(&format!("{}{}", crate::engine::subagents::letter::TO_THREAD, parent.thread))],
             )?;
             let unheard = parent.letters.heard < asked;
             let queued = state.active().is_some() || state.waiting() > 0;

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use crate::engine::Thread;
-use crate::engine::attachments::Pictured;
-use crate::engine::attachments::Room;
+use crate::engine::attachments::shown::Pictured;
+use crate::engine::attachments::shown::Room;
 use crate::engine::opening::Opening;
 use crate::engine::step::Definitions;
 use crate::engine::step::Step;

@@ -9,9 +9,8 @@ pub(crate) mod outbound;
 pub(crate) mod place;
 pub(crate) mod web;
 
-pub(crate) use crate::work::code::bridge::Asked;
-pub(crate) use crate::work::code::bridge::Plain;
-pub(crate) use crate::work::code::web::Web;
+use crate::work::code::bridge::afar::Asked;
+use crate::work::code::web::Web;
 
 use std::rc::Rc;
 
@@ -25,8 +24,8 @@ use crate::sdk::ThreadState;
 use crate::sdk::Where;
 use crate::work::sandbox::Execution;
 use crate::work::sandbox::Options;
-use crate::work::sandbox::Start;
-use crate::work::sandbox::start;
+use crate::work::sandbox::execution::Start;
+use crate::work::sandbox::execution::start;
 
 impl ThreadState {
     /// Runs an ES module in the sandbox (spec §17.1): TypeScript unless the options say otherwise, with nothing of the
@@ -80,7 +79,7 @@ impl Thread {
         let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
         let state = self.state_at(Where::Apart, asked.package.as_deref());
         let apart = self.work_apart(&state)?;
-        let answer = crate::work::code::bridge::answer(&state, asked).await;
+        let answer = crate::work::code::bridge::afar::answer(&state, asked).await;
         self.end_apart(apart)?;
         Ok(Reply::json(200, &answer?))
     }

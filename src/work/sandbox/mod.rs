@@ -22,8 +22,6 @@ pub(crate) mod tree;
 pub(crate) mod value;
 
 pub use crate::work::sandbox::execution::Execution;
-pub(crate) use crate::work::sandbox::execution::Start;
-pub(crate) use crate::work::sandbox::execution::start;
 pub use crate::work::sandbox::options::Engine;
 pub use crate::work::sandbox::options::Language;
 pub use crate::work::sandbox::options::Options;

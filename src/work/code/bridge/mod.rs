@@ -5,10 +5,6 @@ pub(crate) mod afar;
 pub(crate) mod files;
 pub(crate) mod options;
 
-pub(crate) use crate::work::code::bridge::afar::Asked;
-pub(crate) use crate::work::code::bridge::afar::Plain;
-pub(crate) use crate::work::code::bridge::afar::answer;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -17,11 +13,11 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-pub(crate) use crate::engine::body::Body;
 use crate::engine::edit::MessageUpdate;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::Query;
+use crate::request::fields::Body;
 use crate::sdk::ThreadState;
 use crate::store::side::Side;
 use crate::work::code::args::Args;

@@ -7,15 +7,13 @@ use bytes::Bytes;
 use serde_json::Map;
 use serde_json::Value as Json;
 
-use crate::engine::attachments;
-pub(crate) use crate::engine::body::Body;
 use crate::engine::effects::NewEffect;
 use crate::engine::effects::Repetition;
-use crate::engine::effects::at_time;
-use crate::engine::files;
+use crate::engine::effects::schedule::at_time;
 use crate::engine::files::FileOptions;
 use crate::error::Error;
 use crate::error::Result;
+use crate::request::fields::Body;
 use crate::sdk::NewMessage;
 use crate::spec::VariableKind;
 use crate::work::code::args::Args;
@@ -39,7 +37,7 @@ pub(crate) fn message(fields: Map<String, Json>) -> Result<NewMessage> {
     let role = body.take("role").ok_or_else(|| Error::missing("role"))?;
     let role = serde_json::from_value(role)
         .map_err(|_| Error::field("role", "`role` must be user, assistant or system."))?;
-    let attachments = attachments::parse(&mut body)?;
+    let attachments = crate::engine::attachments::given::parse(&mut body)?;
     let message = NewMessage {
         role,
         content: body.string("content")?.unwrap_or_default(),
@@ -116,7 +114,7 @@ pub(crate) fn file_options(value: Value) -> Result<FileOptions> {
         fields.remove("thumbnail");
     }
     let mut body = known(fields, &["width", "height", "metadata", "thumbnail"])?;
-    let mut options = files::options(&mut body)?;
+    let mut options = crate::api::files::options(&mut body)?;
     options.thumbnail = thumbnail.or(options.thumbnail);
     Ok(options)
 }

@@ -21,8 +21,6 @@ pub(crate) mod text;
 pub(crate) mod time;
 pub(crate) mod units;
 
-pub(crate) use crate::work::native::tools::time::civil;
-
 use futures_util::future::LocalBoxFuture;
 
 use crate::engine::NativeCall;

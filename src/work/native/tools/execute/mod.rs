@@ -18,12 +18,8 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-pub(crate) use crate::work::native::tools::execute::declarations::Declared;
-pub(crate) use crate::work::native::tools::execute::declarations::declarations;
-pub(crate) use crate::work::native::tools::execute::declarations::reach;
 use crate::work::native::tools::execute::over::Over;
-pub(crate) use crate::work::native::tools::execute::settings::Settings;
-pub(crate) use crate::work::native::tools::execute::settings::WrongOption;
+use crate::work::native::tools::execute::settings::Settings;
 
 use crate::engine::NativeCall;
 use crate::engine::ThreadState;
