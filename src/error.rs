@@ -171,7 +171,8 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::error::{Code, unstopped};
+    use crate::error::Code;
+    use crate::error::unstopped;
 
     /// The rows of the tables of docs/errors.md that have a code, a status and, last, whether to send the request again.
     fn documented() -> Vec<(Code, u16, bool)> {

@@ -8,17 +8,20 @@
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
 //! * [`limits`]: every constant of the runtime, named once.
 //! * `text`: texts that are cut.
+//! * `registry`: functions by name.
 //! * `dates`: dates as people and headers have them.
 //! * `page`: pages that end by bytes.
 //! * [`signing`]: signatures of outgoing calls.
 //! * [`host`]: the door to the outside: SQLite, HTTP, the alarm, the bucket, listeners.
 //! * [`spec`]: the definitions a developer writes (models, prompts, tools, agents), the catalog they are compiled into, and
 //!   the records a thread keeps. Plain data.
+//! * `names`: what was probably meant by a name.
 //! * [`access`]: API keys, scopes, browser tokens.
 //! * [`request`]: the HTTP surface as data: routes, requests to an object, replies.
 //! * [`models`]: providers of models, and the registry that a crate which embeds this one adds its own to.
 //! * [`env`]: values of variables: encrypted, changed, kept out of what is shown.
 //! * `store`: the tables of a thread, one file each: its rows, its statements.
+//! * [`sandbox`]: code in the sandbox: values that cross, options, the handle.
 //! * [`sdk`]: the thread as the code sees it that works in it.
 //! * [`work`]: what definitions name with `run`: native functions, HTTP calls, code in the sandbox.
 //! * [`validate`]: what is wrong with a catalog.
@@ -39,8 +42,11 @@ pub mod error;
 pub mod host;
 pub mod limits;
 pub mod models;
+mod names;
 mod page;
+mod registry;
 pub mod request;
+pub mod sandbox;
 pub mod sdk;
 pub mod signing;
 pub mod spec;
@@ -49,6 +55,11 @@ mod text;
 pub mod validate;
 pub mod work;
 
-pub use error::{Code, Error, Result};
-pub use work::native::registered::Registered;
-pub use work::native::{effects, endpoints, hooks, tools};
+pub use crate::error::Code;
+pub use crate::error::Error;
+pub use crate::error::Result;
+pub use crate::work::native::effects;
+pub use crate::work::native::endpoints;
+pub use crate::work::native::hooks;
+pub use crate::work::native::registered::Registered;
+pub use crate::work::native::tools;

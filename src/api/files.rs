@@ -1,5 +1,9 @@
 //! The routes of the files (docs/http.md; spec §27.4).
 
+use crate::store::file_record::BYTES;
+use crate::store::file_record::base64;
+use crate::store::file_record::options;
+
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -8,7 +12,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::base64_text;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::conditions::Wanted;
 use crate::engine::files::tree;
@@ -33,9 +36,6 @@ use crate::store::files as table;
 use crate::store::files::Kind;
 use crate::store::files::Row;
 use futures_util::StreamExt;
-
-/// The type of what nobody gave a type.
-pub(crate) const BYTES: &str = "application/octet-stream";
 
 /// Headers of every content: what somebody stored must run nothing where the API is.
 const SAFE: [(&str, &str); 3] = [
@@ -266,31 +266,6 @@ fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
         return Ok(served.into());
     }
     Ok(Found { head: served, part: Some((row, range)) })
-}
-
-/// `width`, `height`, `metadata` and `thumbnail` of a body.
-pub(crate) fn options(body: &mut Body) -> Result<FileOptions> {
-    let mut pixels = |name: &str| {
-        let Some(value) = body.take(name) else { return Ok(None) };
-        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-        number
-            .map(Some)
-            .ok_or_else(|| Error::field(name, format!("`{name}` must be a whole number of pixels.")))
-    };
-    let (width, height) = (pixels("width")?, pixels("height")?);
-    Ok(FileOptions {
-        width,
-        height,
-        metadata: body.object("metadata")?,
-        thumbnail: base64(body, "thumbnail")?,
-    })
-}
-
-fn base64(body: &mut Body, name: &str) -> Result<Option<Bytes>> {
-    let Some(text) = body.string(name)? else { return Ok(None) };
-    base64_text::decode(&text)
-        .map(|bytes| Some(Bytes::from(bytes)))
-        .map_err(|error| Error::field(name, format!("`{name}` {error}.")))
 }
 
 /// The body as text.

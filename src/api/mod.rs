@@ -1,6 +1,5 @@
 //! See the crate.
 
-pub(crate) mod control;
 pub(crate) mod create;
 pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;

@@ -5,9 +5,6 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::directory::Directory;
-use crate::directory::call::EnvAsk;
-use crate::directory::call::ROOT;
-use crate::directory::call::env_object;
 use crate::directory::int;
 use crate::env::Change;
 use crate::env::KEYS_VAR;
@@ -19,6 +16,9 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::host::Transactions;
 use crate::request::Reply;
+use crate::request::directory_call::EnvAsk;
+use crate::request::directory_call::ROOT;
+use crate::request::directory_call::env_object;
 use crate::request::fields::Body;
 
 impl Directory {

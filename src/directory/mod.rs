@@ -8,7 +8,6 @@
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
 //! * `env`: values of the owner, or of the instance.
 
-pub mod call;
 pub(crate) mod claims;
 pub(crate) mod env;
 pub(crate) mod list;
@@ -20,9 +19,9 @@ use std::cell::Cell as Flag;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-pub use crate::directory::call::DirectoryCall;
-pub use crate::directory::call::EnvAsk;
-pub use crate::directory::call::ThreadRow;
+pub use crate::request::directory_call::DirectoryCall;
+pub use crate::request::directory_call::EnvAsk;
+pub use crate::request::directory_call::ThreadRow;
 
 use crate::error::Code;
 use crate::error::Error;

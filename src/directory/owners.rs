@@ -8,9 +8,6 @@ use serde_json::json;
 
 use crate::directory::Directory;
 use crate::directory::DirectoryCall;
-use crate::directory::call::ROOT;
-use crate::directory::call::answer;
-use crate::directory::call::name_of;
 use crate::directory::int;
 use crate::directory::int_at;
 use crate::directory::text_at;
@@ -25,6 +22,9 @@ use crate::limits::SECOND_US;
 use crate::page::Page;
 use crate::request::Query;
 use crate::request::Reply;
+use crate::request::directory_call::ROOT;
+use crate::request::directory_call::answer;
+use crate::request::directory_call::name_of;
 
 /// How long changes are gathered before the root is told.
 const GATHER_US: i64 = 2 * SECOND_US;

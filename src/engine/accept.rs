@@ -7,7 +7,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::attachments::NewAttachment;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Entry;
 use crate::engine::hooks::Hooked;
@@ -25,6 +24,7 @@ use crate::request::fields::bounded;
 use crate::sdk::NewMessage;
 use crate::sdk::Wakes;
 use crate::sdk::family::BY_CODE;
+use crate::sdk::messages::NewAttachment;
 use crate::spec::AgentKind;
 use crate::spec::message::Role;
 use crate::store::children::Child;
@@ -78,7 +78,7 @@ impl Input {
                     .hint("`role` is user or system."));
             }
         };
-        let attachments = crate::engine::attachments::given::parse(&mut body)?;
+        let attachments = crate::sdk::given::parse(&mut body)?;
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| Value::Object(fields).to_string());
         let wakes = match (code, role) {

@@ -14,7 +14,7 @@ use crate::store::messages::Row;
 use crate::store::messages::Shared;
 use crate::store::runs::Phase;
 use crate::store::runs::Reason;
-use crate::store::session::SessionResult;
+use crate::store::runs::SessionResult;
 
 impl Thread {
     /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.

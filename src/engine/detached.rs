@@ -11,15 +11,15 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use crate::engine::Thread;
-use crate::engine::scope::Entered;
-use crate::engine::scope::Place;
-use crate::engine::scope::Scope;
 use crate::error::Result;
 use crate::host as db;
 use crate::host::Param;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::ThreadState;
+use crate::sdk::scope::Entered;
+use crate::sdk::scope::Place;
+use crate::sdk::scope::Scope;
 use crate::store::log::Unfinished;
 use crate::store::state::State;
 

@@ -20,7 +20,6 @@ use crate::spec::AgentKind;
 use crate::spec::Callable;
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
-use crate::store::messages as rows;
 use crate::store::messages::Inbound;
 use crate::store::messages::Row;
 use crate::store::messages::Shared;
@@ -47,15 +46,6 @@ pub(crate) struct Handed {
     title: Option<String>,
     /// The message that the agent begins with, or the note that it could not take over.
     row: Option<Shared>,
-}
-
-/// The newest hand-off of the open step, which begins at `block`.
-pub(crate) fn pending(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
-    rows::integer(
-        sql,
-        "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
-        &[Param::Int(block)],
-    )
 }
 
 impl Thread {

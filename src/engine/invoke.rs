@@ -11,11 +11,8 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::attachments::NewAttachment;
+use crate::engine::handle::Open;
 use crate::engine::handoff;
-use crate::engine::scope::Entered;
-use crate::engine::scope::Place;
-use crate::engine::scope::Scope;
 use crate::engine::step::Definitions;
 use crate::engine::subagents::spawn::Wanted;
 use crate::engine::tool_call::Work;
@@ -34,8 +31,11 @@ use crate::host::Param;
 use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::shallow;
-use crate::sdk::Open;
-use crate::sdk::ThreadState;
+use crate::sdk::calls::InvokeDoor;
+use crate::sdk::messages::NewAttachment;
+use crate::sdk::scope::Entered;
+use crate::sdk::scope::Place;
+use crate::sdk::scope::Scope;
 use crate::spec::Callable;
 use crate::spec::Prompt;
 use crate::spec::Sought;
@@ -46,29 +46,6 @@ use crate::spec::message::ToolStatus;
 use crate::spec::schema;
 use crate::store::state::State;
 use crate::work::native::tools::execute;
-
-impl ThreadState {
-    /// Calls something now and gives its result (spec §6.4): a tool, or a prompt, which answers in one step. What is
-    /// called need not be listed in any prompt; whatever is wrong with the call is an error result. No message is stored.
-    /// An exposed agent takes the thread over after the step that this code works in; apart from a run it is refused
-    /// with `would_wait`: queue it instead.
-    ///
-    /// When the code that calls is run again after the process was lost, the same calls in the same order have the same
-    /// keys: one that has ended gives its stored result, and one whose outcome is unknown is made again only if its tool
-    /// is `idempotent`.
-    ///
-    /// # Errors
-    /// `terminated`.
-    pub fn invoke_tool(&self, name: &str, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
-        self.invoke_door().invoke(name.to_owned(), args)
-    }
-}
-
-/// The thread behind it.
-pub(crate) trait InvokeDoor {
-    fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>>;
-    fn scope(&self) -> &Scope;
-}
 
 impl InvokeDoor for Open {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {

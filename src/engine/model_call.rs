@@ -8,13 +8,11 @@ use futures_util::future::select;
 use futures_util::pin_mut;
 
 use crate::engine::Thread;
-use crate::engine::attempts::Tries;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
 use crate::engine::provider_call::Outside;
 use crate::engine::provider_call::Streaming;
 use crate::engine::step::Definitions;
-use crate::engine::step::Step;
 use crate::error::Result;
 use crate::host::Host;
 use crate::host::Pending;
@@ -27,6 +25,8 @@ use crate::models::Reply;
 use crate::models::backoff_us;
 use crate::spec::Model;
 use crate::store::log::Attempt;
+use crate::store::log::Tries;
+use crate::store::runs::Step;
 
 /// What came of it.
 #[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]

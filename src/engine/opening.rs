@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::engine::attachments::AttachmentRef;
-use crate::engine::attachments::NewAttachment;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
+use crate::sdk::messages::NewAttachment;
 use crate::spec::ToolEntry;
+use crate::store::messages::AttachmentRef;
 use crate::store::state::State;
 
 /// Where files must be so that a call may show them.

@@ -7,9 +7,6 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 
-use crate::directory::call;
-use crate::directory::call::DirectoryCall;
-use crate::directory::call::ThreadRow;
 use crate::engine::Thread;
 use crate::engine::stream::preview;
 use crate::engine::subagents::letter::TO_THREAD;
@@ -22,6 +19,9 @@ use crate::host::Param;
 use crate::host::Sibling;
 use crate::host::Sql;
 use crate::limits;
+use crate::request::directory_call as call;
+use crate::request::directory_call::DirectoryCall;
+use crate::request::directory_call::ThreadRow;
 use crate::store::state::State;
 
 /// A letter that its writer delivers itself becomes due after this.

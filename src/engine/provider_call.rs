@@ -12,7 +12,6 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::engine::Thread;
 use crate::engine::model_call::Watch;
-use crate::engine::step::Step;
 use crate::error::Result;
 use crate::host::http::FetchError;
 use crate::host::http::Request;
@@ -28,6 +27,7 @@ use crate::models::Reply;
 use crate::models::ReplyBuilder;
 use crate::models::Silence;
 use crate::store::log::Attempt;
+use crate::store::runs::Step;
 
 /// An attempt that is being answered.
 pub(crate) struct Streaming<'a> {

@@ -1,91 +1,21 @@
 //! What a provider wants back with its replies: thinking with signatures, and the like (spec §4.3, §5.3). Stored in the
 //! reply's row, shown by no API, and sent again byte for byte, but only to the prompt, model and provider that wrote it.
 
+use crate::store::window::Replay;
+
+use crate::store::window::Author;
+
 use serde::Deserialize;
-use serde::Serialize;
 
 use crate::engine::Thread;
 use crate::engine::step::Definitions;
-use crate::engine::step::Step;
 use crate::error::Error;
 use crate::error::Result;
 use crate::models::Payload;
 use crate::models::Placed;
 use crate::models::Reply;
-use crate::spec::Model;
-use crate::spec::Prompt;
-use crate::spec::Provider;
 use crate::spec::message::ToolCall;
-use crate::store::messages::Row;
-
-/// Who wrote a reply.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Author {
-    provider: Provider,
-    /// Name of the model's definition.
-    definition: String,
-    /// The provider's id of the model.
-    model: String,
-    prompt: String,
-}
-
-impl Author {
-    pub(crate) fn new(model: &Model, prompt: &Prompt) -> Author {
-        Author {
-            provider: model.provider.clone(),
-            definition: model.name.clone(),
-            model: model.model.clone(),
-            prompt: prompt.name.clone(),
-        }
-    }
-}
-
-/// The column `reasoning` of a reply's row.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Replay {
-    author: Author,
-    pub(crate) blocks: Vec<Placed>,
-}
-
-impl Replay {
-    /// What a row holds. One that cannot be read is as good as none: the reply is then sent without.
-    pub(crate) fn read(row: &Row) -> Option<Replay> {
-        serde_json::from_str(row.reasoning.as_deref()?).ok()
-    }
-
-    /// The blocks, placed among the calls that are left. What stood directly before calls that are all gone goes with
-    /// them: nothing of what it led to is there, and a provider that signs its thinking takes neither two pieces as one
-    /// nor a piece at the end.
-    pub(crate) fn placed(&self, row: &Row) -> Vec<Placed> {
-        if !row.calls.iter().any(ToolCall::is_dropped) {
-            return self.blocks.clone();
-        }
-        let content = row.content.as_deref().unwrap_or_default();
-        let mut kept = Vec::with_capacity(self.blocks.len());
-        for (index, block) in self.blocks.iter().enumerate() {
-            let later = self.blocks.get(index..).unwrap_or_default().iter();
-            let next = later.map(Self::place).find(|place| *place != Self::place(block));
-            let (text, calls) = next.unwrap_or((content.len(), row.calls.len()));
-            let said = content.get(block.text..text).is_some_and(|text| !text.trim().is_empty());
-            let led_to = row.calls.get(block.calls..calls).unwrap_or_default();
-            if said || led_to.is_empty() || !led_to.iter().all(ToolCall::is_dropped) {
-                let before = row.calls.iter().take(block.calls);
-                let calls = before.filter(|call| !call.is_dropped()).count();
-                kept.push(Placed { calls, ..block.clone() });
-            }
-        }
-        kept
-    }
-
-    const fn place(block: &Placed) -> (usize, usize) {
-        (block.text, block.calls)
-    }
-
-    /// Whether it may be sent to this prompt on this model.
-    pub(crate) fn is_by(&self, author: &Author) -> bool {
-        self.author == *author
-    }
-}
+use crate::store::runs::Step;
 
 /// The column of a reply of which a call is gone: what bears the call's id goes with it.
 pub(crate) fn without(column: Option<&str>, call_id: &str) -> Option<String> {

@@ -2,100 +2,13 @@
 //! tree whose keys are derived from each other (docs/durability.md), so that a call has the same key when what it is made
 //! in is entered again.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use crate::sdk::scope::Entered;
+use crate::sdk::scope::Place;
+use crate::sdk::scope::Scope;
 
 use crate::engine::Thread;
 use crate::engine::step::Definitions;
 use crate::error::Result;
-
-/// See the module.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Scope {
-    /// Key of the call that this is the inside of: `r12.0`, `r12.0.1`; `e…` for an effect or an endpoint.
-    pub(crate) key: String,
-    /// Id of its receipt; none where calls are not made within one.
-    pub(crate) receipt: Option<i64>,
-    /// Calls around this place; also the depth of messages that are stored in it (spec §23).
-    pub(crate) depth: u32,
-    /// The prompts that led here, the active side's first (spec §13).
-    pub(crate) path: Vec<String>,
-    /// Whether the run is what makes calls here.
-    pub(crate) place: Place,
-    /// Whether calls may have been made here before the process was lost.
-    pub(crate) entered: Entered,
-    /// The work apart from any run that this is in; empty in a step.
-    pub(crate) work: Rc<str>,
-    /// The package of the definition that works here: names that it gives are looked up there first.
-    pub(crate) package: Option<Rc<str>>,
-    /// Calls that code has made here.
-    invoked: Rc<Cell<u32>>,
-}
-
-/// What makes the calls of a scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// A step of the active run.
-    Run,
-    /// An effect or an endpoint, whether or not a run is active beside it.
-    #[default]
-    Apart,
-}
-
-/// Whether a place is new.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Entered {
-    /// It is.
-    #[default]
-    First,
-    /// Its receipts say what was done here before.
-    Again,
-}
-
-impl Scope {
-    /// The inside of an effect or an endpoint, by its id.
-    pub(crate) fn apart(id: &str, entered: Entered) -> Scope {
-        Scope { key: id.to_owned(), entered, work: id.into(), ..Scope::default() }
-    }
-
-    /// The inside of a call that is made here.
-    pub(crate) fn within(&self, key: String, receipt: i64, entered: Entered) -> Scope {
-        Scope {
-            key,
-            receipt: Some(receipt),
-            depth: self.depth + 1,
-            path: self.path.clone(),
-            place: self.place,
-            entered,
-            work: self.work.clone(),
-            package: self.package.clone(),
-            invoked: Rc::default(),
-        }
-    }
-
-    /// The same for a definition of a package, or of none.
-    #[must_use]
-    pub(crate) fn in_package(self, id: Option<&str>) -> Scope {
-        Scope { package: id.map(Rc::from), ..self }
-    }
-
-    /// The key of the next call that code makes here.
-    pub(crate) fn next_key(&self) -> String {
-        let n = self.invoked.get();
-        self.invoked.set(n + 1);
-        format!("{}.{n}", self.key)
-    }
-
-    /// Whether code has made calls here, or may have before the process was lost.
-    pub(crate) fn may_have_invoked(&self) -> bool {
-        self.invoked.get() > 0 || self.entered == Entered::Again
-    }
-
-    /// What the receipt of a call that is made here keeps, where a stop of the run leaves it alone.
-    pub(crate) fn apart_data(&self) -> Option<String> {
-        (self.place == Place::Apart).then(|| serde_json::json!({ "apart": &*self.work }).to_string())
-    }
-}
 
 impl Thread {
     /// Where the calls of the open step are made.

@@ -1,5 +1,7 @@
 //! The step cycle (spec §19). [`Thread::step`] is the specification's list, in order.
 
+use crate::store::runs::Step;
+
 use std::rc::Rc;
 
 use serde_json::Map;
@@ -40,24 +42,6 @@ pub(crate) enum Next {
     Step,
     /// The run is over.
     Ended,
-}
-
-/// A step that is open: its block of seqs is reserved.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    /// Seq of the reply to come.
-    pub(crate) block: i64,
-    /// Receipt of the call whose prompt this is the step of; none for the run's own steps.
-    pub(crate) call: Option<i64>,
-    /// Calls around it.
-    pub(crate) depth: u32,
-}
-
-impl Step {
-    /// A step of the run.
-    const fn own(block: i64) -> Step {
-        Step { block, call: None, depth: 0 }
-    }
 }
 
 enum Opened {

@@ -15,7 +15,6 @@ use crate::access::Caller;
 use crate::access::ThreadRef;
 use crate::engine::Thread;
 use crate::engine::ephemeral::Partial;
-use crate::engine::step::Step;
 use crate::error::Result;
 use crate::host::Filter;
 use crate::host::Frame;
@@ -34,6 +33,7 @@ use crate::store::messages::columns;
 use crate::store::messages::message_id;
 use crate::store::messages::message_seq;
 use crate::store::runs::Run;
+use crate::store::runs::Step;
 use crate::store::state::State;
 
 /// What a client has: rows up to a mark, and a part of a reply's text.

@@ -3,6 +3,8 @@
 //! called after the calls of its reply and before the stop rules; on an idle thread they begin a step without a model
 //! call. Either way the step's calls are those of its reply and of the tools that were called in it.
 
+use crate::store::state::Queued;
+
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -28,15 +30,6 @@ use crate::store::runs::Counters;
 use crate::store::runs::Run;
 use crate::store::side::Side;
 use crate::store::state::State;
-
-/// A queued tool whose step is not closed yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Queued {
-    /// Its message; the result has the next seq.
-    pub(crate) seq: i64,
-    /// Whether the result is stored.
-    pub(crate) done: bool,
-}
 
 impl State {
     /// The queued tools beyond the last block.
@@ -89,17 +82,6 @@ impl State {
         self.queued_tools.retain(|tool| !tool.done);
         Ok(())
     }
-}
-
-/// The last seq that a message or a receipt has; a queued tool keeps the next one free.
-pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
-    let last = rows::integer(
-        sql,
-        "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
-            ifnull((SELECT max(id) FROM calls), 0))",
-        &[],
-    )?;
-    Ok(last.unwrap_or(0))
 }
 
 impl Thread {

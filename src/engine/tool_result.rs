@@ -4,7 +4,6 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::engine::Thread;
-use crate::engine::attachments::NewAttachment;
 use crate::engine::operator::Failure;
 use crate::engine::tool_call::Call;
 use crate::engine::tool_call::Done;
@@ -14,6 +13,7 @@ use crate::error::Result;
 use crate::host::Param;
 use crate::limits;
 use crate::request::fields::bounded;
+use crate::sdk::messages::NewAttachment;
 use crate::spec::message::Role;
 use crate::spec::message::ToolResult;
 use crate::spec::message::ToolStatus;
@@ -149,7 +149,7 @@ pub(crate) fn files_of(
     name: &str,
     result: &mut ToolResult,
 ) -> std::result::Result<Vec<NewAttachment>, ToolResult> {
-    crate::engine::attachments::given::listed(result.take_files()).map_err(|error| no_files(name, &error))
+    crate::sdk::given::listed(result.take_files()).map_err(|error| no_files(name, &error))
 }
 
 /// What is told of files that cannot be stored. The tool has done what it does.

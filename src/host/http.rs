@@ -60,7 +60,7 @@ pub fn date(us: i64) -> String {
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = us.div_euclid(1_000_000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = crate::work::native::tools::time::civil(days);
+    let (year, month, day) = crate::dates::civil(days);
     let weekday = DAYS.get(days.rem_euclid(7) as usize).copied().unwrap_or_default();
     let month = MONTHS.get((month - 1) as usize).copied().unwrap_or_default();
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);

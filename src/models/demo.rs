@@ -18,8 +18,8 @@ use crate::models::Part;
 use crate::models::ProviderCall;
 use crate::models::ProviderCode;
 use crate::models::ProviderError;
-use crate::models::ToolChoice;
-use crate::models::Usage;
+use crate::spec::model::Usage;
+use crate::spec::prompt::ToolChoice;
 
 /// Microseconds between two words.
 pub const WORD_US: i64 = 15_000;

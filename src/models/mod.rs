@@ -26,6 +26,11 @@ pub(crate) mod reasoning;
 pub(crate) mod reply;
 pub(crate) mod said;
 pub mod sse;
+pub(crate) mod usable;
+
+use crate::spec::prompt::ToolChoice;
+
+use crate::spec::model::Usage;
 
 pub use crate::models::backoff::backoff_us;
 pub(crate) use crate::models::call::Chunks;
@@ -36,10 +41,8 @@ pub use crate::models::failure::Silence;
 pub use crate::models::fit::CONTINUE;
 pub use crate::models::fit::fit;
 pub use crate::models::kept::Kept;
-pub use crate::models::provider::Answer;
 pub use crate::models::provider::Decoder;
 pub use crate::models::provider::Native;
-pub(crate) use crate::models::provider::has_provider;
 pub use crate::models::provider::providers;
 pub use crate::models::provider::register;
 pub use crate::models::provider::run;
@@ -48,6 +51,7 @@ pub use crate::models::reasoning::Payload;
 pub use crate::models::reasoning::Placed;
 pub use crate::models::reasoning::Reasoning;
 pub use crate::models::reply::ReplyBuilder;
+pub use crate::spec::model::Answer;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -167,20 +171,6 @@ pub struct ToolOffer {
     pub strict: bool,
 }
 
-/// Whether the model must call a tool (spec §4.2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum ToolChoice {
-    /// The model decides.
-    #[default]
-    Auto,
-    /// It must not.
-    None,
-    /// It must.
-    Required,
-}
-
 /// A piece of a streamed answer (spec §4.5).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
@@ -225,22 +215,6 @@ impl Delta {
     pub fn is_payload(&self) -> bool {
         !matches!(self, Delta::Usage(_) | Delta::Finish(_))
     }
-}
-
-/// Tokens of one request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Prompt tokens, cached ones included.
-    pub input_tokens: u64,
-    /// Prompt tokens that came from the provider's cache.
-    pub cached_tokens: u64,
-    /// Prompt tokens that were written to the provider's cache, where that costs a quarter more (Anthropic).
-    #[serde(default)]
-    pub written_tokens: u64,
-    /// Generated tokens, reasoning included.
-    pub output_tokens: u64,
-    /// Of these, spent on reasoning.
-    pub reasoning_tokens: u64,
 }
 
 /// Why a model stopped (spec §4.4).

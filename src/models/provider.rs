@@ -28,7 +28,7 @@ use crate::models::anthropic;
 use crate::models::call::ProviderCall;
 use crate::models::demo;
 use crate::models::openai;
-use crate::work::native::registry::Registry;
+use crate::registry::Registry;
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
 /// error ends the attempt, and its code says what is done about it ([`ProviderError::retryable`],
@@ -81,25 +81,6 @@ pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panick
     // The function may panic before it gives a future.
     let running = AssertUnwindSafe(async move { start(call).await }).catch_unwind();
     running.await.map_err(Panicked::of)
-}
-
-/// How an answer is to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// As server-sent events, token by token.
-    Stream,
-    /// As one JSON body, for models whose `supportsStreaming` is false (spec §3.2).
-    Whole,
-}
-
-impl Answer {
-    /// What the request's `accept` says.
-    pub(crate) const fn media_type(self) -> &'static str {
-        match self {
-            Answer::Stream => "text/event-stream",
-            Answer::Whole => "application/json",
-        }
-    }
 }
 
 async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {

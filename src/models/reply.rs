@@ -133,7 +133,7 @@ impl ReplyBuilder {
 mod tests {
     use super::*;
     use crate::models::ProviderCode;
-    use crate::models::Usage;
+    use crate::spec::model::Usage;
 
     fn start(index: usize, id: &str, name: &str) -> Delta {
         Delta::CallStart { index, id: id.into(), name: name.into() }

@@ -6,8 +6,10 @@
 //! parsed once, where it is used.
 
 pub mod agents;
+pub(crate) mod between;
 pub mod body;
 pub mod cors;
+pub mod directory_call;
 pub mod endpoints;
 pub mod fields;
 pub mod query;

@@ -1,5 +1,11 @@
 //! The family, for the code that works in a thread (spec §12.2, §12.3): its children, and other threads from afar.
 
+use crate::sdk::afar::Asked;
+use crate::sdk::afar::Plain;
+
+use crate::request::between::error_of;
+use serde_json::Value;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -7,14 +13,9 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
 use serde_json::Map;
-use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::ThreadState;
-use crate::engine::attachments::NewAttachment;
-use crate::engine::edit::MessageUpdate;
-use crate::engine::subagents::ask;
-use crate::engine::subagents::ask::to_thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -23,14 +24,12 @@ use crate::limits;
 use crate::request::Query;
 use crate::request::ThreadRequest;
 use crate::request::ThreadRoute;
+use crate::request::between::to_thread;
 use crate::sdk::Identity;
 use crate::sdk::NewMessage;
-use crate::sdk::Open;
-use crate::store::children as registry;
+use crate::sdk::messages::MessageUpdate;
+use crate::sdk::messages::NewAttachment;
 use crate::store::children::Child;
-use crate::store::children::ChildState;
-use crate::work::code::bridge::afar::Asked;
-use crate::work::code::bridge::afar::Plain;
 
 /// The header of a message that code of another thread gives: whether it is queued or only stored.
 pub(crate) const BY_CODE: &str = "x-bobbin-code";
@@ -64,7 +63,7 @@ pub struct Subagent {
 }
 
 impl Subagent {
-    fn of(child: Child) -> Subagent {
+    pub(crate) fn of(child: Child) -> Subagent {
         let Child { reference, agent, facts, created_us, status, .. } = child;
         Subagent {
             reference,
@@ -293,7 +292,7 @@ impl RemoteThread {
                 Err(Error::new(Code::Conflict, format!("{path} is a directory.")))
             }
             200 => Ok(Some(bytes.into())),
-            status => match ask::error_of(status, None, &bytes) {
+            status => match error_of(status, None, &bytes) {
                 error if error.code == Code::NotFound => Ok(None),
                 error => Err(error),
             },
@@ -344,64 +343,8 @@ pub(crate) trait FamilyDoor {
     fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>>;
 }
 
-impl FamilyDoor for Open {
-    fn children(&self) -> Result<Vec<Subagent>> {
-        let children = self.thread.read(|_, sql| registry::all(sql))?;
-        Ok(children.into_iter().map(Subagent::of).collect())
-    }
-
-    fn is_child(&self, reference: &str) -> Result<bool> {
-        let child = self.thread.read_mut(|state, sql| state.child(sql, reference))?;
-        Ok(child.is_some_and(|child| child.state != ChildState::Pending))
-    }
-
-    fn parent(&self) -> Result<Option<String>> {
-        self.thread.read(|state, _| Ok(state.meta.parent.as_ref().map(|parent| parent.thread.clone())))
-    }
-
-    fn arguments(&self) -> Result<Map<String, Value>> {
-        self.thread.read(|state, _| {
-            Ok(state.meta.parent.as_ref().map(|parent| parent.arguments.clone()).unwrap_or_default())
-        })
-    }
-
-    fn notify_parent(&self, text: &str) -> Result<()> {
-        self.thread.notify_parent(text)
-    }
-
-    fn set_status(&self, text: &str) -> Result<()> {
-        self.thread.set_status(text)
-    }
-
-    fn told(&self, message: NewMessage) -> Result<Value> {
-        let NewMessage { role, content, silent, metadata, attachments } = self.thread.shown(message).inner();
-        let attachments: Vec<Value> = attachments.iter().map(attached).collect();
-        Ok(json!({
-            "role": role, "content": content, "silent": silent, "metadata": metadata, "attachments": attachments,
-        }))
-    }
-
-    fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>> {
-        let thread = self.thread.clone();
-        Box::pin(async move {
-            let reply = thread.ask(request).await?;
-            let body = reply.body.as_ref().map_or("null", |body| body.get());
-            serde_json::from_str(body).map_err(Error::internal)
-        })
-    }
-
-    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>> {
-        let thread = self.thread.clone();
-        Box::pin(async move {
-            let answer = thread.ask_streamed(&request).await;
-            answer
-                .map_err(|error| Error::new(Code::Overloaded, format!("The thread did not answer: {error}.")))
-        })
-    }
-}
-
 /// An attachment as the API takes it.
-fn attached(attachment: &NewAttachment) -> Value {
+pub(crate) fn attached(attachment: &NewAttachment) -> Value {
     match attachment {
         NewAttachment::Path { path, description } => json!({ "path": path, "description": description }),
         NewAttachment::Inline { name, mime_type, data, options, description } => json!({

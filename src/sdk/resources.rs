@@ -4,13 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::engine::Thread;
-use crate::engine::scope::Scope;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::Query;
-use crate::sdk::Open;
 use crate::sdk::ThreadState;
 use crate::spec::Agent;
 use crate::spec::Catalog;
@@ -67,13 +64,13 @@ impl ThreadState {
     }
 }
 
-fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) -> Result<T> {
+pub(crate) fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) -> Result<T> {
     let unknown = || Error::new(Code::NotFound, format!("There is no {noun} “{name}”."));
     definition.cloned().ok_or_else(unknown)
 }
 
 /// Names in the catalog.
-type Keys<'k> = Box<dyn Iterator<Item = &'k String> + 'k>;
+pub(crate) type Keys<'k> = Box<dyn Iterator<Item = &'k String> + 'k>;
 
 /// The thread behind it.
 pub(crate) trait ResourceDoor {
@@ -83,42 +80,4 @@ pub(crate) trait ResourceDoor {
     /// Those of these names in the catalog that the code here may use.
     fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String>;
     fn logs(&self, query: &Query) -> Result<Value>;
-}
-
-impl ResourceDoor for Open {
-    fn catalog(&self) -> &Catalog {
-        &self.thread.catalog
-    }
-
-    fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>> {
-        self.thread.named(&self.scope, "name", name, sought)
-    }
-
-    fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String> {
-        let packages = &self.thread.catalog.packages;
-        let within = self.scope.package.as_deref();
-        let entry = |name: &str| sought == Sought::Agent && packages.is_entry(name);
-        names.filter(|name| !packages.is_foreign(within, name) || entry(name)).cloned().collect()
-    }
-
-    fn logs(&self, query: &Query) -> Result<Value> {
-        self.thread.logs(query)
-    }
-}
-
-impl Thread {
-    /// The name in the catalog of what the code of a scope calls by this one ([`Catalog::named`]).
-    ///
-    /// # Errors
-    /// `invalid_field` for one of another package that is hidden there.
-    pub(crate) fn named<'n>(
-        &self,
-        scope: &Scope,
-        field: &str,
-        name: &'n str,
-        sought: Sought,
-    ) -> Result<Cow<'n, str>> {
-        let found = self.catalog.named(scope.package.as_deref(), name, sought);
-        found.map_err(|hidden| Error::field(field, format!("{hidden}.")))
-    }
 }

@@ -3,37 +3,40 @@
 use serde_json::json;
 
 use crate::spec::catalog::Catalog;
+use crate::spec::execute_code;
 use crate::spec::tool::Run;
 use crate::spec::tool::Tool;
-use crate::work::native::tools::execute;
 
 impl Catalog {
     /// Whether some prompt lets the code of its model reach hosts: then the catalog needs the web's modules.
     pub fn lets_models_fetch(&self) -> bool {
         let entries = self.prompts.values().flat_map(|prompt| &prompt.tools);
         entries
-            .filter(|entry| entry.name == execute::NAME)
+            .filter(|entry| entry.name == execute_code::NAME)
             .any(|entry| entry.options.contains_key("allowedHosts"))
     }
 
     /// Defines them. A definition of the same name stands.
     pub fn add_built_in(&mut self) {
-        let listed =
-            self.prompts.values().flat_map(|prompt| &prompt.tools).any(|entry| entry.name == execute::NAME);
-        if !listed || self.tools.contains_key(execute::NAME) {
+        let listed = self
+            .prompts
+            .values()
+            .flat_map(|prompt| &prompt.tools)
+            .any(|entry| entry.name == execute_code::NAME);
+        if !listed || self.tools.contains_key(execute_code::NAME) {
             return;
         }
         let code =
             json!({ "type": "string", "description": "The body of an async function, in TypeScript." });
         let tool = Tool {
-            name: execute::NAME.to_owned(),
-            description: execute::DESCRIPTION.to_owned(),
+            name: execute_code::NAME.to_owned(),
+            description: execute_code::DESCRIPTION.to_owned(),
             args: Some(json!({ "type": "object", "properties": { "code": code }, "required": ["code"] })),
-            run: Run::Native(execute::NAME.to_owned()),
+            run: Run::Native(execute_code::NAME.to_owned()),
             timeout_ms: None,
             idempotent: false,
             variables: Vec::new(),
         };
-        self.tools.insert(execute::NAME.to_owned(), tool);
+        self.tools.insert(execute_code::NAME.to_owned(), tool);
     }
 }

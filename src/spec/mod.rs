@@ -18,6 +18,7 @@ pub mod callable;
 pub mod catalog;
 pub mod effect;
 pub mod endpoint;
+pub(crate) mod execute_code;
 pub mod finite;
 pub(crate) mod form;
 pub mod graph;

@@ -7,9 +7,6 @@ use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::models::Answer;
-use crate::models::Usage;
-use crate::models::has_provider;
 use crate::spec::template;
 use crate::spec::variable::is_default;
 use crate::spec::variable::is_true;
@@ -194,46 +191,9 @@ impl Model {
         }
     }
 
-    /// Whether the deployment gives what a request needs. The engine passes over a model that is not usable as long as a
-    /// fallback is.
-    pub fn usable(&self, deployment: &dyn Fn(&str) -> Option<String>) -> bool {
-        self.lacks(deployment).is_none()
-    }
-
-    /// What a request needs and the deployment does not give, in words: a variable of the address, or the key. An address
-    /// of its own needs no key, for local servers take any.
-    pub fn lacks(&self, deployment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-        match &self.provider {
-            Provider::Demo => return None,
-            Provider::Registered(name) if !has_provider(name) => {
-                return Some(format!("its provider \"{name}\" is not part of this deployment"));
-            }
-            _ => {}
-        }
-        let is_set = |name: &str| deployment(name).is_some_and(|value| !value.trim().is_empty());
-        let names = self.base_url.as_deref().map(template::names).unwrap_or_default();
-        if let Some(unset) = names.into_iter().find(|name| !is_set(name))
-            && !self.means_default(unset)
-        {
-            return Some(format!(
-                "its `baseUrl` needs {unset}, which is not set, and its key is not sent anywhere else"
-            ));
-        }
-        if self.base_url(deployment).is_some() {
-            return None;
-        }
-        match self.key_env() {
-            Some(key) if is_set(key) => None,
-            Some(key) => Some(format!("it has no key: {key} is not set")),
-            // It may need none, and says so itself.
-            None if matches!(self.provider, Provider::Registered(_)) => None,
-            None => Some("it has no key: its definition names no `apiKeyEnv`".to_owned()),
-        }
-    }
-
     /// Whether the provider's own address is meant while the variable that `baseUrl` consists of is unset: both it and the
     /// key's have the names that belong to that provider.
-    fn means_default(&self, variable: &str) -> bool {
+    pub(crate) fn means_default(&self, variable: &str) -> bool {
         let url = self.base_url.as_deref().map(str::trim).unwrap_or_default();
         let whole = url.starts_with("{{") && url.find("}}").is_some_and(|end| end + 2 == url.len());
         whole
@@ -259,4 +219,39 @@ impl Model {
                 + dollars(usage.output_tokens, output),
         )
     }
+}
+
+/// How an answer is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// As server-sent events, token by token.
+    Stream,
+    /// As one JSON body, for models whose `supportsStreaming` is false (spec §3.2).
+    Whole,
+}
+
+impl Answer {
+    /// What the request's `accept` says.
+    pub(crate) const fn media_type(self) -> &'static str {
+        match self {
+            Answer::Stream => "text/event-stream",
+            Answer::Whole => "application/json",
+        }
+    }
+}
+
+/// Tokens of one request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Prompt tokens that came from the provider's cache.
+    pub cached_tokens: u64,
+    /// Prompt tokens that were written to the provider's cache, where that costs a quarter more (Anthropic).
+    #[serde(default)]
+    pub written_tokens: u64,
+    /// Generated tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Of these, spent on reasoning.
+    pub reasoning_tokens: u64,
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::models::ToolChoice;
 use crate::spec::catalog::Catalog;
 use crate::spec::form::StringOr;
 use crate::spec::form::StringOrList;
@@ -403,4 +402,18 @@ impl<'a> Rendering<'a> {
         let default = || path.iter().find_map(|prompt| prompt.env.get(name).cloned());
         (self.env)(name).or_else(default).unwrap_or_default()
     }
+}
+
+/// Whether the model must call a tool (spec §4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It must not.
+    None,
+    /// It must.
+    Required,
 }

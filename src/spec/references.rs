@@ -11,7 +11,6 @@ use crate::spec::prompt::Prompt;
 use crate::spec::prompt::PromptPart;
 use crate::spec::prompt::PromptText;
 use crate::spec::prompt::ToolEntry;
-use crate::validate::Kind;
 
 /// A reference in a definition.
 pub struct Reference<'a> {
@@ -180,5 +179,56 @@ fn of_side(field: &str, side: &mut SideConfig, look: Look<'_>) {
 fn list(field: &str, sought: Sought, names: &mut [String], look: Look<'_>) {
     for (index, name) in names.iter_mut().enumerate() {
         look(format!("{field}[{index}]"), sought, name);
+    }
+}
+
+/// What a definition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A model.
+    Model,
+    /// A prompt.
+    Prompt,
+    /// A function tool.
+    Tool,
+    /// An agent.
+    Agent,
+    /// An effect.
+    Effect,
+    /// A custom endpoint.
+    Endpoint,
+    /// A hook.
+    Hook,
+}
+
+impl Kind {
+    /// All of them, in the order in which they build on each other.
+    pub const ALL: [Kind; 7] =
+        [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect, Kind::Endpoint, Kind::Hook];
+
+    /// The folder of its files.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Kind::Model => "models",
+            Kind::Prompt => "prompts",
+            Kind::Tool => "tools",
+            Kind::Agent => "agents",
+            Kind::Effect => "effects",
+            Kind::Endpoint => "api",
+            Kind::Hook => "hooks",
+        }
+    }
+
+    /// Its noun.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Kind::Model => "model",
+            Kind::Prompt => "prompt",
+            Kind::Tool => "tool",
+            Kind::Agent => "agent",
+            Kind::Effect => "effect",
+            Kind::Endpoint => "endpoint",
+            Kind::Hook => "hook",
+        }
     }
 }

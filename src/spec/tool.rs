@@ -1,15 +1,14 @@
 //! Function tools: what a model reads about them, and what runs when it calls one (spec §6).
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::spec::form::StringOr;
 use crate::spec::variable::Variable;
 use crate::spec::variable::is_default;
-use crate::work::sandbox::Engine;
 
 /// A function that models may call (spec §6.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,4 +120,16 @@ pub struct Http {
     /// Headers of the request; values may hold `{{env NAME}}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+}
+
+/// What runs the code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Engine {
+    /// QuickJS: every limit holds.
+    #[default]
+    Quickjs,
+    /// The platform's own isolates, where they are bound: faster, with exclusions (docs/run-code.md).
+    V8,
 }

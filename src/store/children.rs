@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::subagents::parent::Letters;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Cell;
@@ -390,4 +389,13 @@ pub(crate) fn find(state: &State, sql: &dyn Sql, reference: &str) -> Result<Opti
     }
     let statement = children!("WHERE open IN (0, 1) AND reference = ?");
     Ok(read(sql, statement, &[Param::Text(reference)])?.into_iter().next())
+}
+
+/// Numbers of letters between two threads, which grow by one each way: what was heard is not heard again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Letters {
+    /// The last one that was written to the other.
+    pub(crate) told: i64,
+    /// The last one that came from the other.
+    pub(crate) heard: i64,
 }

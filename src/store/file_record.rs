@@ -1,5 +1,10 @@
 //! What clients and tools see of the files.
 
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::fields::Body;
+use crate::store::base64_text;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Map;
@@ -97,4 +102,32 @@ pub struct GrepMatch {
     pub line: u64,
     /// The line, or [`crate::limits::FOUND_LINE_CHARS`] of it around the first match.
     pub text: String,
+}
+
+/// `width`, `height`, `metadata` and `thumbnail` of a body.
+pub(crate) fn options(body: &mut Body) -> Result<FileOptions> {
+    let mut pixels = |name: &str| {
+        let Some(value) = body.take(name) else { return Ok(None) };
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        number
+            .map(Some)
+            .ok_or_else(|| Error::field(name, format!("`{name}` must be a whole number of pixels.")))
+    };
+    let (width, height) = (pixels("width")?, pixels("height")?);
+    Ok(FileOptions {
+        width,
+        height,
+        metadata: body.object("metadata")?,
+        thumbnail: base64(body, "thumbnail")?,
+    })
+}
+
+/// The type of what nobody gave a type.
+pub(crate) const BYTES: &str = "application/octet-stream";
+
+pub(crate) fn base64(body: &mut Body, name: &str) -> Result<Option<Bytes>> {
+    let Some(text) = body.string(name)? else { return Ok(None) };
+    base64_text::decode(&text)
+        .map(|bytes| Some(Bytes::from(bytes)))
+        .map_err(|error| Error::field(name, format!("`{name}` {error}.")))
 }

@@ -1,13 +1,16 @@
 //! What happened, durably (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
 //! and termination. Tool calls have their receipts. Bodies are kept only on request, in rows of their own.
 
+use crate::error::Error;
+use crate::host::Cell;
+use serde::Deserialize;
+use serde::Serialize;
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
-use crate::engine::attempts::Tries;
-use crate::engine::step::Step;
 use crate::env::Shown;
 use crate::error::Result;
 use crate::host::Param;
@@ -21,6 +24,7 @@ use crate::spec::Model;
 use crate::spec::Prompt;
 use crate::store::children::Child;
 use crate::store::runs::Run;
+use crate::store::runs::Step;
 use crate::store::state::State;
 use crate::text::first_bytes;
 use crate::text::shorten;
@@ -28,25 +32,25 @@ use crate::text::shorten;
 /// One request to a model.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
-    run: i64,
-    step: Step,
+    pub(crate) run: i64,
+    pub(crate) step: Step,
     /// Number of the stream; unique under its reply.
     pub(crate) stream: u32,
     /// Name of the model's definition.
     pub(crate) model: String,
-    provider_model: String,
-    prompt: String,
-    messages: usize,
-    tools: usize,
-    started_us: i64,
+    pub(crate) provider_model: String,
+    pub(crate) prompt: String,
+    pub(crate) messages: usize,
+    pub(crate) tools: usize,
+    pub(crate) started_us: i64,
     /// When the first chunk that carries payload came.
     pub(crate) first_us: Option<i64>,
-    ended_us: i64,
-    end: Option<Value>,
+    pub(crate) ended_us: i64,
+    pub(crate) end: Option<Value>,
     /// The request, when bodies are logged.
     pub(crate) body: Option<Bytes>,
     /// The reply's text, when bodies are logged.
-    answer: Option<String>,
+    pub(crate) answer: Option<String>,
     pub(crate) output_tokens: u64,
 }
 
@@ -152,7 +156,7 @@ pub(crate) enum Unfinished {
 }
 
 impl Unfinished {
-    const fn told(self) -> (&'static str, &'static str) {
+    pub(crate) const fn told(self) -> (&'static str, &'static str) {
         match self {
             Unfinished::Lost => ("interrupted", "The process was lost before the answer was stored."),
             Unfinished::Cancelled => ("cancelled", "The run was stopped before the answer came."),
@@ -256,7 +260,7 @@ impl Event {
     }
 }
 
-fn insert(
+pub(crate) fn insert(
     sql: &dyn Sql,
     kind: &str,
     run: Option<i64>,
@@ -287,89 +291,73 @@ fn insert(
     )
 }
 
-impl Thread {
-    /// The same for the step of a prompt that was called.
-    pub(crate) fn log_lost(&self, state: &State, sql: &dyn Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
-        let chain = self.usable_chain(&lost.prompt.model);
-        let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
-        let (error_type, error) = lost.why.told();
-        let stream = lost.tries.stream;
-        let data = json!({
-            "model_name": model.map(|model| &model.name),
-            "model": model.map(|model| &model.model),
-            "prompt_name": lost.prompt.name,
-            "attempt": stream,
-            "ended_at": now,
-            "status": "failed",
-            "error_type": error_type,
-            "error": error,
-            "parent_call": lost.step.call.map(|receipt| format!("c_{receipt}")),
-        });
-        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
-        let run = state.active().map(|run| run.id);
-        insert(sql, "llm_request", run, now, Some(lost.step.block), retry_of, &data)
-    }
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tries {
+    /// Seq reserved for the reply.
+    pub(crate) block: i64,
+    /// Place of the model in its chain of fallbacks.
+    pub(crate) model: u32,
+    /// Attempts at that model, from 1.
+    pub(crate) attempt: u32,
+    /// Number of the stream under the reply's id; grows with every request.
+    pub(crate) stream: u32,
+    /// What is told of an inner step whose every attempt has failed. A run ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<String>,
+    /// Number of the last stream of which the log says that its end was not seen.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) logged: u32,
+}
 
-    /// The row of an attempt of the active run whose end nobody saw; it may have cost tokens all the same.
-    pub(crate) fn log_unfinished(
-        &self,
-        state: &State,
-        sql: &dyn Sql,
-        stream: u32,
-        why: Unfinished,
-        now: i64,
-    ) -> Result<()> {
-        let Some(run) = state.active() else { return Ok(()) };
-        // The end of a run's last one is stored before the run's own; then it is among the newest rows.
-        let ended = crate::store::messages::integer(
-            sql,
-            "SELECT 1 FROM logs WHERE id > (SELECT max(id) FROM logs) - 20 AND reply = ? AND kind = 'llm_request'
-             AND data ->> 'attempt' = ? LIMIT 1",
-            &[Param::Int(run.block), Param::Int(i64::from(stream))],
-        )?;
-        if ended.is_some() {
-            return Ok(());
-        }
-        let definitions = self.definitions_of(&state.meta.agent, run.side);
-        let model = definitions.as_ref().and_then(|found| found.chain.get(usize::try_from(run.model).ok()?));
-        let (error_type, error) = why.told();
-        let data = json!({
-            "model_name": model.map(|model| &model.name),
-            "model": model.map(|model| &model.model),
-            "prompt_name": definitions.as_ref().map(|found| &found.prompt.name),
-            "attempt": stream,
-            "ended_at": now,
-            "status": "failed",
-            "error_type": error_type,
-            "error": error,
-        });
-        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
-        insert(sql, "llm_request", Some(run.id), now, Some(run.block), retry_of, &data)
-    }
-
-    /// Whether request and response bodies are kept.
-    pub(crate) fn logs_bodies(&self) -> bool {
-        self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")
-    }
-
-    /// Stores the bodies of an attempt, if they are wanted, and prunes old ones.
-    pub(crate) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
-        let Some(body) = &attempt.body else { return Ok(()) };
-        let now = self.host.now_us();
-        let request = self.redact(String::from_utf8_lossy(body).into_owned());
-        let answer = attempt.answer.clone().map(|text| self.redact(text));
-        self.transition(|_, sql| {
-            sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(now - limits::LOG_BODY_US)])?;
-            for (kind, text) in [("request", Some(request.as_str())), ("response", answer.as_deref())] {
-                let Some(text) = text else { continue };
-                let text = first_bytes(text, limits::LOG_BODY_BYTES);
-                sql.run(
-                    "INSERT INTO bodies (log, at_us, kind, text)
-                     SELECT max(id), ?, ?, ? FROM logs",
-                    &[Param::Int(now), Param::Text(kind), Param::Text(text)],
-                )?;
+impl Tries {
+    /// Of a step.
+    pub(crate) fn of(state: &State, sql: &dyn Sql, step: Step) -> Result<Tries> {
+        match step.call {
+            Some(receipt) => {
+                Tries::inner(sql, receipt)?.ok_or_else(|| Error::internal("an inner step is not open"))
             }
-            Ok(())
-        })
+            None => Ok(state.active().map_or(Tries::default(), |run| Tries {
+                block: run.block,
+                model: run.model,
+                attempt: run.attempt,
+                stream: run.stream,
+                failed: None,
+                logged: 0,
+            })),
+        }
     }
+
+    /// Of the step of a prompt that was called, if it was opened.
+    pub(crate) fn inner(sql: &dyn Sql, receipt: i64) -> Result<Option<Tries>> {
+        let mut found = None;
+        sql.each(
+            "SELECT json_extract(data, '$.inner') FROM calls WHERE id = ?",
+            &[Param::Int(receipt)],
+            &mut |cells| {
+                found = cells.first().and_then(Cell::text).map(serde_json::from_str);
+                Ok(ControlFlow::Break(()))
+            },
+        )?;
+        found.transpose().map_err(|error| Error::internal(format!("a stored inner step is damaged: {error}")))
+    }
+
+    /// Stores it.
+    pub(crate) fn store(&self, state: &mut State, sql: &dyn Sql, step: Step) -> Result<()> {
+        if let Some(receipt) = step.call {
+            let text = serde_json::to_string(self).map_err(Error::internal)?;
+            return sql.run(
+                "UPDATE calls SET data = json_set(ifnull(data, '{}'), '$.inner', json(?)) WHERE id = ?",
+                &[Param::Text(&text), Param::Int(receipt)],
+            );
+        }
+        let run = state.active_mut()?;
+        (run.model, run.attempt, run.stream) = (self.model, self.attempt, self.stream);
+        run.update(sql)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+pub(crate) const fn is_zero(n: &u32) -> bool {
+    *n == 0
 }

@@ -1,5 +1,6 @@
 //! See the crate.
 
+pub(crate) mod base64_text;
 pub(crate) mod children;
 pub(crate) mod effects;
 pub(crate) mod file_path;
@@ -8,10 +9,10 @@ pub(crate) mod files;
 pub(crate) mod idempotency;
 pub(crate) mod log;
 pub(crate) mod messages;
+pub(crate) mod parent;
 pub(crate) mod repeat;
 pub(crate) mod runs;
 pub(crate) mod schema;
-pub(crate) mod session;
 pub(crate) mod side;
 pub(crate) mod state;
 pub(crate) mod window;

@@ -9,7 +9,6 @@ use croner::parser::Year;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::effects::schedule::Repetition;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -191,6 +190,18 @@ impl CronField {
 fn occurrence(cron: &Cron, us: i64, inclusive: bool) -> Option<i64> {
     let second = DateTime::<Utc>::from_timestamp(us.div_euclid(limits::SECOND_US), 0)?;
     cron.find_next_occurrence(&second, inclusive).ok().map(|next| next.timestamp_micros())
+}
+
+/// Whether an effect comes again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Repetition {
+    /// It does not.
+    #[default]
+    Once,
+    /// Every so many milliseconds, at least 1,000.
+    Every(i64),
+    /// By a cron expression of five fields, in UTC.
+    Cron(String),
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! What a thread remembers between two events: a cache over its tables that may be dropped at any moment, and is
 //! dropped whenever a transaction rolls back.
 
+use crate::store::schema;
+
 use std::cell::Cell as Known;
 use std::ops::ControlFlow;
 
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::engine::handoff;
-use crate::engine::subagents::parent::Parent;
-use crate::engine::tool_queue;
-use crate::engine::tool_queue::Queued;
 use crate::env::Set;
 use crate::error::Code;
 use crate::error::Error;
@@ -24,9 +22,9 @@ use crate::store::messages as rows;
 use crate::store::messages::Inbound;
 use crate::store::messages::Row;
 use crate::store::messages::Shared;
+use crate::store::parent::Parent;
 use crate::store::runs::Phase;
 use crate::store::runs::Run;
-use crate::store::schema;
 use crate::store::side::Side;
 use crate::store::window::Window;
 
@@ -262,7 +260,7 @@ impl State {
         let run = Run::last(sql)?;
         let block = run.as_ref().map_or(0, |run| run.block);
         // Receipts of calls that code made have seqs of their own.
-        let max_seq = tool_queue::last_seq(sql)?;
+        let max_seq = last_seq(sql)?;
         let mut state = State { run, max_seq, ..State::created(meta) };
         let mut tools = 0;
         // The first step waits for those hooks.
@@ -305,7 +303,7 @@ impl State {
             run.phase = Phase::Tools;
         }
         if tools > 0 || state.active().is_some_and(|run| run.phase == Phase::Tools || run.phase.is_parked()) {
-            state.handoff = handoff::pending(sql, block)?;
+            state.handoff = pending(sql, block)?;
         }
         Ok(Some(state))
     }
@@ -412,4 +410,33 @@ impl State {
         let opening = self.active().is_some_and(|run| run.phase == Phase::Start);
         row.inbound == Inbound::Wakes && !opening && row.seq > self.run.as_ref().map_or(0, |run| run.block)
     }
+}
+
+/// The newest hand-off of the open step, which begins at `block`.
+pub(crate) fn pending(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
+    rows::integer(
+        sql,
+        "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
+        &[Param::Int(block)],
+    )
+}
+
+/// A queued tool whose step is not closed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queued {
+    /// Its message; the result has the next seq.
+    pub(crate) seq: i64,
+    /// Whether the result is stored.
+    pub(crate) done: bool,
+}
+
+/// The last seq that a message or a receipt has; a queued tool keeps the next one free.
+pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
+    let last = rows::integer(
+        sql,
+        "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
+            ifnull((SELECT max(id) FROM calls), 0))",
+        &[],
+    )?;
+    Ok(last.unwrap_or(0))
 }

@@ -1,14 +1,14 @@
 //! Agents.
 
 use crate::limits::RUN_STEPS;
+use crate::names::wrong_callable;
 use crate::spec::agent::Agent;
 use crate::spec::agent::AgentKind;
 use crate::spec::agent::SessionTool;
 use crate::spec::agent::SideConfig;
+use crate::spec::references::Kind;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
-use crate::validate::names::wrong_callable;
 
 impl Check<'_> {
     pub(crate) fn agents(&mut self) {

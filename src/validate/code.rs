@@ -1,9 +1,11 @@
 //! Files that run in the sandbox.
 
+use crate::work::native::tools::execute::settings::wrong_host;
+
+use crate::names::hint;
 use crate::spec::tool::Code;
 use crate::validate::Check;
 use crate::validate::Place;
-use crate::validate::names::hint;
 
 impl Check<'_> {
     pub(crate) fn code(&mut self, at: Place<'_>, code: &Code) {
@@ -52,29 +54,3 @@ impl Check<'_> {
 
 /// Where the modules for the web's names are.
 const RESERVED_FOLDER: &str = "bobbin/";
-
-/// What is wrong with a host that code may reach.
-pub(crate) fn wrong_host(host: &str) -> Option<String> {
-    let message = || {
-        format!("“{host}” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`")
-    };
-    (!is_host(host)).then(message)
-}
-
-/// A name or an address, with or without a port, or everything below a name.
-fn is_host(text: &str) -> bool {
-    let name = text.strip_prefix("*.").unwrap_or(text);
-    let (name, port) = match name.rsplit_once(':') {
-        Some((name, port)) if !name.ends_with(':') && (!name.contains(':') || name.ends_with(']')) => {
-            (name, Some(port))
-        }
-        _ => (name, None),
-    };
-    let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-    let name_fits = match bare {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c)),
-    };
-    port_fits && name_fits
-}

@@ -1,10 +1,10 @@
 //! Effects.
 
 use crate::limits::EFFECT_ATTEMPTS_MAX;
+use crate::names::wrong_callable;
+use crate::spec::references::Kind;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
-use crate::validate::names::wrong_callable;
 
 impl Check<'_> {
     pub(crate) fn effects(&mut self) {

@@ -1,7 +1,7 @@
 //! Custom endpoints.
 
+use crate::spec::references::Kind;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
 
 impl Check<'_> {

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
+use crate::names::hint;
 use crate::spec::agent::SideConfig;
 use crate::spec::callable::Callable;
 use crate::spec::prompt::ToolEntry;
+use crate::spec::references::Kind;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
-use crate::validate::names::hint;
 use crate::work::native::tools::execute;
 use crate::work::native::tools::execute::settings::Settings;
 use crate::work::native::tools::execute::settings::WrongOption;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::limits::HOOK_MS;
+use crate::names::wrong_id;
+use crate::spec::references::Kind;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
-use crate::validate::names::wrong_id;
 
 impl Check<'_> {
     pub(crate) fn hooks(&mut self) {

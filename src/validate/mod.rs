@@ -10,10 +10,11 @@ pub(crate) mod endpoints;
 pub(crate) mod entries;
 pub(crate) mod hooks;
 pub(crate) mod models;
-pub(crate) mod names;
 pub(crate) mod prompts;
 pub(crate) mod subagents;
 pub(crate) mod tools;
+
+use crate::spec::references::Kind;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -26,9 +27,8 @@ use crate::spec::tool::Run;
 use crate::spec::variable::Variable;
 use crate::spec::variable::VariableKind;
 
-pub(crate) use crate::validate::code::wrong_host;
-pub(crate) use crate::validate::names::hint;
-pub use crate::validate::names::nearest;
+pub(crate) use crate::names::hint;
+pub use crate::names::nearest;
 
 /// How bad a complaint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,57 +62,6 @@ impl fmt::Display for Complaint {
         match self.field.as_str() {
             "" => write!(f, "{}: {severity}: {}", self.file, self.message),
             field => write!(f, "{}: {severity} in {field}: {}", self.file, self.message),
-        }
-    }
-}
-
-/// What a definition is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A model.
-    Model,
-    /// A prompt.
-    Prompt,
-    /// A function tool.
-    Tool,
-    /// An agent.
-    Agent,
-    /// An effect.
-    Effect,
-    /// A custom endpoint.
-    Endpoint,
-    /// A hook.
-    Hook,
-}
-
-impl Kind {
-    /// All of them, in the order in which they build on each other.
-    pub const ALL: [Kind; 7] =
-        [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect, Kind::Endpoint, Kind::Hook];
-
-    /// The folder of its files.
-    pub const fn folder(self) -> &'static str {
-        match self {
-            Kind::Model => "models",
-            Kind::Prompt => "prompts",
-            Kind::Tool => "tools",
-            Kind::Agent => "agents",
-            Kind::Effect => "effects",
-            Kind::Endpoint => "api",
-            Kind::Hook => "hooks",
-        }
-    }
-
-    /// Its noun.
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Kind::Model => "model",
-            Kind::Prompt => "prompt",
-            Kind::Tool => "tool",
-            Kind::Agent => "agent",
-            Kind::Effect => "effect",
-            Kind::Endpoint => "endpoint",
-            Kind::Hook => "hook",
         }
     }
 }
@@ -277,7 +226,7 @@ impl Check<'_> {
     /// A reference to another definition.
     fn reference(&mut self, at: Place<'_>, field: &str, kind: Kind, name: &str) {
         if !self.knows(kind, name) {
-            let hint = crate::validate::names::hint(name, &self.names(kind));
+            let hint = crate::names::hint(name, &self.names(kind));
             self.error(at, field, format!("no {} named \"{name}\"{hint}", kind.noun()));
         }
     }

@@ -3,15 +3,15 @@
 use serde_json::Map;
 use serde_json::Value;
 
+use crate::names::cycles;
+use crate::names::nearest;
+use crate::names::wrong_model;
 use crate::spec::model::Capabilities;
 use crate::spec::model::Model;
 use crate::spec::model::Provider;
+use crate::spec::references::Kind;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
-use crate::validate::names::cycles;
-use crate::validate::names::nearest;
-use crate::validate::names::wrong_model;
 
 /// The ids that the demo provider answers to.
 const DEMO_MODELS: [&str; 3] = ["demo", "demo-slow", "demo-fail"];

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::models::ToolChoice;
 use crate::models::openai::refuses_effort_with_tools;
+use crate::names::cycles;
+use crate::names::wrong_callable;
 use crate::spec::catalog::Catalog;
 use crate::spec::model::Model;
 use crate::spec::model::Provider;
@@ -14,14 +15,13 @@ use crate::spec::prompt::Prompt;
 use crate::spec::prompt::PromptPart;
 use crate::spec::prompt::PromptText;
 use crate::spec::prompt::ResponseFormat;
+use crate::spec::prompt::ToolChoice;
 use crate::spec::prompt::may_render;
+use crate::spec::references::Kind;
 use crate::spec::variable::Variable;
 use crate::spec::variable::VariableKind;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
-use crate::validate::names::cycles;
-use crate::validate::names::wrong_callable;
 
 impl Check<'_> {
     pub(crate) fn prompts(&mut self) {

@@ -2,10 +2,10 @@
 
 use crate::spec::agent::AgentKind;
 use crate::spec::prompt::ToolEntry;
+use crate::spec::references::Kind;
 use crate::spec::subagent::Immediate;
 use crate::spec::subagent::Receives;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
 use crate::validate::prompts::declares_secret;
 

@@ -1,14 +1,14 @@
 //! Function tools.
 
 use crate::limits::HTTP_TOOL_MAX_MS;
+use crate::names::hint;
+use crate::names::wrong_callable;
+use crate::spec::references::Kind;
 use crate::spec::schema;
 use crate::spec::tool::Http;
 use crate::spec::tool::Run;
 use crate::validate::Check;
-use crate::validate::Kind;
 use crate::validate::Place;
-use crate::validate::names::hint;
-use crate::validate::names::wrong_callable;
 
 /// Headers that the runtime or the platform sets.
 const OWN_HEADERS: [&str; 8] = [

@@ -2,4 +2,3 @@
 
 pub(crate) mod code;
 pub mod native;
-pub mod sandbox;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bobbin::engine::spilled_above;
 use bobbin::host::http::{FetchError, Request, Response};
 use bobbin::host::{Bucket, Host, Listeners, Object, Pending, Sibling, Sql};
-use bobbin::work::sandbox::{Door, Outcome, Run, Sandbox};
+use bobbin::sandbox::{Door, Outcome, Run, Sandbox};
 use bobbin::{Error, Result};
 use futures_util::FutureExt;
 use wasm_bindgen::prelude::*;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::{Rc, Weak};
 
-use bobbin::work::sandbox::{Answer, Back, CodeError, Door, Outcome, Packed, RawLog, Run, Status};
+use bobbin::sandbox::{Answer, Back, CodeError, Door, Outcome, Packed, RawLog, Run, Status};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 

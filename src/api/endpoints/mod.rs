@@ -5,9 +5,9 @@
 
 pub(crate) mod remote;
 
+pub use crate::registry::Panicked;
 pub use crate::work::native::endpoint_call::EndpointAnswer;
 pub use crate::work::native::endpoint_call::EndpointCall;
-pub use crate::work::native::endpoint_call::Panicked;
 
 use std::rc::Rc;
 
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::access::Action;
 use crate::engine::Thread;
+use crate::engine::handle::Where;
 use crate::engine::model_call::Watch;
 use crate::engine::operator;
 use crate::error::Code;
@@ -32,7 +33,6 @@ use crate::request::endpoints::find;
 use crate::request::endpoints::tells_header;
 use crate::request::route::no_route;
 use crate::request::route::not_allowed;
-use crate::sdk::Where;
 use crate::spec::Run;
 use crate::spec::endpoint::Endpoint;
 use crate::spec::endpoint::EndpointRoute;

@@ -2,9 +2,9 @@
 //! not all of one, and with it every later message of the thread: so nothing is sent as an image on its type's word.
 //! Pixels are not decoded; it is looked whether everything is there that the format says.
 
+use crate::store::messages::Flaw;
+
 use imagesize::ImageType;
-use serde::Deserialize;
-use serde::Serialize;
 
 use crate::limits;
 
@@ -17,45 +17,6 @@ pub(crate) struct Picture {
     pub(crate) width: u32,
     /// Pixels.
     pub(crate) height: u32,
-}
-
-/// Why a file that is said to be an image is not shown to models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Flaw {
-    /// Its bytes are none of the four formats.
-    NoImage,
-    /// It breaks off.
-    CutOff,
-    /// It has more pixels on a side than providers take.
-    TooManyPixels,
-    /// It has more bytes than providers take.
-    TooManyBytes,
-}
-
-impl Flaw {
-    /// Why, in words for a model.
-    pub(crate) const fn why(self) -> &'static str {
-        match self {
-            Flaw::NoImage => "its content is no PNG, JPEG, GIF or WebP image",
-            Flaw::CutOff => "its content is only a part of an image",
-            Flaw::TooManyPixels => "it has too many pixels",
-            Flaw::TooManyBytes => "it is too large",
-        }
-    }
-}
-
-/// The type of an image that models may be shown, in the form in which it is registered, whatever case, parameters and
-/// other names are used for it.
-pub(crate) fn seen_type(mime: &str) -> Option<&'static str> {
-    let essence = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match essence.as_str() {
-        "image/png" | "image/x-png" | "image/apng" => Some("image/png"),
-        "image/jpeg" | "image/jpg" | "image/pjpeg" => Some("image/jpeg"),
-        "image/gif" => Some("image/gif"),
-        "image/webp" => Some("image/webp"),
-        _ => None,
-    }
 }
 
 /// Whether a type says that it is an image of some kind.

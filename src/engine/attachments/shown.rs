@@ -4,7 +4,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::engine::attachments::picture;
-use crate::engine::attachments::picture::Flaw;
 use crate::engine::attachments::picture::Picture;
 use crate::error::Result;
 use crate::host::Sql;
@@ -12,6 +11,7 @@ use crate::limits;
 use crate::models::ChatMessage;
 use crate::models::Kept;
 use crate::models::Part;
+use crate::store::messages::Flaw;
 use crate::store::messages::Shared;
 
 /// Messages of a request whose files a model may be shown, oldest first.

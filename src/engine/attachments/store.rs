@@ -5,17 +5,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::attachments::AttachmentRef;
-use crate::engine::attachments::Kind;
-use crate::engine::attachments::NewAttachment;
-use crate::engine::attachments::given::check;
-use crate::engine::attachments::given::within;
-use crate::engine::attachments::line;
 use crate::engine::attachments::picture;
-use crate::engine::attachments::picture::Flaw;
 use crate::engine::attachments::picture::Picture;
 use crate::engine::attachments::picture::is_said_to_be_image;
-use crate::engine::attachments::picture::seen_type;
 use crate::engine::files::FileOptions;
 use crate::engine::files::FileRecord;
 use crate::engine::files::received::Received;
@@ -23,6 +15,14 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
+use crate::sdk::given::check;
+use crate::sdk::given::within;
+use crate::sdk::messages::NewAttachment;
+use crate::store::messages::AttachmentRef;
+use crate::store::messages::Flaw;
+use crate::store::messages::Kind;
+use crate::store::messages::line;
+use crate::store::messages::seen_type;
 use crate::store::state::State;
 
 /// Where attachments that come with a message are written.

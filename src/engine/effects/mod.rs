@@ -4,5 +4,5 @@
 pub(crate) mod run;
 pub(crate) mod schedule;
 
-pub use crate::engine::effects::schedule::NewEffect;
-pub use crate::engine::effects::schedule::Repetition;
+pub use crate::sdk::effects::NewEffect;
+pub use crate::store::repeat::Repetition;

@@ -12,17 +12,17 @@ use serde_json::json;
 
 use crate::engine::Thread;
 use crate::engine::ephemeral::RunningEffect;
+use crate::engine::handle::Where;
 use crate::engine::model_call::Watch;
 use crate::engine::operator::Failure;
 use crate::engine::post::Post;
 use crate::engine::post::PostError;
-use crate::engine::scope::Entered;
-use crate::engine::scope::Scope;
 use crate::env::Shown;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::Where;
+use crate::sdk::scope::Entered;
+use crate::sdk::scope::Scope;
 use crate::spec::Run;
 use crate::spec::schema;
 use crate::store::effects as rows;
@@ -47,15 +47,15 @@ pub(crate) struct Ahead {
 
 /// One attempt to be made.
 struct Attempt {
-    id: i64,
+    pub(crate) id: i64,
     /// Name of the definition.
-    name: String,
-    args: Value,
-    attempt: u32,
-    scheduled_us: i64,
-    key: String,
+    pub(crate) name: String,
+    pub(crate) args: Value,
+    pub(crate) attempt: u32,
+    pub(crate) scheduled_us: i64,
+    pub(crate) key: String,
     /// Whether it sends a request.
-    sends: bool,
+    pub(crate) sends: bool,
 }
 
 impl Thread {

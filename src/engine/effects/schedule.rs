@@ -1,14 +1,17 @@
 //! Scheduling effects, looking at them, cancelling and replaying them: for clients (spec §27.5) and for code (spec §10.3).
 
+use crate::sdk::effects::at_time;
+
+use crate::sdk::effects::NewEffect;
+
+use crate::store::repeat::Repetition;
+
 use std::rc::Rc;
 
 use serde_json::Value;
 use serde_json::json;
 
-use crate::dates::Edge;
-use crate::dates::instant;
 use crate::engine::Thread;
-use crate::engine::scope::Scope;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -19,6 +22,7 @@ use crate::request::Reply;
 use crate::request::ThreadRequest;
 use crate::request::fields::Body;
 use crate::request::fields::shallow;
+use crate::sdk::scope::Scope;
 use crate::spec::Sought;
 use crate::spec::schema;
 use crate::store::effects as rows;
@@ -27,47 +31,6 @@ use crate::store::effects::Status;
 use crate::store::effects::effect_id;
 use crate::store::idempotency::Key;
 use crate::store::repeat::Repeat;
-
-/// An effect to be scheduled.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewEffect {
-    /// The definition's name.
-    pub name: String,
-    /// Its arguments; an object, kept as they are now.
-    pub args: Value,
-    /// When it is due, in milliseconds from now. One that repeats every so often is due for the first time after
-    /// this, or after one interval where this is `None`.
-    pub delay_ms: Option<i64>,
-    /// When it is due, in microseconds since 1970, in place of `delay_ms`; what is past is due at once.
-    pub at_us: Option<i64>,
-    /// Whether it comes again.
-    pub repeats: Repetition,
-}
-
-/// Whether an effect comes again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Repetition {
-    /// It does not.
-    #[default]
-    Once,
-    /// Every so many milliseconds, at least 1,000.
-    Every(i64),
-    /// By a cron expression of five fields, in UTC.
-    Cron(String),
-}
-
-impl NewEffect {
-    /// One that is due once, after so many milliseconds.
-    pub fn once(name: impl Into<String>, args: Value, delay_ms: i64) -> NewEffect {
-        NewEffect {
-            name: name.into(),
-            args,
-            delay_ms: Some(delay_ms),
-            at_us: None,
-            repeats: Repetition::Once,
-        }
-    }
-}
 
 /// The same, with its time settled.
 struct Wanted {
@@ -332,29 +295,12 @@ pub(crate) fn remove(thread: &Rc<Thread>, id: &str) -> Result<bool> {
     }
 }
 
-fn after(field: &str, ms: i64, now: i64) -> Result<i64> {
+pub(crate) fn after(field: &str, ms: i64, now: i64) -> Result<i64> {
     let most = limits::EFFECT_AHEAD_US / 1_000;
     if !(0..=most).contains(&ms) {
         return Err(Error::field(field, format!("`{field}` is 0 to {most} milliseconds, not {ms}.")));
     }
     Ok(now + ms * 1_000)
-}
-
-/// A date, or milliseconds since 1970. A number that is none from 1973 on is refused: it was meant to be seconds, or
-/// another time than the beginning of 1970.
-pub(crate) fn at_time(at: &Value) -> Result<i64> {
-    match at {
-        Value::String(text) => instant("at", text, Edge::Start),
-        Value::Number(number) => number
-            .as_i64()
-            .filter(|ms| (limits::EFFECT_AT_MIN_MS..limits::EFFECT_AT_MAX_MS).contains(ms))
-            .map(|ms| ms * 1_000)
-            .ok_or_else(|| {
-                Error::field("at", format!("`at` is a date or milliseconds since 1970, not {number}."))
-                    .hint("Seconds times 1,000 are milliseconds; `delay` counts from now.")
-            }),
-        other => instant("at", &other.to_string(), Edge::Start),
-    }
 }
 
 fn conflict(id: &str, why: &str) -> Error {

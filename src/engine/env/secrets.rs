@@ -12,8 +12,6 @@ use serde_json::Value;
 
 use crate::api::endpoints::EndpointAnswer;
 use crate::engine::Thread;
-use crate::engine::attachments::NewAttachment;
-use crate::engine::edit::MessageUpdate;
 use crate::engine::files::FileOptions;
 use crate::env::Held;
 use crate::env::Redactor;
@@ -25,6 +23,8 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::models::ProviderError;
 use crate::sdk::NewMessage;
+use crate::sdk::messages::MessageUpdate;
+use crate::sdk::messages::NewAttachment;
 use crate::spec::VariableKind;
 use crate::spec::message::ToolResult;
 use crate::store::state::State;

@@ -44,8 +44,8 @@ impl Thread {
             Error::field("size", "`size` must be the file's length in bytes, a whole number.")
         })?;
         check_size(size)?;
-        let mime = body.string("mimeType")?.unwrap_or_else(|| crate::api::files::BYTES.to_owned());
-        let options = crate::api::files::options(&mut body)?;
+        let mime = body.string("mimeType")?.unwrap_or_else(|| crate::store::file_record::BYTES.to_owned());
+        let options = crate::store::file_record::options(&mut body)?;
         let draft = Draft::new(FilePath::parse("path", &path)?, &mime, options, Conditions::default())?;
         // What has expired makes room first.
         self.prune_files();

@@ -1,5 +1,7 @@
 //! One call of one hook: what it is given, and how it is reached.
 
+use crate::work::native::hook_call::HookCall;
+
 use std::rc::Rc;
 
 use serde_json::Map;
@@ -12,58 +14,12 @@ use crate::engine::hooks::Within;
 use crate::engine::model_call::Watch;
 use crate::engine::post::Post;
 use crate::engine::post::PostError;
-use crate::engine::subagents::RemoteThread;
 use crate::error::Result;
-use crate::host::Sleep;
 use crate::limits;
-use crate::sdk::ThreadState;
 use crate::spec::Http;
 use crate::spec::Run;
 use crate::spec::hook::Hook;
 use crate::spec::hook::HookName;
-
-/// What a native hook is given (spec §9.1).
-#[derive(Clone)]
-pub struct HookCall {
-    /// The registered name.
-    pub native: String,
-    /// Id of the definition.
-    pub id: String,
-    /// Which of the twelve it runs as.
-    pub hook: HookName,
-    /// Its arguments (docs/hooks.md).
-    pub args: Vec<Value>,
-    /// The thread.
-    pub thread_id: String,
-    /// The agent that the thread runs.
-    pub agent_id: String,
-    /// `<thread>/h<place>.<id>`: the same when the same event is told again.
-    pub hook_call_id: String,
-    /// Values of the variables that it declares.
-    pub env: Map<String, Value>,
-    /// Microseconds since 1970.
-    pub now_us: i64,
-    /// Random bytes of this call.
-    pub random: [u8; 16],
-    /// Waits so many microseconds.
-    pub sleep: Sleep,
-    /// The thread. Messages that a hook injects or changes run no hooks before they are stored.
-    pub state: ThreadState,
-}
-
-impl HookCall {
-    /// The subagent that `after_subagent_created` is told of, from afar; `None` in every other hook.
-    ///
-    /// # Errors
-    /// `thread_not_found` once the thread is gone.
-    pub fn child(&self) -> Result<Option<RemoteThread>> {
-        let reference = self.args.first().and_then(|child| child.get("reference")).and_then(Value::as_str);
-        match reference.filter(|_| self.hook == HookName::AfterSubagentCreated) {
-            Some(reference) => self.state.get_child_thread(reference),
-            None => Ok(None),
-        }
-    }
-}
 
 impl Thread {
     /// Calls it once, for as long as it may take.

@@ -13,7 +13,6 @@ use crate::engine::hooks::Within;
 use crate::engine::hooks::message::Created;
 use crate::engine::hooks::message::fitting;
 use crate::engine::step::Definitions;
-use crate::engine::step::Step;
 use crate::error::Result;
 use crate::host::Param;
 use crate::host::Sql;
@@ -24,6 +23,7 @@ use crate::store::messages::Row;
 use crate::store::messages::Shared;
 use crate::store::messages::columns;
 use crate::store::runs::Phase;
+use crate::store::runs::Step;
 use crate::store::side::Side;
 
 /// How far hooks are with what a drain takes in.

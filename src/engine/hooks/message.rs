@@ -7,19 +7,18 @@ use serde_json::Value;
 
 use crate::engine::Thread;
 use crate::engine::accept::Input;
-use crate::engine::edit::MessageUpdate;
 use crate::engine::hooks::At;
 use crate::engine::hooks::Hooked;
 use crate::engine::hooks::Next;
 use crate::engine::hooks::Subject;
 use crate::engine::hooks::wrong;
-use crate::engine::replay::Replay;
 use crate::engine::step::Definitions;
 use crate::env::Redactor;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
 use crate::limits;
+use crate::sdk::messages::MessageUpdate;
 use crate::spec::hook::HookName;
 use crate::spec::message::Role;
 use crate::store::children::Child;
@@ -27,6 +26,7 @@ use crate::store::messages::Row;
 use crate::store::messages::Shared;
 use crate::store::side::Side;
 use crate::store::state::State;
+use crate::store::window::Replay;
 
 /// A message that is about to be stored. Its `content`, `metadata` and `silent` may be changed.
 pub(crate) struct Created {

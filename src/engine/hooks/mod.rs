@@ -17,17 +17,17 @@ pub(crate) mod message;
 pub(crate) mod request;
 pub(crate) mod result;
 
-pub use crate::engine::hooks::call::HookCall;
+pub use crate::work::native::hook_call::HookCall;
 
 use std::rc::Rc;
 
 use serde_json::Value;
 
 use crate::engine::Thread;
+use crate::engine::handle::Where;
 use crate::engine::operator::Failure;
 use crate::engine::step::Definitions;
 use crate::error::Result;
-use crate::sdk::Where;
 use crate::spec::hook::Hook;
 use crate::spec::hook::HookName;
 use crate::store::log::Event;
@@ -51,7 +51,7 @@ pub(crate) struct At<'a> {
 
 /// What goes on after the hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Within {
+pub(crate) enum Within {
     /// The active run's step.
     Run,
     /// Something beside it.

@@ -14,7 +14,6 @@ use crate::engine::hooks::Next;
 use crate::engine::hooks::Subject;
 use crate::engine::hooks::wrong;
 use crate::engine::step::Definitions;
-use crate::engine::step::Step;
 use crate::env::Redactor;
 use crate::error::Result;
 use crate::models::ChatMessage;
@@ -27,6 +26,7 @@ use crate::spec::message::ToolCall;
 use crate::spec::message::ToolStatus;
 use crate::store::messages::Row;
 use crate::store::messages::Shared;
+use crate::store::runs::Step;
 use crate::store::window::Entry;
 
 /// A hook forbids the request; with what a person is told.

@@ -1,11 +1,11 @@
 //! What one thread asks another: requests of the API, as an admin's.
 
+pub(crate) use crate::request::between::error_of;
+
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
-use serde::Deserialize;
 
-use crate::access::Caller;
 use crate::engine::Thread;
 use crate::error::Code;
 use crate::error::Error;
@@ -14,23 +14,8 @@ use crate::host::Sibling;
 use crate::host::http::FetchError;
 use crate::host::http::Response;
 use crate::limits;
-use crate::request::Query;
 use crate::request::Reply;
 use crate::request::ThreadRequest;
-use crate::request::ThreadRoute;
-
-/// A request to another thread.
-pub(crate) fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {
-    ThreadRequest {
-        thread_id: id.to_owned(),
-        caller: Caller::admin(),
-        route,
-        query: Query::default(),
-        idempotency_key: None,
-        headers: Vec::new(),
-        body: String::new(),
-    }
-}
 
 impl Thread {
     /// Asks another thread.
@@ -81,27 +66,5 @@ impl Thread {
         }
         answers.sort_by_key(|(place, _)| *place);
         answers.into_iter().map(|(_, answer)| answer).collect()
-    }
-}
-
-/// An error as an answer tells it; `overloaded` or `internal` for one that is none of ours.
-pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> Error {
-    #[derive(Deserialize)]
-    struct Told {
-        error: Fields,
-    }
-    #[derive(Deserialize)]
-    struct Fields {
-        code: Code,
-        message: String,
-        hint: Option<String>,
-        field: Option<String>,
-    }
-    match serde_json::from_slice::<Told>(body) {
-        Ok(Told { error: Fields { code, message, hint, field } }) => {
-            Error { code, message, hint, field, retry_after_s }
-        }
-        Err(_) if status == 503 => Error::new(Code::Overloaded, "The thread did not answer."),
-        Err(_) => Error::internal(format!("the thread answered {status}")),
     }
 }

@@ -5,22 +5,22 @@ use serde_json::json;
 
 use crate::engine::Thread;
 use crate::engine::accept::room;
-use crate::engine::attachments::AttachmentRef;
 use crate::engine::flow::Entry;
 use crate::engine::subagents::hear::Heard;
 use crate::engine::subagents::letter::Birth;
 use crate::engine::subagents::letter::Letter;
 use crate::engine::subagents::letter::Words;
-use crate::engine::subagents::parent::Letters;
-use crate::engine::subagents::parent::Parent;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::spec::message::Role;
+use crate::store::children::Letters;
 use crate::store::effects::Tally;
+use crate::store::messages::AttachmentRef;
 use crate::store::messages::Inbound;
 use crate::store::messages::Row;
+use crate::store::parent::Parent;
 use crate::store::state::Meta;
 use crate::store::state::State;
 

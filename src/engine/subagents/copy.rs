@@ -9,11 +9,8 @@ use futures_util::future::LocalBoxFuture;
 use serde::Deserialize;
 
 use crate::engine::Thread;
-use crate::engine::attachments::AttachmentRef;
 use crate::engine::files::received::Foreign;
 use crate::engine::files::received::Received;
-use crate::engine::subagents::ask;
-use crate::engine::subagents::ask::to_thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -23,6 +20,9 @@ use crate::host::http::FetchError;
 use crate::host::http::Response;
 use crate::limits;
 use crate::request::ThreadRoute;
+use crate::request::between::error_of;
+use crate::request::between::to_thread;
+use crate::store::messages::AttachmentRef;
 use crate::store::state::State;
 
 /// Bytes of an answer about a file, or of an error.
@@ -178,7 +178,7 @@ impl Thread {
 /// The error that another thread answered with.
 async fn refused(path: &str, answer: Response) -> Result<Error> {
     let text = text_of(path, answer.body).await?;
-    Ok(ask::error_of(answer.status, None, &text))
+    Ok(error_of(answer.status, None, &text))
 }
 
 async fn text_of(path: &str, mut body: Body) -> Result<Vec<u8>> {

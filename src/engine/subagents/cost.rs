@@ -11,7 +11,6 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::engine::Thread;
-use crate::engine::subagents::ask::to_thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -22,6 +21,7 @@ use crate::page::Page;
 use crate::request::Query;
 use crate::request::Reply;
 use crate::request::ThreadRoute;
+use crate::request::between::to_thread;
 use crate::store::children as registry;
 use crate::store::children::Child;
 use crate::store::children::ChildState;

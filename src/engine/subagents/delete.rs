@@ -6,7 +6,6 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use crate::engine::Thread;
-use crate::engine::subagents::ask::to_thread;
 use crate::engine::subagents::letter::TO_THREAD;
 use crate::error::Code;
 use crate::error::Error;
@@ -14,6 +13,7 @@ use crate::error::Result;
 use crate::host::Param;
 use crate::limits;
 use crate::request::ThreadRoute;
+use crate::request::between::to_thread;
 use crate::store::children as registry;
 use crate::store::children::Child;
 use crate::store::children::ChildState;

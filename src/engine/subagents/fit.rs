@@ -1,7 +1,6 @@
 //! What keeps a call from making a child or writing to one: error results that say what to do.
 
 use crate::engine::Thread;
-use crate::engine::scope::Place;
 use crate::engine::subagents::letter::What;
 use crate::engine::subagents::letter::Words;
 use crate::engine::subagents::spawn::NewChild;
@@ -10,6 +9,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
+use crate::sdk::scope::Place;
 use crate::spec::message::ToolResult;
 use crate::store::children::Child;
 use crate::store::children::ChildState;

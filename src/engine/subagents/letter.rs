@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::engine::Thread;
 use crate::engine::outbox::INLINE_US;
-use crate::engine::subagents::ask::to_thread;
 use crate::engine::subagents::values::Sealed;
 use crate::error::Error;
 use crate::error::Result;
@@ -16,6 +15,7 @@ use crate::host::Param;
 use crate::host::Sql;
 use crate::limits;
 use crate::request::ThreadRoute;
+use crate::request::between::to_thread;
 use crate::spec::ParentCommunication as Communication;
 use crate::store::children::Child;
 use crate::store::state::State;

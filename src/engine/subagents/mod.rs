@@ -25,7 +25,6 @@ pub(crate) mod hear;
 pub(crate) mod immediate;
 pub(crate) mod letter;
 pub(crate) mod offers;
-pub(crate) mod parent;
 pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod shown;

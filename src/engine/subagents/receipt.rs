@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use crate::engine::scope::Scope;
 use crate::engine::subagents::spawn::Told;
 use crate::engine::tool_call::Call;
 use crate::error::Error;
@@ -10,6 +9,7 @@ use crate::error::Result;
 use crate::host::Cell;
 use crate::host::Param;
 use crate::host::Sql;
+use crate::sdk::scope::Scope;
 use crate::spec::message::ToolResult;
 use crate::store::messages::Shared;
 use crate::store::state::State;

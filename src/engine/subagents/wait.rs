@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::directory::call;
 use crate::engine::Thread;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Entry;
@@ -22,6 +21,7 @@ use crate::host::Param;
 use crate::host::Sibling;
 use crate::host::Sql;
 use crate::limits;
+use crate::request::directory_call as call;
 use crate::spec::message::ToolResult;
 use crate::store::children::Child;
 use crate::store::children::ChildState;

@@ -11,14 +11,9 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::engine::Thread;
-use crate::engine::attempts::Tries;
 use crate::engine::model_call::Answer;
 use crate::engine::model_call::Called;
-use crate::engine::scope::Entered;
-use crate::engine::scope::Place;
-use crate::engine::scope::Scope;
 use crate::engine::step::Definitions;
-use crate::engine::step::Step;
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
 use crate::engine::tool_call::Call;
@@ -26,14 +21,19 @@ use crate::engine::tool_result::result_row;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
+use crate::sdk::scope::Entered;
+use crate::sdk::scope::Place;
+use crate::sdk::scope::Scope;
 use crate::spec::Prompt;
 use crate::spec::ToolEntry;
 use crate::spec::message::ToolResult;
 use crate::store::log::Lost;
+use crate::store::log::Tries;
 use crate::store::log::Unfinished;
 use crate::store::messages as rows;
 use crate::store::messages::Row;
 use crate::store::messages::Shared;
+use crate::store::runs::Step;
 use crate::store::state::State;
 
 /// The step of a prompt that was called.

@@ -8,7 +8,6 @@ use crate::engine::attachments::shown::Pictured;
 use crate::engine::attachments::shown::Room;
 use crate::engine::opening::Opening;
 use crate::engine::step::Definitions;
-use crate::engine::step::Step;
 use crate::error::Result;
 use crate::models::CONTINUE;
 use crate::models::ChatMessage;
@@ -19,6 +18,7 @@ use crate::spec::ToolEntry;
 use crate::spec::message::Role;
 use crate::store::messages::Row;
 use crate::store::messages::Shared;
+use crate::store::runs::Step;
 use crate::store::window::with_notes;
 
 impl Thread {

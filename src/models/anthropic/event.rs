@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::models::Usage;
 use crate::models::openai::chunk::Text;
+use crate::spec::model::Usage;
 
 /// An event (`type` tells which) or a whole answer (`type` is `message`).
 #[derive(Debug, Default, Deserialize)]

@@ -1,6 +1,6 @@
 //! Anthropic's messages (`POST {base}/v1/messages`).
 //!
-//! * `request`: a [`ChatRequest`](super::ChatRequest) as bytes; `thinking`: whether and how much the model should think;
+//! * `request`: a [`ChatRequest`](crate::models::ChatRequest) as bytes; `thinking`: whether and how much the model should think;
 //!   `messages`: the history in it.
 //! * `decoder`: the answer, streamed or whole, as deltas. `event` is its shape on the wire.
 

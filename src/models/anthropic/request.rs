@@ -13,7 +13,6 @@ use crate::host::http::Request;
 use crate::models::Answer;
 use crate::models::ChatMessage;
 use crate::models::ChatRequest;
-use crate::models::ToolChoice;
 use crate::models::ToolOffer;
 use crate::models::address::address;
 use crate::models::anthropic::messages;
@@ -21,6 +20,7 @@ use crate::models::anthropic::messages::Replay;
 use crate::models::anthropic::messages::cached;
 use crate::models::anthropic::messages::quoted;
 use crate::models::anthropic::thinking::Thinking;
+use crate::spec::prompt::ToolChoice;
 
 /// Anthropic's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";

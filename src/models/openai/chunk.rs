@@ -13,8 +13,8 @@ use serde::de::SeqAccess;
 use serde::de::Visitor;
 use serde_json::value::RawValue;
 
-use crate::models::Usage;
 use crate::models::halves;
+use crate::spec::model::Usage;
 
 /// A chunk of a stream (`choices[].delta`) or a whole answer (`choices[].message`).
 #[derive(Debug, Default, Deserialize)]

@@ -16,10 +16,10 @@ use crate::models::ChatRequest;
 use crate::models::JsonMode;
 use crate::models::Kept;
 use crate::models::Reasoning;
-use crate::models::ToolChoice;
 use crate::models::ToolOffer;
 use crate::models::address::address;
 use crate::models::openai::messages::Messages;
+use crate::spec::prompt::ToolChoice;
 
 /// OpenAI's own address.
 pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";

@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::Query;
+use crate::sandbox::Value;
 use crate::validate::hint;
-use crate::work::sandbox::Value;
 
 /// Those that are not taken yet.
 pub(crate) struct Args(std::vec::IntoIter<Value>);

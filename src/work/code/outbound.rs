@@ -8,7 +8,7 @@ use crate::host::http::Request;
 use crate::host::http::Response;
 use crate::host::http::lists;
 use crate::host::http::private_target;
-use crate::work::sandbox::Thrown;
+use crate::sandbox::Thrown;
 
 /// Names that may be private: hosts, or `host:port`, separated by commas.
 const LISTED: &str = "BOBBIN_ALLOW_PRIVATE_HOSTS";

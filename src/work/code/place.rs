@@ -1,7 +1,7 @@
 //! Where in a deployment's own files sandboxed code went wrong.
 
+use crate::sandbox::CodeError;
 use crate::spec::Catalog;
-use crate::work::sandbox::CodeError;
 
 /// The modules that stand for the web's globals: whoever called them is to blame.
 const WEB: &str = "bobbin/";
@@ -34,10 +34,10 @@ fn frame(text: &str) -> Option<(&str, u32)> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use crate::sandbox::CodeError;
     use crate::spec::Catalog;
     use crate::spec::Source;
     use crate::work::code::place::place;
-    use crate::work::sandbox::CodeError;
 
     /// A file as it is, and a bundle: line 1 is imported, 2 and 3 are lines 7 and 8 of a file beside, 4 to 9 a package's,
     /// and the rest are its own.

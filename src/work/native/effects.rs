@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::engine::EffectCall;
 use crate::engine::NewMessage;
-use crate::work::native::registry::Registry;
+use crate::registry::Registry;
 
 /// What runs when a native effect is due. The error is a text for whoever reads the thread's effects.
 ///

@@ -1,6 +1,5 @@
 //! What a native endpoint is given, and what it gives back.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -115,18 +114,5 @@ impl EndpointAnswer {
     pub fn header(mut self, name: &str, value: impl Into<String>) -> EndpointAnswer {
         self.headers.push((name.to_owned(), value.into()));
         self
-    }
-}
-
-/// What a panic of a native endpoint or hook said.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it panicked: {0}")]
-pub struct Panicked(pub String);
-
-impl Panicked {
-    pub(crate) fn of(panic: Box<dyn Any + Send>) -> Panicked {
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Panicked(text.unwrap_or("something that is not text").to_owned())
     }
 }

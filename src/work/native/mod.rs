@@ -3,9 +3,9 @@
 pub mod effects;
 pub(crate) mod endpoint_call;
 pub mod endpoints;
+pub(crate) mod hook_call;
 pub mod hooks;
 pub mod registered;
-pub(crate) mod registry;
 pub mod tools;
 
 use serde_json::Map;

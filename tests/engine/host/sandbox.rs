@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use bobbin::work::sandbox::{Answer, Back, CodeError, Door, Outcome, Packed, Run, Status};
+use bobbin::sandbox::{Answer, Back, CodeError, Door, Outcome, Packed, Run, Status};
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bobbin::sandbox::{Function, Options, Reports, Status, Value as Code};
 use bobbin::spec::message::ToolResult;
-use bobbin::work::sandbox::{Function, Options, Reports, Status, Value as Code};
 use futures_util::future::{Either, select};
 use serde_json::{Value, json};
 

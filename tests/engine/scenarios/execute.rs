@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bobbin::sandbox::{CodeError, Outcome, Status};
 use bobbin::spec::Catalog;
 use bobbin::spec::message::ToolResult;
-use bobbin::work::sandbox::{CodeError, Outcome, Status};
 use serde_json::{Value, json};
 
 use super::{clerk, story};

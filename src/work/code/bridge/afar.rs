@@ -3,17 +3,19 @@
 //!
 //! What is a thread's own stays its own: its values (spec §18.1), those of its variables, and its run.
 
-use serde::Deserialize;
-use serde::Serialize;
+use crate::sdk::afar::Plain;
+
+use crate::sdk::afar::Asked;
+
 use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
 use crate::engine::subagents::RemoteThread;
-use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
-use crate::limits;
+use crate::sandbox::Function;
+use crate::sandbox::Value;
 use crate::sdk::ThreadState;
 use crate::work::code::args::Args;
 use crate::work::code::bridge::MESSAGES;
@@ -21,56 +23,8 @@ use crate::work::code::bridge::done;
 use crate::work::code::bridge::files::buffer;
 use crate::work::code::bridge::in_order;
 use crate::work::code::bridge::method_of;
-use crate::work::code::bridge::options::base64;
-use crate::work::code::bridge::options::bytes_of;
 use crate::work::code::bridge::options::message;
 use crate::work::code::bridge::options::plain_file_options;
-use crate::work::sandbox::BinaryKind;
-use crate::work::sandbox::Function;
-use crate::work::sandbox::Value;
-
-/// A call of a member of another thread's.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Asked {
-    pub(crate) method: String,
-    #[serde(default)]
-    pub(crate) args: Vec<Plain>,
-    /// The package of the code that asks: names that it gives are looked up there first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) package: Option<String>,
-}
-
-/// A value on its way between two threads.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Plain {
-    /// What JSON holds.
-    Json(Json),
-    /// Bytes, in base64.
-    Bytes(String),
-}
-
-impl Plain {
-    fn of(value: Value) -> Result<Plain> {
-        match value {
-            Value::Binary(_, bytes) if bytes.len() > limits::REMOTE_BYTES => {
-                let limit = limits::REMOTE_BYTES;
-                let text =
-                    format!("{} bytes are too many for another thread; the limit is {limit}.", bytes.len());
-                Err(Error::new(Code::TooLarge, text))
-            }
-            Value::Binary(_, bytes) => Ok(Plain::Bytes(base64(&bytes))),
-            other => Ok(Plain::Json(other.to_json().unwrap_or_default())),
-        }
-    }
-
-    fn value(self) -> Result<Value> {
-        match self {
-            Plain::Json(json) => Ok(json.into()),
-            Plain::Bytes(text) => Ok(Value::Binary(BinaryKind::ArrayBuffer, bytes_of(&text)?)),
-        }
-    }
-}
 
 /// What another thread may ask, beside what has a request of its own.
 const MEMBERS: [&str; 27] = [

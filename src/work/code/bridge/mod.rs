@@ -13,12 +13,15 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::engine::edit::MessageUpdate;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::Query;
 use crate::request::fields::Body;
+use crate::sandbox::Function;
+use crate::sandbox::Thrown;
+use crate::sandbox::Value;
 use crate::sdk::ThreadState;
+use crate::sdk::messages::MessageUpdate;
 use crate::store::side::Side;
 use crate::work::code::args::Args;
 use crate::work::code::bridge::afar::remote;
@@ -28,9 +31,6 @@ use crate::work::code::bridge::options::env_kind;
 use crate::work::code::bridge::options::if_value;
 use crate::work::code::bridge::options::message;
 use crate::work::code::bridge::options::told;
-use crate::work::sandbox::Function;
-use crate::work::sandbox::Thrown;
-use crate::work::sandbox::Value;
 
 /// The function that reaches a thread. `env`: the values of variables that the definition declares; no others are seen.
 pub(crate) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {

@@ -3,21 +3,20 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use serde_json::Map;
 use serde_json::Value as Json;
 
 use crate::engine::effects::NewEffect;
 use crate::engine::effects::Repetition;
-use crate::engine::effects::schedule::at_time;
 use crate::engine::files::FileOptions;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::fields::Body;
+use crate::sandbox::Value;
 use crate::sdk::NewMessage;
+use crate::sdk::effects::at_time;
 use crate::spec::VariableKind;
 use crate::work::code::args::Args;
-use crate::work::sandbox::Value;
 
 /// The options, if there are no others than these; what was probably meant is said, because code sees the message alone.
 fn known(fields: Map<String, Json>, names: &[&str]) -> Result<Body> {
@@ -37,7 +36,7 @@ pub(crate) fn message(fields: Map<String, Json>) -> Result<NewMessage> {
     let role = body.take("role").ok_or_else(|| Error::missing("role"))?;
     let role = serde_json::from_value(role)
         .map_err(|_| Error::field("role", "`role` must be user, assistant or system."))?;
-    let attachments = crate::engine::attachments::given::parse(&mut body)?;
+    let attachments = crate::sdk::given::parse(&mut body)?;
     let message = NewMessage {
         role,
         content: body.string("content")?.unwrap_or_default(),
@@ -114,7 +113,7 @@ pub(crate) fn file_options(value: Value) -> Result<FileOptions> {
         fields.remove("thumbnail");
     }
     let mut body = known(fields, &["width", "height", "metadata", "thumbnail"])?;
-    let mut options = crate::api::files::options(&mut body)?;
+    let mut options = crate::store::file_record::options(&mut body)?;
     options.thumbnail = thumbnail.or(options.thumbnail);
     Ok(options)
 }
@@ -157,14 +156,4 @@ pub(crate) fn if_value(options: Value) -> Result<Option<Json>> {
         }
     }
     Ok(expected)
-}
-
-/// The bytes of base64.
-pub(crate) fn bytes_of(text: &str) -> Result<Bytes> {
-    STANDARD.decode(text).map(Bytes::from).map_err(|_| Error::field("data", "`data` is no base64."))
-}
-
-/// Bytes as base64.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
 }

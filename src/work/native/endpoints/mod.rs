@@ -28,7 +28,7 @@ use crate::engine::EndpointCall;
 use crate::engine::Panicked;
 use crate::error::Error;
 use crate::error::Result;
-use crate::work::native::registry::Registry;
+use crate::registry::Registry;
 
 /// What runs when a native endpoint is asked. An error of the client's (`invalid_field`, `not_found`, …) is answered as
 /// it is, with the status of its code; any other one is a failure, which the client is told no more of than an id.

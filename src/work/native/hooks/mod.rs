@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::engine::HookCall;
 use crate::engine::Panicked;
-use crate::work::native::registry::Registry;
+use crate::registry::Registry;
 
 /// What runs when a native hook is due. It gives what the hook's kind asks for; `null` changes nothing, or drops the
 /// call, where the kind says so. The error is a text for whoever reads the thread's log.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::dates::civil;
 use crate::limits::DAY_US;
-use crate::work::native::tools::time::civil;
 
 /// Adds the day to the system prompt. No finer time: the prompt stays the same for a day, and with it what a provider
 /// keeps of the request.

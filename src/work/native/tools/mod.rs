@@ -24,8 +24,8 @@ pub(crate) mod units;
 use futures_util::future::LocalBoxFuture;
 
 use crate::engine::NativeCall;
+use crate::registry::Registry;
 use crate::spec::message::ToolResult;
-use crate::work::native::registry::Registry;
 
 /// What runs when a model calls a native tool.
 pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
@@ -37,7 +37,7 @@ const BUILT_IN: &[(&str, Native)] = &[
     ("call_later", |call| now(crate::work::native::tools::calls::call_later(&call))),
     ("convert_units", |call| now(crate::work::native::tools::units::convert_units(&call.args))),
     ("current_time", |call| now(crate::work::native::tools::time::current_time(&call.args, call.now_us))),
-    (crate::work::native::tools::execute::NAME, |call| {
+    (crate::spec::execute_code::NAME, |call| {
         Box::pin(crate::work::native::tools::execute::execute_code(call))
     }),
     ("list_files", |call| now(crate::work::native::tools::files::list_files(&call))),

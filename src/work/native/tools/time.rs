@@ -1,5 +1,7 @@
 //! What time it is. There is no table of time zones in here: an offset is what a model can work out and we can check.
 
+use crate::dates::civil;
+
 use serde_json::Value;
 
 use crate::spec::message::ToolResult;
@@ -53,19 +55,6 @@ fn offset_minutes(offset: &str) -> Option<i64> {
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     let total = hours * 60 + minutes;
     (minutes < 60 && total <= 14 * 60).then_some(sign * total)
-}
-
-/// Year, month and day of a day since 1970 (Hinnant's `civil_from_days`).
-pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use crate::engine::FileOptions;
 use crate::engine::ThreadState;
-use crate::work::sandbox::Function;
-use crate::work::sandbox::Thrown;
-use crate::work::sandbox::Value;
+use crate::sandbox::Function;
+use crate::sandbox::Thrown;
+use crate::sandbox::Value;
 
 type Act = fn(&ThreadState, &str, Option<&Value>) -> Result<Value, Thrown>;
 

@@ -6,6 +6,8 @@ pub(crate) mod files;
 pub(crate) mod over;
 pub(crate) mod settings;
 
+use crate::spec::execute_code::NAME;
+
 use std::cell::Cell;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,33 +26,23 @@ use crate::work::native::tools::execute::settings::Settings;
 use crate::engine::NativeCall;
 use crate::engine::ThreadState;
 use crate::limits;
+use crate::sandbox::CodeError;
+use crate::sandbox::CodeResult;
+use crate::sandbox::Execution;
+use crate::sandbox::Function;
+use crate::sandbox::Log;
+use crate::sandbox::Options;
+use crate::sandbox::Status;
+use crate::sandbox::Thrown;
+use crate::sandbox::Value;
 use crate::spec::Run;
 use crate::spec::message::ToolResult;
 use crate::spec::message::ToolStatus;
-use crate::work::sandbox::CodeError;
-use crate::work::sandbox::CodeResult;
-use crate::work::sandbox::Execution;
-use crate::work::sandbox::Function;
-use crate::work::sandbox::Log;
-use crate::work::sandbox::Options;
-use crate::work::sandbox::Status;
-use crate::work::sandbox::Thrown;
-use crate::work::sandbox::Value;
-
-/// The tool's name.
-pub(crate) const NAME: &str = "execute_code";
 
 /// Whether this is what runs.
 pub(crate) fn runs(run: &Run) -> bool {
     matches!(run, Run::Native(native) if native == NAME)
 }
-
-/// What a model reads about it, before the declarations.
-pub(crate) const DESCRIPTION: &str = "Runs TypeScript that you write, in a sandbox, and gives back what it returns and prints. \
-The code is the body of an async function: use `await`, `console.log` for output, and `return` for the result. It has no \
-imports, no network and no timers except what is declared here. Use it to call several tools, to compute, and to keep large \
-results out of the conversation. A tool that fails throws an Error with its message. \
-`files.read(path)`, `files.write(path, text)` and `files.list(path)` work below the working directory.";
 
 /// What stands before the code on its first line: lines stay true, and columns of the first are put right.
 const BEFORE: &str = "export default async () => {";

@@ -7,7 +7,6 @@ use serde_json::Map;
 use serde_json::Value;
 
 use crate::validate::hint;
-use crate::validate::wrong_host;
 
 /// See docs/run-code.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,4 +129,30 @@ fn directory(name: &str, value: &Value) -> Result<String, WrongOption> {
         return Err(wrong(name, "must be an absolute path without `.` and `..`, such as `/sandbox`"));
     }
     Ok(format!("/{}", parts.join("/")))
+}
+
+/// What is wrong with a host that code may reach.
+pub(crate) fn wrong_host(host: &str) -> Option<String> {
+    let message = || {
+        format!("“{host}” is no host: write it as in `api.example.com`, `localhost:8080` or `*.example.com`")
+    };
+    (!is_host(host)).then(message)
+}
+
+/// A name or an address, with or without a port, or everything below a name.
+pub(crate) fn is_host(text: &str) -> bool {
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let (name, port) = match name.rsplit_once(':') {
+        Some((name, port)) if !name.ends_with(':') && (!name.contains(':') || name.ends_with(']')) => {
+            (name, Some(port))
+        }
+        _ => (name, None),
+    };
+    let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let name_fits = match bare {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c)),
+    };
+    port_fits && name_fits
 }

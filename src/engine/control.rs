@@ -5,8 +5,6 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::directory::call;
-use crate::directory::call::DirectoryCall;
 use crate::engine::Thread;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Entry;
@@ -25,6 +23,8 @@ use crate::host::Sibling;
 use crate::host::Sql;
 use crate::request::Reply;
 use crate::request::ThreadRequest;
+use crate::request::directory_call as call;
+use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
 use crate::spec::AgentKind;
 use crate::spec::message::Role;

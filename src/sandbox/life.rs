@@ -15,10 +15,10 @@ use futures_util::future::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
 use crate::limits;
-use crate::work::sandbox::calls::Calls;
-use crate::work::sandbox::options::Reports;
-use crate::work::sandbox::value::Function;
-use crate::work::sandbox::value::Value;
+use crate::sandbox::calls::Calls;
+use crate::sandbox::options::Reports;
+use crate::sandbox::value::Function;
+use crate::sandbox::value::Value;
 
 /// What both sides of an execution know of it. It is only memory: what keeps the run alive is its [`Keep`].
 pub(crate) struct Life {

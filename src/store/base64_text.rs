@@ -1,16 +1,20 @@
 //! Bytes in base64, as requests and code give them.
 
+use crate::error::Error;
+use crate::error::Result;
+use bytes::Bytes;
+
 use std::borrow::Cow;
 
 use base64::Engine;
-use base64::alphabet::STANDARD;
 use base64::engine::DecodePaddingMode;
 use base64::engine::GeneralPurpose;
 use base64::engine::GeneralPurposeConfig;
+use base64::engine::general_purpose::STANDARD;
 
 /// Padding may be left out.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
+    &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
@@ -36,6 +40,16 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
         }
     };
     ENGINE.decode(plain).map_err(|error| format!("is not base64: {error}"))
+}
+
+/// Bytes as base64.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// The bytes of base64.
+pub(crate) fn bytes_of(text: &str) -> Result<Bytes> {
+    STANDARD.decode(text).map(Bytes::from).map_err(|_| Error::field("data", "`data` is no base64."))
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
 
-use crate::work::sandbox::options::Engine;
-use crate::work::sandbox::options::Language;
-use crate::work::sandbox::packed::Packed;
-use crate::work::sandbox::result::CodeError;
-use crate::work::sandbox::result::Status;
+use crate::sandbox::options::Language;
+use crate::sandbox::packed::Packed;
+use crate::sandbox::result::CodeError;
+use crate::sandbox::result::Status;
+use crate::spec::tool::Engine;
 
 /// A run that is wanted. As JSON it is the isolate Worker's request, without `values`.
 #[derive(Clone, Debug, Serialize)]

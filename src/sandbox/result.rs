@@ -6,8 +6,8 @@ use serde_json::Map;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::work::sandbox::value::Thrown;
-use crate::work::sandbox::value::Value;
+use crate::sandbox::value::Thrown;
+use crate::sandbox::value::Value;
 
 /// How an execution ended (spec §17.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,23 +12,23 @@ use futures_util::future::select;
 
 use crate::host::Sleep;
 use crate::limits;
-use crate::work::sandbox::inner::Inside;
-use crate::work::sandbox::inner::read;
-use crate::work::sandbox::inside;
-use crate::work::sandbox::life::Keep;
-use crate::work::sandbox::life::Life;
-use crate::work::sandbox::options::Options;
-use crate::work::sandbox::options::Reports;
-use crate::work::sandbox::packed::Packed;
-use crate::work::sandbox::packed::pack;
-use crate::work::sandbox::result::CodeError;
-use crate::work::sandbox::result::CodeResult;
-use crate::work::sandbox::result::Status;
-use crate::work::sandbox::sandbox::Door;
-use crate::work::sandbox::sandbox::Outcome;
-use crate::work::sandbox::sandbox::Run;
-use crate::work::sandbox::value::Thrown;
-use crate::work::sandbox::value::Value;
+use crate::sandbox::inner::Inside;
+use crate::sandbox::inner::read;
+use crate::sandbox::inside;
+use crate::sandbox::life::Keep;
+use crate::sandbox::life::Life;
+use crate::sandbox::options::Options;
+use crate::sandbox::options::Reports;
+use crate::sandbox::packed::Packed;
+use crate::sandbox::packed::pack;
+use crate::sandbox::result::CodeError;
+use crate::sandbox::result::CodeResult;
+use crate::sandbox::result::Status;
+use crate::sandbox::sandbox::Door;
+use crate::sandbox::sandbox::Outcome;
+use crate::sandbox::sandbox::Run;
+use crate::sandbox::value::Thrown;
+use crate::sandbox::value::Value;
 
 /// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:
 ///

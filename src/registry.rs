@@ -1,5 +1,7 @@
 //! Native functions by name: what `{"run": {"native": "name"}}` of a definition names.
 
+use std::any::Any;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -31,5 +33,18 @@ impl<N: Copy> Registry<N> {
         names.sort_unstable();
         names.dedup();
         names
+    }
+}
+
+/// What a panic of a native endpoint or hook said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it panicked: {0}")]
+pub struct Panicked(pub String);
+
+impl Panicked {
+    pub(crate) fn of(panic: Box<dyn Any + Send>) -> Panicked {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Panicked(text.unwrap_or("something that is not text").to_owned())
     }
 }

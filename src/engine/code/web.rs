@@ -1,15 +1,15 @@
 //! What the web has, for code that a model wrote: the modules that files of code have (isolate/web/), where the code
 //! mentions what is in them.
 
+use crate::sdk::code::Web;
+
 use std::rc::Rc;
 
 use crate::engine::Thread;
+use crate::engine::code::fetch::fetch;
+use crate::engine::code::file::sleep;
+use crate::sandbox::Value;
 use crate::spec::WEB_HTTP;
-use crate::work::code::fetch::fetch;
-use crate::work::code::file::sleep;
-use crate::work::sandbox::Function;
-use crate::work::sandbox::Thrown;
-use crate::work::sandbox::Value;
 
 /// The modules, and the names of theirs that such code has.
 const MODULES: [(&str, &[&str]); 5] = [
@@ -19,16 +19,6 @@ const MODULES: [(&str, &[&str]); 5] = [
     ("encoding.js", &["TextEncoder", "TextDecoder", "atob", "btoa"]),
     ("events.js", &["AbortController", "AbortSignal"]),
 ];
-
-/// See the module.
-pub(crate) struct Web {
-    /// What brings the names in, as further statements; it stands behind the code, where it moves no line.
-    pub(crate) imports: String,
-    /// The modules that it names.
-    pub(crate) modules: Vec<(String, String)>,
-    /// A global, with its name: what the modules ask, or the one function that says that there is no network.
-    pub(crate) global: (&'static str, Value),
-}
 
 impl Thread {
     /// What this code needs of it, to reach these hosts and no others.
@@ -56,19 +46,8 @@ impl Thread {
     }
 }
 
-impl Web {
-    /// There is no network: `fetch` says why.
-    fn closed(why: &'static str) -> Web {
-        let fetch = Function::new("fetch", move |_| {
-            let refused = Thrown { name: "TypeError".to_owned(), ..Thrown::new(why) };
-            Box::pin(async { Err(refused) })
-        });
-        Web { imports: String::new(), modules: Vec::new(), global: ("fetch", fetch.into()) }
-    }
-}
-
 /// Imports of the names that the code mentions.
-fn imports(code: &str) -> String {
+pub(crate) fn imports(code: &str) -> String {
     let word = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
     let mentions = |name: &&&str| code.split(|char| !word(char)).any(|found| found == **name);
     let line = |(module, names): &(&str, &[&str])| {
@@ -80,7 +59,7 @@ fn imports(code: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::work::code::web::imports;
+    use crate::engine::code::web::imports;
 
     #[test]
     fn code_imports_the_names_that_it_mentions() {

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::engine::attachments::NewAttachment;
-use crate::engine::base64_text;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
 use crate::limits;
 use crate::request::fields::Body;
+use crate::sdk::messages::NewAttachment;
+use crate::store::base64_text;
 
 /// What an attachment that is stored says of itself: it may be given back as it was read, and its path counts.
 const OF_STORED: [&str; 8] = ["id", "type", "name", "mimeType", "size", "width", "height", "notShown"];
@@ -86,7 +86,7 @@ fn inline(body: &mut Body, left: &mut usize) -> Result<NewAttachment> {
     })?;
     let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
     let mime_type = body.string("mimeType")?.ok_or_else(|| Error::missing("mimeType"))?;
-    let options = crate::api::files::options(body)?;
+    let options = crate::store::file_record::options(body)?;
     let description = body.string("description")?;
     Ok(NewAttachment::Inline { name, mime_type, data: data.into(), options, description })
 }

@@ -1,24 +1,13 @@
 //! What a caller of `runCode` may say (spec §17.2).
 
-use serde::Deserialize;
+use crate::spec::tool::Engine;
+
 use serde::Serialize;
 
 use crate::limits;
-use crate::work::sandbox::result::CodeError;
-use crate::work::sandbox::value::Function;
-use crate::work::sandbox::value::Value;
-
-/// What runs the code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Engine {
-    /// QuickJS: every limit holds.
-    #[default]
-    Quickjs,
-    /// The platform's own isolates, where they are bound: faster, with exclusions (docs/run-code.md).
-    V8,
-}
+use crate::sandbox::result::CodeError;
+use crate::sandbox::value::Function;
+use crate::sandbox::value::Value;
 
 /// What the source is written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -16,8 +16,8 @@ use serde_json::Number;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::work::sandbox::life::Keep;
-use crate::work::sandbox::life::Life;
+use crate::sandbox::life::Keep;
+use crate::sandbox::life::Life;
 
 /// A value of sandboxed code. Everything crosses by copy, functions as proxies.
 #[derive(Clone, Debug)]

@@ -12,12 +12,12 @@ use serde::de::Visitor;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::work::sandbox::room::Room;
-use crate::work::sandbox::surrogates::paired;
-use crate::work::sandbox::value::BinaryKind;
-use crate::work::sandbox::value::Function;
-use crate::work::sandbox::value::Thrown;
-use crate::work::sandbox::value::Value;
+use crate::sandbox::room::Room;
+use crate::sandbox::surrogates::paired;
+use crate::sandbox::value::BinaryKind;
+use crate::sandbox::value::Function;
+use crate::sandbox::value::Thrown;
+use crate::sandbox::value::Value;
 
 /// Levels of nesting that are taken from a sandbox; whatever reads a value here may recurse.
 const DEPTH: usize = 200;

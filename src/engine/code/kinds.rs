@@ -9,18 +9,18 @@ use serde_json::json;
 use crate::api::endpoints::EndpointAnswer;
 use crate::api::endpoints::EndpointCall;
 use crate::engine::Thread;
+use crate::engine::code::file::Job;
+use crate::engine::code::file::Order;
 use crate::engine::hooks::HookCall;
 use crate::engine::http_tool::is_result;
 use crate::engine::http_tool::result_of;
+use crate::sandbox::BinaryKind;
+use crate::sandbox::Value;
 use crate::spec::Code;
 use crate::spec::hook::HookName;
 use crate::spec::message::ToolResult;
-use crate::work::code::file::Job;
-use crate::work::code::file::Order;
 use crate::work::native::EffectCall;
 use crate::work::native::NativeCall;
-use crate::work::sandbox::BinaryKind;
-use crate::work::sandbox::Value;
 
 impl Thread {
     /// `(state, args)`: a `ToolResult`, a text, or anything that JSON has. What is thrown is an error result.

@@ -15,12 +15,12 @@ use crate::engine::Thread;
 use crate::host::http::Reads;
 use crate::host::http::Request;
 use crate::limits;
+use crate::sandbox::BinaryKind;
+use crate::sandbox::Function;
+use crate::sandbox::Thrown;
+use crate::sandbox::Value;
 use crate::work::code::args::Args;
 use crate::work::code::outbound;
-use crate::work::sandbox::BinaryKind;
-use crate::work::sandbox::Function;
-use crate::work::sandbox::Thrown;
-use crate::work::sandbox::Value;
 use futures_util::StreamExt;
 
 const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of texts.";
@@ -215,7 +215,7 @@ fn with_port<'a>(authority: &'a str, usual: &'a str) -> (&'a str, &'a str) {
 
 #[cfg(test)]
 mod tests {
-    use crate::work::code::fetch::permitted;
+    use crate::engine::code::fetch::permitted;
 
     #[test]
     fn only_listed_hosts_are_reached_however_they_are_written() {

@@ -8,24 +8,24 @@ use serde_json::Map;
 use serde_json::Value as Json;
 
 use crate::engine::Thread;
+use crate::engine::code::fetch::fetch;
 use crate::error::Result;
 use crate::host::Sleep;
 use crate::limits;
+use crate::sandbox::BinaryKind;
+use crate::sandbox::CodeError;
+use crate::sandbox::CodeResult;
+use crate::sandbox::Execution;
+use crate::sandbox::Function;
+use crate::sandbox::Options;
+use crate::sandbox::Status;
+use crate::sandbox::Thrown;
+use crate::sandbox::Value;
 use crate::sdk::ThreadState;
 use crate::spec::Code;
 use crate::spec::WEB_HTTP;
 use crate::work::code::bridge;
-use crate::work::code::fetch::fetch;
 use crate::work::code::place::place;
-use crate::work::sandbox::BinaryKind;
-use crate::work::sandbox::CodeError;
-use crate::work::sandbox::CodeResult;
-use crate::work::sandbox::Execution;
-use crate::work::sandbox::Function;
-use crate::work::sandbox::Options;
-use crate::work::sandbox::Status;
-use crate::work::sandbox::Thrown;
-use crate::work::sandbox::Value;
 
 /// What makes `state`, for every file.
 const HARNESS: &str = include_str!("harness.js");
@@ -118,7 +118,7 @@ impl Thread {
         let options = Options {
             engine: code.engine,
             filename: NAME.to_owned(),
-            language: crate::work::sandbox::Language::Typescript,
+            language: crate::sandbox::Language::Typescript,
             modules,
             args,
             memory_limit_bytes: code

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use crate::limits;
-use crate::work::sandbox::value::Thrown;
+use crate::sandbox::value::Thrown;
 
 /// What is left for values that are read or written together.
 #[derive(Clone, Debug)]

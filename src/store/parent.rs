@@ -1,5 +1,7 @@
 //! What a child knows of its parent: a part of its `meta` row.
 
+use crate::store::children::Letters;
+
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
@@ -7,15 +9,6 @@ use serde_json::Value;
 
 use crate::spec::ParentCommunication as Communication;
 use crate::store::side::Side;
-
-/// Numbers of letters between two threads, which grow by one each way: what was heard is not heard again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Letters {
-    /// The last one that was written to the other.
-    pub(crate) told: i64,
-    /// The last one that came from the other.
-    pub(crate) heard: i64,
-}
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,56 @@
+//! Code that code runs.
+
+use crate::engine::Thread;
+use crate::engine::handle::Open;
+use crate::engine::handle::Where;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::Reply;
+use crate::request::ThreadRequest;
+use crate::sandbox::Execution;
+use crate::sandbox::Options;
+use crate::sandbox::execution::Start;
+use crate::sandbox::execution::start;
+use crate::sdk::afar::Asked;
+use crate::sdk::code::CodeDoor;
+use crate::sdk::code::Web;
+use std::rc::Rc;
+
+impl CodeDoor for Open {
+    fn run_code(&self, source: &str, options: Options) -> Execution {
+        self.thread.run_code(source, options)
+    }
+
+    fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
+        self.thread.web(code, allowed_hosts)
+    }
+
+    fn offered(&self) -> Result<Vec<String>> {
+        let Some(definitions) = self.thread.definitions_in(&self.scope)? else { return Ok(Vec::new()) };
+        let offers = self.thread.offers(&definitions)?;
+        Ok(offers.iter().map(|offer| offer.name.clone()).collect())
+    }
+}
+
+impl Thread {
+    /// A call of a member by code of another thread of the family.
+    pub(crate) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
+        let state = self.state_at(Where::Apart, asked.package.as_deref());
+        let apart = self.work_apart(&state)?;
+        let answer = crate::work::code::bridge::afar::answer(&state, asked).await;
+        self.end_apart(apart)?;
+        Ok(Reply::json(200, &answer?))
+    }
+
+    fn run_code(self: &Rc<Self>, source: &str, options: Options) -> Execution {
+        let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
+        let owner = self.read(|state, _| Ok(state.meta.thread_id.clone())).unwrap_or_default();
+        let wanted = Start { source: source.to_owned(), options, id, owner, sleep: self.sleep() };
+        let (execution, drive) = start(wanted, |run, door| self.sandbox.run(run, door));
+        if let Some(drive) = drive {
+            self.host.spawn(drive);
+        }
+        execution
+    }
+}

@@ -1,0 +1,74 @@
+//! The family, for code.
+
+use crate::engine::handle::Open;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::http::Response;
+use crate::request::ThreadRequest;
+use crate::sdk::NewMessage;
+use crate::sdk::family::FamilyDoor;
+use crate::sdk::family::Subagent;
+use crate::sdk::family::attached;
+use crate::store::children as registry;
+use crate::store::children::ChildState;
+use futures_util::future::LocalBoxFuture;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+impl FamilyDoor for Open {
+    fn children(&self) -> Result<Vec<Subagent>> {
+        let children = self.thread.read(|_, sql| registry::all(sql))?;
+        Ok(children.into_iter().map(Subagent::of).collect())
+    }
+
+    fn is_child(&self, reference: &str) -> Result<bool> {
+        let child = self.thread.read_mut(|state, sql| state.child(sql, reference))?;
+        Ok(child.is_some_and(|child| child.state != ChildState::Pending))
+    }
+
+    fn parent(&self) -> Result<Option<String>> {
+        self.thread.read(|state, _| Ok(state.meta.parent.as_ref().map(|parent| parent.thread.clone())))
+    }
+
+    fn arguments(&self) -> Result<Map<String, Value>> {
+        self.thread.read(|state, _| {
+            Ok(state.meta.parent.as_ref().map(|parent| parent.arguments.clone()).unwrap_or_default())
+        })
+    }
+
+    fn notify_parent(&self, text: &str) -> Result<()> {
+        self.thread.notify_parent(text)
+    }
+
+    fn set_status(&self, text: &str) -> Result<()> {
+        self.thread.set_status(text)
+    }
+
+    fn told(&self, message: NewMessage) -> Result<Value> {
+        let NewMessage { role, content, silent, metadata, attachments } = self.thread.shown(message).inner();
+        let attachments: Vec<Value> = attachments.iter().map(attached).collect();
+        Ok(json!({
+            "role": role, "content": content, "silent": silent, "metadata": metadata, "attachments": attachments,
+        }))
+    }
+
+    fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>> {
+        let thread = self.thread.clone();
+        Box::pin(async move {
+            let reply = thread.ask(request).await?;
+            let body = reply.body.as_ref().map_or("null", |body| body.get());
+            serde_json::from_str(body).map_err(Error::internal)
+        })
+    }
+
+    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>> {
+        let thread = self.thread.clone();
+        Box::pin(async move {
+            let answer = thread.ask_streamed(&request).await;
+            answer
+                .map_err(|error| Error::new(Code::Overloaded, format!("The thread did not answer: {error}.")))
+        })
+    }
+}

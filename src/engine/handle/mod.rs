@@ -1,0 +1,204 @@
+//! A thread in the hands of the code that works in it: what is behind [`crate::sdk::ThreadState`].
+
+pub(crate) mod code;
+pub(crate) mod env;
+pub(crate) mod family;
+pub(crate) mod files;
+pub(crate) mod resources;
+pub(crate) mod run;
+
+use crate::engine::Thread;
+use crate::engine::accept::Input;
+use crate::engine::effects::NewEffect;
+use crate::engine::hooks::Hooked;
+use crate::error::Result;
+use crate::request::Query;
+use crate::sdk::Door;
+use crate::sdk::Identity;
+use crate::sdk::NewMessage;
+use crate::sdk::ThreadState;
+use crate::sdk::Wakes;
+use crate::sdk::messages::MessageUpdate;
+use crate::sdk::scope::Entered;
+use crate::sdk::scope::Scope;
+use crate::spec::package::Sought;
+use futures_util::future::LocalBoxFuture;
+use serde_json::Map;
+use serde_json::Value;
+use std::rc::Rc;
+
+/// A thread on its host.
+pub(crate) struct Open {
+    pub(crate) thread: Rc<Thread>,
+    /// What works here.
+    pub(crate) at: Where,
+    /// Where its calls are made.
+    pub(crate) scope: Scope,
+}
+
+impl Door for Open {
+    fn identity(&self) -> Result<Identity> {
+        self.thread.read(|state, _| {
+            let meta = &state.meta;
+            Ok(Identity {
+                thread_id: meta.thread_id.clone(),
+                agent_id: meta.agent.clone(),
+                user_id: meta.owner.clone(),
+                created_us: meta.created_us,
+                terminated_us: meta.terminated_us,
+            })
+        })
+    }
+
+    fn value(&self, key: &str) -> Result<Option<Value>> {
+        self.thread.value(key)
+    }
+
+    fn set_value(&self, key: &str, value: &Value) -> Result<()> {
+        self.thread.set_value(key, value)
+    }
+
+    fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.thread.compare_and_set(key, expected, value)
+    }
+
+    fn values(&self, query: &Query) -> Result<Value> {
+        self.thread.values(query)
+    }
+
+    fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
+        self.thread.add_message(self.input(message, wakes)?, key)
+    }
+
+    fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
+        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        let input = self.input(message, Wakes::No);
+        Box::pin(async move { thread.inject(input?, hooked).await })
+    }
+
+    fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
+        let mut by = Map::new();
+        if let Where::Effect(effect) = &self.at {
+            by.insert("scheduledEffect".into(), effect.clone());
+        }
+        let name = self.thread.named(&self.scope, "name", name, Sought::Callable)?;
+        self.thread.queue_tool(&name, args, by)
+    }
+
+    fn messages(&self, query: &Query) -> Result<Value> {
+        self.thread.messages(query)
+    }
+
+    fn message(&self, id: &str) -> Result<Option<Value>> {
+        found(self.thread.message(id))
+    }
+
+    fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>> {
+        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        Box::pin(async move {
+            let update = thread.shown(update);
+            thread.update_message(&id, update, hooked).await
+        })
+    }
+
+    fn delete_message(&self, id: &str) -> Result<bool> {
+        found(self.thread.remove_message(id)).map(|gone| gone.is_some())
+    }
+
+    fn schedule_effect(&self, mut effect: NewEffect) -> Result<String> {
+        effect.name = self.thread.named(&self.scope, "name", &effect.name, Sought::Effect)?.into_owned();
+        self.thread.schedule_effect(effect)
+    }
+
+    fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
+        let named = |name| self.thread.named(&self.scope, "name", name, Sought::Effect);
+        self.thread.scheduled_effects(name.map(named).transpose()?.as_deref())
+    }
+
+    fn remove_effect(&self, id: &str) -> Result<bool> {
+        crate::engine::effects::schedule::remove(&self.thread, id)
+    }
+
+    fn terminate(&self) -> Result<()> {
+        self.thread.terminate_now()
+    }
+
+    fn redact(&self, text: String) -> String {
+        self.thread.redact(text)
+    }
+
+    fn redact_json(&self, value: Value) -> Value {
+        self.thread.redact_json(value)
+    }
+
+    fn emit(&self, event: &str, data: Value) {
+        self.thread.emit(event, data);
+    }
+}
+
+impl Open {
+    fn input(&self, mut message: NewMessage, wakes: Wakes) -> Result<Input> {
+        if let Where::Effect(effect) = &self.at {
+            message.metadata.insert("scheduledEffect".into(), effect.clone());
+        }
+        let message = self.thread.shown(message);
+        let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
+        Input::of(message, wakes, kind)
+    }
+}
+
+/// Where the code that is given a thread works.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Where {
+    /// In a step of the active run.
+    Step,
+    /// In a hook of such a step.
+    Hook,
+    /// In a hook beside the run.
+    HookApart,
+    /// In this effect, `{id, name}`: its messages name it (spec §10.4).
+    Effect(Value),
+    /// Apart from all of these: an endpoint.
+    Apart,
+}
+
+impl Where {
+    /// Whether the run's step is under way here.
+    pub(crate) fn in_step(&self) -> bool {
+        matches!(self, Where::Step | Where::Hook)
+    }
+
+    /// Whether what is done to messages here runs hooks.
+    fn hooked(&self) -> Hooked {
+        match self {
+            Where::Hook | Where::HookApart => Hooked::ByHook,
+            Where::Step | Where::Effect(_) | Where::Apart => Hooked::Yes,
+        }
+    }
+}
+
+/// A message that is not there is no error here.
+pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(error) if error.code == crate::error::Code::MessageNotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+impl Thread {
+    /// The thread for code that works apart from its runs.
+    pub fn thread_state(self: &Rc<Self>) -> ThreadState {
+        self.state_at(Where::Apart, None)
+    }
+
+    /// The thread for the code that works in it, of this package.
+    pub(crate) fn state_at(self: &Rc<Self>, at: Where, package: Option<&str>) -> ThreadState {
+        let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        self.state_in(at, Scope::apart(&format!("e{id}"), Entered::First).in_package(package))
+    }
+
+    /// The same; calls that it makes are within `scope`.
+    pub(crate) fn state_in(self: &Rc<Self>, at: Where, scope: Scope) -> ThreadState {
+        ThreadState(Rc::new(Open { thread: self.clone(), at, scope }))
+    }
+}

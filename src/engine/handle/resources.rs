@@ -1,0 +1,52 @@
+//! Definitions and logs, for code.
+
+use crate::engine::Thread;
+use crate::engine::handle::Open;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::Query;
+use crate::sdk::resources::Keys;
+use crate::sdk::resources::ResourceDoor;
+use crate::sdk::scope::Scope;
+use crate::spec::Catalog;
+use crate::spec::Sought;
+use serde_json::Value;
+use std::borrow::Cow;
+
+impl ResourceDoor for Open {
+    fn catalog(&self) -> &Catalog {
+        &self.thread.catalog
+    }
+
+    fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>> {
+        self.thread.named(&self.scope, "name", name, sought)
+    }
+
+    fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String> {
+        let packages = &self.thread.catalog.packages;
+        let within = self.scope.package.as_deref();
+        let entry = |name: &str| sought == Sought::Agent && packages.is_entry(name);
+        names.filter(|name| !packages.is_foreign(within, name) || entry(name)).cloned().collect()
+    }
+
+    fn logs(&self, query: &Query) -> Result<Value> {
+        self.thread.logs(query)
+    }
+}
+
+impl Thread {
+    /// The name in the catalog of what the code of a scope calls by this one ([`Catalog::named`]).
+    ///
+    /// # Errors
+    /// `invalid_field` for one of another package that is hidden there.
+    pub(crate) fn named<'n>(
+        &self,
+        scope: &Scope,
+        field: &str,
+        name: &'n str,
+        sought: Sought,
+    ) -> Result<Cow<'n, str>> {
+        let found = self.catalog.named(scope.package.as_deref(), name, sought);
+        found.map_err(|hidden| Error::field(field, format!("{hidden}.")))
+    }
+}

@@ -1,0 +1,85 @@
+//! The run, for code.
+
+use crate::engine::handle::Open;
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::request::Query;
+use crate::sdk::run_handle::Abort;
+use crate::sdk::run_handle::Context;
+use crate::sdk::run_handle::ExecutionDoor;
+use crate::sdk::run_handle::Seen;
+use crate::spec::AgentKind;
+use crate::store::side::Asked;
+use futures_channel::oneshot;
+use futures_util::FutureExt;
+use futures_util::future::Shared;
+use serde_json::Value;
+
+impl ExecutionDoor for Open {
+    fn execution(&self) -> Result<Option<Seen>> {
+        if !self.at.in_step() {
+            return Ok(None);
+        }
+        let run = self.thread.read(|state, _| Ok(state.active().cloned()))?;
+        let mut prompt_path = self.scope.path.clone();
+        if prompt_path.is_empty() {
+            prompt_path.extend(self.thread.definitions()?.map(|found| found.prompt.name.clone()));
+        }
+        Ok(run.map(|run| Seen { run, prompt_path }))
+    }
+
+    fn ask(&self, asked: Asked) -> Result<()> {
+        self.thread.transition(|state, sql| {
+            if matches!(asked, Asked::Turn(_)) && self.thread.kind(state) == AgentKind::AiHuman {
+                let text = "Side b is a person here: only between two AI sides can a turn be forced.";
+                return Err(Error::field("side", text));
+            }
+            let over = || Error::new(Code::Conflict, "The step that this code worked in is over.");
+            let run = state.run.as_mut().filter(|run| run.block_open()).ok_or_else(over)?;
+            run.asked = Some(asked);
+            run.update(sql)
+        })
+    }
+
+    fn context(&self, key: &str) -> Option<Value> {
+        self.thread.live.context.borrow().get(key).cloned()
+    }
+
+    fn whole_context(&self) -> Context {
+        if self.at.in_step() { self.thread.live.context.borrow().clone() } else { Context::new() }
+    }
+
+    fn set_context(&self, key: &str, value: Value) {
+        if self.at.in_step() {
+            self.thread.live.context.borrow_mut().insert(key.to_owned(), value);
+        }
+    }
+
+    fn remove_context(&self, key: &str) {
+        if self.at.in_step() {
+            self.thread.live.context.borrow_mut().remove(key);
+        }
+    }
+
+    fn at_work(&self) -> bool {
+        self.at.in_step()
+    }
+
+    fn history(&self) -> Result<Vec<Value>> {
+        let query = Query(vec![("includeSilent".to_owned(), "true".to_owned())]);
+        match self.thread.messages(&query)?.get_mut("messages").map(Value::take) {
+            Some(Value::Array(messages)) => Ok(messages),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn aborted(&self) -> Shared<oneshot::Receiver<()>> {
+        let mut aborted = self.thread.live.aborted.borrow_mut();
+        let abort = aborted.get_or_insert_with(|| {
+            let (end, signal) = oneshot::channel();
+            Abort { _end: end, signal: signal.shared() }
+        });
+        abort.signal.clone()
+    }
+}

@@ -1,0 +1,101 @@
+//! What of a step the log is told that the rows alone do not say.
+
+use crate::engine::Thread;
+use crate::error::Result;
+use crate::host::Param;
+use crate::host::Sql;
+use crate::limits;
+use crate::store::log::Attempt;
+use crate::store::log::Lost;
+use crate::store::log::Unfinished;
+use crate::store::log::insert;
+use crate::store::state::State;
+use crate::text::first_bytes;
+use serde_json::json;
+
+impl Thread {
+    /// The same for the step of a prompt that was called.
+    pub(crate) fn log_lost(&self, state: &State, sql: &dyn Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
+        let chain = self.usable_chain(&lost.prompt.model);
+        let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
+        let (error_type, error) = lost.why.told();
+        let stream = lost.tries.stream;
+        let data = json!({
+            "model_name": model.map(|model| &model.name),
+            "model": model.map(|model| &model.model),
+            "prompt_name": lost.prompt.name,
+            "attempt": stream,
+            "ended_at": now,
+            "status": "failed",
+            "error_type": error_type,
+            "error": error,
+            "parent_call": lost.step.call.map(|receipt| format!("c_{receipt}")),
+        });
+        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
+        let run = state.active().map(|run| run.id);
+        insert(sql, "llm_request", run, now, Some(lost.step.block), retry_of, &data)
+    }
+
+    /// The row of an attempt of the active run whose end nobody saw; it may have cost tokens all the same.
+    pub(crate) fn log_unfinished(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        stream: u32,
+        why: Unfinished,
+        now: i64,
+    ) -> Result<()> {
+        let Some(run) = state.active() else { return Ok(()) };
+        // The end of a run's last one is stored before the run's own; then it is among the newest rows.
+        let ended = crate::store::messages::integer(
+            sql,
+            "SELECT 1 FROM logs WHERE id > (SELECT max(id) FROM logs) - 20 AND reply = ? AND kind = 'llm_request'
+             AND data ->> 'attempt' = ? LIMIT 1",
+            &[Param::Int(run.block), Param::Int(i64::from(stream))],
+        )?;
+        if ended.is_some() {
+            return Ok(());
+        }
+        let definitions = self.definitions_of(&state.meta.agent, run.side);
+        let model = definitions.as_ref().and_then(|found| found.chain.get(usize::try_from(run.model).ok()?));
+        let (error_type, error) = why.told();
+        let data = json!({
+            "model_name": model.map(|model| &model.name),
+            "model": model.map(|model| &model.model),
+            "prompt_name": definitions.as_ref().map(|found| &found.prompt.name),
+            "attempt": stream,
+            "ended_at": now,
+            "status": "failed",
+            "error_type": error_type,
+            "error": error,
+        });
+        let retry_of = (stream > 1).then(|| i64::from(stream) - 1);
+        insert(sql, "llm_request", Some(run.id), now, Some(run.block), retry_of, &data)
+    }
+
+    /// Whether request and response bodies are kept.
+    pub(crate) fn logs_bodies(&self) -> bool {
+        self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")
+    }
+
+    /// Stores the bodies of an attempt, if they are wanted, and prunes old ones.
+    pub(crate) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
+        let Some(body) = &attempt.body else { return Ok(()) };
+        let now = self.host.now_us();
+        let request = self.redact(String::from_utf8_lossy(body).into_owned());
+        let answer = attempt.answer.clone().map(|text| self.redact(text));
+        self.transition(|_, sql| {
+            sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(now - limits::LOG_BODY_US)])?;
+            for (kind, text) in [("request", Some(request.as_str())), ("response", answer.as_deref())] {
+                let Some(text) = text else { continue };
+                let text = first_bytes(text, limits::LOG_BODY_BYTES);
+                sql.run(
+                    "INSERT INTO bodies (log, at_us, kind, text)
+                     SELECT max(id), ?, ?, ? FROM logs",
+                    &[Param::Int(now), Param::Text(kind), Param::Text(text)],
+                )?;
+            }
+            Ok(())
+        })
+    }
+}

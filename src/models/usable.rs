@@ -1,0 +1,45 @@
+//! Whether a model can be asked in this deployment.
+
+use crate::models::provider::has_provider;
+use crate::spec::model::Model;
+use crate::spec::model::Provider;
+use crate::spec::template;
+
+impl Model {
+    /// Whether the deployment gives what a request needs. The engine passes over a model that is not usable as long as a
+    /// fallback is.
+    pub fn usable(&self, deployment: &dyn Fn(&str) -> Option<String>) -> bool {
+        self.lacks(deployment).is_none()
+    }
+
+    /// What a request needs and the deployment does not give, in words: a variable of the address, or the key. An address
+    /// of its own needs no key, for local servers take any.
+    pub fn lacks(&self, deployment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        match &self.provider {
+            Provider::Demo => return None,
+            Provider::Registered(name) if !has_provider(name) => {
+                return Some(format!("its provider \"{name}\" is not part of this deployment"));
+            }
+            _ => {}
+        }
+        let is_set = |name: &str| deployment(name).is_some_and(|value| !value.trim().is_empty());
+        let names = self.base_url.as_deref().map(template::names).unwrap_or_default();
+        if let Some(unset) = names.into_iter().find(|name| !is_set(name))
+            && !self.means_default(unset)
+        {
+            return Some(format!(
+                "its `baseUrl` needs {unset}, which is not set, and its key is not sent anywhere else"
+            ));
+        }
+        if self.base_url(deployment).is_some() {
+            return None;
+        }
+        match self.key_env() {
+            Some(key) if is_set(key) => None,
+            Some(key) => Some(format!("it has no key: {key} is not set")),
+            // It may need none, and says so itself.
+            None if matches!(self.provider, Provider::Registered(_)) => None,
+            None => Some("it has no key: its definition names no `apiKeyEnv`".to_owned()),
+        }
+    }
+}

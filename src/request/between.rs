@@ -1,0 +1,44 @@
+//! Requests of one thread to another.
+
+use crate::access::Caller;
+use crate::error::Code;
+use crate::error::Error;
+use crate::request::Query;
+use crate::request::ThreadRequest;
+use crate::request::ThreadRoute;
+use serde::Deserialize;
+
+/// A request to another thread.
+pub(crate) fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {
+    ThreadRequest {
+        thread_id: id.to_owned(),
+        caller: Caller::admin(),
+        route,
+        query: Query::default(),
+        idempotency_key: None,
+        headers: Vec::new(),
+        body: String::new(),
+    }
+}
+
+/// An error as an answer tells it; `overloaded` or `internal` for one that is none of ours.
+pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> Error {
+    #[derive(Deserialize)]
+    struct Told {
+        error: Fields,
+    }
+    #[derive(Deserialize)]
+    struct Fields {
+        code: Code,
+        message: String,
+        hint: Option<String>,
+        field: Option<String>,
+    }
+    match serde_json::from_slice::<Told>(body) {
+        Ok(Told { error: Fields { code, message, hint, field } }) => {
+            Error { code, message, hint, field, retry_after_s }
+        }
+        Err(_) if status == 503 => Error::new(Code::Overloaded, "The thread did not answer."),
+        Err(_) => Error::internal(format!("the thread answered {status}")),
+    }
+}

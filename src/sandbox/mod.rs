@@ -1,0 +1,46 @@
+//! Code execution (spec §17): what sandboxed code is given, how it is started and ended, and what comes of it. The sandbox
+//! itself is the isolate Worker (`isolate/`), which [`Host::sandbox`](crate::host::Host::sandbox) reaches.
+//!
+//! - [`Value`]: what crosses; [`packed`]: how it travels.
+//! - [`Options`]: what a caller may say, and what is wrong with it.
+//! - [`Run`], [`Door`], [`Outcome`]: what a host is asked for and what it answers.
+//! - [`Execution`]: the handle. [`CodeResult`]: what comes of it.
+
+pub(crate) mod calls;
+pub(crate) mod execution;
+pub(crate) mod inner;
+pub(crate) mod inside;
+pub(crate) mod life;
+pub(crate) mod options;
+pub(crate) mod packed;
+pub(crate) mod result;
+pub(crate) mod room;
+pub(crate) mod sandbox;
+pub(crate) mod surrogates;
+#[cfg(test)]
+pub(crate) mod tree;
+pub(crate) mod value;
+
+pub use crate::sandbox::execution::Execution;
+pub use crate::sandbox::options::Language;
+pub use crate::sandbox::options::Options;
+pub use crate::sandbox::options::Reports;
+pub use crate::sandbox::options::WrongOptions;
+pub use crate::sandbox::packed::Packed;
+pub use crate::sandbox::result::CodeError;
+pub use crate::sandbox::result::CodeResult;
+pub use crate::sandbox::result::Log;
+pub use crate::sandbox::result::Status;
+pub use crate::sandbox::sandbox::Answer;
+pub use crate::sandbox::sandbox::Back;
+pub use crate::sandbox::sandbox::Door;
+pub use crate::sandbox::sandbox::Outcome;
+pub use crate::sandbox::sandbox::RawLog;
+pub use crate::sandbox::sandbox::Run;
+pub use crate::sandbox::sandbox::Sandbox;
+pub use crate::sandbox::value::BinaryKind;
+pub use crate::sandbox::value::Called;
+pub use crate::sandbox::value::Function;
+pub use crate::sandbox::value::Thrown;
+pub use crate::sandbox::value::Value;
+pub use crate::spec::tool::Engine;

@@ -1,0 +1,56 @@
+//! A call of a member of another thread, on its way.
+
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits;
+use crate::sandbox::BinaryKind;
+use crate::sandbox::Value;
+use crate::store::base64_text::base64;
+use crate::store::base64_text::bytes_of;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// A value on its way between two threads.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Plain {
+    /// What JSON holds.
+    Json(Json),
+    /// Bytes, in base64.
+    Bytes(String),
+}
+
+impl Plain {
+    pub(crate) fn of(value: Value) -> Result<Plain> {
+        match value {
+            Value::Binary(_, bytes) if bytes.len() > limits::REMOTE_BYTES => {
+                let limit = limits::REMOTE_BYTES;
+                let text =
+                    format!("{} bytes are too many for another thread; the limit is {limit}.", bytes.len());
+                Err(Error::new(Code::TooLarge, text))
+            }
+            Value::Binary(_, bytes) => Ok(Plain::Bytes(base64(&bytes))),
+            other => Ok(Plain::Json(other.to_json().unwrap_or_default())),
+        }
+    }
+
+    pub(crate) fn value(self) -> Result<Value> {
+        match self {
+            Plain::Json(json) => Ok(json.into()),
+            Plain::Bytes(text) => Ok(Value::Binary(BinaryKind::ArrayBuffer, bytes_of(&text)?)),
+        }
+    }
+}
+
+/// A call of a member of another thread's.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    #[serde(default)]
+    pub(crate) args: Vec<Plain>,
+    /// The package of the code that asks: names that it gives are looked up there first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) package: Option<String>,
+}

@@ -1,0 +1,61 @@
+//! Running code (spec §17) from code that works in a thread.
+
+use crate::sandbox::Function;
+use crate::sandbox::Thrown;
+use crate::sandbox::Value;
+
+use crate::error::Result;
+use crate::sandbox::Execution;
+use crate::sandbox::Options;
+use crate::sdk::ThreadState;
+
+impl ThreadState {
+    /// Runs an ES module in the sandbox (spec §17.1): TypeScript unless the options say otherwise, with nothing of the
+    /// host's but what they give it. It starts at once; the handle gives its result, ends it, and must be held for as long
+    /// as it is to run. There is no time limit: whoever wants one calls [`Execution::terminate`].
+    ///
+    /// Whatever is wrong with the source or the options is a result, too.
+    pub fn run_code(&self, source: &str, options: Options) -> Execution {
+        self.code_door().run_code(source, options)
+    }
+}
+
+impl ThreadState {
+    /// What this code needs to reach these hosts, and no others.
+    pub(crate) fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
+        self.code_door().web(code, allowed_hosts)
+    }
+
+    /// Names of what the prompt offers here.
+    pub(crate) fn offered(&self) -> Result<Vec<String>> {
+        self.code_door().offered()
+    }
+}
+
+/// The thread behind it.
+pub(crate) trait CodeDoor {
+    fn run_code(&self, source: &str, options: Options) -> Execution;
+    fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web;
+    fn offered(&self) -> Result<Vec<String>>;
+}
+
+/// See the module.
+pub(crate) struct Web {
+    /// What brings the names in, as further statements; it stands behind the code, where it moves no line.
+    pub(crate) imports: String,
+    /// The modules that it names.
+    pub(crate) modules: Vec<(String, String)>,
+    /// A global, with its name: what the modules ask, or the one function that says that there is no network.
+    pub(crate) global: (&'static str, Value),
+}
+
+impl Web {
+    /// There is no network: `fetch` says why.
+    pub(crate) fn closed(why: &'static str) -> Web {
+        let fetch = Function::new("fetch", move |_| {
+            let refused = Thrown { name: "TypeError".to_owned(), ..Thrown::new(why) };
+            Box::pin(async { Err(refused) })
+        });
+        Web { imports: String::new(), modules: Vec::new(), global: ("fetch", fetch.into()) }
+    }
+}

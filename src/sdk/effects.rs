@@ -1,0 +1,56 @@
+//! Effects that code schedules (spec §10.3).
+
+use crate::dates::Edge;
+use crate::dates::instant;
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits;
+
+use crate::store::repeat::Repetition;
+use serde_json::Value;
+
+/// An effect to be scheduled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEffect {
+    /// The definition's name.
+    pub name: String,
+    /// Its arguments; an object, kept as they are now.
+    pub args: Value,
+    /// When it is due, in milliseconds from now. One that repeats every so often is due for the first time after
+    /// this, or after one interval where this is `None`.
+    pub delay_ms: Option<i64>,
+    /// When it is due, in microseconds since 1970, in place of `delay_ms`; what is past is due at once.
+    pub at_us: Option<i64>,
+    /// Whether it comes again.
+    pub repeats: Repetition,
+}
+
+impl NewEffect {
+    /// One that is due once, after so many milliseconds.
+    pub fn once(name: impl Into<String>, args: Value, delay_ms: i64) -> NewEffect {
+        NewEffect {
+            name: name.into(),
+            args,
+            delay_ms: Some(delay_ms),
+            at_us: None,
+            repeats: Repetition::Once,
+        }
+    }
+}
+
+/// A date, or milliseconds since 1970. A number that is none from 1973 on is refused: it was meant to be seconds, or
+/// another time than the beginning of 1970.
+pub(crate) fn at_time(at: &Value) -> Result<i64> {
+    match at {
+        Value::String(text) => instant("at", text, Edge::Start),
+        Value::Number(number) => number
+            .as_i64()
+            .filter(|ms| (limits::EFFECT_AT_MIN_MS..limits::EFFECT_AT_MAX_MS).contains(ms))
+            .map(|ms| ms * 1_000)
+            .ok_or_else(|| {
+                Error::field("at", format!("`at` is a date or milliseconds since 1970, not {number}."))
+                    .hint("Seconds times 1,000 are milliseconds; `delay` counts from now.")
+            }),
+        other => instant("at", &other.to_string(), Edge::Start),
+    }
+}
