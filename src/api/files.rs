@@ -11,13 +11,13 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::conditions::Wanted;
 use crate::engine::files::tree;
 use crate::engine::files::tree::Removal;
 use crate::engine::files::write::Draft;
 use crate::engine::files::write::Written;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -6,3 +6,146 @@ pub(crate) mod endpoints;
 pub(crate) mod files;
 pub(crate) mod logs;
 pub(crate) mod read;
+
+use crate::access::Action;
+use crate::access::ThreadRef;
+use crate::engine::effects::schedule::By;
+use crate::engine::thread::{LostFrames, Thread};
+use crate::error::Code;
+use crate::error::Error;
+use crate::error::Result;
+use crate::host::http;
+use crate::request::Reply;
+use crate::request::Served;
+use crate::request::ThreadRequest;
+use crate::request::ThreadRoute;
+use crate::request::fields::Body;
+use std::rc::Rc;
+
+impl Thread {
+    /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.
+    pub async fn handle(self: Rc<Self>, request: ThreadRequest) -> Reply {
+        let _lost = LostFrames(&*self.host);
+        let answer = self.answer(request).await;
+        answer.unwrap_or_else(|error| {
+            if error.code == Code::Internal {
+                self.log(&format!("internal error: {error}"));
+            }
+            Reply::from(self.redact_error(error))
+        })
+    }
+
+    /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read as far as it
+    /// is wanted. The same as [`Thread::handle`] otherwise.
+    pub async fn serve(self: Rc<Self>, request: ThreadRequest, body: http::Body) -> Served {
+        let _lost = LostFrames(&*self.host);
+        let served = self.answer_streamed(request, body).await;
+        served.unwrap_or_else(|error| {
+            if error.code == Code::Internal {
+                self.log(&format!("internal error: {error}"));
+            }
+            Served::from(self.redact_error(error))
+        })
+    }
+
+    async fn answer_streamed(self: &Rc<Self>, request: ThreadRequest, body: http::Body) -> Result<Served> {
+        self.authorise(&request)?;
+        check_query(&request)?;
+        self.wake()?;
+        if let ThreadRoute::Endpoint { method, path } = &request.route {
+            return self.serve_endpoint(&request, *method, path, body).await;
+        }
+        self.serve_file(&request, body).await
+    }
+
+    async fn answer(self: &Rc<Self>, request: ThreadRequest) -> Result<Reply> {
+        if request.route == ThreadRoute::Create {
+            return self.create(&request).await;
+        }
+        if request.route == ThreadRoute::Letter {
+            return self.hear(&request).await;
+        }
+        self.authorise(&request)?;
+        check_query(&request)?;
+        self.wake()?;
+        match &request.route {
+            ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Stream | ThreadRoute::Events => {
+                Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
+            }
+            ThreadRoute::Member => self.answer_member(&request).await,
+            ThreadRoute::Get => self.get(&request),
+            ThreadRoute::Patch => self.patch(&request.body).await,
+            ThreadRoute::Delete => self.delete(&request).await,
+            ThreadRoute::PostMessage => self.post_message(&request).await,
+            ThreadRoute::ListMessages => self.list_messages(&request.query),
+            ThreadRoute::GetMessage(id) => self.get_message(id),
+            ThreadRoute::PatchMessage(id) => self.patch_message(id, &request.body).await,
+            ThreadRoute::DeleteMessage(id) => self.delete_message(id),
+            ThreadRoute::Stop => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.stop()
+            }
+            ThreadRoute::Continue => self.continue_run(&request.body),
+            ThreadRoute::Terminate => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.terminate().await
+            }
+            ThreadRoute::ListLogs => self.list_logs(&request.query),
+            ThreadRoute::GetLog(id) => self.get_log(id),
+            ThreadRoute::Diagnostics => self.diagnostics().await,
+            ThreadRoute::ListSubagents => self.list_subagents(&request.query),
+            ThreadRoute::GetCost => self.get_cost().await,
+            ThreadRoute::GetValues => self.get_values(&request.query),
+            ThreadRoute::PostValue => self.post_value(&request.body),
+            ThreadRoute::DeleteValue => self.delete_value(&request.query),
+            ThreadRoute::GetVariables(id) => self.get_variables(id).await,
+            ThreadRoute::PostVariables(id) => self.post_variables(&request, id).await,
+            ThreadRoute::ListEffects => self.list_effects(&request.query),
+            ThreadRoute::PostEffect => self.post_effect(&request),
+            ThreadRoute::GetEffect(id) => self.get_effect(id),
+            ThreadRoute::RunEffect(id) => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.run_effect_now(id)
+            }
+            ThreadRoute::CancelEffect(id) => {
+                Body::parse(&request.body)?.known(&[])?;
+                self.cancel_effect(id, By::User)
+            }
+            ThreadRoute::ListFiles
+            | ThreadRoute::GetFile(_)
+            | ThreadRoute::HeadFile(_)
+            | ThreadRoute::PutFile(_)
+            | ThreadRoute::PostFile(_)
+            | ThreadRoute::MoveFile(_)
+            | ThreadRoute::DeleteFile(_)
+            | ThreadRoute::ListUploads
+            | ThreadRoute::StartUpload
+            | ThreadRoute::GetUpload(_)
+            | ThreadRoute::PutChunk { .. }
+            | ThreadRoute::CompleteUpload(_)
+            | ThreadRoute::DeleteUpload(_)
+            | ThreadRoute::Endpoint { .. } => Err(Error::internal("a streamed route was called with a text")),
+        }
+    }
+
+    /// Compares the caller's scope with the thread's owner. A thread that is not the caller's is not found.
+    fn authorise(&self, request: &ThreadRequest) -> Result<()> {
+        let action = match &request.route {
+            ThreadRoute::Endpoint { method, path } => self.endpoint_action(*method, path),
+            route if route.reads() => Action::ReadThread,
+            ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
+            ThreadRoute::PostMessage => Action::Send,
+            ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
+            _ => Action::Manage,
+        };
+        self.read(|state, _| {
+            let thread = ThreadRef { id: &state.meta.thread_id, owner: state.meta.owner.as_deref() };
+            request.caller.may(&action, Some(thread))
+        })
+    }
+}
+
+/// Refuses parameters that the route does not know.
+fn check_query(request: &ThreadRequest) -> Result<()> {
+    request.route.parameters().map_or(Ok(()), |known| request.query.check(known))
+}

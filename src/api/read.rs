@@ -7,9 +7,9 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::api::logs::count_logs;
-use crate::engine::Thread;
 use crate::engine::alarm;
 use crate::engine::ephemeral::Alarm;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

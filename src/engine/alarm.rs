@@ -8,12 +8,12 @@ use futures_channel::oneshot;
 use futures_util::future::select;
 use futures_util::pin_mut;
 
-use crate::engine::LostFrames;
-use crate::engine::Thread;
 use crate::engine::effects::run::Ahead;
 use crate::engine::effects::run::Begun;
 use crate::engine::ephemeral::Alarm;
 use crate::engine::ephemeral::Armed;
+use crate::engine::thread::LostFrames;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Result;
 use crate::host::Param;

@@ -3,7 +3,7 @@
 
 use crate::store::log::Tries;
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::store::runs::Step;
 

@@ -1,11 +1,11 @@
 //! The end of a step: what the stop rules make of it (`stop`), and what then changes in the run.
 
-use crate::engine::Thread;
 use crate::engine::context::turn_rows;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
 use crate::engine::stop;
 use crate::engine::stop::Facts;
 use crate::engine::stop::Verdict;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Sql;

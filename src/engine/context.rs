@@ -1,13 +1,14 @@
 //! What a request to a model holds (spec §20): the prompt, the history that fits (`window`), the tools.
 
+use crate::engine::ephemeral::offers::Offers;
+
 use std::rc::Rc;
 
-use crate::engine::Thread;
 use crate::engine::attachments::shown::Pictured;
 use crate::engine::attachments::shown::Room;
+use crate::engine::definitions::Definitions;
 use crate::engine::hooks::request::Blocked;
-use crate::engine::step::Definitions;
-use crate::engine::subagents::offers::Family;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -41,14 +42,6 @@ const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a t
 
 /// System messages that are kept: those of two sides, before and after a change.
 const SYSTEMS: usize = 4;
-
-/// What the requests of a prompt have in common.
-#[derive(Clone, Debug)]
-pub(crate) struct Offers {
-    prompt: String,
-    family: Family,
-    tools: Kept<Vec<ToolOffer>>,
-}
 
 /// Bytes of history that a request to this model may hold.
 fn budget(model: &Model, at_most: Option<usize>) -> usize {

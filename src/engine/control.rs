@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::engine::Thread;
+use crate::engine::ephemeral::Entry;
 use crate::engine::ephemeral::Verdict;
-use crate::engine::flow::Entry;
 use crate::engine::flow::Finished;
 use crate::engine::subagents::delete::BY_PARENT;
 use crate::engine::subagents::delete::Told;
 use crate::engine::subagents::letter::What;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::Abandoned;
 use crate::engine::tool_call::abandon_started;
 use crate::engine::tool_call::interrupted;

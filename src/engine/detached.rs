@@ -5,12 +5,12 @@
 //! `meta.apart` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
 //! first such receipt, so that a thread whose work apart calls nothing pays nothing, here and when it wakes.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use crate::engine::ephemeral::works::Ended;
+
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host as db;
 use crate::host::Param;
@@ -22,26 +22,6 @@ use crate::sdk::scope::Place;
 use crate::sdk::scope::Scope;
 use crate::store::log::Unfinished;
 use crate::store::state::State;
-
-/// What this life knows of it.
-#[derive(Default)]
-pub(crate) struct Works {
-    /// How many are under way.
-    open: Cell<u32>,
-    /// Those that have ended and whose calls are still to be settled.
-    ended: RefCell<Vec<Ended>>,
-    /// Whether what earlier lives have left was looked for.
-    looked: Cell<bool>,
-}
-
-/// Work that is over.
-#[derive(Clone, Debug)]
-enum Ended {
-    /// That of lives before this one, whose receipts are those up to this id.
-    Lost(i64),
-    /// This, in this life. Its receipts follow the one with that id.
-    Work(Rc<str>, i64),
-}
 
 /// Work under way. However it ends, its calls have ended with it.
 pub(crate) struct Apart {

@@ -7,9 +7,8 @@ use std::rc::Rc;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::ephemeral::Verdict;
-use crate::engine::hooks::Hooked;
+use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::Code;
 use crate::error::Error;
@@ -19,6 +18,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::Reply;
 use crate::request::fields::Body;
+use crate::sdk::scope::Hooked;
 use crate::store::messages as rows;
 use crate::store::messages::Row;
 use crate::store::messages::Shared;

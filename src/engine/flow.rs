@@ -1,18 +1,20 @@
 //! The flow: what drives the active run from step to step. One per thread, ever. It may end anywhere (crash, panic,
 //! stop); the stored phase is where the next one enters.
 
+use crate::engine::ephemeral::Entry;
+
 use std::rc::Rc;
 
 use futures_channel::oneshot;
 use futures_util::future::abortable;
 
-use crate::engine::LostFrames;
-use crate::engine::Thread;
 use crate::engine::accept::verdict_of;
 use crate::engine::ephemeral::Flow;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::handoff::Handed;
 use crate::engine::step::Next;
+use crate::engine::thread::LostFrames;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -25,15 +27,6 @@ use crate::store::runs::Phase;
 use crate::store::runs::Reason;
 use crate::store::runs::Run;
 use crate::store::state::State;
-
-/// How a flow comes to its run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// The run was started in this very stretch of code.
-    Started,
-    /// The run was found unfinished.
-    Found,
-}
 
 /// How an unfinished run was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::opening::Opening;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

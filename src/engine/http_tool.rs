@@ -6,9 +6,9 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::post::Post;
 use crate::engine::post::PostError;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::timed_out;
 use crate::spec::Http;
 use crate::spec::Tool;

@@ -10,11 +10,11 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
+use crate::engine::definitions::Definitions;
 use crate::engine::handle::Open;
 use crate::engine::handoff;
-use crate::engine::step::Definitions;
 use crate::engine::subagents::spawn::Wanted;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::Work;
 use crate::engine::tool_call::abandon_within;
 use crate::engine::tool_call::fitting;

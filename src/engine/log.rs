@@ -1,6 +1,6 @@
 //! What of a step the log is told that the rows alone do not say.
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Param;
 use crate::host::Sql;

@@ -3,19 +3,14 @@
 
 use std::rc::Rc;
 
-use futures_util::future::Either;
-use futures_util::future::select;
-use futures_util::pin_mut;
 
-use crate::engine::Thread;
+use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
 use crate::engine::provider_call::Outside;
 use crate::engine::provider_call::Streaming;
-use crate::engine::step::Definitions;
+use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::Host;
-use crate::host::Pending;
 use crate::limits;
 use crate::models::ChatRequest;
 use crate::models::ProviderCall;
@@ -212,52 +207,5 @@ impl Thread {
         let replied = Streaming::new(self, step, request.reasoning.exclude, attempt).reply(call).await?;
         attempt.body = door.sent();
         Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))
-    }
-}
-
-/// A deadline over many awaits with one timer: it is set anew only when it fires before a deadline that has moved.
-pub(crate) struct Watch<'a> {
-    host: &'a dyn Host,
-    /// Microseconds since 1970.
-    deadline: i64,
-    /// When the timer fires.
-    armed: i64,
-    timer: Pending<()>,
-}
-
-impl<'a> Watch<'a> {
-    pub(crate) fn new(host: &'a dyn Host, deadline: i64) -> Watch<'a> {
-        Watch { host, deadline, armed: deadline, timer: host.sleep_until(deadline) }
-    }
-
-    /// One that ends after so many milliseconds.
-    pub(crate) fn for_ms(host: &'a dyn Host, limit_ms: u64) -> Watch<'a> {
-        let us = i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
-        Watch::new(host, host.now_us() + us)
-    }
-
-    /// Moves the deadline.
-    pub(crate) fn until(&mut self, deadline: i64) {
-        self.deadline = deadline;
-        if deadline < self.armed {
-            self.arm();
-        }
-    }
-
-    fn arm(&mut self) {
-        self.armed = self.deadline;
-        self.timer = self.host.sleep_until(self.deadline);
-    }
-
-    /// The future's value, or `None` when the deadline comes first; then the future is dropped.
-    pub(crate) async fn within<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
-        pin_mut!(future);
-        loop {
-            match select(future.as_mut(), self.timer.as_mut()).await {
-                Either::Left((value, _)) => return Some(value),
-                Either::Right(_) if self.host.now_us() >= self.deadline => return None,
-                Either::Right(_) => self.arm(),
-            }
-        }
     }
 }

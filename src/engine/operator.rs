@@ -2,16 +2,11 @@
 //! code of the error if it has one, why, and where more of it stands. Retries of one call are one failure; the same failure
 //! again within a run is not told again, so that what fails all the time fills no log.
 
-use std::collections::VecDeque;
-
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::Result;
 use crate::limits;
 use crate::text::first_bytes;
-
-/// The last failures that were told in this run.
-pub(crate) type ToldFailures = VecDeque<String>;
 
 /// Something that failed.
 pub(crate) struct Failure<'a> {

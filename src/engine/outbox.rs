@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use futures_util::future::join_all;
 
-use crate::engine::Thread;
 use crate::engine::stream::preview;
 use crate::engine::subagents::letter::TO_THREAD;
 use crate::engine::subagents::letter::head;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

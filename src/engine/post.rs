@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::engine::Thread;
-use crate::engine::model_call::Watch;
+use crate::engine::thread::Thread;
+use crate::engine::timeout::Watch;
 use crate::host::http::Reads;
 use crate::host::http::Request;
 use crate::host::http::private_target;

@@ -10,8 +10,8 @@ use futures_util::FutureExt;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 
-use crate::engine::Thread;
-use crate::engine::model_call::Watch;
+use crate::engine::thread::Thread;
+use crate::engine::timeout::Watch;
 use crate::error::Result;
 use crate::host::http::FetchError;
 use crate::host::http::Request;

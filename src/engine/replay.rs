@@ -7,8 +7,8 @@ use crate::store::window::Author;
 
 use serde::Deserialize;
 
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::models::Payload;

@@ -6,8 +6,8 @@ use crate::sdk::scope::Entered;
 use crate::sdk::scope::Place;
 use crate::sdk::scope::Scope;
 
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 
 impl Thread {

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::spec::SessionTool;
 use crate::spec::SideConfig;

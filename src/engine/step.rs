@@ -1,5 +1,7 @@
 //! The step cycle (spec §19). [`Thread::step`] is the specification's list, in order.
 
+use crate::engine::definitions::Definitions;
+
 use crate::store::runs::Step;
 
 use std::rc::Rc;
@@ -8,21 +10,18 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::hooks::inbound::Drain;
 use crate::engine::hooks::request::Blocked;
 use crate::engine::model_call::Answer;
 use crate::engine::model_call::Called;
 use crate::engine::stop;
 use crate::engine::stop::Cap;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::Reply;
-use crate::spec::Agent;
 use crate::spec::Model;
-use crate::spec::Prompt;
-use crate::spec::SideConfig;
 use crate::spec::message::Role;
 use crate::spec::message::ToolCall;
 use crate::store::log::Attempt;
@@ -237,17 +236,6 @@ impl Thread {
         self.after_create(definitions, &row).await?;
         Ok(row)
     }
-}
-
-/// What the active side runs on.
-pub(crate) struct Definitions<'a> {
-    pub(crate) agent: &'a Agent,
-    /// The side that acts, and how it is set up.
-    pub(crate) active: Side,
-    pub(crate) side: &'a SideConfig,
-    pub(crate) prompt: &'a Prompt,
-    /// The model and its fallbacks, usable ones first; never empty.
-    pub(crate) chain: Vec<&'a Model>,
 }
 
 /// The reply as a row. Ids that are empty or repeated are replaced by ours (docs/durability.md); the stop tool's

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::engine::Thread;
-use crate::engine::flow::Entry;
+use crate::engine::ephemeral::Entry;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -3,8 +3,8 @@
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::engine::Thread;
 use crate::engine::operator::Failure;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::Call;
 use crate::engine::tool_call::Done;
 use crate::error::Code;

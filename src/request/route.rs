@@ -344,7 +344,7 @@ impl ThreadRoute {
 
 impl ThreadRoute {
     /// Whether a request of this route reaches the object as a stream and is answered by
-    /// [`crate::engine::Thread::serve`]; every other one is a text, answered by `handle`.
+    /// [`crate::engine::thread::Thread::serve`]; every other one is a text, answered by `handle`.
     pub const fn is_streamed(&self) -> bool {
         matches!(
             self,

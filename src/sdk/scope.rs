@@ -2,6 +2,8 @@
 //! tree whose keys are derived from each other (docs/durability.md), so that a call has the same key when what it is made
 //! in is entered again.
 
+use serde_json::Value;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -91,4 +93,43 @@ pub(crate) enum Entered {
     First,
     /// Its receipts say what was done here before.
     Again,
+}
+
+/// Whether hooks run for what is done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hooked {
+    /// They do.
+    Yes,
+    /// A hook does it itself: hooks that called themselves would never end.
+    ByHook,
+}
+
+/// Where the code that is given a thread works.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Where {
+    /// In a step of the active run.
+    Step,
+    /// In a hook of such a step.
+    Hook,
+    /// In a hook beside the run.
+    HookApart,
+    /// In this effect, `{id, name}`: its messages name it (spec §10.4).
+    Effect(Value),
+    /// Apart from all of these: an endpoint.
+    Apart,
+}
+
+impl Where {
+    /// Whether the run's step is under way here.
+    pub(crate) fn in_step(&self) -> bool {
+        matches!(self, Where::Step | Where::Hook)
+    }
+
+    /// Whether what is done to messages here runs hooks.
+    pub(crate) fn hooked(&self) -> Hooked {
+        match self {
+            Where::Hook | Where::HookApart => Hooked::ByHook,
+            Where::Step | Where::Effect(_) | Where::Apart => Hooked::Yes,
+        }
+    }
 }

@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::api::endpoints::EndpointAnswer;
 use crate::api::endpoints::EndpointCall;
-use crate::engine::Thread;
 use crate::engine::post::Answered;
 use crate::engine::post::Post;
 use crate::engine::post::PostError;
+use crate::engine::thread::Thread;
 use crate::spec::Http;
 
 impl Thread {

@@ -11,7 +11,7 @@ use futures_util::future::select;
 use serde_json::Value as Json;
 use serde_json::json;
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::host::http::Reads;
 use crate::host::http::Request;
 use crate::limits;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde_json::Map;
 use serde_json::Value as Json;
 
-use crate::engine::Thread;
 use crate::engine::code::fetch::fetch;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sleep;
 use crate::limits;

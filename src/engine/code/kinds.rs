@@ -8,12 +8,12 @@ use serde_json::json;
 
 use crate::api::endpoints::EndpointAnswer;
 use crate::api::endpoints::EndpointCall;
-use crate::engine::Thread;
 use crate::engine::code::file::Job;
 use crate::engine::code::file::Order;
 use crate::engine::hooks::HookCall;
 use crate::engine::http_tool::is_result;
 use crate::engine::http_tool::result_of;
+use crate::engine::thread::Thread;
 use crate::sandbox::BinaryKind;
 use crate::sandbox::Value;
 use crate::spec::Code;

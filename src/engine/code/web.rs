@@ -5,9 +5,9 @@ use crate::sdk::code::Web;
 
 use std::rc::Rc;
 
-use crate::engine::Thread;
 use crate::engine::code::fetch::fetch;
 use crate::engine::code::file::sleep;
+use crate::engine::thread::Thread;
 use crate::sandbox::Value;
 use crate::spec::WEB_HTTP;
 

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

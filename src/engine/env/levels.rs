@@ -4,15 +4,15 @@
 //!
 //! A deployment without keys has no such values, and an agent that uses none needs none: then nothing is asked.
 
-use std::cell::Cell;
+use crate::engine::ephemeral::values::Copy;
+
 use std::cell::RefCell;
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::future::try_join;
 use serde::Deserialize;
 
-use crate::engine::Thread;
-use crate::env::Held;
+use crate::engine::thread::Thread;
 use crate::env::KEYS_VAR;
 use crate::env::Set;
 use crate::env::Stored;
@@ -29,46 +29,12 @@ use crate::spec::Http;
 use crate::spec::graph;
 use crate::spec::template;
 
-/// What is known of them.
-#[derive(Default)]
-pub(crate) struct Levels {
-    account: RefCell<Option<Copy>>,
-    instance: RefCell<Option<Copy>>,
-    /// The run that the copies were asked for.
-    fresh: Cell<Option<i64>>,
-}
-
-/// The values of one level.
-struct Copy {
-    version: i64,
-    set: Set,
-}
-
 /// What a directory answers.
 #[derive(Deserialize)]
 struct Answer {
     version: i64,
     /// Absent when the version is the one that was known.
     values: Option<Vec<Stored>>,
-}
-
-impl Levels {
-    /// The owner's value.
-    pub(crate) fn account(&self, name: &str) -> Option<Held> {
-        self.account.borrow().as_ref().and_then(|copy| copy.set.get(name).cloned())
-    }
-
-    /// The instance's value.
-    pub(crate) fn instance(&self, name: &str) -> Option<Held> {
-        self.instance.borrow().as_ref().and_then(|copy| copy.set.get(name).cloned())
-    }
-
-    /// Every value of both.
-    pub(crate) fn each(&self, mut see: impl FnMut(&str, &Held)) {
-        for level in [&self.account, &self.instance] {
-            level.borrow().iter().flat_map(|copy| copy.set.iter()).for_each(|(name, held)| see(name, held));
-        }
-    }
 }
 
 impl Thread {

@@ -1,8 +1,8 @@
 //! What a thread must have before it exists (spec §35.12): a value for each variable that its agent requires, or the
 //! prompts, tools and agents that it leads to. What belongs to a subagent is looked at when that is made.
 
-use crate::engine::Thread;
 use crate::engine::env::own::NewEnv;
+use crate::engine::thread::Thread;
 use crate::env::Change;
 use crate::error::Code;
 use crate::error::Error;

@@ -10,13 +10,8 @@ pub(crate) mod missing;
 pub(crate) mod own;
 pub(crate) mod secrets;
 
-use std::cell::OnceCell;
-
-use crate::engine::env::levels::Levels;
-use crate::engine::env::secrets::Secrets;
-
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
 use crate::env::Held;
 use crate::error::Error;
 use crate::error::Result;
@@ -28,19 +23,6 @@ use crate::spec::graph::Declared;
 use crate::spec::graph::Env;
 use crate::spec::hook::Hook;
 use crate::spec::variable::Variable;
-
-/// What is known of values while the object lives.
-#[derive(Default)]
-pub(crate) struct Values {
-    /// Of the account and the instance.
-    levels: Levels,
-    /// What must not be shown.
-    secrets: Secrets,
-    /// What the definitions say about names.
-    declared: OnceCell<Declared>,
-    /// The agent that was looked at last, and whether it uses values.
-    uses: std::cell::RefCell<Option<(String, bool)>>,
-}
 
 /// A value that was found.
 #[derive(Clone)]

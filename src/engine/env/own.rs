@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::env::Change;
 use crate::env::Held;
 use crate::env::KEYS_VAR;

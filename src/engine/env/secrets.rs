@@ -3,16 +3,14 @@
 //! A thread that knows none pays nothing; the texts of models are left alone, for models see none.
 
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde_json::Map;
 use serde_json::Value;
 
 use crate::api::endpoints::EndpointAnswer;
-use crate::engine::Thread;
 use crate::engine::files::FileOptions;
+use crate::engine::thread::Thread;
 use crate::env::Held;
 use crate::env::Redactor;
 use crate::env::Set;
@@ -28,25 +26,6 @@ use crate::sdk::messages::NewAttachment;
 use crate::spec::VariableKind;
 use crate::spec::message::ToolResult;
 use crate::store::state::State;
-
-/// What is known of secrets.
-#[derive(Default)]
-pub(crate) struct Secrets {
-    redactor: RefCell<Rc<Redactor>>,
-    /// Names and values.
-    known: RefCell<Vec<(String, String)>>,
-    /// Whether `redactor` knows all that is known.
-    whole: Cell<bool>,
-    /// Lines that were logged, each of them once.
-    told: RefCell<Vec<String>>,
-}
-
-impl Secrets {
-    /// Something was set: it is to be looked at anew.
-    pub(crate) fn forget(&self) {
-        self.whole.set(false);
-    }
-}
 
 impl Thread {
     /// What takes the secrets out.

@@ -10,9 +10,9 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use futures_util::stream::LocalBoxStream;
 
-use crate::engine::Thread;
 use crate::engine::files::spill::refused;
 use crate::engine::files::tree;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use futures_util::StreamExt;
 use serde_json::Value;
 
-use crate::engine::Thread;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::search;
 use crate::engine::files::write::Content;
@@ -16,6 +15,7 @@ use crate::engine::files::write::Writing;
 use crate::engine::files::write::check_room;
 use crate::engine::files::write::check_size;
 use crate::engine::files::write::install;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

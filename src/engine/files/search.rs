@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use crate::engine::Thread;
 use crate::engine::files::glob::Glob;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Cell;

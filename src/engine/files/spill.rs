@@ -4,8 +4,6 @@
 //! The row says at each moment what there may be (`Storage`), and says so before it is there. So whatever breaks off in
 //! between, the content is read from where it is whole, and no object is ever without a row that names it.
 
-use std::cell::Cell;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -14,7 +12,7 @@ use futures_channel::oneshot;
 use futures_util::stream;
 use futures_util::stream::LocalBoxStream;
 
-use crate::engine::Thread;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;
@@ -30,13 +28,6 @@ use crate::store::files::Storage;
 pub fn spilled_above(setting: Option<&str>) -> u64 {
     let least = limits::FILE_WHOLE_BYTES as u64;
     setting.and_then(|text| text.trim().parse().ok()).unwrap_or(least).max(least)
-}
-
-/// Whether files are being moved, and who waits for the end of it.
-#[derive(Default)]
-pub(crate) struct Mover {
-    busy: Cell<bool>,
-    waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
 impl Thread {

@@ -9,10 +9,10 @@ use serde_json::json;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::engine::Thread;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::no_room;
 use crate::engine::files::search;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -9,7 +9,6 @@ use serde_json::json;
 use sha2::Digest;
 use sha2::Sha256;
 
-use crate::engine::Thread;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::write::Draft;
 use crate::engine::files::write::check_draft;
@@ -17,6 +16,7 @@ use crate::engine::files::write::check_open;
 use crate::engine::files::write::check_room;
 use crate::engine::files::write::check_size;
 use crate::engine::files::write::expired;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

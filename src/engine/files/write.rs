@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::engine::Thread;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::no_room;
 use crate::engine::files::search;
 use crate::engine::files::tree;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -1,8 +1,7 @@
 //! Code that code runs.
 
-use crate::engine::Thread;
 use crate::engine::handle::Open;
-use crate::engine::handle::Where;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::Reply;
@@ -14,6 +13,7 @@ use crate::sandbox::execution::start;
 use crate::sdk::afar::Asked;
 use crate::sdk::code::CodeDoor;
 use crate::sdk::code::Web;
+use crate::sdk::scope::Where;
 use std::rc::Rc;
 
 impl CodeDoor for Open {

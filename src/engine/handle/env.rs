@@ -1,8 +1,8 @@
 //! Values of variables, for code.
 
-use crate::engine::Thread;
 use crate::engine::env::Value;
 use crate::engine::handle::Open;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -1,5 +1,7 @@
 //! A thread in the hands of the code that works in it: what is behind [`crate::sdk::ThreadState`].
 
+use crate::sdk::scope::Where;
+
 pub(crate) mod code;
 pub(crate) mod env;
 pub(crate) mod family;
@@ -7,10 +9,9 @@ pub(crate) mod files;
 pub(crate) mod resources;
 pub(crate) mod run;
 
-use crate::engine::Thread;
 use crate::engine::accept::Input;
 use crate::engine::effects::NewEffect;
-use crate::engine::hooks::Hooked;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::request::Query;
 use crate::sdk::Door;
@@ -144,36 +145,6 @@ impl Open {
         let message = self.thread.shown(message);
         let kind = self.thread.read(|state, _| Ok(self.thread.kind(state)))?;
         Input::of(message, wakes, kind)
-    }
-}
-
-/// Where the code that is given a thread works.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Where {
-    /// In a step of the active run.
-    Step,
-    /// In a hook of such a step.
-    Hook,
-    /// In a hook beside the run.
-    HookApart,
-    /// In this effect, `{id, name}`: its messages name it (spec §10.4).
-    Effect(Value),
-    /// Apart from all of these: an endpoint.
-    Apart,
-}
-
-impl Where {
-    /// Whether the run's step is under way here.
-    pub(crate) fn in_step(&self) -> bool {
-        matches!(self, Where::Step | Where::Hook)
-    }
-
-    /// Whether what is done to messages here runs hooks.
-    fn hooked(&self) -> Hooked {
-        match self {
-            Where::Hook | Where::HookApart => Hooked::ByHook,
-            Where::Step | Where::Effect(_) | Where::Apart => Hooked::Yes,
-        }
     }
 }
 

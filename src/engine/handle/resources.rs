@@ -1,7 +1,7 @@
 //! Definitions and logs, for code.
 
-use crate::engine::Thread;
 use crate::engine::handle::Open;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::request::Query;

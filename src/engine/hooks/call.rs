@@ -8,12 +8,12 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::hooks::At;
 use crate::engine::hooks::Within;
-use crate::engine::model_call::Watch;
 use crate::engine::post::Post;
 use crate::engine::post::PostError;
+use crate::engine::thread::Thread;
+use crate::engine::timeout::Watch;
 use crate::error::Result;
 use crate::limits;
 use crate::spec::Http;

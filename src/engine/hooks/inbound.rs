@@ -7,12 +7,12 @@ use std::rc::Rc;
 
 use futures_channel::oneshot;
 
-use crate::engine::Thread;
+use crate::engine::definitions::Definitions;
 use crate::engine::hooks::At;
 use crate::engine::hooks::Within;
 use crate::engine::hooks::message::Created;
 use crate::engine::hooks::message::fitting;
-use crate::engine::step::Definitions;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Param;
 use crate::host::Sql;
@@ -34,9 +34,6 @@ pub(crate) enum Drain {
     /// Hooks have sent so many requests that the flow must go on in a fresh event.
     Yields,
 }
-
-/// Who waits for `after_thread_created` while it runs.
-pub(crate) type Telling = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;
 
 impl Thread {
     /// Before any step: `after_thread_created`, unless that is done.

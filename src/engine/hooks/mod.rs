@@ -23,23 +23,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::engine::Thread;
-use crate::engine::handle::Where;
+use crate::engine::definitions::Definitions;
 use crate::engine::operator::Failure;
-use crate::engine::step::Definitions;
+use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::sdk::scope::Where;
 use crate::spec::hook::Hook;
 use crate::spec::hook::HookName;
 use crate::store::log::Event;
-
-/// Whether hooks run for what is done to a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hooked {
-    /// They do.
-    Yes,
-    /// A hook does it itself: hooks that called themselves would never end.
-    ByHook,
-}
 
 /// Where a hook runs.
 pub(crate) struct At<'a> {

@@ -7,13 +7,13 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::context::not_run;
+use crate::engine::definitions::Definitions;
 use crate::engine::hooks::At;
 use crate::engine::hooks::Next;
 use crate::engine::hooks::Subject;
 use crate::engine::hooks::wrong;
-use crate::engine::step::Definitions;
+use crate::engine::thread::Thread;
 use crate::env::Redactor;
 use crate::error::Result;
 use crate::models::ChatMessage;

@@ -8,14 +8,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::engine::Thread;
+use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
 use crate::engine::hooks::At;
 use crate::engine::hooks::Next;
 use crate::engine::hooks::Subject;
 use crate::engine::hooks::wrong;
 use crate::engine::replay;
-use crate::engine::step::Definitions;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::Call;
 use crate::engine::tool_call::Done;
 use crate::engine::tool_call::Receipt;

@@ -3,13 +3,13 @@
 
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::accept::room;
-use crate::engine::flow::Entry;
+use crate::engine::ephemeral::Entry;
 use crate::engine::subagents::hear::Heard;
 use crate::engine::subagents::letter::Birth;
 use crate::engine::subagents::letter::Letter;
 use crate::engine::subagents::letter::Words;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

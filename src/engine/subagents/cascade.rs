@@ -1,7 +1,7 @@
 //! Stop and terminate reach the children, and theirs (spec §30, §35.23).
 
-use crate::engine::Thread;
 use crate::engine::subagents::letter::What;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::store::children::Child;

@@ -8,9 +8,9 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use serde::Deserialize;
 
-use crate::engine::Thread;
 use crate::engine::files::received::Foreign;
 use crate::engine::files::received::Received;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::accept::room;
 use crate::engine::env::missing::Needs;
 use crate::engine::subagents::hear::Heard;
@@ -16,6 +15,7 @@ use crate::engine::subagents::letter::Birth;
 use crate::engine::subagents::letter::What;
 use crate::engine::subagents::letter::Words;
 use crate::engine::subagents::values::Given;
+use crate::engine::thread::Thread;
 use crate::env::Change;
 use crate::env::Level;
 use crate::error::Code;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use serde::Deserialize;
 
-use crate::engine::Thread;
 use crate::engine::subagents::letter::TO_THREAD;
+use crate::engine::thread::Thread;
 use crate::error::Code;
 use crate::error::Error;
 use crate::error::Result;

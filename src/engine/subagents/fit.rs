@@ -1,10 +1,10 @@
 //! What keeps a call from making a child or writing to one: error results that say what to do.
 
-use crate::engine::Thread;
 use crate::engine::subagents::letter::What;
 use crate::engine::subagents::letter::Words;
 use crate::engine::subagents::spawn::NewChild;
 use crate::engine::subagents::spawn::listed;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Sql;

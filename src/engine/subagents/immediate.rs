@@ -15,10 +15,10 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
 use crate::engine::subagents::birth::BEGIN;
 use crate::engine::subagents::values::Given;
+use crate::engine::thread::Thread;
 use crate::env::Change;
 use crate::env::Plain;
 use crate::env::Set;

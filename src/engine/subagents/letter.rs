@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::engine::Thread;
 use crate::engine::outbox::INLINE_US;
 use crate::engine::subagents::values::Sealed;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::host::Param;

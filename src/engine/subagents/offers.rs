@@ -2,14 +2,16 @@
 //! name, among the other tools. Resumable ones share two tools of the runtime: `subagent_create`, in the place of the first
 //! of them, and `subagent_message`, which comes last and only while there is one to write to.
 
+use crate::engine::ephemeral::offers::Family;
+
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
 use crate::engine::subagents::asked::agent;
 use crate::engine::subagents::asked::arguments_of;
 use crate::engine::subagents::spawn::listed;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::models::ToolOffer;
 use crate::spec::Callable;
@@ -26,25 +28,6 @@ use crate::work::native::tools::execute;
 
 /// References that are listed at most.
 const LISTED: usize = 50;
-
-/// What may change of a prompt's offers: nothing of one that lists no subagents.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Family {
-    /// Entries that are not there today, by their places.
-    off: Vec<usize>,
-    /// The children that may be written to, as they are listed.
-    children: Vec<String>,
-    /// How many more there are.
-    more: usize,
-}
-
-impl Family {
-    /// The entries that are there.
-    pub(crate) fn on<'a>(&self, entries: &'a [ToolEntry]) -> impl Iterator<Item = &'a ToolEntry> {
-        let on = move |(place, entry)| (!self.off.contains(&place)).then_some(entry);
-        entries.iter().enumerate().filter_map(on)
-    }
-}
 
 impl Thread {
     /// Whether an entry is there at all (spec §8.2).

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::subagents::letter::Ending;
 use crate::engine::subagents::letter::Report;
 use crate::engine::subagents::letter::What;
 use crate::engine::subagents::letter::Words;
 use crate::engine::subagents::letter::bounded;
+use crate::engine::thread::Thread;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::unstopped;

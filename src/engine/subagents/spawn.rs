@@ -5,8 +5,7 @@ use std::rc::Rc;
 use serde_json::Map;
 use serde_json::Value;
 
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
 use crate::engine::subagents::deferred::Deferred;
 use crate::engine::subagents::fit::may_wait;
 use crate::engine::subagents::fit::refused;
@@ -17,6 +16,7 @@ use crate::engine::subagents::letter::Words;
 use crate::engine::subagents::receipt;
 use crate::engine::subagents::values::Sealed;
 use crate::engine::subagents::values::env_required;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::Call;
 use crate::engine::tool_call::Done;
 use crate::error::Code;

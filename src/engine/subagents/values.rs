@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::engine::Thread;
 use crate::engine::env::missing::Needs;
 use crate::engine::subagents::letter::What;
+use crate::engine::thread::Thread;
 use crate::env;
 use crate::env::Change;
 use crate::env::Plain;

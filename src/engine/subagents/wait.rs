@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::engine::Thread;
+use crate::engine::ephemeral::Entry;
 use crate::engine::ephemeral::Verdict;
-use crate::engine::flow::Entry;
 use crate::engine::subagents::hear::Heard;
 use crate::engine::subagents::letter::Letter;
 use crate::engine::subagents::letter::What;
 use crate::engine::subagents::letter::head;
 use crate::engine::subagents::receipt;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::Call;
 use crate::error::Code;
 use crate::error::Error;

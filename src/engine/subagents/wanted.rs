@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::engine::Thread;
-use crate::engine::step::Definitions;
+use crate::engine::definitions::Definitions;
 use crate::engine::subagents::asked;
 use crate::engine::subagents::asked::agent;
 use crate::engine::subagents::spawn::Wanted;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::arguments;
 use crate::engine::tool_call::parsed;
 use crate::error::Result;

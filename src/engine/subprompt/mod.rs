@@ -10,12 +10,12 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::engine::Thread;
+use crate::engine::definitions::Definitions;
 use crate::engine::model_call::Answer;
 use crate::engine::model_call::Called;
-use crate::engine::step::Definitions;
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
+use crate::engine::thread::Thread;
 use crate::engine::tool_call::Call;
 use crate::engine::tool_result::result_row;
 use crate::error::Result;

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use crate::engine::Thread;
 use crate::engine::attachments::shown::Pictured;
 use crate::engine::attachments::shown::Room;
+use crate::engine::definitions::Definitions;
 use crate::engine::opening::Opening;
-use crate::engine::step::Definitions;
+use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::models::CONTINUE;
 use crate::models::ChatMessage;

@@ -29,9 +29,9 @@ const ENTITIES: [(&[u8], u8); 7] = [
 pub(crate) struct Copy {
     pub(crate) bytes: Vec<u8>,
     /// Where each byte begins in the text.
-    from: Vec<u32>,
+    pub(crate) from: Vec<u32>,
     /// Length of the text.
-    whole: usize,
+    pub(crate) whole: usize,
 }
 
 impl Copy {

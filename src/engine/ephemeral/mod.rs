@@ -1,6 +1,12 @@
 //! What exists only while the object lives. Everything here can be lost at any moment; nothing here is shared with
 //! another object.
 
+pub(crate) mod offers;
+pub(crate) mod values;
+pub(crate) mod works;
+
+use std::collections::VecDeque;
+
 use std::cell::Cell;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,12 +15,9 @@ use std::collections::BTreeSet;
 use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
 
-use crate::engine::context::Offers;
-use crate::engine::detached::Works;
-use crate::engine::env::Values;
-use crate::engine::files::spill::Mover;
-use crate::engine::hooks::inbound::Telling;
-use crate::engine::operator::ToldFailures;
+use crate::engine::ephemeral::offers::Offers;
+use crate::engine::ephemeral::values::Values;
+use crate::engine::ephemeral::works::Works;
 use crate::models::ChatMessage;
 use crate::models::Kept;
 use crate::sdk::run_handle::Abort;
@@ -184,4 +187,26 @@ impl Drop for Forgetting<'_> {
             self.armed.forget();
         }
     }
+}
+
+/// Whether files are being moved, and who waits for the end of it.
+#[derive(Default)]
+pub(crate) struct Mover {
+    pub(crate) busy: Cell<bool>,
+    pub(crate) waiting: RefCell<Vec<oneshot::Sender<()>>>,
+}
+
+/// The last failures that were told in this run.
+pub(crate) type ToldFailures = VecDeque<String>;
+
+/// Who waits for `after_thread_created` while it runs.
+pub(crate) type Telling = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;
+
+/// How a flow comes to its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The run was started in this very stretch of code.
+    Started,
+    /// The run was found unfinished.
+    Found,
 }

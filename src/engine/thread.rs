@@ -1,0 +1,102 @@
+//! One thread: its host, its definitions, and a cache of what it stored.
+
+use crate::access;
+use crate::engine::ephemeral::Live;
+use crate::error::Result;
+use crate::host::Host;
+use crate::host::Sql;
+use crate::host::Transactions;
+use crate::sandbox::Sandbox;
+use crate::spec::Catalog;
+use crate::store::state::State;
+use crate::work::native::Natives;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// One thread: its definitions, its host, and a cache of what it stored.
+pub struct Thread {
+    pub(crate) host: Rc<dyn Host>,
+    pub(crate) natives: Rc<dyn Natives>,
+    pub(crate) sandbox: Rc<dyn Sandbox>,
+    pub(crate) catalog: Rc<Catalog>,
+    /// A cache; `None` until read, and again after anything went wrong.
+    pub(crate) state: RefCell<Option<State>>,
+    /// What exists only while the object lives: the flow, waiters, the partial text.
+    pub(crate) live: Live,
+}
+
+impl Thread {
+    /// A thread on its host, with what runs the application's own code. Reads nothing yet.
+    pub fn new(
+        host: Rc<dyn Host>,
+        natives: Rc<dyn Natives>,
+        sandbox: Rc<dyn Sandbox>,
+        catalog: Rc<Catalog>,
+    ) -> Rc<Self> {
+        Rc::new(Thread { host, natives, sandbox, catalog, state: RefCell::new(None), live: Live::default() })
+    }
+
+    /// Looks at the state and the tables.
+    pub(crate) fn read<T>(&self, f: impl FnOnce(&State, &dyn Sql) -> Result<T>) -> Result<T> {
+        self.ensure_loaded()?;
+        let state = self.state.borrow();
+        f(state.as_ref().ok_or_else(access::no_thread)?, self.host.sql())
+    }
+
+    /// Looks at the state and may fill its caches; writes nothing.
+    pub(crate) fn read_mut<T>(&self, f: impl FnOnce(&mut State, &dyn Sql) -> Result<T>) -> Result<T> {
+        self.ensure_loaded()?;
+        let mut state = self.state.borrow_mut();
+        f(state.as_mut().ok_or_else(access::no_thread)?, self.host.sql())
+    }
+
+    /// One transition: everything inside commits together, or nothing does and the cache is dropped. The state is
+    /// taken out meanwhile, so that a panic inside leaves none behind.
+    pub(crate) fn transition<T>(&self, f: impl FnOnce(&mut State, &dyn Sql) -> Result<T>) -> Result<T> {
+        self.ensure_loaded()?;
+        let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
+        let value = self.transaction(|sql| f(&mut state, sql))?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(value)
+    }
+
+    /// A transaction of the host. When it rolls back, by an error or a panic, what was known of the alarm is forgotten:
+    /// it may have been set inside.
+    pub(crate) fn transaction<T>(&self, f: impl FnOnce(&dyn Sql) -> Result<T>) -> Result<T> {
+        let rolls_back = self.live.alarm.forget_unless_kept();
+        let value = self.host.transaction(f)?;
+        rolls_back.keep();
+        Ok(value)
+    }
+
+    pub(crate) fn ensure_loaded(&self) -> Result<()> {
+        self.load()?;
+        let Err(error) = self.settle_works() else { return Ok(()) };
+        // A thread that can be written no more stays readable; the next look tries again.
+        self.tell_once(format!("the outcome of calls could not be stored: {error}"));
+        self.load()
+    }
+
+    fn load(&self) -> Result<()> {
+        if self.state.borrow().is_some() {
+            return Ok(());
+        }
+        let sql = self.host.sql();
+        let migrate = |version| self.host.transaction(|sql| crate::store::schema::migrate(sql, version));
+        let state = State::load(sql, migrate)?.ok_or_else(access::no_thread)?;
+        *self.state.borrow_mut() = Some(state);
+        Ok(())
+    }
+}
+
+/// A panic may come between a commit and the frame that tells of it. Then every listener's connection is ended: it
+/// comes back, says what it has, and is sent the rest.
+pub(crate) struct LostFrames<'a>(pub(crate) &'a dyn Host);
+
+impl Drop for LostFrames<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.listeners().close("the thread had to start over");
+        }
+    }
+}
