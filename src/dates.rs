@@ -1,9 +1,7 @@
 //! Dates as a query gives them.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::limits::DAY_US;
-use crate::limits::SECOND_US;
+use crate::error::{Error, Result};
+use crate::limits::{DAY_US, SECOND_US};
 
 /// Which instant of a day a date without time means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -127,8 +125,7 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::dates::Edge;
-    use crate::dates::parse;
+    use crate::dates::{Edge, parse};
 
     #[test]
     fn dates_and_times_of_every_form_are_read() {

@@ -1,9 +1,7 @@
 //! Errors of the runtime's API: a stable code, a text for a developer, and where it helps a hint and a field.
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The result of anything that can fail towards a client.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -171,8 +169,7 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::error::Code;
-    use crate::error::unstopped;
+    use crate::error::{Code, unstopped};
 
     /// The rows of the tables of docs/errors.md that have a code, a status and, last, whether to send the request again.
     fn documented() -> Vec<(Code, u16, bool)> {

@@ -55,11 +55,6 @@ mod text;
 pub mod validate;
 pub mod work;
 
-pub use crate::error::Code;
-pub use crate::error::Error;
-pub use crate::error::Result;
-pub use crate::work::native::effects;
-pub use crate::work::native::endpoints;
-pub use crate::work::native::hooks;
+pub use crate::error::{Code, Error, Result};
 pub use crate::work::native::registered::Registered;
-pub use crate::work::native::tools;
+pub use crate::work::native::{effects, endpoints, hooks, tools};

@@ -1,7 +1,6 @@
 //! Names: which ones are valid, what was probably meant, and cycles of names.
 
-use crate::spec::subagent::CREATE;
-use crate::spec::subagent::MESSAGE;
+use crate::spec::subagent::{CREATE, MESSAGE};
 
 /// What to add to "no such name": what was probably meant, or what there is.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {

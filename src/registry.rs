@@ -1,7 +1,6 @@
 //! Native functions by name: what `{"run": {"native": "name"}}` of a definition names.
 
 use std::any::Any;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

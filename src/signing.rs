@@ -1,10 +1,8 @@
 //! Signatures over what the runtime sends to http tools, so that a tool can tell that a call is ours and recent
 //! (`x-bobbin-signature: t=1795300000,v1=<hex>`), and the keyed hash that browser tokens share with them.
 
-use hmac::Hmac;
-use hmac::Mac;
-use sha2::Digest;
-use sha2::Sha256;
+use hmac::{Hmac, Mac};
+use sha2::{Digest, Sha256};
 
 /// The header that carries a signature.
 pub const HEADER: &str = "x-bobbin-signature";

@@ -1,19 +1,10 @@
 //! The deployment's credentials, and who a request is from.
 
-use crate::access::Action;
-use crate::access::Caller;
-use crate::access::Scope;
-use crate::access::ThreadRef;
-use crate::access::Via;
 use crate::access::keys::Keys;
-use crate::access::token;
-use crate::access::token::Minted;
-use crate::access::token::PREFIX;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::limits::SECOND_US;
-use crate::limits::TOKEN_TTL_S;
+use crate::access::token::{Minted, PREFIX};
+use crate::access::{Action, Caller, Scope, ThreadRef, Via, token};
+use crate::error::{Code, Error, Result};
+use crate::limits::{SECOND_US, TOKEN_TTL_S};
 
 /// A `BOBBIN_TOKEN_SECRET` shorter than this can be guessed.
 pub const MINIMUM_SECRET_BYTES: usize = 16;

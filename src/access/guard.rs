@@ -2,9 +2,7 @@
 //! pages that the server itself served. A page from elsewhere that the developer has open must not get through, neither
 //! with a form nor by resolving its own name to this machine.
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 
 /// The parts of a request that the guard looks at.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,6 @@
 //! API keys: `BOBBIN_API_KEYS`, a list `key=scope,key2=scope2`.
 
-use sha2::Digest;
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 use crate::access::Scope;
 use crate::signing::same;

@@ -8,21 +8,14 @@ pub(crate) mod keys;
 pub(crate) mod scope;
 pub(crate) mod token;
 
-pub use crate::access::config::Access;
-pub use crate::access::config::Credential;
-pub use crate::access::config::MINIMUM_SECRET_BYTES;
-pub use crate::access::guard::Body;
-pub use crate::access::guard::DevRequest;
-pub use crate::access::guard::dev_guard;
+pub use crate::access::config::{Access, Credential, MINIMUM_SECRET_BYTES};
+pub use crate::access::guard::{Body, DevRequest, dev_guard};
 pub use crate::access::scope::Scope;
 pub use crate::access::token::Minted;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 
 /// Who sent a request. It crosses to an object as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

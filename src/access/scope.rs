@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// `admin`, `owner:<id>` or `thread:<id>`; written so in keys, tokens and JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

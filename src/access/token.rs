@@ -4,13 +4,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::Scope;
 use crate::limits::SECOND_US;
-use crate::signing::hmac_sha256;
-use crate::signing::same;
+use crate::signing::{hmac_sha256, same};
 
 /// What a token begins with. No API key is looked for behind it.
 pub(crate) const PREFIX: &str = "bbt_";

@@ -5,17 +5,13 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
 use crate::request::fields::Body;
+use crate::request::{Reply, ThreadRequest};
 use crate::store::effects::Tally;
 use crate::store::schema;
-use crate::store::state::Meta;
-use crate::store::state::State;
+use crate::store::state::{Meta, State};
 
 /// What `POST /threads` may say.
 const NEW_THREAD: &[&str] = &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs"];

@@ -2,8 +2,7 @@
 
 use crate::engine::EndpointAnswer;
 use crate::env::Shown;
-use crate::request::Content;
-use crate::request::Served;
+use crate::request::{Content, Served};
 use crate::spec::endpoint::Method;
 
 /// Headers that are not an endpoint's to set: of the connection, of the runtime's own answers to pages of other origins,

@@ -1,41 +1,26 @@
 //! The routes of the files (docs/http.md; spec §27.4).
 
-use crate::store::file_record::BYTES;
-use crate::store::file_record::base64;
-use crate::store::file_record::options;
-
 use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use serde_json::Value;
-use serde_json::json;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
 
-use crate::engine::files::conditions::Conditions;
-use crate::engine::files::conditions::Wanted;
+use crate::engine::files::conditions::{Conditions, Wanted};
 use crate::engine::files::tree;
 use crate::engine::files::tree::Removal;
-use crate::engine::files::write::Draft;
-use crate::engine::files::write::Written;
+use crate::engine::files::write::{Draft, Written};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::limits;
-use crate::request::Content;
-use crate::request::Query;
-use crate::request::Reply;
-use crate::request::Served;
-use crate::request::ThreadRequest;
-use crate::request::ThreadRoute;
 use crate::request::fields::Body;
+use crate::request::{Content, Query, Reply, Served, ThreadRequest, ThreadRoute};
 use crate::store::file_path::FilePath;
-use crate::store::file_record::FileOptions;
+use crate::store::file_record::{BYTES, FileOptions, base64, options};
 use crate::store::files as table;
-use crate::store::files::Kind;
-use crate::store::files::Row;
-use futures_util::StreamExt;
+use crate::store::files::{Kind, Row};
 
 /// Headers of every content: what somebody stored must run nothing where the API is.
 const SAFE: [(&str, &str); 3] = [

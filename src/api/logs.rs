@@ -3,25 +3,17 @@
 use std::ops::ControlFlow;
 
 use serde::Deserialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::Page;
-use crate::request::Query;
-use crate::request::Reply;
+use crate::request::{Query, Reply};
 use crate::spec::message::ToolResult;
 use crate::store::messages as rows;
-use crate::store::messages::message_id;
-use crate::store::messages::message_seq;
+use crate::store::messages::{message_id, message_seq};
 
 /// Ids of entries and of messages that one request may ask for, together.
 const ASKED: usize = 100;

@@ -7,19 +7,13 @@ pub(crate) mod files;
 pub(crate) mod logs;
 pub(crate) mod read;
 
-use crate::access::Action;
-use crate::access::ThreadRef;
+use crate::access::{Action, ThreadRef};
 use crate::engine::effects::schedule::By;
 use crate::engine::thread::{LostFrames, Thread};
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::http;
-use crate::request::Reply;
-use crate::request::Served;
-use crate::request::ThreadRequest;
-use crate::request::ThreadRoute;
 use crate::request::fields::Body;
+use crate::request::{Reply, Served, ThreadRequest, ThreadRoute};
 use std::rc::Rc;
 
 impl Thread {

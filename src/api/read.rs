@@ -3,31 +3,20 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::logs::count_logs;
 use crate::engine::alarm;
 use crate::engine::ephemeral::Alarm;
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::page::Page;
-use crate::request::Query;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
-use crate::request::agents;
-use crate::store::messages as rows;
-use crate::store::messages::Row;
-use crate::store::messages::columns;
-use crate::store::messages::message_seq;
-use crate::store::messages::not_found;
-use crate::store::schema;
+use crate::request::{Query, Reply, ThreadRequest, agents};
+use crate::store::messages::{Row, columns, message_seq, not_found};
 use crate::store::state::State;
+use crate::store::{messages as rows, schema};
 
 impl Thread {
     /// `GET /threads/:id` (spec §27.1).

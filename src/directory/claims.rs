@@ -5,16 +5,10 @@ use std::ops::ControlFlow;
 
 use serde_json::json;
 
-use crate::directory::Directory;
-use crate::directory::int_at;
-use crate::directory::text_at;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Sql;
-use crate::host::Transactions;
-use crate::limits::IDEMPOTENCY_KEY_BYTES;
-use crate::limits::IDEMPOTENCY_US;
+use crate::directory::{Directory, int_at, text_at};
+use crate::error::{Code, Error, Result};
+use crate::host::{Sql, Transactions};
+use crate::limits::{IDEMPOTENCY_KEY_BYTES, IDEMPOTENCY_US};
 use crate::request::Reply;
 
 impl Directory {

@@ -4,21 +4,12 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::directory::Directory;
-use crate::directory::int;
-use crate::env::Change;
-use crate::env::KEYS_VAR;
-use crate::env::Keys;
-use crate::env::Level;
-use crate::env::Set;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Sql;
-use crate::host::Transactions;
+use crate::directory::{Directory, int};
+use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
+use crate::error::{Error, Result};
+use crate::host::{Sql, Transactions};
 use crate::request::Reply;
-use crate::request::directory_call::EnvAsk;
-use crate::request::directory_call::ROOT;
-use crate::request::directory_call::env_object;
+use crate::request::directory_call::{EnvAsk, ROOT, env_object};
 use crate::request::fields::Body;
 
 impl Directory {

@@ -1,25 +1,14 @@
 //! `GET /threads` (spec §27.1): filters, order, pages.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::dates::Edge;
-use crate::dates::instant;
-use crate::directory::Directory;
-use crate::directory::int;
-use crate::directory::int_at;
-use crate::directory::text_at;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
-use crate::limits::PAGE_MAX;
-use crate::limits::SECOND_US;
+use crate::dates::{Edge, instant};
+use crate::directory::{Directory, int, int_at, text_at};
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
+use crate::limits::{PAGE_MAX, SECOND_US};
 use crate::page::Page;
-use crate::request::Query;
-use crate::request::Reply;
-use crate::request::agents;
+use crate::request::{Query, Reply, agents};
 use crate::spec::Catalog;
 
 /// Threads of a page when the request does not say.

@@ -19,18 +19,10 @@ use std::cell::Cell as Flag;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-pub use crate::request::directory_call::DirectoryCall;
-pub use crate::request::directory_call::EnvAsk;
-pub use crate::request::directory_call::ThreadRow;
+pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Object;
-use crate::host::Param;
-use crate::host::Sql;
-use crate::host::Transactions;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Object, Param, Sql, Transactions};
 use crate::request::Reply;
 use crate::spec::Catalog;
 

@@ -6,25 +6,13 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::directory::Directory;
-use crate::directory::DirectoryCall;
-use crate::directory::int;
-use crate::directory::int_at;
-use crate::directory::text_at;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Sibling;
-use crate::host::Sql;
-use crate::host::Transactions;
-use crate::limits::PAGE_DEFAULT;
-use crate::limits::PAGE_MAX;
-use crate::limits::SECOND_US;
+use crate::directory::{Directory, DirectoryCall, int, int_at, text_at};
+use crate::error::{Error, Result};
+use crate::host::{Sibling, Sql, Transactions};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
 use crate::page::Page;
-use crate::request::Query;
-use crate::request::Reply;
-use crate::request::directory_call::ROOT;
-use crate::request::directory_call::answer;
-use crate::request::directory_call::name_of;
+use crate::request::directory_call::{ROOT, answer, name_of};
+use crate::request::{Query, Reply};
 
 /// How long changes are gathered before the root is told.
 const GATHER_US: i64 = 2 * SECOND_US;

@@ -1,8 +1,7 @@
 //! The tables of a directory. Migrations go forward only, like those of a thread.
 
 use crate::env;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::Sql;
 
 /// One list of statements per version; version n is the n-th list.

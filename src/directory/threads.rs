@@ -3,16 +3,11 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::directory::Directory;
-use crate::directory::ThreadRow;
-use crate::directory::int_at;
+use crate::directory::{Directory, ThreadRow, int_at};
 use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
-use crate::host::Transactions;
+use crate::host::{Param, Sql, Transactions};
 use crate::request::Reply;
 
 /// Characters of the newest message that a list shows.

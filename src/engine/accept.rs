@@ -3,36 +3,26 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::engine::ephemeral::Entry;
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::{Entry, Verdict};
 use crate::engine::thread::Thread;
 use crate::env::Shown;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
-use crate::request::fields::Body;
-use crate::request::fields::bounded;
-use crate::sdk::NewMessage;
-use crate::sdk::Wakes;
+use crate::request::fields::{Body, bounded};
+use crate::request::{Reply, ThreadRequest};
 use crate::sdk::family::BY_CODE;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::Hooked;
+use crate::sdk::{NewMessage, Wakes};
 use crate::spec::AgentKind;
 use crate::spec::message::Role;
 use crate::store::children::Child;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::runs::Run;
 use crate::store::state::State;
 

@@ -1,10 +1,9 @@
 //! How far a step is with its model: counted before each request, in the run's row or, for the step of a prompt that was
 //! called, in the receipt of that call.
 
-use crate::store::log::Tries;
-
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::store::log::Tries;
 use crate::store::runs::Step;
 
 impl Thread {

@@ -3,18 +3,13 @@
 use crate::engine::context::turn_rows;
 use crate::engine::definitions::Definitions;
 use crate::engine::stop;
-use crate::engine::stop::Facts;
-use crate::engine::stop::Verdict;
+use crate::engine::stop::{Facts, Verdict};
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::messages as rows;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::runs::Phase;
-use crate::store::runs::Reason;
-use crate::store::runs::SessionResult;
+use crate::store::messages::{Row, Shared};
+use crate::store::runs::{Phase, Reason, SessionResult};
 
 impl Thread {
     /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.

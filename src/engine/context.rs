@@ -1,42 +1,24 @@
 //! What a request to a model holds (spec §20): the prompt, the history that fits (`window`), the tools.
 
-use crate::engine::ephemeral::offers::Offers;
-
 use std::rc::Rc;
 
-use crate::engine::attachments::shown::Pictured;
-use crate::engine::attachments::shown::Room;
+use crate::engine::attachments::shown::{Pictured, Room};
+use crate::engine::call::not_run;
 use crate::engine::definitions::Definitions;
-use crate::engine::hooks::request::Blocked;
+use crate::engine::ephemeral::offers::Offers;
+use crate::engine::hooks::Blocked;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::models::ChatMessage;
-use crate::models::ChatRequest;
-use crate::models::JsonMode;
-use crate::models::Kept;
-use crate::models::Part;
-use crate::models::Reasoning;
-use crate::models::ToolOffer;
-use crate::models::fit;
-use crate::spec::Model;
-use crate::spec::Prompt;
-use crate::spec::message::Role;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolStatus;
+use crate::models::{ChatMessage, ChatRequest, JsonMode, Kept, Part, Reasoning, ToolOffer, fit};
+use crate::spec::message::{Role, ToolCall};
+use crate::spec::{Model, Prompt};
 use crate::store::messages::Shared;
 use crate::store::runs::Step;
 use crate::store::state::State;
-use crate::store::window::Author;
-use crate::store::window::Entry;
-use crate::store::window::Form;
-use crate::store::window::SHORT_BYTES;
-use crate::store::window::View;
-use crate::store::window::Window;
+use crate::store::window::{Author, Entry, Form, SHORT_BYTES, View, Window};
 
-/// The model is told this instead of a result that does not exist.
-pub(crate) const NOT_RUN: &str = "Not run: the run was stopped.";
 /// An unstored user message after an empty reply.
 const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a tool.";
 
@@ -336,17 +318,6 @@ impl History<'_> {
         let text = entry.row.content.as_deref()?;
         let long = entry.row.seq < self.short_below && text.len() > SHORT_BYTES;
         Some((&entry.row, entry.message(if long { Form::Shortened } else { Form::Whole }, View::Own)))
-    }
-}
-
-/// What stands for the result of a call that has none.
-pub(crate) fn not_run(call: &ToolCall) -> ChatMessage {
-    ChatMessage::Tool {
-        call_id: call.id.clone(),
-        name: call.name.clone(),
-        content: NOT_RUN.to_owned(),
-        status: ToolStatus::Error,
-        images: Vec::new(),
     }
 }
 

@@ -5,39 +5,25 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::engine::ephemeral::Entry;
-use crate::engine::ephemeral::Verdict;
+use crate::engine::call::told;
+use crate::engine::ephemeral::{Entry, Verdict};
 use crate::engine::flow::Finished;
-use crate::engine::subagents::delete::BY_PARENT;
-use crate::engine::subagents::delete::Told;
+use crate::engine::subagents::delete::{BY_PARENT, Told};
 use crate::engine::subagents::letter::What;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Abandoned;
-use crate::engine::tool_call::abandon_started;
 use crate::engine::tool_call::interrupted;
-use crate::engine::tool_result::told;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Sibling;
-use crate::host::Sql;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
-use crate::request::directory_call as call;
+use crate::error::{Code, Error, Result};
+use crate::host::{Sibling, Sql};
 use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
+use crate::request::{Reply, ThreadRequest, directory_call as call};
 use crate::spec::AgentKind;
-use crate::spec::message::Role;
-use crate::spec::message::ToolResult;
-use crate::store::log::Event;
-use crate::store::log::Unfinished;
+use crate::spec::message::{Role, ToolResult};
+use crate::store::log::{Event, Unfinished};
 use crate::store::messages as rows;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::runs::Outcome;
-use crate::store::runs::Phase;
-use crate::store::runs::Reason;
-use crate::store::runs::Run;
+use crate::store::messages::{Row, Shared};
+use crate::store::receipts::{Abandoned, abandon_started};
+use crate::store::runs::{Outcome, Phase, Reason, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
 
@@ -149,7 +135,7 @@ impl Thread {
                 continue;
             }
             let of = rows::find(sql, reply)?;
-            let result = match (kind == crate::engine::subagents::receipt::KIND, result) {
+            let result = match (kind == crate::store::receipts::KIND, result) {
                 (true, Some(result)) => result,
                 (true, None) if stopped => ToolResult::error(format!(
                     "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."

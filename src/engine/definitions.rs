@@ -1,9 +1,6 @@
 //! What the definitions say about the step that is open.
 
-use crate::spec::Agent;
-use crate::spec::Model;
-use crate::spec::Prompt;
-use crate::spec::SideConfig;
+use crate::spec::{Agent, Model, Prompt, SideConfig};
 use crate::store::side::Side;
 
 /// What the active side runs on.

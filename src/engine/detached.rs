@@ -5,23 +5,18 @@
 //! `meta.apart` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
 //! first such receipt, so that a thread whose work apart calls nothing pays nothing, here and when it wakes.
 
-use crate::engine::ephemeral::works::Ended;
-
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use crate::engine::ephemeral::works::Ended;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host as db;
-use crate::host::Param;
-use crate::host::Sql;
-use crate::limits;
+use crate::host::{Param, Sql};
 use crate::sdk::ThreadState;
-use crate::sdk::scope::Entered;
-use crate::sdk::scope::Place;
-use crate::sdk::scope::Scope;
+use crate::sdk::scope::{Entered, Place, Scope};
 use crate::store::log::Unfinished;
 use crate::store::state::State;
+use crate::{host as db, limits};
 
 /// Work under way. However it ends, its calls have ended with it.
 pub(crate) struct Apart {

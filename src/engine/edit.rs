@@ -1,30 +1,21 @@
 //! Changes to what is stored: the thread's tags and properties, messages, deletion of messages (spec §14.4).
 
-use crate::sdk::messages::MessageUpdate;
-
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::ephemeral::Verdict;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::request::Reply;
 use crate::request::fields::Body;
+use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::Hooked;
 use crate::store::messages as rows;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::messages::columns;
-use crate::store::messages::message_seq;
-use crate::store::messages::not_found;
+use crate::store::messages::{Row, Shared, columns, message_seq, not_found};
 use crate::store::state::State;
 
 impl From<&str> for MessageUpdate {

@@ -1,31 +1,22 @@
 //! The flow: what drives the active run from step to step. One per thread, ever. It may end anywhere (crash, panic,
 //! stop); the stored phase is where the next one enters.
 
-use crate::engine::ephemeral::Entry;
-
 use std::rc::Rc;
 
 use futures_channel::oneshot;
 use futures_util::future::abortable;
 
 use crate::engine::accept::verdict_of;
-use crate::engine::ephemeral::Flow;
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::{Entry, Flow, Verdict};
 use crate::engine::handoff::Handed;
-use crate::engine::step::Next;
-use crate::engine::thread::LostFrames;
-use crate::engine::thread::Thread;
+use crate::engine::thread::{LostFrames, Thread};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::store::log::Event;
-use crate::store::log::Unfinished;
+use crate::store::log::{Event, Unfinished};
 use crate::store::messages as rows;
 use crate::store::messages::Shared;
-use crate::store::runs::End;
-use crate::store::runs::Phase;
-use crate::store::runs::Reason;
-use crate::store::runs::Run;
+use crate::store::runs::{End, Phase, Reason, Run};
 use crate::store::state::State;
 
 /// How an unfinished run was found.
@@ -384,4 +375,13 @@ impl Drop for FlowGuard {
             self.thread.flow_over();
         }
     }
+}
+
+/// What a step led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Another step follows.
+    Step,
+    /// The run is over.
+    Ended,
 }

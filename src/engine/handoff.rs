@@ -4,25 +4,15 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::opening::Opening;
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
-use crate::spec::Agent;
-use crate::spec::AgentKind;
-use crate::spec::Callable;
-use crate::spec::ToolEntry;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::spec::message::Role;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::spec::{Agent, AgentKind, Callable, ToolEntry};
+use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::side::Side;
 use crate::store::state::State;
 

@@ -2,17 +2,13 @@
 
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::engine::post::Post;
-use crate::engine::post::PostError;
+use crate::engine::post::{Post, PostError};
 use crate::engine::thread::Thread;
 use crate::engine::tool_call::timed_out;
-use crate::spec::Http;
-use crate::spec::Tool;
 use crate::spec::message::ToolResult;
+use crate::spec::{Http, Tool};
 use crate::work::native::NativeCall;
 
 impl Thread {

@@ -6,44 +6,25 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use crate::engine::call::{Work, files_of, no_files, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::handle::Open;
 use crate::engine::handoff;
-use crate::engine::subagents::spawn::Wanted;
+use crate::engine::subagents::call::Wanted;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Work;
-use crate::engine::tool_call::abandon_within;
-use crate::engine::tool_call::fitting;
-use crate::engine::tool_call::interrupted;
-use crate::engine::tool_call::restart;
-use crate::engine::tool_result::files_of;
-use crate::engine::tool_result::is_of_files;
-use crate::engine::tool_result::logged_error;
-use crate::engine::tool_result::no_files;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::engine::tool_call::{abandon_within, fitting, interrupted, restart};
+use crate::engine::tool_result::{is_of_files, logged_error};
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::request::fields::shallow;
 use crate::sdk::calls::InvokeDoor;
 use crate::sdk::messages::NewAttachment;
-use crate::sdk::scope::Entered;
-use crate::sdk::scope::Place;
-use crate::sdk::scope::Scope;
-use crate::spec::Callable;
-use crate::spec::Prompt;
-use crate::spec::Sought;
-use crate::spec::ToolEntry;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
-use crate::spec::schema;
+use crate::sdk::scope::{Entered, Place, Scope};
+use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
+use crate::spec::{Callable, Prompt, Sought, ToolEntry, schema};
 use crate::store::state::State;
 use crate::work::native::tools::execute;
 
@@ -202,13 +183,8 @@ impl Thread {
                     self.ready_child(new.agent).await?;
                 }
                 let now = self.host.now_us();
-                let call = Invoked {
-                    scope,
-                    key: &key,
-                    name,
-                    kind: crate::engine::subagents::receipt::KIND,
-                    args: &kept,
-                };
+                let call =
+                    Invoked { scope, key: &key, name, kind: crate::store::receipts::KIND, args: &kept };
                 return self.invoke_child(scope, &wanted, |state, sql, result| {
                     call.insert(state, sql, Some(result), now)
                 });
@@ -330,16 +306,6 @@ impl Thread {
         })?;
         Ok(result)
     }
-}
-
-/// What is told where [`Thread::is_off`].
-pub(crate) fn off(definitions: &Definitions<'_>, name: &str) -> String {
-    format!("\"{name}\" is off here: the prompt \"{}\" does not list it.", definitions.prompt.name)
-}
-
-/// What is told where calls are nested too deeply.
-pub(crate) fn too_deep(name: &str) -> String {
-    format!("\"{name}\" was not called: calls within calls go {} deep at most.", limits::CALL_DEPTH)
 }
 
 fn earlier(sql: &dyn Sql, scope: &Scope, key: &str) -> Result<Option<Earlier>> {

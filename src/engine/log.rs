@@ -1,17 +1,14 @@
 //! What of a step the log is told that the rows alone do not say.
 
+use serde_json::json;
+
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::host::{Param, Sql};
 use crate::limits;
-use crate::store::log::Attempt;
-use crate::store::log::Lost;
-use crate::store::log::Unfinished;
-use crate::store::log::insert;
+use crate::store::log::{Attempt, Lost, Unfinished, insert};
 use crate::store::state::State;
 use crate::text::first_bytes;
-use serde_json::json;
 
 impl Thread {
     /// The same for the step of a prompt that was called.

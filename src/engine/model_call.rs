@@ -3,24 +3,16 @@
 
 use std::rc::Rc;
 
-
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
-use crate::engine::provider_call::Outside;
-use crate::engine::provider_call::Streaming;
+use crate::engine::provider_call::{Outside, Streaming};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::limits;
-use crate::models::ChatRequest;
-use crate::models::ProviderCall;
-use crate::models::ProviderCode;
-use crate::models::ProviderError;
-use crate::models::Reply;
-use crate::models::backoff_us;
+use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
 use crate::spec::Model;
-use crate::store::log::Attempt;
-use crate::store::log::Tries;
+use crate::store::log::{Attempt, Tries};
 use crate::store::runs::Step;
 
 /// What came of it.

@@ -1,8 +1,7 @@
 //! The user message that a prompt or an agent begins with when it is called (spec §5.4): what the entry's
 //! `initUserMessageProperty` and `initAttachmentsProperty` make of the arguments.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Result;

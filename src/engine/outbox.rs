@@ -8,20 +8,13 @@ use std::rc::Rc;
 use futures_util::future::join_all;
 
 use crate::engine::stream::preview;
-use crate::engine::subagents::letter::TO_THREAD;
-use crate::engine::subagents::letter::head;
+use crate::engine::subagents::letter::{TO_THREAD, head};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sibling;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sibling, Sql};
 use crate::limits;
 use crate::request::directory_call as call;
-use crate::request::directory_call::DirectoryCall;
-use crate::request::directory_call::ThreadRow;
+use crate::request::directory_call::{DirectoryCall, ThreadRow};
 use crate::store::state::State;
 
 /// A letter that its writer delivers itself becomes due after this.

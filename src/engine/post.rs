@@ -2,18 +2,14 @@
 //! Redirects are not followed, and private targets are refused unless the deployment lists them.
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::engine::timeout::Watch;
-use crate::host::http::Reads;
-use crate::host::http::Request;
-use crate::host::http::private_target;
-use crate::limits;
-use crate::signing;
-use crate::spec::Http;
-use crate::spec::template;
-use futures_util::StreamExt;
+use crate::host::http::{Reads, Request, private_target};
+use crate::spec::{Http, template};
+use crate::{limits, signing};
 
 /// A request to make, once.
 pub(crate) struct Post<'a> {

@@ -6,26 +6,17 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
-use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
+use futures_util::{FutureExt, StreamExt};
 
 use crate::engine::thread::Thread;
 use crate::engine::timeout::Watch;
 use crate::error::Result;
-use crate::host::http::FetchError;
-use crate::host::http::Request;
-use crate::host::http::Response;
+use crate::host::http::{FetchError, Request, Response};
 use crate::limits;
-use crate::models::Chunks;
-use crate::models::Delta;
-use crate::models::Door;
-use crate::models::ProviderCall;
-use crate::models::ProviderCode;
-use crate::models::ProviderError;
-use crate::models::Reply;
-use crate::models::ReplyBuilder;
-use crate::models::Silence;
+use crate::models::{
+    Chunks, Delta, Door, ProviderCall, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
+};
 use crate::store::log::Attempt;
 use crate::store::runs::Step;
 

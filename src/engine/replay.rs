@@ -1,21 +1,15 @@
 //! What a provider wants back with its replies: thinking with signatures, and the like (spec §4.3, §5.3). Stored in the
 //! reply's row, shown by no API, and sent again byte for byte, but only to the prompt, model and provider that wrote it.
 
-use crate::store::window::Replay;
-
-use crate::store::window::Author;
-
 use serde::Deserialize;
 
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
-use crate::models::Payload;
-use crate::models::Placed;
-use crate::models::Reply;
+use crate::error::{Error, Result};
+use crate::models::{Payload, Placed, Reply};
 use crate::spec::message::ToolCall;
 use crate::store::runs::Step;
+use crate::store::window::{Author, Replay};
 
 /// The column of a reply of which a call is gone: what bears the call's id goes with it.
 pub(crate) fn without(column: Option<&str>, call_id: &str) -> Option<String> {

@@ -2,13 +2,10 @@
 //! tree whose keys are derived from each other (docs/durability.md), so that a call has the same key when what it is made
 //! in is entered again.
 
-use crate::sdk::scope::Entered;
-use crate::sdk::scope::Place;
-use crate::sdk::scope::Scope;
-
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::sdk::scope::{Entered, Place, Scope};
 
 impl Thread {
     /// Where the calls of the open step are made.

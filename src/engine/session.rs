@@ -1,9 +1,5 @@
 //! Session tools (spec §7.4): what their calls say to the parent, and the files that they may name.
 
-use crate::store::runs::arguments;
-use crate::store::runs::mapped;
-use crate::store::runs::paths;
-
 use std::rc::Rc;
 
 use serde_json::json;
@@ -11,11 +7,9 @@ use serde_json::json;
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::spec::SessionTool;
-use crate::spec::SideConfig;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
+use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
+use crate::spec::{SessionTool, SideConfig};
+use crate::store::runs::{arguments, mapped, paths};
 
 /// Those of a side, in the order in which they are looked at.
 fn bound(side: &SideConfig) -> impl Iterator<Item = &SessionTool> {

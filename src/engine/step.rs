@@ -1,19 +1,14 @@
 //! The step cycle (spec §19). [`Thread::step`] is the specification's list, in order.
 
-use crate::engine::definitions::Definitions;
-
-use crate::store::runs::Step;
-
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use crate::engine::definitions::Definitions;
+use crate::engine::flow::Next;
+use crate::engine::hooks::Blocked;
 use crate::engine::hooks::inbound::Drain;
-use crate::engine::hooks::request::Blocked;
-use crate::engine::model_call::Answer;
-use crate::engine::model_call::Called;
+use crate::engine::model_call::{Answer, Called};
 use crate::engine::stop;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
@@ -22,26 +17,13 @@ use crate::host::Sql;
 use crate::limits;
 use crate::models::Reply;
 use crate::spec::Model;
-use crate::spec::message::Role;
-use crate::spec::message::ToolCall;
+use crate::spec::message::{Role, ToolCall};
 use crate::store::log::Attempt;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::runs::Phase;
-use crate::store::runs::Reason;
+use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::runs::{Phase, Reason, Step};
 use crate::store::side::Side;
 use crate::store::state::State;
 use crate::text::first_bytes;
-
-/// What a step led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Another step follows.
-    Step,
-    /// The run is over.
-    Ended,
-}
 
 enum Opened {
     Step(Step),

@@ -3,18 +3,11 @@
 use serde_json::Value;
 
 use crate::limits;
-use crate::spec::AgentKind;
-use crate::spec::SessionTool;
-use crate::spec::SideConfig;
-use crate::spec::message::Role;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolStatus;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::runs::Reason;
-use crate::store::runs::Run;
-use crate::store::side::Asked;
-use crate::store::side::Side;
+use crate::spec::message::{Role, ToolCall, ToolStatus};
+use crate::spec::{AgentKind, SessionTool, SideConfig};
+use crate::store::messages::{Row, Shared};
+use crate::store::runs::{Reason, Run};
+use crate::store::side::{Asked, Side};
 
 /// What is known when a step's calls are done.
 #[derive(Clone, Copy)]

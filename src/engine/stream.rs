@@ -7,33 +7,20 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::access::Action;
-use crate::access::Caller;
-use crate::access::ThreadRef;
+use crate::access::{Action, Caller, ThreadRef};
 use crate::engine::ephemeral::Partial;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::Filter;
-use crate::host::Frame;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::host::{Filter, Frame, Param, Sql};
 use crate::limits;
-use crate::page::Page;
-use crate::page::json_bytes;
-use crate::spec::message::Role;
-use crate::spec::message::ToolStatus;
+use crate::page::{Page, json_bytes};
+use crate::spec::message::{Role, ToolStatus};
 use crate::store::log::Attempt;
 use crate::store::messages as rows;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::messages::columns;
-use crate::store::messages::message_id;
-use crate::store::messages::message_seq;
-use crate::store::runs::Run;
-use crate::store::runs::Step;
+use crate::store::messages::{Row, Shared, columns, message_id, message_seq};
+use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 
 /// What a client has: rows up to a mark, and a part of a reply's text.

@@ -1,17 +1,16 @@
 //! One thread: its host, its definitions, and a cache of what it stored.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use crate::access;
 use crate::engine::ephemeral::Live;
 use crate::error::Result;
-use crate::host::Host;
-use crate::host::Sql;
-use crate::host::Transactions;
+use crate::host::{Host, Sql, Transactions};
 use crate::sandbox::Sandbox;
 use crate::spec::Catalog;
 use crate::store::state::State;
 use crate::work::native::Natives;
-use std::cell::RefCell;
-use std::rc::Rc;
 
 /// One thread: its definitions, its host, and a cache of what it stored.
 pub struct Thread {

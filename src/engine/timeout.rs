@@ -1,10 +1,9 @@
 //! A limit in time.
 
-use crate::host::Host;
-use crate::host::Pending;
-use futures_util::future::Either;
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use futures_util::pin_mut;
+
+use crate::host::{Host, Pending};
 
 /// A deadline over many awaits with one timer: it is set anew only when it fires before a deadline that has moved.
 pub(crate) struct Watch<'a> {

@@ -4,65 +4,24 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::engine::call::{Call, Done, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
-use crate::engine::handoff;
-use crate::engine::invoke::off;
-use crate::engine::invoke::too_deep;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
 use crate::engine::timeout::Watch;
-use crate::engine::tool_queue;
-use crate::engine::tool_result::files_of;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::engine::{handoff, tool_queue};
+use crate::error::{Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
-use crate::sdk::messages::NewAttachment;
-use crate::sdk::scope::Entered;
-use crate::sdk::scope::Place;
-use crate::sdk::scope::Scope;
-use crate::sdk::scope::Where;
-use crate::spec::Callable;
-use crate::spec::Prompt;
-use crate::spec::Run;
-use crate::spec::Tool;
-use crate::spec::ToolEntry;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
-use crate::spec::schema;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::sdk::scope::{Entered, Place, Scope, Where};
+use crate::spec::message::{ToolResult, ToolStatus};
+use crate::spec::{Run, Tool, ToolEntry};
+use crate::store::messages::{Inbound, Shared};
 use crate::store::state::State;
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute;
-
-/// A call of the open step's reply.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    /// Place in the reply.
-    pub(crate) index: usize,
-    /// Seq of its result, and id of its receipt.
-    pub(crate) seq: i64,
-    pub(crate) call: ToolCall,
-}
-
-impl Call {
-    /// A call of a reply, by its place.
-    pub(crate) fn of(reply: &Row, index: usize) -> Option<Call> {
-        reply.calls.get(index).map(|call| Call {
-            index,
-            seq: reply.seq + 1 + index as i64,
-            call: call.clone(),
-        })
-    }
-}
 
 /// How far a call came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,155 +32,11 @@ pub(crate) enum Receipt {
     Started,
 }
 
-/// A call's result, still to be stored.
-#[derive(Clone)]
-pub(crate) struct Done {
-    pub(crate) result: ToolResult,
-    pub(crate) receipt: Receipt,
-    pub(crate) state: &'static str,
-    /// Where calls were made within it that may not have ended.
-    within: Option<Place>,
-}
-
-/// What takes its time: a function, or a prompt.
-#[derive(Clone, Copy)]
-pub(crate) enum Work<'a> {
-    Tool(&'a Tool),
-    Prompt(&'a Prompt),
-}
-
-impl<'a> Work<'a> {
-    /// That of a callable; agents have none.
-    fn of(callable: Callable<'a>) -> Option<Work<'a>> {
-        match callable {
-            Callable::Tool(tool) => Some(Work::Tool(tool)),
-            Callable::Prompt(prompt) => Some(Work::Prompt(prompt)),
-            Callable::Agent(..) | Callable::Subagent(..) => None,
-        }
-    }
-
-    /// As receipts name it.
-    pub(crate) fn kind(self) -> &'static str {
-        match self {
-            Work::Tool(Tool { run: Run::Native(_), .. }) => "native",
-            Work::Tool(Tool { run: Run::Http(_), .. }) => "http",
-            Work::Tool(Tool { run: Run::Code(_), .. }) => "code",
-            Work::Prompt(_) => "prompt",
-        }
-    }
-
-    /// Whether it may be run again, given how often it was started, and as what. What a prompt did before is in the
-    /// thread.
-    pub(crate) fn repeats(self, started: i64, kind: &str) -> bool {
-        match self {
-            Work::Tool(tool) => {
-                kind != "prompt" && tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS)
-            }
-            Work::Prompt(_) => kind == "prompt",
-        }
-    }
-}
-
 /// What is told of a call that was running when the process was lost.
 pub(crate) fn interrupted(name: &str) -> String {
     format!(
         "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
     )
-}
-
-impl Done {
-    pub(crate) fn refused(text: String) -> Done {
-        let receipt = Receipt::None("refused", None);
-        Done { result: ToolResult::error(text), receipt, state: "failed", within: None }
-    }
-
-    pub(crate) fn refused_with(result: ToolResult) -> Done {
-        Done { result, ..Done::refused(String::new()) }
-    }
-
-    /// The thread is handed off when the step is closed.
-    fn handed(agent: &str, kept: Option<String>) -> Done {
-        let result = ToolResult::success(handoff::told(agent));
-        Done { result, receipt: Receipt::None(handoff::KIND, kept), state: "succeeded", within: None }
-    }
-
-    pub(crate) fn hands_off(&self) -> bool {
-        matches!(self.receipt, Receipt::None(handoff::KIND, _)) && self.state == "succeeded"
-    }
-
-    /// The call was running when the process was lost, and must not run again.
-    fn unknown(name: &str, place: Place) -> Done {
-        let result = ToolResult::error(interrupted(name));
-        Done { result, receipt: Receipt::Started, state: "indeterminate", within: Some(place) }
-    }
-
-    /// Whether it was called and gave an error.
-    pub(crate) fn ran_and_failed(&self) -> bool {
-        self.receipt == Receipt::Started && self.result.status == ToolStatus::Error
-    }
-
-    pub(crate) fn ran(result: ToolResult) -> Done {
-        Done { state: ended(&result), result, receipt: Receipt::Started, within: None }
-    }
-
-    /// The files that its result brings. One that cannot be taken makes it an error.
-    pub(crate) fn take_files(&mut self, name: &str) -> Vec<NewAttachment> {
-        match files_of(name, &mut self.result) {
-            Ok(files) => files,
-            Err(result) => {
-                self.becomes(result);
-                Vec::new()
-            }
-        }
-    }
-
-    /// Another result in its place.
-    pub(crate) fn becomes(&mut self, result: ToolResult) {
-        if result.status != self.result.status && self.state != "indeterminate" && !self.hands_off() {
-            self.state = ended(&result);
-        }
-        // What is stored for it already stays.
-        let stored = std::mem::take(&mut self.result.stored);
-        self.result = ToolResult { stored, ..result };
-    }
-
-    /// Closes its receipt, or writes the one of a call that never started.
-    pub(crate) fn close(
-        &self,
-        sql: &dyn Sql,
-        state: &str,
-        reply: &Shared,
-        call: &Call,
-        error: Option<&str>,
-        now: i64,
-    ) -> Result<()> {
-        if let Some(place) = self.within {
-            abandon_within(sql, place, call.seq, now)?;
-        }
-        match &self.receipt {
-            Receipt::Started => sql.run(
-                "UPDATE calls SET state = ?, ended_us = ?, error = ?, result = NULL WHERE id = ?",
-                &[Param::Text(state), Param::Int(now), error.into(), Param::Int(call.seq)],
-            ),
-            Receipt::None(kind, kept) => sql.run(
-                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data)
-                 VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
-                &[
-                    Param::Int(call.seq),
-                    Param::Int(reply.seq),
-                    Param::Text(&call.call.id),
-                    Param::Text(&call.call.name),
-                    Param::Text(kind),
-                    Param::Text(state),
-                    Param::Int(now),
-                    // A hand-off ends when it takes place.
-                    (!self.hands_off()).then_some(now).into(),
-                    error.into(),
-                    kept.as_ref().into(),
-                ],
-            ),
-        }
-    }
 }
 
 impl Thread {
@@ -455,28 +270,11 @@ impl Thread {
 }
 
 /// The state of a receipt whose call came to its end.
-fn ended(result: &ToolResult) -> &'static str {
+pub(crate) fn ended(result: &ToolResult) -> &'static str {
     match result.status {
         ToolStatus::Success => "succeeded",
         ToolStatus::Error => "failed",
     }
-}
-
-/// The call's arguments, or what the model is told about them.
-pub(crate) fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result::Result<Value, String> {
-    let name = &call.name;
-    callable
-        .check(parsed(call)?)
-        .map_err(|problems| format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))
-}
-
-/// The same, unchecked.
-pub(crate) fn parsed(call: &ToolCall) -> std::result::Result<Value, String> {
-    // Models that call a tool without arguments often send nothing at all.
-    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let name = &call.name;
-    serde_json::from_str(text)
-        .map_err(|error| format!("The arguments for \"{name}\" are not valid JSON: {error}."))
 }
 
 pub(crate) fn timed_out(name: &str, limit_ms: u64) -> ToolResult {
@@ -493,50 +291,6 @@ pub(crate) fn fitting(name: &str, result: ToolResult) -> ToolResult {
         "The result of \"{name}\" has {bytes} bytes; the limit is {}. Ask for less.",
         limits::CONTENT_BYTES
     ))
-}
-
-/// A call that was running when its run was stopped.
-pub(crate) struct Abandoned {
-    pub(crate) seq: i64,
-    /// Seq of the reply that holds it; code made the call when it is not positive.
-    pub(crate) reply: i64,
-    pub(crate) call_id: String,
-    pub(crate) name: String,
-    pub(crate) kind: String,
-    /// Its result, if that was kept already.
-    pub(crate) result: Option<ToolResult>,
-}
-
-/// Closes the receipts of calls that were running when their run was stopped: their outcome is not known. Innermost last.
-pub(crate) fn abandon_started(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Abandoned>> {
-    let mut open = Vec::new();
-    sql.each(
-        "SELECT id, reply, call_id, name, kind, result FROM calls
-         WHERE id > ? AND state IN ('started', 'waiting') AND json_extract(data, '$.apart') IS NULL",
-        &[Param::Int(block)],
-        &mut |cells| {
-            let [id, reply, call_id, name, kind, result] = cells else {
-                return Err(Error::internal("a receipt has the wrong number of columns"));
-            };
-            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-            open.push(Abandoned {
-                seq: id.int().unwrap_or_default(),
-                reply: reply.int().unwrap_or_default(),
-                call_id: text(call_id),
-                name: text(name),
-                kind: text(kind),
-                result: result.text().and_then(|text| serde_json::from_str(text).ok()),
-            });
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
-    for call in &open {
-        sql.run(
-            "UPDATE calls SET state = 'indeterminate', ended_us = ?, result = NULL WHERE id = ?",
-            &[Param::Int(now), Param::Int(call.seq)],
-        )?;
-    }
-    Ok(open)
 }
 
 /// A call that may be made again is under way once more.

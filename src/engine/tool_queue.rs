@@ -3,33 +3,24 @@
 //! called after the calls of its reply and before the stop rules; on an idle thread they begin a step without a model
 //! call. Either way the step's calls are those of its reply and of the tools that were called in it.
 
-use crate::store::state::Queued;
-
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::engine::ephemeral::Entry;
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::request::fields::shallow;
 use crate::spec::message::ToolCall;
 use crate::spec::schema;
 use crate::store::messages as rows;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::runs::Counters;
-use crate::store::runs::Run;
+use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::runs::{Counters, Run};
 use crate::store::side::Side;
-use crate::store::state::State;
+use crate::store::state::{Queued, State};
 
 impl State {
     /// The queued tools beyond the last block.

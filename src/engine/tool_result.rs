@@ -1,25 +1,14 @@
 //! Results of tool calls on their way into the history: the message, its files, and what the log has of a failure.
 
-use serde_json::Map;
-use serde_json::Value;
-
+use crate::engine::call::{Call, Done, no_files, told};
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Call;
-use crate::engine::tool_call::Done;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Param;
 use crate::limits;
-use crate::request::fields::bounded;
 use crate::sdk::messages::NewAttachment;
-use crate::spec::message::Role;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::spec::message::{Role, ToolResult, ToolStatus};
+use crate::store::messages::{Inbound, Row, Shared};
 use crate::text::first_bytes;
 
 impl Thread {
@@ -122,43 +111,6 @@ pub(crate) fn result_row(reply: &Row, call: &Call, done: &Done, now: i64) -> Row
         depth: reply.depth,
         ..Row::new(call.seq, Role::Tool, content, now)
     }
-}
-
-/// What clients are told of a result besides its text: of a failure its code and data, and the subagent that it is about.
-pub(crate) fn told(result: &ToolResult) -> Option<String> {
-    let ToolResult { error_code, error_data, subagent_id, .. } = result;
-    let mut told = Map::new();
-    if error_code.is_some() || error_data.is_some() {
-        told.insert("error_code".into(), serde_json::json!(error_code));
-        told.insert("error_data".into(), serde_json::json!(error_data));
-    }
-    if let Some(reference) = subagent_id {
-        told.insert("subagent_id".into(), reference.clone().into());
-    }
-    if told.is_empty() {
-        return None;
-    }
-    let told = Value::Object(told);
-    // It must be possible to read it again.
-    bounded("error_data", &told).is_ok().then(|| told.to_string())
-}
-
-/// The files that a result brings; an error result when one of them cannot be taken.
-#[expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
-pub(crate) fn files_of(
-    name: &str,
-    result: &mut ToolResult,
-) -> std::result::Result<Vec<NewAttachment>, ToolResult> {
-    crate::sdk::given::listed(result.take_files()).map_err(|error| no_files(name, &error))
-}
-
-/// What is told of files that cannot be stored. The tool has done what it does.
-pub(crate) fn no_files(name: &str, error: &Error) -> ToolResult {
-    let field = error.field.as_ref().map_or(String::new(), |field| format!("{field}: "));
-    ToolResult::error(format!(
-        "\"{name}\" has run, but the files of its result could not be stored. {field}{}",
-        error.message
-    ))
 }
 
 /// Whether files are the reason, and not the thread or the runtime.

@@ -5,22 +5,15 @@ use std::ops::ControlFlow;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::Page;
-use crate::request::Query;
-use crate::request::Reply;
-use crate::request::fields::Body;
-use crate::request::fields::shallow;
+use crate::request::fields::{Body, shallow};
+use crate::request::{Query, Reply};
 use crate::store::messages as rows;
 use crate::store::state::State;
 

@@ -1,18 +1,13 @@
 //! What a request changes about the values of a thread, an account or the instance: all of it is checked before anything
 //! is written.
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::env::Plain;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::limits;
-use crate::spec::Catalog;
-use crate::spec::VariableKind;
 use crate::spec::catalog::RESERVED_PREFIX;
-use crate::spec::template;
+use crate::spec::{Catalog, VariableKind, template};
 
 /// Whose values they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,19 +1,13 @@
 //! The keys that values are encrypted with: AES-256-GCM under the first key of `BOBBIN_ENCRYPTION_KEYS`. Every key of
 //! the list decrypts what it has encrypted, so that keys can be rotated.
 
-use aes_gcm::Aes256Gcm;
-use aes_gcm::Nonce;
-use aes_gcm::aead::Aead;
-use aes_gcm::aead::KeyInit;
-use aes_gcm::aead::Payload;
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce};
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::GeneralPurpose;
-use base64::engine::general_purpose::GeneralPurposeConfig;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 
 /// The deployment's secret that lists the keys: `id=base64,…`.
 pub const KEYS_VAR: &str = "BOBBIN_ENCRYPTION_KEYS";

@@ -3,10 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::env::Change;
-use crate::env::Keys;
-use crate::env::Set;
-use crate::env::Stored;
+use crate::env::{Change, Keys, Set, Stored};
 use crate::error::Result;
 use crate::spec::VariableKind;
 

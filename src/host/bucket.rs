@@ -6,8 +6,7 @@ use futures_util::stream::LocalBoxStream;
 
 use crate::error::Result;
 use crate::host::Pending;
-use crate::host::http::Body;
-use crate::host::http::FetchError;
+use crate::host::http::{Body, FetchError};
 
 /// Objects by key.
 pub trait Bucket {

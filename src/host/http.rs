@@ -145,8 +145,7 @@ fn is_private_v4(address: std::net::Ipv4Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::host::http::date;
-    use crate::host::http::private_target;
+    use crate::host::http::{date, private_target};
 
     #[test]
     fn a_date_is_as_headers_have_it() {

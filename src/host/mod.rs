@@ -14,17 +14,11 @@ use std::rc::Rc;
 use futures_util::future::LocalBoxFuture;
 
 pub use crate::host::bucket::Bucket;
-pub use crate::host::listeners::Filter;
-pub use crate::host::listeners::Frame;
-pub use crate::host::listeners::Listeners;
-pub use crate::host::sql::Cell;
-pub use crate::host::sql::Param;
-pub use crate::host::sql::Sql;
+pub use crate::host::listeners::{Filter, Frame, Listeners};
+pub use crate::host::sql::{Cell, Param, Sql};
 
 use crate::error::Result;
-use crate::host::http::FetchError;
-use crate::host::http::Request;
-use crate::host::http::Response;
+use crate::host::http::{FetchError, Request, Response};
 
 /// What a method gives that has to be waited for. Dropping it cancels the work.
 pub type Pending<T> = LocalBoxFuture<'static, T>;

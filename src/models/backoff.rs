@@ -1,7 +1,6 @@
 //! Pauses between attempts: our own, and those that a provider asks for.
 
-use crate::limits::BACKOFF_US;
-use crate::limits::RETRY_AFTER_MAX_US;
+use crate::limits::{BACKOFF_US, RETRY_AFTER_MAX_US};
 
 /// Microseconds to wait after attempt number `attempt` (from 1) has failed: anything from nothing to
 /// [`BACKOFF_US`] doubled with each attempt (full jitter, so that many threads do not come back together), raised to

@@ -1,8 +1,7 @@
 //! The body of an answer: a stream of events, or one JSON value from a server that ignores `stream` or was not asked for
 //! one. The first byte tells which: no server-sent event begins with a brace.
 
-use crate::models::ProviderError;
-use crate::models::sse;
+use crate::models::{ProviderError, sse};
 
 /// See the module.
 #[derive(Debug)]

@@ -1,27 +1,19 @@
 //! What a provider is called with: one request, the means to reach the outside, and the way back for its reply.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Context;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::LocalBoxStream;
 
-use crate::host::http::FetchError;
-use crate::host::http::Request;
-use crate::host::http::Response;
-use crate::models::Answer;
-use crate::models::ChatRequest;
-use crate::models::Delta;
-use crate::models::ProviderError;
-use crate::models::Silence;
+use crate::host::http::{FetchError, Request, Response};
 use crate::models::failure::BODY_BYTES;
+use crate::models::{Answer, ChatRequest, Delta, ProviderError, Silence};
 use crate::spec::Provider;
 
 /// Parts of a reply that wait for the engine at most, before [`ProviderCall::send`] lets it take them.

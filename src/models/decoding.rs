@@ -1,12 +1,9 @@
 //! What decoding has in common for all formats: a body that arrives in pieces, errors inside it, halves of characters,
 //! and its end. The meaning of the events is up to each format.
 
-use crate::models::Delta;
-use crate::models::ProviderError;
 use crate::models::body::Body;
-use crate::models::halves;
 use crate::models::halves::Halves;
-use crate::models::sse;
+use crate::models::{Delta, ProviderError, halves, sse};
 
 /// Decodes one answer. Once a call has failed the decoder is of no use.
 #[derive(Debug)]

@@ -10,14 +10,9 @@
 //! Words come [`WORD_US`] apart, and usage is counted in words. With the model id `demo-slow` they come [`SLOW_WORD_US`]
 //! apart, and `demo-fail` answers the first two streams with error 503.
 
-use crate::models::ChatMessage;
-use crate::models::ChatRequest;
-use crate::models::Delta;
-use crate::models::FinishReason;
-use crate::models::Part;
-use crate::models::ProviderCall;
-use crate::models::ProviderCode;
-use crate::models::ProviderError;
+use crate::models::{
+    ChatMessage, ChatRequest, Delta, FinishReason, Part, ProviderCall, ProviderCode, ProviderError,
+};
 use crate::spec::model::Usage;
 use crate::spec::prompt::ToolChoice;
 
@@ -192,12 +187,8 @@ fn words_of(message: &ChatMessage) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::Kept;
-    use crate::models::Reply;
-    use crate::models::ReplyBuilder;
-    use crate::models::ToolOffer;
-    use crate::spec::message::ToolCall;
-    use crate::spec::message::ToolStatus;
+    use crate::models::{Kept, Reply, ReplyBuilder, ToolOffer};
+    use crate::spec::message::{ToolCall, ToolStatus};
 
     fn user(text: &str) -> ChatMessage {
         ChatMessage::User(vec![Part::Text(text.into())])

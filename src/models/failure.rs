@@ -6,11 +6,9 @@
 //! the same model would only cost the same time again, and another provider may well accept the key, request or content.
 
 use crate::host::http::FetchError;
-use crate::models::ProviderCode;
-use crate::models::ProviderError;
 use crate::models::backoff::retry_after_ms;
 use crate::models::said::Said;
-use crate::models::sse;
+use crate::models::{ProviderCode, ProviderError, sse};
 use crate::text::shorten;
 
 /// Bytes of a failure's message at most, once it is [told](ProviderError::told).

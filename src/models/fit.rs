@@ -5,9 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::models::ChatMessage;
-use crate::models::Kept;
-use crate::models::Part;
+use crate::models::{ChatMessage, Kept, Part};
 
 /// An unstored user's message, where a request must have one.
 pub const CONTINUE: &str = "Continue.";
@@ -93,8 +91,7 @@ pub(crate) fn permitted(name: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::message::ToolCall;
-    use crate::spec::message::ToolStatus;
+    use crate::spec::message::{ToolCall, ToolStatus};
 
     fn said(text: &str) -> Kept<ChatMessage> {
         ChatMessage::User(vec![Part::Text(text.into())]).into()

@@ -5,10 +5,8 @@ use std::cell::OnceCell;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use serde::Serialize;
-use serde::Serializer;
-use serde_json::value::RawValue;
-use serde_json::value::to_raw_value;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 /// A part of a request that later requests send again, unchanged: shared by them, with the JSON that was written for the
 /// first. A history of 100 KB is then copied at every step, not cloned and escaped anew.

@@ -22,12 +22,8 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::engine::Panicked;
 use crate::host::http::Request;
-use crate::models::Delta;
-use crate::models::ProviderError;
-use crate::models::anthropic;
 use crate::models::call::ProviderCall;
-use crate::models::demo;
-use crate::models::openai;
+use crate::models::{Delta, ProviderError, anthropic, demo, openai};
 use crate::registry::Registry;
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its

@@ -1,12 +1,10 @@
 //! How much a model is asked to reason (spec §4.2, §5.3), and which parts of a reply its provider wants back.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::model::Capabilities;
 use crate::spec::opaque::Opaque;
-use crate::spec::prompt::Effort;
-use crate::spec::prompt::Reasoning as Wanted;
+use crate::spec::prompt::{Effort, Reasoning as Wanted};
 
 /// How much a model is asked to reason; each provider says it in its own way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,7 @@
 //! A reply, put together from its deltas.
 
-use crate::limits::CALLS_PER_REPLY;
-use crate::limits::PAYLOAD_BYTES;
-use crate::limits::REPLY_BYTES;
-use crate::models::Delta;
-use crate::models::FinishReason;
-use crate::models::Payload;
-use crate::models::Placed;
-use crate::models::ProviderError;
-use crate::models::Reply;
-use crate::models::halves;
+use crate::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REPLY_BYTES};
+use crate::models::{Delta, FinishReason, Payload, Placed, ProviderError, Reply, halves};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
 

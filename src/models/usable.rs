@@ -1,8 +1,7 @@
 //! Whether a model can be asked in this deployment.
 
 use crate::models::provider::has_provider;
-use crate::spec::model::Model;
-use crate::spec::model::Provider;
+use crate::spec::model::{Model, Provider};
 use crate::spec::template;
 
 impl Model {

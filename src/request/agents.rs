@@ -1,14 +1,9 @@
 //! Agents as clients see them: what they are and what they need, without the text of prompts and without any value.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::spec::Agent;
-use crate::spec::Catalog;
-use crate::spec::Variable;
+use crate::error::{Code, Error, Result};
+use crate::spec::{Agent, Catalog, Variable};
 
 /// The header by which a thread's object is told under which origin it was asked.
 pub const ORIGIN: &str = "x-bobbin-origin";

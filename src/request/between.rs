@@ -1,12 +1,10 @@
 //! Requests of one thread to another.
 
-use crate::access::Caller;
-use crate::error::Code;
-use crate::error::Error;
-use crate::request::Query;
-use crate::request::ThreadRequest;
-use crate::request::ThreadRoute;
 use serde::Deserialize;
+
+use crate::access::Caller;
+use crate::error::{Code, Error};
+use crate::request::{Query, ThreadRequest, ThreadRoute};
 
 /// A request to another thread.
 pub(crate) fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {

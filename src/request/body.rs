@@ -1,12 +1,8 @@
 //! What a route accepts as its body.
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::limits::MESSAGE_REQUEST_BYTES;
-use crate::limits::REQUEST_BYTES;
-use crate::request::Route;
-use crate::request::ThreadRoute;
+use crate::error::{Code, Error, Result};
+use crate::limits::{MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
+use crate::request::{Route, ThreadRoute};
 
 /// Whether a route reads a body, and how large it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

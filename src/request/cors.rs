@@ -40,10 +40,7 @@ pub fn allows(list: &str, origin: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::request::cors::HEADERS;
-    use crate::request::cors::allowed_headers;
-    use crate::request::cors::allows;
-    use crate::request::cors::names;
+    use crate::request::cors::{HEADERS, allowed_headers, allows, names};
 
     #[test]
     fn a_preflight_may_send_what_it_asks_for() {

@@ -1,16 +1,11 @@
 //! Requests to a directory, and its answers. Threads send them through `Host::sibling`, the router through a stub; both
 //! as one JSON text, answered with one JSON text (a [`Reply`]).
 
-use serde::Deserialize;
-use serde::Serialize;
-use sha2::Digest;
-use sha2::Sha256;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::request::Query;
-use crate::request::Reply;
+use crate::error::{Code, Error, Result};
+use crate::request::{Query, Reply};
 
 /// Name of the directory of threads that nobody owns.
 pub const OWNERLESS: &str = "null";

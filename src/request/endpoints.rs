@@ -1,12 +1,9 @@
 //! Which custom endpoint answers a request (spec §26.2). A static segment has priority over a parameter, and that over a
 //! catch-all, segment by segment; if the better match leads nowhere, the next one is taken.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::spec::endpoint::EndpointRoute;
-use crate::spec::endpoint::Method;
-use crate::spec::endpoint::Segment;
+use crate::spec::endpoint::{EndpointRoute, Method, Segment};
 
 /// What a request for a path is met with.
 #[derive(Debug, PartialEq, Eq)]

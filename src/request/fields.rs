@@ -2,12 +2,9 @@
 //! them. The known fields must be listed before any can be taken, and any other is refused, because a misspelt option
 //! would otherwise be ignored silently.
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::query::unknown;
 

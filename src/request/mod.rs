@@ -21,18 +21,13 @@ pub mod thread_id;
 
 pub use crate::request::body::BodyRule;
 pub use crate::request::query::Query;
-pub use crate::request::route::EnvOf;
-pub use crate::request::route::Route;
-pub use crate::request::route::ThreadRoute;
-pub use crate::request::served::Content;
-pub use crate::request::served::Served;
+pub use crate::request::route::{EnvOf, Route, ThreadRoute};
+pub use crate::request::served::{Content, Served};
 pub use crate::request::target::Target;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::access::Caller;
 use crate::error::Error;

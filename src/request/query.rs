@@ -1,10 +1,8 @@
 //! Query parameters with errors that name them.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::validate::nearest;
 
 /// Decoded query parameters, in order.

@@ -1,11 +1,8 @@
 //! Which request goes where.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::request::target::Target;
 use crate::spec::endpoint;
 use crate::spec::endpoint::Method;

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::request::Reply;
 
 /// The answer to a request that came with its body as a stream ([`crate::request::ThreadRoute::is_streamed`]).

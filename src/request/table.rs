@@ -1,8 +1,7 @@
 //! Every route of the API, and the query parameters that its requests may have. A parameter that a route does not know
 //! is refused, because it would otherwise be ignored silently.
 
-use crate::request::Route;
-use crate::request::ThreadRoute;
+use crate::request::{Route, ThreadRoute};
 
 const NONE: &[&str] = &[];
 const PAGE: &[&str] = &["limit", "offset"];
@@ -154,8 +153,7 @@ pub const TABLE: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::mem::Discriminant;
-    use std::mem::discriminant;
+    use std::mem::{Discriminant, discriminant};
 
     use super::*;
     use crate::request::Target;

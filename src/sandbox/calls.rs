@@ -1,15 +1,11 @@
 //! Calls of the host that a sandbox has under way. They are the run's, whoever polls them: with the run they are dropped, and
 //! with them what they do.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::rc::Rc;
-use std::rc::Weak;
-use std::task::Context;
-use std::task::Poll;
-use std::task::Waker;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use futures_channel::oneshot;
 use futures_util::future::LocalBoxFuture;

@@ -4,31 +4,18 @@ use std::future::IntoFuture;
 use std::rc::Rc;
 
 use futures_channel::oneshot;
-use futures_util::future::Either;
-use futures_util::future::FutureExt;
-use futures_util::future::LocalBoxFuture;
-use futures_util::future::Shared;
-use futures_util::future::select;
+use futures_util::future::{Either, FutureExt, LocalBoxFuture, Shared, select};
 
 use crate::host::Sleep;
 use crate::limits;
-use crate::sandbox::inner::Inside;
-use crate::sandbox::inner::read;
+use crate::sandbox::inner::{Inside, read};
 use crate::sandbox::inside;
-use crate::sandbox::life::Keep;
-use crate::sandbox::life::Life;
-use crate::sandbox::options::Options;
-use crate::sandbox::options::Reports;
-use crate::sandbox::packed::Packed;
-use crate::sandbox::packed::pack;
-use crate::sandbox::result::CodeError;
-use crate::sandbox::result::CodeResult;
-use crate::sandbox::result::Status;
-use crate::sandbox::sandbox::Door;
-use crate::sandbox::sandbox::Outcome;
-use crate::sandbox::sandbox::Run;
-use crate::sandbox::value::Thrown;
-use crate::sandbox::value::Value;
+use crate::sandbox::life::{Keep, Life};
+use crate::sandbox::options::{Options, Reports};
+use crate::sandbox::packed::{Packed, pack};
+use crate::sandbox::result::{CodeError, CodeResult, Status};
+use crate::sandbox::sandbox::{Door, Outcome, Run};
+use crate::sandbox::value::{Thrown, Value};
 
 /// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:
 ///

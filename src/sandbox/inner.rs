@@ -3,32 +3,16 @@
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
-use futures_util::future::Either;
-use futures_util::future::FutureExt;
-use futures_util::future::LocalBoxFuture;
-use futures_util::future::select;
+use futures_util::future::{Either, FutureExt, LocalBoxFuture, select};
 
 use crate::limits;
 use crate::sandbox::inside::For;
-use crate::sandbox::life::Keep;
-use crate::sandbox::life::Life;
-use crate::sandbox::packed::Packed;
-use crate::sandbox::packed::pack;
-use crate::sandbox::packed::pack_error;
-use crate::sandbox::packed::unpack;
-use crate::sandbox::packed::unpack_error;
-use crate::sandbox::result::CodeResult;
-use crate::sandbox::result::Log;
-use crate::sandbox::result::Status;
+use crate::sandbox::life::{Keep, Life};
+use crate::sandbox::packed::{Packed, pack, pack_error, unpack, unpack_error};
+use crate::sandbox::result::{CodeResult, Log, Status};
 use crate::sandbox::room::Room;
-use crate::sandbox::sandbox::Answer;
-use crate::sandbox::sandbox::Back;
-use crate::sandbox::sandbox::Door;
-use crate::sandbox::sandbox::Outcome;
-use crate::sandbox::sandbox::RawLog;
-use crate::sandbox::value::Function;
-use crate::sandbox::value::Thrown;
-use crate::sandbox::value::Value;
+use crate::sandbox::sandbox::{Answer, Back, Door, Outcome, RawLog};
+use crate::sandbox::value::{Function, Thrown, Value};
 
 /// What the transport holds.
 pub(crate) struct Inside(pub(crate) Rc<Life>);

@@ -2,8 +2,7 @@
 
 use std::cell::RefCell;
 use std::pin::Pin;
-use std::task::Context;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use futures_util::future::LocalBoxFuture;
 

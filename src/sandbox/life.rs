@@ -5,20 +5,16 @@
 //! run owns holds the run, or one around it: a function of such a run is there without its life. So a run ends by
 //! itself when nobody needs it, in this order: its calls, its functions, its sandbox.
 
-use std::cell::Cell;
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::rc::Weak;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 
 use futures_channel::oneshot;
-use futures_util::future::FutureExt;
-use futures_util::future::LocalBoxFuture;
+use futures_util::future::{FutureExt, LocalBoxFuture};
 
 use crate::limits;
 use crate::sandbox::calls::Calls;
 use crate::sandbox::options::Reports;
-use crate::sandbox::value::Function;
-use crate::sandbox::value::Value;
+use crate::sandbox::value::{Function, Value};
 
 /// What both sides of an execution know of it. It is only memory: what keeps the run alive is its [`Keep`].
 pub(crate) struct Life {

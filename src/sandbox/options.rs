@@ -1,13 +1,11 @@
 //! What a caller of `runCode` may say (spec §17.2).
 
-use crate::spec::tool::Engine;
-
 use serde::Serialize;
 
 use crate::limits;
 use crate::sandbox::result::CodeError;
-use crate::sandbox::value::Function;
-use crate::sandbox::value::Value;
+use crate::sandbox::value::{Function, Value};
+use crate::spec::tool::Engine;
 
 /// What the source is written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

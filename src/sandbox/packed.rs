@@ -5,19 +5,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use bytes::Bytes;
-use serde::de::DeserializeSeed;
-use serde::de::Deserializer;
-use serde::de::SeqAccess;
-use serde::de::Visitor;
-use serde_json::Value as Json;
-use serde_json::json;
+use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use serde_json::{Value as Json, json};
 
 use crate::sandbox::room::Room;
 use crate::sandbox::surrogates::paired;
-use crate::sandbox::value::BinaryKind;
-use crate::sandbox::value::Function;
-use crate::sandbox::value::Thrown;
-use crate::sandbox::value::Value;
+use crate::sandbox::value::{BinaryKind, Function, Thrown, Value};
 
 /// Levels of nesting that are taken from a sandbox; whatever reads a value here may recurse.
 const DEPTH: usize = 200;

@@ -1,13 +1,9 @@
 //! What comes of an execution (spec §17.4).
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value as Json;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json, json};
 
-use crate::sandbox::value::Thrown;
-use crate::sandbox::value::Value;
+use crate::sandbox::value::{Thrown, Value};
 
 /// How an execution ended (spec §17.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use crate::sandbox::options::Language;
 use crate::sandbox::packed::Packed;
-use crate::sandbox::result::CodeError;
-use crate::sandbox::result::Status;
+use crate::sandbox::result::{CodeError, Status};
 use crate::spec::tool::Engine;
 
 /// A run that is wanted. As JSON it is the isolate Worker's request, without `values`.

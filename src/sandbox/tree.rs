@@ -1,34 +1,18 @@
 //! Tests of who owns what: what ends with what, in which order, and that nothing is left.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::pending;
-use std::rc::Rc;
-use std::rc::Weak;
-use std::task::Context;
-use std::task::Poll;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::task::noop_waker;
 use serde_json::json;
 
-use crate::sandbox::CodeError;
-use crate::sandbox::Execution;
-use crate::sandbox::Function;
-use crate::sandbox::Options;
-use crate::sandbox::Packed;
-use crate::sandbox::Reports;
-use crate::sandbox::Status;
-use crate::sandbox::Thrown;
-use crate::sandbox::Value;
-use crate::sandbox::execution::Start;
-use crate::sandbox::execution::start;
+use crate::sandbox::execution::{Start, start};
 use crate::sandbox::life::Life;
-use crate::sandbox::sandbox::Answer;
-use crate::sandbox::sandbox::Back;
-use crate::sandbox::sandbox::Door;
-use crate::sandbox::sandbox::Outcome;
-use crate::sandbox::sandbox::Run;
+use crate::sandbox::sandbox::{Answer, Back, Door, Outcome, Run};
+use crate::sandbox::{CodeError, Execution, Function, Options, Packed, Reports, Status, Thrown, Value};
 
 /// What happened, in order.
 type Trace = Rc<RefCell<Vec<String>>>;

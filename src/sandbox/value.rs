@@ -1,23 +1,16 @@
 //! Values on their way into the sandbox and out of it (spec §17.7).
 
 use std::fmt;
-use std::rc::Rc;
-use std::rc::Weak;
+use std::rc::{Rc, Weak};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use chrono::DateTime;
-use chrono::Datelike;
-use chrono::Timelike;
-use futures_util::future::FutureExt;
-use futures_util::future::LocalBoxFuture;
-use serde_json::Number;
-use serde_json::Value as Json;
-use serde_json::json;
+use chrono::{DateTime, Datelike, Timelike};
+use futures_util::future::{FutureExt, LocalBoxFuture};
+use serde_json::{Number, Value as Json, json};
 
-use crate::sandbox::life::Keep;
-use crate::sandbox::life::Life;
+use crate::sandbox::life::{Keep, Life};
 
 /// A value of sandboxed code. Everything crosses by copy, functions as proxies.
 #[derive(Clone, Debug)]

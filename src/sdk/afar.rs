@@ -1,16 +1,12 @@
 //! A call of a member of another thread, on its way.
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::limits;
-use crate::sandbox::BinaryKind;
-use crate::sandbox::Value;
-use crate::store::base64_text::base64;
-use crate::store::base64_text::bytes_of;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::sandbox::{BinaryKind, Value};
+use crate::store::base64_text::{base64, bytes_of};
 
 /// A value on its way between two threads.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
 //! Calls that code makes and waits for (spec §6.4).
 
+use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
+
 use crate::error::Result;
 use crate::sdk::ThreadState;
 use crate::sdk::scope::Scope;
 use crate::spec::message::ToolResult;
-use futures_util::future::LocalBoxFuture;
-use serde_json::Value;
 
 impl ThreadState {
     /// Calls something now and gives its result (spec §6.4): a tool, or a prompt, which answers in one step. What is

@@ -1,12 +1,7 @@
 //! Running code (spec §17) from code that works in a thread.
 
-use crate::sandbox::Function;
-use crate::sandbox::Thrown;
-use crate::sandbox::Value;
-
 use crate::error::Result;
-use crate::sandbox::Execution;
-use crate::sandbox::Options;
+use crate::sandbox::{Execution, Function, Options, Thrown, Value};
 use crate::sdk::ThreadState;
 
 impl ThreadState {

@@ -1,13 +1,11 @@
 //! Effects that code schedules (spec §10.3).
 
-use crate::dates::Edge;
-use crate::dates::instant;
-use crate::error::Error;
-use crate::error::Result;
-use crate::limits;
-
-use crate::store::repeat::Repetition;
 use serde_json::Value;
+
+use crate::dates::{Edge, instant};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::store::repeat::Repetition;
 
 /// An effect to be scheduled.
 #[derive(Clone, Debug, PartialEq)]

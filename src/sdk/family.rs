@@ -1,34 +1,22 @@
 //! The family, for the code that works in a thread (spec §12.2, §12.3): its children, and other threads from afar.
 
-use crate::sdk::afar::Asked;
-use crate::sdk::afar::Plain;
-
-use crate::request::between::error_of;
-use serde_json::Value;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
-use serde_json::Map;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::engine::ThreadState;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
 use crate::limits;
-use crate::request::Query;
-use crate::request::ThreadRequest;
-use crate::request::ThreadRoute;
-use crate::request::between::to_thread;
-use crate::sdk::Identity;
-use crate::sdk::NewMessage;
-use crate::sdk::messages::MessageUpdate;
-use crate::sdk::messages::NewAttachment;
+use crate::request::between::{error_of, to_thread};
+use crate::request::{Query, ThreadRequest, ThreadRoute};
+use crate::sdk::afar::{Asked, Plain};
+use crate::sdk::messages::{MessageUpdate, NewAttachment};
+use crate::sdk::{Identity, NewMessage};
 use crate::store::children::Child;
 
 /// The header of a message that code of another thread gives: whether it is queued or only stored.

@@ -7,11 +7,7 @@ use serde_json::Value;
 use crate::engine::ThreadState;
 use crate::error::Result;
 use crate::request::Query;
-use crate::store::file_record::FileChunk;
-use crate::store::file_record::FileOptions;
-use crate::store::file_record::FileRecord;
-use crate::store::file_record::FileStats;
-use crate::store::file_record::GrepResult;
+use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
 
 /// Paths of files are brought into their form: `notes//a.md` is `/notes/a.md`. Methods fail with the codes of the API:
 /// `invalid_field` for what is no path, `conflict` for a directory where a file is wanted and the other way round.

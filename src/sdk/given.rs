@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::fields::Body;
 use crate::sdk::messages::NewAttachment;

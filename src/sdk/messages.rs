@@ -1,18 +1,13 @@
 //! Messages that code adds and changes (spec §14.4).
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::limits;
-use crate::request::fields::Unchecked;
-use crate::request::fields::bounded;
-use crate::store::messages::Row;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
 
 use crate::engine::files::FileOptions;
-use bytes::Bytes;
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::request::fields::{Unchecked, bounded};
+use crate::store::messages::Row;
 
 /// A file to be attached to a message.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,16 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::request::Query;
 use crate::sdk::ThreadState;
-use crate::spec::Agent;
-use crate::spec::Catalog;
-use crate::spec::Model;
-use crate::spec::Prompt;
-use crate::spec::Sought;
+use crate::spec::{Agent, Catalog, Model, Prompt, Sought};
 
 impl ThreadState {
     /// The definition of a model. Its address and the name of its key are in it, the key is not.

@@ -4,15 +4,12 @@
 use std::rc::Rc;
 
 use futures_channel::oneshot;
-use futures_util::future::FutureExt;
-use futures_util::future::Shared;
-use serde_json::Map;
-use serde_json::Value;
+use futures_util::future::{FutureExt, Shared};
+use serde_json::{Map, Value};
 
 use crate::error::Result;
 use crate::sdk::ThreadState;
-use crate::store::side::Asked;
-use crate::store::side::Side;
+use crate::store::side::{Asked, Side};
 
 /// The run that code works in: as it was when it was asked for.
 #[derive(Clone)]

@@ -2,10 +2,10 @@
 //! tree whose keys are derived from each other (docs/durability.md), so that a call has the same key when what it is made
 //! in is entered again.
 
-use serde_json::Value;
-
 use std::cell::Cell;
 use std::rc::Rc;
+
+use serde_json::Value;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]

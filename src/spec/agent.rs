@@ -2,14 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::form::StringOr;
-use crate::spec::variable::Variable;
-use crate::spec::variable::is_default;
-use crate::spec::variable::is_true;
-use crate::spec::variable::yes;
+use crate::spec::variable::{Variable, is_default, is_true, yes};
 
 /// An agent that threads are created with (spec §7.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

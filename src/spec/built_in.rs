@@ -4,8 +4,7 @@ use serde_json::json;
 
 use crate::spec::catalog::Catalog;
 use crate::spec::execute_code;
-use crate::spec::tool::Run;
-use crate::spec::tool::Tool;
+use crate::spec::tool::{Run, Tool};
 
 impl Catalog {
     /// Whether some prompt lets the code of its model reach hosts: then the catalog needs the web's modules.

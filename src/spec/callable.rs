@@ -1,10 +1,8 @@
 //! What a name in a prompt's `tools` stands for (spec §6.3, §7.5): a function, a prompt or an agent.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::spec::agent::Agent;
-use crate::spec::agent::AgentKind;
+use crate::spec::agent::{Agent, AgentKind};
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::Prompt;
 use crate::spec::schema;

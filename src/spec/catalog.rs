@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::agent::Agent;
 use crate::spec::effect::Effect;
-use crate::spec::endpoint::Endpoint;
-use crate::spec::endpoint::EndpointRoute;
+use crate::spec::endpoint::{Endpoint, EndpointRoute};
 use crate::spec::hook::Hook;
 use crate::spec::model::Model;
 use crate::spec::package::Packages;

@@ -1,7 +1,6 @@
 //! Effects: work that runs later, outside any turn (spec §10).
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::spec::schema;

@@ -4,8 +4,7 @@
 use std::fmt;
 
 use serde::ser;
-use serde::ser::Serialize;
-use serde::ser::Serializer;
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
 /// Why a value is no JSON.

@@ -4,14 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Serialize;
-use serde::de::Deserialize;
-use serde::de::Deserializer;
-use serde::de::Error;
-use serde::de::MapAccess;
-use serde::de::SeqAccess;
-use serde::de::Visitor;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::value::SeqAccessDeserializer;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// A name alone, or an object. Decides by the value's type, so that a mistake inside the object is reported where it
 /// is (an untagged enum would only say that nothing matched).

@@ -7,15 +7,10 @@ use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
 use crate::spec::hook::Hook;
-use crate::spec::prompt::Prompt;
-use crate::spec::prompt::PromptPart;
-use crate::spec::prompt::ToolEntry;
+use crate::spec::prompt::{Prompt, PromptPart, ToolEntry};
 use crate::spec::template;
-use crate::spec::tool::Http;
-use crate::spec::tool::Run;
-use crate::spec::tool::Tool;
-use crate::spec::variable::Variable;
-use crate::spec::variable::VariableKind;
+use crate::spec::tool::{Http, Run, Tool};
+use crate::spec::variable::{Variable, VariableKind};
 
 /// Values by name, as definitions give them.
 pub type Env = BTreeMap<String, String>;

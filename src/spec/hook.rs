@@ -1,7 +1,6 @@
 //! Hooks: code of the application that sees, and partly changes, what passes through a thread (spec §9).
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::tool::Run;
 use crate::spec::variable::Variable;

@@ -2,12 +2,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde::Deserializer;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::spec::opaque::Opaque;
 

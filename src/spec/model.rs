@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::spec::template;
-use crate::spec::variable::is_default;
-use crate::spec::variable::is_true;
-use crate::spec::variable::yes;
+use crate::spec::variable::{is_default, is_true, yes};
 
 /// A model that prompts refer to by name (spec §3.1).
 ///

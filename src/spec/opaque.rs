@@ -1,7 +1,6 @@
 //! JSON that only its provider understands, and wants back exactly as it was sent.
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// The JSON text of a value, never parsed and printed again: signatures are made over such bytes.

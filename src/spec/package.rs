@@ -8,15 +8,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
 use crate::spec::endpoint::EndpointRoute;
-use crate::spec::subagent::CREATE;
-use crate::spec::subagent::MESSAGE;
+use crate::spec::subagent::{CREATE, MESSAGE};
 
 /// What stands between a package's id and a name in it. No id holds it, or ends with the half of it.
 pub const SEPARATOR: &str = "__";

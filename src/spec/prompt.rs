@@ -2,20 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::spec::catalog::Catalog;
-use crate::spec::form::StringOr;
-use crate::spec::form::StringOrList;
+use crate::spec::form::{StringOr, StringOrList};
 use crate::spec::subagent;
-use crate::spec::subagent::Immediate;
-use crate::spec::subagent::Resumable;
-use crate::spec::variable::Variable;
-use crate::spec::variable::VariableKind;
-use crate::spec::variable::is_default;
+use crate::spec::subagent::{Immediate, Resumable};
+use crate::spec::variable::{Variable, VariableKind, is_default};
 
 /// A prompt (spec §5.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

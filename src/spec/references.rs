@@ -1,16 +1,11 @@
 //! What definitions refer to by name. Each definition is destructured field by field, so that the compiler asks for
 //! every new field whether it is a reference.
 
-use crate::spec::agent::Agent;
-use crate::spec::agent::SessionTool;
-use crate::spec::agent::SideConfig;
+use crate::spec::agent::{Agent, SessionTool, SideConfig};
 use crate::spec::catalog::Catalog;
 use crate::spec::model::Model;
 use crate::spec::package::Sought;
-use crate::spec::prompt::Prompt;
-use crate::spec::prompt::PromptPart;
-use crate::spec::prompt::PromptText;
-use crate::spec::prompt::ToolEntry;
+use crate::spec::prompt::{Prompt, PromptPart, PromptText, ToolEntry};
 
 /// A reference in a definition.
 pub struct Reference<'a> {

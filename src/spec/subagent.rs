@@ -4,14 +4,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde::de::Deserializer;
-use serde::de::Error;
-use serde::de::MapAccess;
-use serde::de::Unexpected;
-use serde::de::Visitor;
 use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Serialize};
 
 use crate::spec::variable::is_default;
 

@@ -1,14 +1,12 @@
 //! Function tools: what a model reads about them, and what runs when it calls one (spec §6).
 
-use serde_json::Value;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::spec::form::StringOr;
-use crate::spec::variable::Variable;
-use crate::spec::variable::is_default;
+use crate::spec::variable::{Variable, is_default};
 
 /// A function that models may call (spec §6.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

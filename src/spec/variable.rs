@@ -1,7 +1,6 @@
 //! Variables: what a tool, prompt or agent needs from outside (spec §11).
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The declaration of a needed value. Its value on a thread is an *env* (spec §11.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,16 +1,13 @@
 //! Bytes in base64, as requests and code give them.
 
-use crate::error::Error;
-use crate::error::Result;
-use bytes::Bytes;
-
 use std::borrow::Cow;
 
 use base64::Engine;
-use base64::engine::DecodePaddingMode;
-use base64::engine::GeneralPurpose;
-use base64::engine::GeneralPurposeConfig;
 use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
 
 /// Padding may be left out.
 const ENGINE: GeneralPurpose = GeneralPurpose::new(

@@ -3,16 +3,11 @@
 
 use std::ops::ControlFlow;
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::page::Page;
 use crate::spec::ParentCommunication as Communication;
 use crate::store::side::Side;

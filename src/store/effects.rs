@@ -2,15 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::Page;
 use crate::store::messages::integer;

@@ -1,8 +1,7 @@
 //! Paths of files (spec §16.3): a leading `/`, no doubled or trailing one.
 
 use crate::env::Shown;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 
 /// A path in its one form. The root is `/`.

@@ -1,14 +1,12 @@
 //! What clients and tools see of the files.
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::request::fields::Body;
-use crate::store::base64_text;
-
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::request::fields::Body;
+use crate::store::base64_text;
 
 /// A file or a directory (spec §16.1).
 #[derive(Clone, Debug, PartialEq, Serialize)]

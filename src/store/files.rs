@@ -6,14 +6,10 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileRecord;

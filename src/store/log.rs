@@ -1,33 +1,22 @@
 //! What happened, durably (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
 //! and termination. Tool calls have their receipts. Bodies are kept only on request, in rows of their own.
 
-use crate::error::Error;
-use crate::host::Cell;
-use serde::Deserialize;
-use serde::Serialize;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::env::Shown;
-use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
-use crate::models::ChatRequest;
-use crate::models::ProviderError;
-use crate::models::Reply;
-use crate::spec::Hook;
-use crate::spec::Model;
-use crate::spec::Prompt;
+use crate::models::{ChatRequest, ProviderError, Reply};
+use crate::spec::{Hook, Model, Prompt};
 use crate::store::children::Child;
-use crate::store::runs::Run;
-use crate::store::runs::Step;
+use crate::store::runs::{Run, Step};
 use crate::store::state::State;
-use crate::text::first_bytes;
-use crate::text::shorten;
+use crate::text::{first_bytes, shorten};
 
 /// One request to a model.
 #[derive(Clone, Debug)]

@@ -1,25 +1,15 @@
 //! Messages as rows: the columns, the public form, and the few statements that read and write them.
 
-use crate::limits;
-use serde::Deserialize;
-use serde::Serialize;
-
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
-use crate::spec::message::Role;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolStatus;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
+use crate::limits;
+use crate::spec::message::{Role, ToolCall, ToolStatus};
 
 /// How a message came into the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

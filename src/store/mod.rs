@@ -10,6 +10,7 @@ pub(crate) mod idempotency;
 pub(crate) mod log;
 pub(crate) mod messages;
 pub(crate) mod parent;
+pub(crate) mod receipts;
 pub(crate) mod repeat;
 pub(crate) mod runs;
 pub(crate) mod schema;

@@ -1,13 +1,10 @@
 //! What a child knows of its parent: a part of its `meta` row.
 
-use crate::store::children::Letters;
-
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::spec::ParentCommunication as Communication;
+use crate::store::children::Letters;
 use crate::store::side::Side;
 
 /// See the module.

@@ -1,18 +1,11 @@
 //! When an effect comes again: every so many milliseconds, or by a cron expression of five fields in UTC.
 
-use chrono::DateTime;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use croner::Cron;
-use croner::parser::CronParser;
-use croner::parser::Seconds;
-use croner::parser::Year;
-use serde_json::Value;
-use serde_json::json;
+use croner::parser::{CronParser, Seconds, Year};
+use serde_json::{Value, json};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::error::unstopped;
+use crate::error::{Code, Error, Result, unstopped};
 use crate::limits;
 
 /// See the module.

@@ -1,25 +1,17 @@
 //! A run: from idle to idle. Its row is the engine's program counter: a process that dies anywhere is re-entered at
 //! the stored phase (docs/durability.md).
 
-use crate::spec::SessionTool;
-use serde::Deserialize;
-use serde::Serialize;
-
-use crate::spec::message::ToolCall;
-
 use std::ops::ControlFlow;
 
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
-use crate::store::side::Asked;
-use crate::store::side::Side;
+use crate::spec::SessionTool;
+use crate::spec::message::ToolCall;
+use crate::store::side::{Asked, Side};
 
 /// The columns of [`Run`], in the order of [`Run::read`].
 macro_rules! run_columns {

@@ -3,10 +3,8 @@
 //! holds them to. Few indexes on purpose: each is a written row on every insert.
 
 use crate::env;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Param, Sql};
 
 /// Today's tables.
 const NEW: &[&[&str]] = &[CORE, VALUES, EFFECTS, FILES, BUCKET, ENV, CHILDREN];

@@ -1,32 +1,22 @@
 //! What a thread remembers between two events: a cache over its tables that may be dropped at any moment, and is
 //! dropped whenever a transaction rolls back.
 
-use crate::store::schema;
-
 use std::cell::Cell as Known;
 use std::ops::ControlFlow;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::env::Set;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::store::children::Child;
 use crate::store::effects::Tally;
-use crate::store::messages as rows;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::parent::Parent;
-use crate::store::runs::Phase;
-use crate::store::runs::Run;
+use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::window::Window;
+use crate::store::{messages as rows, schema};
 
 /// The row of `meta`.
 #[derive(Clone, Debug, PartialEq)]

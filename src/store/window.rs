@@ -4,32 +4,18 @@
 //! The cut moves in jumps, so that the beginning of the request stays the same for many steps and a provider's
 //! cache of it holds. The current turn is always in; when it alone is too long its older tool results are shortened.
 
-use crate::models::Placed;
-
-use crate::spec::Model;
-use crate::spec::Prompt;
-use crate::spec::Provider;
-use serde::Deserialize;
-use serde::Serialize;
-
-use std::cell::OnceCell;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::host::{Param, Sql};
 use crate::limits;
-use crate::models::ChatMessage;
-use crate::models::Kept;
-use crate::models::Part;
-use crate::spec::message::Role;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolStatus;
-use crate::store::messages::AttachmentRef;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::messages::columns;
+use crate::models::{ChatMessage, Kept, Part, Placed};
+use crate::spec::message::{Role, ToolCall, ToolStatus};
+use crate::spec::{Model, Prompt, Provider};
+use crate::store::messages::{AttachmentRef, Row, Shared, columns};
 use crate::text::first_bytes;
 
 /// What is left of a tool result that is shortened.

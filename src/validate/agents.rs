@@ -2,13 +2,9 @@
 
 use crate::limits::RUN_STEPS;
 use crate::names::wrong_callable;
-use crate::spec::agent::Agent;
-use crate::spec::agent::AgentKind;
-use crate::spec::agent::SessionTool;
-use crate::spec::agent::SideConfig;
+use crate::spec::agent::{Agent, AgentKind, SessionTool, SideConfig};
 use crate::spec::references::Kind;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::validate::{Check, Place};
 
 impl Check<'_> {
     pub(crate) fn agents(&mut self) {

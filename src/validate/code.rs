@@ -1,11 +1,9 @@
 //! Files that run in the sandbox.
 
-use crate::work::native::tools::execute::settings::wrong_host;
-
 use crate::names::hint;
 use crate::spec::tool::Code;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::validate::{Check, Place};
+use crate::work::native::tools::execute::settings::wrong_host;
 
 impl Check<'_> {
     pub(crate) fn code(&mut self, at: Place<'_>, code: &Code) {

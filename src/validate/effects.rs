@@ -3,8 +3,7 @@
 use crate::limits::EFFECT_ATTEMPTS_MAX;
 use crate::names::wrong_callable;
 use crate::spec::references::Kind;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::validate::{Check, Place};
 
 impl Check<'_> {
     pub(crate) fn effects(&mut self) {

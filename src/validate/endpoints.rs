@@ -1,8 +1,7 @@
 //! Custom endpoints.
 
 use crate::spec::references::Kind;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::validate::{Check, Place};
 
 impl Check<'_> {
     pub(crate) fn endpoints(&mut self) {

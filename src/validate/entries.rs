@@ -7,11 +7,9 @@ use crate::spec::agent::SideConfig;
 use crate::spec::callable::Callable;
 use crate::spec::prompt::ToolEntry;
 use crate::spec::references::Kind;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::validate::{Check, Place};
 use crate::work::native::tools::execute;
-use crate::work::native::tools::execute::settings::Settings;
-use crate::work::native::tools::execute::settings::WrongOption;
+use crate::work::native::tools::execute::settings::{Settings, WrongOption};
 
 impl Check<'_> {
     /// What a name in `tools` stands for must be clear, callable, and take what its entry says.

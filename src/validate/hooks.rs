@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use crate::limits::HOOK_MS;
 use crate::names::wrong_id;
 use crate::spec::references::Kind;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::validate::{Check, Place};
 
 impl Check<'_> {
     pub(crate) fn hooks(&mut self) {

@@ -16,16 +16,13 @@ pub(crate) mod tools;
 
 use crate::spec::references::Kind;
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::spec::catalog::Catalog;
-use crate::spec::catalog::RESERVED_PREFIX;
+use crate::spec::catalog::{Catalog, RESERVED_PREFIX};
 use crate::spec::template;
 use crate::spec::tool::Run;
-use crate::spec::variable::Variable;
-use crate::spec::variable::VariableKind;
+use crate::spec::variable::{Variable, VariableKind};
 
 pub(crate) use crate::names::hint;
 pub use crate::names::nearest;

@@ -1,17 +1,11 @@
 //! Models.
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::names::cycles;
-use crate::names::nearest;
-use crate::names::wrong_model;
-use crate::spec::model::Capabilities;
-use crate::spec::model::Model;
-use crate::spec::model::Provider;
+use crate::names::{cycles, nearest, wrong_model};
+use crate::spec::model::{Capabilities, Model, Provider};
 use crate::spec::references::Kind;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::validate::{Check, Place};
 
 /// The ids that the demo provider answers to.
 const DEMO_MODELS: [&str; 3] = ["demo", "demo-slow", "demo-fail"];

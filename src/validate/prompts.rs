@@ -2,26 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::models::openai::refuses_effort_with_tools;
-use crate::names::cycles;
-use crate::names::wrong_callable;
+use crate::names::{cycles, wrong_callable};
 use crate::spec::catalog::Catalog;
-use crate::spec::model::Model;
-use crate::spec::model::Provider;
-use crate::spec::prompt::Prompt;
-use crate::spec::prompt::PromptPart;
-use crate::spec::prompt::PromptText;
-use crate::spec::prompt::ResponseFormat;
-use crate::spec::prompt::ToolChoice;
-use crate::spec::prompt::may_render;
+use crate::spec::model::{Model, Provider};
+use crate::spec::prompt::{Prompt, PromptPart, PromptText, ResponseFormat, ToolChoice, may_render};
 use crate::spec::references::Kind;
-use crate::spec::variable::Variable;
-use crate::spec::variable::VariableKind;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::spec::variable::{Variable, VariableKind};
+use crate::validate::{Check, Place};
 
 impl Check<'_> {
     pub(crate) fn prompts(&mut self) {

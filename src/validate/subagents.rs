@@ -3,11 +3,9 @@
 use crate::spec::agent::AgentKind;
 use crate::spec::prompt::ToolEntry;
 use crate::spec::references::Kind;
-use crate::spec::subagent::Immediate;
-use crate::spec::subagent::Receives;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::spec::subagent::{Immediate, Receives};
 use crate::validate::prompts::declares_secret;
+use crate::validate::{Check, Place};
 
 impl Check<'_> {
     /// Its fields mean something for agents of two AI sides alone, and name variables and arguments that can be.

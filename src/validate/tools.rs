@@ -1,14 +1,11 @@
 //! Function tools.
 
 use crate::limits::HTTP_TOOL_MAX_MS;
-use crate::names::hint;
-use crate::names::wrong_callable;
+use crate::names::{hint, wrong_callable};
 use crate::spec::references::Kind;
 use crate::spec::schema;
-use crate::spec::tool::Http;
-use crate::spec::tool::Run;
-use crate::validate::Check;
-use crate::validate::Place;
+use crate::spec::tool::{Http, Run};
+use crate::validate::{Check, Place};
 
 /// Headers that the runtime or the platform sets.
 const OWN_HEADERS: [&str; 8] = [

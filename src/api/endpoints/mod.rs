@@ -6,37 +6,26 @@
 pub(crate) mod remote;
 
 pub use crate::registry::Panicked;
-pub use crate::work::native::endpoint_call::EndpointAnswer;
-pub use crate::work::native::endpoint_call::EndpointCall;
+pub use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
 use std::rc::Rc;
 
-use bytes::Bytes;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use serde_json::Value;
 
 use crate::access::Action;
 use crate::engine::operator;
 use crate::engine::thread::Thread;
 use crate::engine::timeout::Watch;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
 use crate::limits;
-use crate::request::Served;
-use crate::request::ThreadRequest;
-use crate::request::endpoints::ADDRESS;
-use crate::request::endpoints::Matched;
-use crate::request::endpoints::find;
-use crate::request::endpoints::tells_header;
-use crate::request::route::no_route;
-use crate::request::route::not_allowed;
+use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
+use crate::request::route::{no_route, not_allowed};
+use crate::request::{Served, ThreadRequest};
 use crate::sdk::scope::Where;
 use crate::spec::Run;
-use crate::spec::endpoint::Endpoint;
-use crate::spec::endpoint::EndpointRoute;
-use crate::spec::endpoint::Method;
+use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::store::log::Event;
 use futures_util::StreamExt;
 

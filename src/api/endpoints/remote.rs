@@ -4,15 +4,10 @@ use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::api::endpoints::EndpointAnswer;
-use crate::api::endpoints::EndpointCall;
-use crate::engine::post::Answered;
-use crate::engine::post::Post;
-use crate::engine::post::PostError;
+use crate::api::endpoints::{EndpointAnswer, EndpointCall};
+use crate::engine::post::{Answered, Post, PostError};
 use crate::engine::thread::Thread;
 use crate::spec::Http;
 

@@ -2,11 +2,10 @@
 //! not all of one, and with it every later message of the thread: so nothing is sent as an image on its type's word.
 //! Pixels are not decoded; it is looked whether everything is there that the format says.
 
-use crate::store::messages::Flaw;
-
 use imagesize::ImageType;
 
 use crate::limits;
+use crate::store::messages::Flaw;
 
 /// An image that the models' providers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

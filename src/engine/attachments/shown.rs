@@ -8,11 +8,8 @@ use crate::engine::attachments::picture::Picture;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::models::ChatMessage;
-use crate::models::Kept;
-use crate::models::Part;
-use crate::store::messages::Flaw;
-use crate::store::messages::Shared;
+use crate::models::{ChatMessage, Kept, Part};
+use crate::store::messages::{Flaw, Shared};
 
 /// Messages of a request whose files a model may be shown, oldest first.
 #[derive(Default)]

@@ -2,27 +2,18 @@
 //! stores or deletes the message.
 
 use bytes::Bytes;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::attachments::picture;
-use crate::engine::attachments::picture::Picture;
-use crate::engine::attachments::picture::is_said_to_be_image;
-use crate::engine::files::FileOptions;
-use crate::engine::files::FileRecord;
+use crate::engine::attachments::picture::{Picture, is_said_to_be_image};
 use crate::engine::files::received::Received;
-use crate::error::Error;
-use crate::error::Result;
+use crate::engine::files::{FileOptions, FileRecord};
+use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::given::check;
-use crate::sdk::given::within;
+use crate::sdk::given::{check, within};
 use crate::sdk::messages::NewAttachment;
-use crate::store::messages::AttachmentRef;
-use crate::store::messages::Flaw;
-use crate::store::messages::Kind;
-use crate::store::messages::line;
-use crate::store::messages::seen_type;
+use crate::store::messages::{AttachmentRef, Flaw, Kind, line, seen_type};
 use crate::store::state::State;
 
 /// Where attachments that come with a message are written.

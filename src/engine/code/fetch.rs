@@ -6,22 +6,16 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use futures_channel::oneshot;
-use futures_util::future::Either;
-use futures_util::future::select;
-use serde_json::Value as Json;
-use serde_json::json;
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use serde_json::{Value as Json, json};
 
 use crate::engine::thread::Thread;
-use crate::host::http::Reads;
-use crate::host::http::Request;
+use crate::host::http::{Reads, Request};
 use crate::limits;
-use crate::sandbox::BinaryKind;
-use crate::sandbox::Function;
-use crate::sandbox::Thrown;
-use crate::sandbox::Value;
+use crate::sandbox::{BinaryKind, Function, Thrown, Value};
 use crate::work::code::args::Args;
 use crate::work::code::outbound;
-use futures_util::StreamExt;
 
 const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of texts.";
 

@@ -4,26 +4,18 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use serde_json::Map;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::engine::code::fetch::fetch;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sleep;
 use crate::limits;
-use crate::sandbox::BinaryKind;
-use crate::sandbox::CodeError;
-use crate::sandbox::CodeResult;
-use crate::sandbox::Execution;
-use crate::sandbox::Function;
-use crate::sandbox::Options;
-use crate::sandbox::Status;
-use crate::sandbox::Thrown;
-use crate::sandbox::Value;
+use crate::sandbox::{
+    BinaryKind, CodeError, CodeResult, Execution, Function, Options, Status, Thrown, Value,
+};
 use crate::sdk::ThreadState;
-use crate::spec::Code;
-use crate::spec::WEB_HTTP;
+use crate::spec::{Code, WEB_HTTP};
 use crate::work::code::bridge;
 use crate::work::code::place::place;
 

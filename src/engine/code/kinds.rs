@@ -3,24 +3,18 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use serde_json::Value as Json;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use crate::api::endpoints::EndpointAnswer;
-use crate::api::endpoints::EndpointCall;
-use crate::engine::code::file::Job;
-use crate::engine::code::file::Order;
+use crate::api::endpoints::{EndpointAnswer, EndpointCall};
+use crate::engine::code::file::{Job, Order};
 use crate::engine::hooks::HookCall;
-use crate::engine::http_tool::is_result;
-use crate::engine::http_tool::result_of;
+use crate::engine::http_tool::{is_result, result_of};
 use crate::engine::thread::Thread;
-use crate::sandbox::BinaryKind;
-use crate::sandbox::Value;
+use crate::sandbox::{BinaryKind, Value};
 use crate::spec::Code;
 use crate::spec::hook::HookName;
 use crate::spec::message::ToolResult;
-use crate::work::native::EffectCall;
-use crate::work::native::NativeCall;
+use crate::work::native::{EffectCall, NativeCall};
 
 impl Thread {
     /// `(state, args)`: a `ToolResult`, a text, or anything that JSON has. What is thrown is an error result.

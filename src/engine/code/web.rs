@@ -1,14 +1,13 @@
 //! What the web has, for code that a model wrote: the modules that files of code have (isolate/web/), where the code
 //! mentions what is in them.
 
-use crate::sdk::code::Web;
-
 use std::rc::Rc;
 
 use crate::engine::code::fetch::fetch;
 use crate::engine::code::file::sleep;
 use crate::engine::thread::Thread;
 use crate::sandbox::Value;
+use crate::sdk::code::Web;
 use crate::spec::WEB_HTTP;
 
 /// The modules, and the names of theirs that such code has.

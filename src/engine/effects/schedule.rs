@@ -1,36 +1,22 @@
 //! Scheduling effects, looking at them, cancelling and replaying them: for clients (spec §27.5) and for code (spec §10.3).
 
-use crate::sdk::effects::at_time;
-
-use crate::sdk::effects::NewEffect;
-
-use crate::store::repeat::Repetition;
-
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::Page;
-use crate::request::Query;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
-use crate::request::fields::Body;
-use crate::request::fields::shallow;
+use crate::request::fields::{Body, shallow};
+use crate::request::{Query, Reply, ThreadRequest};
+use crate::sdk::effects::{NewEffect, at_time};
 use crate::sdk::scope::Scope;
-use crate::spec::Sought;
-use crate::spec::schema;
+use crate::spec::{Sought, schema};
 use crate::store::effects as rows;
-use crate::store::effects::Effect;
-use crate::store::effects::Status;
-use crate::store::effects::effect_id;
+use crate::store::effects::{Effect, Status, effect_id};
 use crate::store::idempotency::Key;
-use crate::store::repeat::Repeat;
+use crate::store::repeat::{Repeat, Repetition};
 
 /// The same, with its time settled.
 struct Wanted {

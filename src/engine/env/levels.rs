@@ -4,30 +4,20 @@
 //!
 //! A deployment without keys has no such values, and an agent that uses none needs none: then nothing is asked.
 
-use crate::engine::ephemeral::values::Copy;
-
 use std::cell::RefCell;
 
-use futures_util::future::LocalBoxFuture;
-use futures_util::future::try_join;
+use futures_util::future::{LocalBoxFuture, try_join};
 use serde::Deserialize;
 
+use crate::engine::ephemeral::values::Copy;
 use crate::engine::thread::Thread;
-use crate::env::KEYS_VAR;
-use crate::env::Set;
-use crate::env::Stored;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::env::{KEYS_VAR, Set, Stored};
+use crate::error::{Code, Error, Result};
 use crate::host::Sibling;
 use crate::limits;
 use crate::request::directory_call as call;
-use crate::request::directory_call::DirectoryCall;
-use crate::request::directory_call::EnvAsk;
-use crate::request::directory_call::ROOT;
-use crate::spec::Http;
-use crate::spec::graph;
-use crate::spec::template;
+use crate::request::directory_call::{DirectoryCall, EnvAsk, ROOT};
+use crate::spec::{Http, graph, template};
 
 /// What a directory answers.
 #[derive(Deserialize)]

@@ -4,11 +4,8 @@
 use crate::engine::env::own::NewEnv;
 use crate::engine::thread::Thread;
 use crate::env::Change;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::spec::Agent;
-use crate::spec::graph;
+use crate::error::{Code, Error, Result};
+use crate::spec::{Agent, graph};
 
 impl Thread {
     /// Refuses a new thread of this agent and owner that lacks values, and names all of them.

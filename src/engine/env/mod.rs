@@ -13,16 +13,12 @@ pub(crate) mod secrets;
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::env::Held;
-use crate::error::Error;
-use crate::error::Result;
-use crate::spec::Tool;
-use crate::spec::ToolEntry;
-use crate::spec::VariableKind;
+use crate::error::{Error, Result};
 use crate::spec::catalog::RESERVED_PREFIX;
-use crate::spec::graph::Declared;
-use crate::spec::graph::Env;
+use crate::spec::graph::{Declared, Env};
 use crate::spec::hook::Hook;
 use crate::spec::variable::Variable;
+use crate::spec::{Tool, ToolEntry, VariableKind};
 
 /// A value that was found.
 #[derive(Clone)]

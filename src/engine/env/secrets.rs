@@ -5,24 +5,17 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::endpoints::EndpointAnswer;
 use crate::engine::files::FileOptions;
 use crate::engine::thread::Thread;
-use crate::env::Held;
-use crate::env::Redactor;
-use crate::env::Set;
-use crate::env::Shown;
-use crate::env::Tells;
-use crate::error::Error;
-use crate::error::Result;
+use crate::env::{Held, Redactor, Set, Shown, Tells};
+use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::models::ProviderError;
 use crate::sdk::NewMessage;
-use crate::sdk::messages::MessageUpdate;
-use crate::sdk::messages::NewAttachment;
+use crate::sdk::messages::{MessageUpdate, NewAttachment};
 use crate::spec::VariableKind;
 use crate::spec::message::ToolResult;
 use crate::store::state::State;

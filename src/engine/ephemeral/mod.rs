@@ -7,10 +7,8 @@ pub(crate) mod works;
 
 use std::collections::VecDeque;
 
-use std::cell::Cell;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_channel::oneshot;
 use futures_util::future::AbortHandle;
@@ -18,10 +16,8 @@ use futures_util::future::AbortHandle;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
-use crate::models::ChatMessage;
-use crate::models::Kept;
-use crate::sdk::run_handle::Abort;
-use crate::sdk::run_handle::Context;
+use crate::models::{ChatMessage, Kept};
+use crate::sdk::run_handle::{Abort, Context};
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
 

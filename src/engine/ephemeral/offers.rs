@@ -1,9 +1,7 @@
 //! What the requests of a prompt have in common, made once.
 
+use crate::models::{Kept, ToolOffer};
 use crate::spec::ToolEntry;
-
-use crate::models::Kept;
-use crate::models::ToolOffer;
 
 /// What the requests of a prompt have in common.
 #[derive(Clone, Debug)]

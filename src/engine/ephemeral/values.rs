@@ -1,15 +1,10 @@
 //! Values of variables that this life has read.
 
-use crate::spec::graph::Declared;
-use std::cell::OnceCell;
-
-use crate::env::Redactor;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
-use crate::env::Held;
-use crate::env::Set;
-use std::cell::Cell;
-use std::cell::RefCell;
+use crate::env::{Held, Redactor, Set};
+use crate::spec::graph::Declared;
 
 /// What is known of them.
 #[derive(Default)]

@@ -1,7 +1,6 @@
 //! Work apart from any run: what this life knows of it.
 
-use std::cell::Cell;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// What this life knows of it.

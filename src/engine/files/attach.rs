@@ -1,17 +1,12 @@
 //! Files of messages, for the transitions that store, send and delete those.
 
 use crate::engine::files::conditions::Conditions;
-use crate::engine::files::search;
-use crate::engine::files::tree;
-use crate::engine::files::write::Content;
-use crate::engine::files::write::Draft;
-use crate::engine::files::write::check_room;
-use crate::engine::files::write::install;
+use crate::engine::files::write::{Content, Draft, check_room, install};
+use crate::engine::files::{search, tree};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::store::file_path::FilePath;
-use crate::store::file_record::FileOptions;
-use crate::store::file_record::FileRecord;
+use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files as table;
 use crate::store::files::Kind;
 use crate::store::state::State;

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::request::ThreadRequest;
 
 /// `If-Match` and `If-None-Match`.

@@ -19,16 +19,9 @@ pub(crate) mod uploads;
 pub(crate) mod write;
 
 pub use crate::engine::files::spill::spilled_above;
-pub use crate::store::file_record::FileChunk;
-pub use crate::store::file_record::FileOptions;
-pub use crate::store::file_record::FileRecord;
-pub use crate::store::file_record::FileStats;
-pub use crate::store::file_record::GrepMatch;
-pub use crate::store::file_record::GrepResult;
+pub use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::limits;
 
 /// Refuses one more file or directory beside so many.

@@ -4,25 +4,20 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use bytes::Bytes;
-use bytes::BytesMut;
-use futures_util::StreamExt;
-use futures_util::stream;
+use bytes::{Bytes, BytesMut};
 use futures_util::stream::LocalBoxStream;
+use futures_util::{StreamExt, stream};
 
 use crate::engine::files::spill::refused;
 use crate::engine::files::tree;
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
 use crate::limits;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileChunk;
 use crate::store::files as table;
-use crate::store::files::Kind;
-use crate::store::files::Row;
+use crate::store::files::{Kind, Row};
 
 /// Bytes of a chunk.
 const CHUNK: u64 = limits::FILE_CHUNK_BYTES as u64;

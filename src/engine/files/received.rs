@@ -8,26 +8,15 @@ use serde_json::Value;
 
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::search;
-use crate::engine::files::write::Content;
-use crate::engine::files::write::Draft;
-use crate::engine::files::write::Intake;
-use crate::engine::files::write::Writing;
-use crate::engine::files::write::check_room;
-use crate::engine::files::write::check_size;
-use crate::engine::files::write::install;
+use crate::engine::files::write::{Content, Draft, Intake, Writing, check_room, check_size, install};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::host::http::Body;
 use crate::store::file_path::FilePath;
-use crate::store::file_record::FileOptions;
-use crate::store::file_record::FileRecord;
+use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files as table;
-use crate::store::files::Kind;
-use crate::store::files::Row;
-use crate::store::files::Storage;
+use crate::store::files::{Kind, Row, Storage};
 use crate::store::state::State;
 
 /// What another thread says of a file.

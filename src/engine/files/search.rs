@@ -4,30 +4,22 @@
 //! reading; it is made with the first text, so that a thread without texts pays nothing. Whatever the index says, a
 //! result is a line that was read, so that it is never out of date.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use serde::Serialize;
 
 use crate::engine::files::glob::Glob;
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::limits::FOUND_FILES;
-use crate::page::Page;
-use crate::page::json_bytes;
+use crate::page::{Page, json_bytes};
 use crate::store::file_path::FilePath;
-use crate::store::file_record::FileRecord;
-use crate::store::file_record::GrepMatch;
-use crate::store::file_record::GrepResult;
+use crate::store::file_record::{FileRecord, GrepMatch, GrepResult};
 use crate::store::files as table;
-use crate::store::files::Row;
-use crate::store::files::Search;
+use crate::store::files::{Row, Search};
 
 /// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
 const GROUPS: usize = 32;

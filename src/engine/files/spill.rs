@@ -13,15 +13,11 @@ use futures_util::stream;
 use futures_util::stream::LocalBoxStream;
 
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Bucket;
 use crate::limits;
 use crate::store::files as table;
-use crate::store::files::Kind;
-use crate::store::files::Row;
-use crate::store::files::Storage;
+use crate::store::files::{Kind, Row, Storage};
 
 /// The size above which content goes to the bucket, bytes: what `BOBBIN_R2_ABOVE_BYTES` says, but not below
 /// [`limits::FILE_WHOLE_BYTES`]. So what is read as a whole, searched or shown to a model is always here.

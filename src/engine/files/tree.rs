@@ -3,38 +3,23 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
 
 use crate::engine::files::conditions::Conditions;
-use crate::engine::files::no_room;
-use crate::engine::files::search;
+use crate::engine::files::{no_room, search};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
-use crate::page::Page;
-use crate::page::json_bytes;
+use crate::page::{Page, json_bytes};
 use crate::request::Query;
-use crate::store::file_path::FilePath;
-use crate::store::file_path::too_long;
-use crate::store::file_record::FileRecord;
-use crate::store::file_record::FileStats;
-use crate::store::files as table;
-use crate::store::files::Kind;
-use crate::store::files::Row;
-use crate::store::files::Search;
-use crate::store::files::Storage;
-use crate::store::files::columns;
-use crate::store::messages as rows;
+use crate::store::file_path::{FilePath, too_long};
+use crate::store::file_record::{FileRecord, FileStats};
+use crate::store::files::{Kind, Row, Search, Storage, columns};
 use crate::store::state::State;
+use crate::store::{files as table, messages as rows};
 
 /// The type of a directory (spec §16.2).
 const DIRECTORY: &str = "inode/directory";

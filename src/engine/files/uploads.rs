@@ -4,33 +4,22 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
-use sha2::Digest;
-use sha2::Sha256;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::engine::files::conditions::Conditions;
-use crate::engine::files::write::Draft;
-use crate::engine::files::write::check_draft;
-use crate::engine::files::write::check_open;
-use crate::engine::files::write::check_room;
-use crate::engine::files::write::check_size;
-use crate::engine::files::write::expired;
+use crate::engine::files::write::{Draft, check_draft, check_open, check_room, check_size, expired};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Sql;
-use crate::host::http;
+use crate::error::{Code, Error, Result};
+use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::Query;
 use crate::request::fields::Body;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
 use crate::store::files as table;
-use crate::store::files::Kind;
-use crate::store::files::Row;
-use futures_util::StreamExt;
+use crate::store::files::{Kind, Row};
 
 /// Chunks that an answer names as missing.
 const NAMED: usize = 20;

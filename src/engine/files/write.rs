@@ -3,30 +3,21 @@
 
 use std::rc::Rc;
 
+use futures_util::StreamExt;
 use serde_json::Value;
 
 use crate::engine::files::conditions::Conditions;
-use crate::engine::files::no_room;
-use crate::engine::files::search;
-use crate::engine::files::tree;
+use crate::engine::files::{no_room, search, tree};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Sql;
-use crate::host::http;
+use crate::error::{Code, Error, Result};
+use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::fields::bounded;
 use crate::store::file_path::FilePath;
-use crate::store::file_record::FileOptions;
-use crate::store::file_record::FileRecord;
+use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files as table;
-use crate::store::files::Kind;
-use crate::store::files::Row;
-use crate::store::files::Search;
-use crate::store::files::Storage;
+use crate::store::files::{Kind, Row, Search, Storage};
 use crate::store::state::State;
-use futures_util::StreamExt;
 
 /// A file that is to be written.
 #[derive(Debug)]

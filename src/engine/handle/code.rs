@@ -1,20 +1,16 @@
 //! Code that code runs.
 
+use std::rc::Rc;
+
 use crate::engine::handle::Open;
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
-use crate::sandbox::Execution;
-use crate::sandbox::Options;
-use crate::sandbox::execution::Start;
-use crate::sandbox::execution::start;
+use crate::error::{Error, Result};
+use crate::request::{Reply, ThreadRequest};
+use crate::sandbox::execution::{Start, start};
+use crate::sandbox::{Execution, Options};
 use crate::sdk::afar::Asked;
-use crate::sdk::code::CodeDoor;
-use crate::sdk::code::Web;
+use crate::sdk::code::{CodeDoor, Web};
 use crate::sdk::scope::Where;
-use std::rc::Rc;
 
 impl CodeDoor for Open {
     fn run_code(&self, source: &str, options: Options) -> Execution {

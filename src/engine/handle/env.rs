@@ -1,15 +1,15 @@
 //! Values of variables, for code.
 
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+
 use crate::engine::env::Value;
 use crate::engine::handle::Open;
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::sdk::env::EnvDoor;
 use crate::spec::VariableKind;
-use futures_util::future::LocalBoxFuture;
-use std::rc::Rc;
 
 impl EnvDoor for Open {
     fn env(&self, name: String) -> LocalBoxFuture<'static, Result<String>> {

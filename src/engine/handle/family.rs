@@ -1,21 +1,16 @@
 //! The family, for code.
 
+use futures_util::future::LocalBoxFuture;
+use serde_json::{Map, Value, json};
+
 use crate::engine::handle::Open;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
 use crate::request::ThreadRequest;
 use crate::sdk::NewMessage;
-use crate::sdk::family::FamilyDoor;
-use crate::sdk::family::Subagent;
-use crate::sdk::family::attached;
+use crate::sdk::family::{FamilyDoor, Subagent, attached};
 use crate::store::children as registry;
 use crate::store::children::ChildState;
-use futures_util::future::LocalBoxFuture;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
 
 impl FamilyDoor for Open {
     fn children(&self) -> Result<Vec<Subagent>> {

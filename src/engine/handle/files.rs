@@ -1,25 +1,20 @@
 //! Files, for code.
 
+use bytes::Bytes;
+use futures_util::stream::LocalBoxStream;
+use serde_json::Value;
+
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::tree::Removal;
 use crate::engine::files::write::Draft;
 use crate::engine::handle::Open;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::Query;
 use crate::sdk::files::FileDoor;
 use crate::store::file_path::FilePath;
-use crate::store::file_record::FileChunk;
-use crate::store::file_record::FileOptions;
-use crate::store::file_record::FileRecord;
-use crate::store::file_record::FileStats;
-use crate::store::file_record::GrepResult;
+use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
 use crate::store::files as table;
-use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
-use serde_json::Value;
 
 impl FileDoor for Open {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord> {

@@ -14,18 +14,12 @@ use crate::engine::effects::NewEffect;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::request::Query;
-use crate::sdk::Door;
-use crate::sdk::Identity;
-use crate::sdk::NewMessage;
-use crate::sdk::ThreadState;
-use crate::sdk::Wakes;
 use crate::sdk::messages::MessageUpdate;
-use crate::sdk::scope::Entered;
-use crate::sdk::scope::Scope;
+use crate::sdk::scope::{Entered, Scope};
+use crate::sdk::{Door, Identity, NewMessage, ThreadState, Wakes};
 use crate::spec::package::Sought;
 use futures_util::future::LocalBoxFuture;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::rc::Rc;
 
 /// A thread on its host.

@@ -1,17 +1,16 @@
 //! Definitions and logs, for code.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 use crate::engine::handle::Open;
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::request::Query;
-use crate::sdk::resources::Keys;
-use crate::sdk::resources::ResourceDoor;
+use crate::sdk::resources::{Keys, ResourceDoor};
 use crate::sdk::scope::Scope;
-use crate::spec::Catalog;
-use crate::spec::Sought;
-use serde_json::Value;
-use std::borrow::Cow;
+use crate::spec::{Catalog, Sought};
 
 impl ResourceDoor for Open {
     fn catalog(&self) -> &Catalog {

@@ -1,20 +1,16 @@
 //! The run, for code.
 
-use crate::engine::handle::Open;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::request::Query;
-use crate::sdk::run_handle::Abort;
-use crate::sdk::run_handle::Context;
-use crate::sdk::run_handle::ExecutionDoor;
-use crate::sdk::run_handle::Seen;
-use crate::spec::AgentKind;
-use crate::store::side::Asked;
 use futures_channel::oneshot;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 use serde_json::Value;
+
+use crate::engine::handle::Open;
+use crate::error::{Code, Error, Result};
+use crate::request::Query;
+use crate::sdk::run_handle::{Abort, Context, ExecutionDoor, Seen};
+use crate::spec::AgentKind;
+use crate::store::side::Asked;
 
 impl ExecutionDoor for Open {
     fn execution(&self) -> Result<Option<Seen>> {

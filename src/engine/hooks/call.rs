@@ -1,25 +1,18 @@
 //! One call of one hook: what it is given, and how it is reached.
 
-use crate::work::native::hook_call::HookCall;
-
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::engine::hooks::At;
-use crate::engine::hooks::Within;
-use crate::engine::post::Post;
-use crate::engine::post::PostError;
+use crate::engine::hooks::{At, Within};
+use crate::engine::post::{Post, PostError};
 use crate::engine::thread::Thread;
 use crate::engine::timeout::Watch;
 use crate::error::Result;
 use crate::limits;
-use crate::spec::Http;
-use crate::spec::Run;
-use crate::spec::hook::Hook;
-use crate::spec::hook::HookName;
+use crate::spec::hook::{Hook, HookName};
+use crate::spec::{Http, Run};
+use crate::work::native::hook_call::HookCall;
 
 impl Thread {
     /// Calls it once, for as long as it may take.

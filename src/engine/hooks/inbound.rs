@@ -8,22 +8,15 @@ use std::rc::Rc;
 use futures_channel::oneshot;
 
 use crate::engine::definitions::Definitions;
-use crate::engine::hooks::At;
-use crate::engine::hooks::Within;
-use crate::engine::hooks::message::Created;
-use crate::engine::hooks::message::fitting;
+use crate::engine::hooks::message::{Created, fitting};
+use crate::engine::hooks::{At, Within};
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::host::{Param, Sql};
 use crate::spec::hook::HookName;
 use crate::store::messages as rows;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::messages::columns;
-use crate::store::runs::Phase;
-use crate::store::runs::Step;
+use crate::store::messages::{Inbound, Row, Shared, columns};
+use crate::store::runs::{Phase, Step};
 use crate::store::side::Side;
 
 /// How far hooks are with what a drain takes in.

@@ -2,28 +2,21 @@
 
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::engine::accept::Input;
 use crate::engine::definitions::Definitions;
-use crate::engine::hooks::At;
-use crate::engine::hooks::Next;
-use crate::engine::hooks::Subject;
-use crate::engine::hooks::wrong;
+use crate::engine::hooks::{At, Next, Subject, wrong};
 use crate::engine::thread::Thread;
 use crate::env::Redactor;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::Hooked;
 use crate::spec::hook::HookName;
 use crate::spec::message::Role;
 use crate::store::children::Child;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::store::messages::{Row, Shared};
 use crate::store::side::Side;
 use crate::store::state::State;
 use crate::store::window::Replay;

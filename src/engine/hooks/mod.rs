@@ -28,8 +28,7 @@ use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sdk::scope::Where;
-use crate::spec::hook::Hook;
-use crate::spec::hook::HookName;
+use crate::spec::hook::{Hook, HookName};
 use crate::store::log::Event;
 
 /// Where a hook runs.
@@ -170,3 +169,6 @@ fn kind_of(value: &Value) -> &'static str {
 fn wrong(expected: &str, got: &Value) -> String {
     format!("it gave {}, not {expected}", kind_of(got))
 }
+
+/// A hook forbids the request; with what a person is told.
+pub(crate) struct Blocked(pub(crate) String);

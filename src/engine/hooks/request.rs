@@ -3,34 +3,20 @@
 
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::engine::context::not_run;
+use crate::engine::call::not_run;
 use crate::engine::definitions::Definitions;
-use crate::engine::hooks::At;
-use crate::engine::hooks::Next;
-use crate::engine::hooks::Subject;
-use crate::engine::hooks::wrong;
+use crate::engine::hooks::{At, Blocked, Next, Subject, wrong};
 use crate::engine::thread::Thread;
 use crate::env::Redactor;
 use crate::error::Result;
-use crate::models::ChatMessage;
-use crate::models::Kept;
-use crate::models::Part;
-use crate::models::fit;
+use crate::models::{ChatMessage, Kept, Part, fit};
 use crate::spec::hook::HookName;
-use crate::spec::message::Role;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolStatus;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::spec::message::{Role, ToolCall, ToolStatus};
+use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;
 use crate::store::window::Entry;
-
-/// A hook forbids the request; with what a person is told.
-pub(crate) struct Blocked(pub(crate) String);
 
 /// The system prompt.
 struct System {

@@ -8,30 +8,20 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::engine::call::{Call, Done};
 use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
-use crate::engine::hooks::At;
-use crate::engine::hooks::Next;
-use crate::engine::hooks::Subject;
-use crate::engine::hooks::wrong;
+use crate::engine::hooks::{At, Next, Subject, wrong};
 use crate::engine::replay;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Call;
-use crate::engine::tool_call::Done;
 use crate::engine::tool_call::Receipt;
 use crate::engine::tool_result::result_row;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::spec::hook::HookName;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::spec::message::{ToolResult, ToolStatus};
+use crate::store::messages::{Inbound, Row, Shared};
 
 /// Those that may change what is stored of a call.
 const CHANGING: [HookName; 4] = [

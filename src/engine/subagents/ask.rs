@@ -7,15 +7,11 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sibling;
-use crate::host::http::FetchError;
-use crate::host::http::Response;
+use crate::host::http::{FetchError, Response};
 use crate::limits;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
+use crate::request::{Reply, ThreadRequest};
 
 impl Thread {
     /// Asks another thread.

@@ -1,22 +1,14 @@
 //! What a call asks of subagents, out of its arguments (spec §8.3, §8.4, §8.6). Whatever is wrong with them is an error
 //! result that says what to do.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use crate::engine::subagents::call::{NewChild, Wanted};
 use crate::engine::subagents::letter::Words;
-use crate::engine::subagents::spawn::NewChild;
-use crate::engine::subagents::spawn::Wanted;
 use crate::limits;
-use crate::spec::Agent;
-use crate::spec::Catalog;
-use crate::spec::Receives;
-use crate::spec::ToolEntry;
 use crate::spec::message::ToolResult;
-use crate::spec::schema;
-use crate::spec::subagent::CREATE;
-use crate::spec::subagent::MESSAGE;
+use crate::spec::subagent::{CREATE, MESSAGE};
+use crate::spec::{Agent, Catalog, Receives, ToolEntry, schema};
 
 /// The error code of arguments that an agent cannot be created with.
 const ARGUMENTS: &str = "subagent_arguments_required";

@@ -5,27 +5,17 @@ use serde_json::json;
 
 use crate::engine::accept::room;
 use crate::engine::ephemeral::Entry;
-use crate::engine::subagents::hear::Heard;
-use crate::engine::subagents::letter::Birth;
-use crate::engine::subagents::letter::Letter;
-use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::heard::Heard;
+use crate::engine::subagents::letter::{BEGIN, Birth, Letter, Words};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::spec::message::Role;
 use crate::store::children::Letters;
 use crate::store::effects::Tally;
-use crate::store::messages::AttachmentRef;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
+use crate::store::messages::{AttachmentRef, Inbound, Row};
 use crate::store::parent::Parent;
-use crate::store::state::Meta;
-use crate::store::state::State;
-
-/// What a child is told that is to begin without further words.
-pub(crate) const BEGIN: &str = "Begin.";
+use crate::store::state::{Meta, State};
 
 impl Thread {
     /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must

@@ -4,8 +4,7 @@ use crate::engine::subagents::letter::What;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
+use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::state::State;
 

@@ -8,20 +8,14 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use serde::Deserialize;
 
-use crate::engine::files::received::Foreign;
-use crate::engine::files::received::Received;
+use crate::engine::files::received::{Foreign, Received};
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::host::http::Body;
-use crate::host::http::FetchError;
-use crate::host::http::Response;
+use crate::host::http::{Body, FetchError, Response};
 use crate::limits;
 use crate::request::ThreadRoute;
-use crate::request::between::error_of;
-use crate::request::between::to_thread;
+use crate::request::between::{error_of, to_thread};
 use crate::store::messages::AttachmentRef;
 use crate::store::state::State;
 

@@ -1,30 +1,21 @@
 //! What a thread and all below it have spent (`GET …/cost`): the sums of the log's attempts. Each thread asks its children,
 //! so that a tree is summed up level by level.
 
-use std::ops::AddAssign;
-use std::ops::ControlFlow;
+use std::ops::{AddAssign, ControlFlow};
 use std::rc::Rc;
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Sql;
+use crate::error::{Code, Error, Result};
+use crate::host::{Cell, Sql};
 use crate::limits;
 use crate::page::Page;
-use crate::request::Query;
-use crate::request::Reply;
-use crate::request::ThreadRoute;
 use crate::request::between::to_thread;
+use crate::request::{Query, Reply, ThreadRoute};
 use crate::store::children as registry;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
+use crate::store::children::{Child, ChildState};
 
 /// What requests to models have taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

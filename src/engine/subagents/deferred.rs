@@ -4,31 +4,23 @@
 
 use std::rc::Rc;
 
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::engine::accept::room;
 use crate::engine::env::missing::Needs;
-use crate::engine::subagents::hear::Heard;
-use crate::engine::subagents::letter::Birth;
-use crate::engine::subagents::letter::What;
-use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::heard::Heard;
+use crate::engine::subagents::letter::{Birth, What, Words};
 use crate::engine::subagents::values::Given;
 use crate::engine::thread::Thread;
-use crate::env::Change;
-use crate::env::Level;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::env::{Change, Level};
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
 use crate::request::fields::Body;
+use crate::request::{Reply, ThreadRequest};
 use crate::spec::Agent;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
+use crate::store::children::{Child, ChildState};
 use crate::store::idempotency::Key;
 use crate::store::log::Event;
 use crate::store::messages::Inbound;

@@ -7,17 +7,13 @@ use serde::Deserialize;
 
 use crate::engine::subagents::letter::TO_THREAD;
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Param;
 use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::to_thread;
-use crate::store::children as registry;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
-use crate::store::messages as rows;
+use crate::store::children::{Child, ChildState};
+use crate::store::{children as registry, messages as rows};
 
 /// How often it is looked whether a letter was taken.
 const LOOK_US: i64 = limits::SECOND_US / 100;

@@ -1,18 +1,15 @@
 //! What keeps a call from making a child or writing to one: error results that say what to do.
 
-use crate::engine::subagents::letter::What;
-use crate::engine::subagents::letter::Words;
-use crate::engine::subagents::spawn::NewChild;
-use crate::engine::subagents::spawn::listed;
+use crate::engine::subagents::call::NewChild;
+use crate::engine::subagents::letter::{What, Words};
+use crate::engine::subagents::shown::listed;
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::Place;
 use crate::spec::message::ToolResult;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
+use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::state::State;
 

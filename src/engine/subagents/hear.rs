@@ -3,59 +3,29 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::accept::room;
-use crate::engine::control::Halted;
 use crate::engine::ephemeral::Entry;
 use crate::engine::outbox::forget_letter;
-use crate::engine::subagents::copy::Copies;
-use crate::engine::subagents::copy::Missing;
+use crate::engine::subagents::copy::{Copies, Missing};
 use crate::engine::subagents::delete::Told;
-use crate::engine::subagents::letter::Ending;
-use crate::engine::subagents::letter::Letter;
-use crate::engine::subagents::letter::Report;
-use crate::engine::subagents::letter::What;
-use crate::engine::subagents::letter::Words;
-use crate::engine::subagents::report::STATUS_BYTES;
-use crate::engine::subagents::report::metadata;
-use crate::engine::subagents::spawn::listed;
+use crate::engine::subagents::heard::Heard;
+use crate::engine::subagents::letter::{Ending, Letter, Report, What, Words};
+use crate::engine::subagents::report::{STATUS_BYTES, metadata};
+use crate::engine::subagents::shown::listed;
 use crate::engine::thread::Thread;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::request::Reply;
-use crate::request::ThreadRequest;
+use crate::request::{Reply, ThreadRequest};
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
+use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
-use crate::store::messages::AttachmentRef;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::store::messages::{AttachmentRef, Inbound, Row};
 use crate::store::runs::Reason;
 use crate::store::state::State;
 use crate::text::first_bytes;
-
-/// What is left to do once a letter's transition is committed.
-#[derive(Default)]
-pub(crate) struct Heard {
-    /// Messages that it brought.
-    pub(crate) rows: Vec<Shared>,
-    /// How the flow comes to the run that starts or goes on.
-    pub(crate) entry: Option<Entry>,
-    /// A call that waited has its result.
-    pub(crate) ended: Option<ToolStatus>,
-    /// A run that it ended.
-    pub(crate) halted: Option<Halted>,
-    /// Whether the thread was terminated.
-    pub(crate) terminated: bool,
-}
 
 impl Thread {
     /// Takes a letter from the parent or a child.

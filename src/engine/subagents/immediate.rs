@@ -9,24 +9,17 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::engine::definitions::Definitions;
-use crate::engine::subagents::birth::BEGIN;
+use crate::engine::subagents::letter::BEGIN;
 use crate::engine::subagents::values::Given;
 use crate::engine::thread::Thread;
-use crate::env::Change;
-use crate::env::Plain;
-use crate::env::Set;
-use crate::error::Code;
-use crate::error::Result;
+use crate::env::{Change, Plain, Set};
+use crate::error::{Code, Result};
 use crate::host::Sql;
-use crate::spec::Immediate;
-use crate::spec::ToolEntry;
+use crate::spec::{Immediate, ToolEntry};
 use crate::store::messages::Row;
 use crate::store::runs::Phase;
 use crate::store::side::Side;
@@ -271,8 +264,7 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::Change;
-    use crate::env::Plain;
+    use crate::env::{Change, Plain};
     use crate::spec::VariableKind;
 
     #[test]

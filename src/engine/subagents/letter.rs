@@ -1,18 +1,14 @@
 //! What a thread and its child tell each other: letters, written to the outbox in the transaction of what they report,
 //! delivered at least once and in order, and heard once. Nothing depends on either of the two being awake.
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::engine::outbox::INLINE_US;
 use crate::engine::subagents::values::Sealed;
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::error::{Error, Result};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::to_thread;
@@ -197,3 +193,6 @@ impl Thread {
         self.arm_at(state, sql, due, now)
     }
 }
+
+/// What a child is told that is to begin without further words.
+pub(crate) const BEGIN: &str = "Begin.";

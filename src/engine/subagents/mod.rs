@@ -15,6 +15,7 @@
 pub(crate) mod ask;
 pub(crate) mod asked;
 pub(crate) mod birth;
+pub(crate) mod call;
 pub(crate) mod cascade;
 pub(crate) mod copy;
 pub(crate) mod cost;
@@ -22,6 +23,7 @@ pub(crate) mod deferred;
 pub(crate) mod delete;
 pub(crate) mod fit;
 pub(crate) mod hear;
+pub(crate) mod heard;
 pub(crate) mod immediate;
 pub(crate) mod letter;
 pub(crate) mod offers;
@@ -33,5 +35,4 @@ pub(crate) mod values;
 pub(crate) mod wait;
 pub(crate) mod wanted;
 
-pub use crate::sdk::family::RemoteThread;
-pub use crate::sdk::family::Subagent;
+pub use crate::sdk::family::{RemoteThread, Subagent};

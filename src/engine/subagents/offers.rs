@@ -2,28 +2,19 @@
 //! name, among the other tools. Resumable ones share two tools of the runtime: `subagent_create`, in the place of the first
 //! of them, and `subagent_message`, which comes last and only while there is one to write to.
 
-use crate::engine::ephemeral::offers::Family;
-
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::engine::definitions::Definitions;
-use crate::engine::subagents::asked::agent;
-use crate::engine::subagents::asked::arguments_of;
-use crate::engine::subagents::spawn::listed;
+use crate::engine::ephemeral::offers::Family;
+use crate::engine::subagents::asked::{agent, arguments_of};
+use crate::engine::subagents::shown::listed;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::models::ToolOffer;
-use crate::spec::Callable;
-use crate::spec::Catalog;
-use crate::spec::ParentCommunication;
-use crate::spec::ToolEntry;
-use crate::spec::schema;
 use crate::spec::schema::required;
-use crate::spec::subagent::CREATE;
-use crate::spec::subagent::MESSAGE;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
+use crate::spec::subagent::{CREATE, MESSAGE};
+use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, schema};
+use crate::store::children::{Child, ChildState};
 use crate::work::native::tools::execute;
 
 /// References that are listed at most.

@@ -2,20 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use crate::engine::subagents::spawn::Told;
-use crate::engine::tool_call::Call;
-use crate::error::Error;
-use crate::error::Result;
-use crate::host::Cell;
-use crate::host::Param;
-use crate::host::Sql;
+use crate::engine::call::Call;
+use crate::engine::subagents::call::Told;
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
 use crate::sdk::scope::Scope;
 use crate::spec::message::ToolResult;
 use crate::store::messages::Shared;
+use crate::store::receipts::KIND;
 use crate::store::state::State;
-
-/// The kind of a receipt whose call is a child's to answer.
-pub(crate) const KIND: &str = "subagent";
 
 /// The receipt of a call that a child answers: it waits, or has its result at once.
 pub(crate) fn insert(

@@ -2,26 +2,16 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::engine::subagents::letter::Ending;
-use crate::engine::subagents::letter::Report;
-use crate::engine::subagents::letter::What;
-use crate::engine::subagents::letter::Words;
-use crate::engine::subagents::letter::bounded;
+use crate::engine::subagents::letter::{Ending, Report, What, Words, bounded};
 use crate::engine::thread::Thread;
-use crate::error::Error;
-use crate::error::Result;
-use crate::error::unstopped;
+use crate::error::{Error, Result, unstopped};
 use crate::host::Sql;
 use crate::spec::message::Role;
 use crate::store::log::Event;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
-use crate::store::runs::Outcome;
-use crate::store::runs::Reason;
-use crate::store::runs::Run;
+use crate::store::messages::{Row, Shared};
+use crate::store::runs::{Outcome, Reason, Run};
 use crate::store::state::State;
 
 impl Thread {

@@ -1,13 +1,11 @@
 //! What messages say of the subagents that they are about (spec §14.1): their reference is stored, everything else is
 //! looked up in the registry when they are read.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::host::Sql;
-use crate::store::children::Child;
-use crate::store::children::find;
+use crate::store::children::{Child, find};
 use crate::store::messages::Row;
 use crate::store::state::State;
 
@@ -40,4 +38,10 @@ fn facts(child: &Child) -> [(&'static str, Value); 8] {
         ("subagent_thread_name", json!(facts.name)),
         ("subagent_spawn_group_id", json!(facts.group)),
     ]
+}
+
+/// A child as lists for models name it.
+pub(crate) fn listed(child: &Child) -> String {
+    let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
+    format!("{}{name} ({})", child.reference, child.agent)
 }

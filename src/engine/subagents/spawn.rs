@@ -2,127 +2,28 @@
 
 use std::rc::Rc;
 
-use serde_json::Map;
-use serde_json::Value;
-
+use crate::engine::call::{Call, Done};
 use crate::engine::definitions::Definitions;
+use crate::engine::subagents::call::{NewChild, Told, Wanted};
 use crate::engine::subagents::deferred::Deferred;
-use crate::engine::subagents::fit::may_wait;
-use crate::engine::subagents::fit::refused;
-use crate::engine::subagents::immediate::Begun;
-use crate::engine::subagents::letter::Birth;
-use crate::engine::subagents::letter::What;
-use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::fit::{may_wait, refused};
+use crate::engine::subagents::letter::{Birth, What};
 use crate::engine::subagents::receipt;
-use crate::engine::subagents::values::Sealed;
-use crate::engine::subagents::values::env_required;
+use crate::engine::subagents::shown::listed;
+use crate::engine::subagents::values::{Sealed, env_required};
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Call;
-use crate::engine::tool_call::Done;
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::thread_id;
-use crate::sdk::scope::Entered;
-use crate::sdk::scope::Place;
-use crate::sdk::scope::Scope;
-use crate::spec::Agent;
+use crate::sdk::scope::{Entered, Place, Scope};
 use crate::spec::ParentCommunication as Communication;
-use crate::spec::Receives;
-use crate::spec::ToolEntry;
 use crate::spec::message::ToolResult;
-use crate::store::children::Child;
-use crate::store::children::ChildState;
-use crate::store::children::Facts;
-use crate::store::children::Letters;
-use crate::store::children::Wait;
+use crate::store::children::{Child, ChildState, Letters, Wait};
 use crate::store::log::Event;
-use crate::store::messages::Inbound;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::store::messages::{Inbound, Shared};
 use crate::store::side::Side;
 use crate::store::state::State;
-
-/// A child that is to be made.
-pub(crate) struct NewChild<'a> {
-    pub(crate) agent: &'a Agent,
-    pub(crate) entry: &'a ToolEntry,
-    /// Its label.
-    pub(crate) name: Option<String>,
-    pub(crate) arguments: Map<String, Value>,
-    pub(crate) words: Words,
-    /// How an activation of the prompt began it.
-    pub(crate) begun: Option<Begun>,
-}
-
-/// What a call wants of subagents.
-pub(crate) enum Wanted<'a> {
-    Create(NewChild<'a>),
-    Message { reference: String, words: Words },
-}
-
-/// A child that a call has made or written to.
-pub(crate) struct Told {
-    /// What the call gives at once; none when the child's answer is waited for.
-    pub(crate) result: Option<ToolResult>,
-}
-
-impl NewChild<'_> {
-    /// It is made by a call that an activation has queued, if the message of the call says so.
-    fn begun_by(&mut self, reply: &Row) {
-        self.begun = Begun::of(reply);
-        let Some(begun) = &self.begun else { return };
-        self.name = self.name.take().or_else(|| begun.name.clone());
-        if self.entry.resumable.is_none() {
-            self.words.text = begun.text.clone().unwrap_or_default();
-        }
-    }
-
-    /// How many of its kind there may be.
-    pub(crate) fn most(&self) -> Option<u32> {
-        self.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances)
-    }
-
-    fn resumable(&self) -> bool {
-        self.entry.resumable.is_some()
-    }
-
-    fn blocking(&self) -> bool {
-        self.entry.blocks()
-    }
-
-    fn facts(&self, side: Side, group: Option<String>) -> Facts {
-        Facts {
-            name: self.name.clone(),
-            title: self.agent.title.clone(),
-            description: self.agent.tool_description.clone().unwrap_or_default(),
-            blocking: self.blocking(),
-            resumable: self.resumable(),
-            communication: self.communication(),
-            side: side.as_str().to_owned(),
-            own: Vec::new(),
-            deferred: false,
-            group,
-        }
-    }
-
-    fn communication(&self) -> Communication {
-        self.entry
-            .resumable
-            .as_ref()
-            .map_or(Communication::Implicit, |resumable| resumable.parent_communication)
-    }
-
-    /// The side that hears the parent; of a child that hears once, the one that begins.
-    fn hears(&self) -> Side {
-        match self.entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
-            Some(Receives::SideB) => Side::B,
-            Some(Receives::SideA) | None => Side::A,
-        }
-    }
-}
 
 /// A success that concerns a child.
 fn about(child: &Child, text: String) -> ToolResult {
@@ -169,7 +70,7 @@ impl Thread {
             self.ready_child(new.agent).await?;
         }
         if scope.depth >= limits::CALL_DEPTH {
-            return Ok(Done::refused(crate::engine::invoke::too_deep(&call.call.name)));
+            return Ok(Done::refused(crate::engine::call::too_deep(&call.call.name)));
         }
         let group = self.read(|state, _| Ok(reply.id(&state.meta.thread_id)))?;
         let told = self.transition(|state, sql| {
@@ -376,12 +277,6 @@ impl Thread {
     }
 }
 
-/// A child as lists for models name it.
-pub(crate) fn listed(child: &Child) -> String {
-    let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
-    format!("{}{name} ({})", child.reference, child.agent)
-}
-
 fn started(child: &Child) -> String {
     let after = match (child.facts.resumable, child.facts.communication) {
         (true, Communication::Implicit) => {
@@ -393,6 +288,6 @@ fn started(child: &Child) -> String {
     format!("Subagent \"{}\" was started with the reference {}. {after}", child.agent, child.reference)
 }
 
-fn written(child: &Child) -> String {
+pub(crate) fn written(child: &Child) -> String {
     format!("The message was sent to the subagent {}. Its answer arrives as a message.", listed(child))
 }

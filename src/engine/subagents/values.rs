@@ -3,25 +3,18 @@
 //! travel in letters, encrypted for the child alone, which stores them as its own; from then on they are secrets of the
 //! child: what it reports is redacted before it leaves.
 
-use serde::Deserialize;
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::engine::env::missing::Needs;
 use crate::engine::subagents::letter::What;
 use crate::engine::thread::Thread;
 use crate::env;
-use crate::env::Change;
-use crate::env::Plain;
-use crate::env::Set;
-use crate::env::Stored;
-use crate::error::Error;
-use crate::error::Result;
+use crate::env::{Change, Plain, Set, Stored};
+use crate::error::{Error, Result};
 use crate::host::Sql;
-use crate::spec::Agent;
-use crate::spec::graph;
 use crate::spec::message::ToolResult;
+use crate::spec::{Agent, graph};
 use crate::store::children::Child;
 use crate::store::state::State;
 

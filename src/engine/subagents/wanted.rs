@@ -2,20 +2,16 @@
 
 use serde_json::Value;
 
+use crate::engine::call::{arguments, parsed};
 use crate::engine::definitions::Definitions;
 use crate::engine::subagents::asked;
 use crate::engine::subagents::asked::agent;
-use crate::engine::subagents::spawn::Wanted;
+use crate::engine::subagents::call::Wanted;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::arguments;
-use crate::engine::tool_call::parsed;
 use crate::error::Result;
-use crate::spec::Callable;
-use crate::spec::ToolEntry;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolResult;
-use crate::spec::subagent::CREATE;
-use crate::spec::subagent::MESSAGE;
+use crate::spec::message::{ToolCall, ToolResult};
+use crate::spec::subagent::{CREATE, MESSAGE};
+use crate::spec::{Callable, ToolEntry};
 
 impl Thread {
     /// What a call wants of subagents, or what is wrong with it; none when it is for something else. `listed`: the entry

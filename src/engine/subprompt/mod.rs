@@ -10,29 +10,22 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::engine::call::Call;
 use crate::engine::definitions::Definitions;
-use crate::engine::model_call::Answer;
-use crate::engine::model_call::Called;
+use crate::engine::model_call::{Answer, Called};
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Call;
 use crate::engine::tool_result::result_row;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::Entered;
-use crate::sdk::scope::Place;
-use crate::sdk::scope::Scope;
-use crate::spec::Prompt;
-use crate::spec::ToolEntry;
+use crate::sdk::scope::{Entered, Place, Scope};
 use crate::spec::message::ToolResult;
-use crate::store::log::Lost;
-use crate::store::log::Tries;
-use crate::store::log::Unfinished;
+use crate::spec::{Prompt, ToolEntry};
+use crate::store::log::{Lost, Tries, Unfinished};
 use crate::store::messages as rows;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;
 use crate::store::state::State;
 

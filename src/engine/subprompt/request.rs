@@ -3,21 +3,15 @@
 
 use serde_json::Value;
 
-use crate::engine::attachments::shown::Pictured;
-use crate::engine::attachments::shown::Room;
+use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::definitions::Definitions;
 use crate::engine::opening::Opening;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::models::CONTINUE;
-use crate::models::ChatMessage;
-use crate::models::ChatRequest;
-use crate::models::Kept;
-use crate::models::Part;
+use crate::models::{CONTINUE, ChatMessage, ChatRequest, Kept, Part};
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;
 use crate::store::window::with_notes;
 

@@ -2,10 +2,8 @@
 
 use crate::limits;
 use crate::spec::ToolEntry;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
-use crate::store::messages::Row;
-use crate::store::messages::Shared;
+use crate::spec::message::{ToolResult, ToolStatus};
+use crate::store::messages::{Row, Shared};
 use crate::store::window::with_notes;
 use crate::text::first_bytes;
 
@@ -65,8 +63,7 @@ fn content(row: &Row) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::message::Role;
-    use crate::spec::message::ToolCall;
+    use crate::spec::message::{Role, ToolCall};
 
     fn reply(text: &str, calls: &[&str]) -> Row {
         let call = |name: &&str| ToolCall {

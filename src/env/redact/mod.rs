@@ -17,17 +17,12 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use crate::env::redact::copies::Copy;
-use crate::env::redact::copies::is_printable;
-use crate::env::redact::find::Finder;
-use crate::env::redact::find::LEAST_BYTES;
-use crate::env::redact::find::Span;
-pub(crate) use crate::env::redact::shown::Shown;
-pub(crate) use crate::env::redact::shown::Tells;
+use crate::env::redact::copies::{Copy, is_printable};
+use crate::env::redact::find::{Finder, LEAST_BYTES, Span};
+pub(crate) use crate::env::redact::shown::{Shown, Tells};
 
 /// Characters that a secret has at least.
 const LEAST_CHARS: usize = 8;

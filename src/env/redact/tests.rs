@@ -1,5 +1,4 @@
-use base64::engine::general_purpose::STANDARD;
-use base64::engine::general_purpose::URL_SAFE;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::json;
 
 use crate::env::redact::*;

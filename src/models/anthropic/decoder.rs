@@ -3,18 +3,10 @@
 
 use serde_json::value::RawValue;
 
-use crate::models::Delta;
-use crate::models::FinishReason;
-use crate::models::anthropic::event::Block;
-use crate::models::anthropic::event::Delta as Change;
-use crate::models::anthropic::event::Event;
-use crate::models::anthropic::event::WireUsage;
-use crate::models::decoding::Decoding;
-use crate::models::decoding::End;
-use crate::models::decoding::Format;
-use crate::models::decoding::Wrong;
-use crate::models::halves;
+use crate::models::anthropic::event::{Block, Delta as Change, Event, WireUsage};
+use crate::models::decoding::{Decoding, End, Format, Wrong};
 use crate::models::literal::Literal;
+use crate::models::{Delta, FinishReason, halves};
 use crate::spec::opaque::Opaque;
 
 /// Decodes one answer. It is complete with a stop reason or with `message_stop`.

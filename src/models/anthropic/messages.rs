@@ -3,15 +3,10 @@
 //! tree: what the engine kept of the last request is copied, and what a provider wants back must not be serialised
 //! again.
 
-use crate::models::ChatMessage;
-use crate::models::Kept;
-use crate::models::Part;
-use crate::models::Placed;
-use crate::models::fit::CONTINUE;
-use crate::models::fit::permitted;
+use crate::models::fit::{CONTINUE, permitted};
 use crate::models::openai::messages::parseable;
-use crate::spec::message::ToolCall;
-use crate::spec::message::ToolStatus;
+use crate::models::{ChatMessage, Kept, Part, Placed};
+use crate::spec::message::{ToolCall, ToolStatus};
 use crate::text::boundary;
 
 /// Put on the last block of what stays the same: the provider caches the request up to here.

@@ -11,6 +11,4 @@ pub(crate) mod request;
 pub(crate) mod thinking;
 
 pub use crate::models::anthropic::decoder::Decoder;
-pub use crate::models::anthropic::request::DEFAULT_BASE_URL;
-pub use crate::models::anthropic::request::VERSION;
-pub use crate::models::anthropic::request::request;
+pub use crate::models::anthropic::request::{DEFAULT_BASE_URL, VERSION, request};

@@ -4,22 +4,14 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::host::http::Reads;
-use crate::host::http::Request;
-use crate::models::Answer;
-use crate::models::ChatMessage;
-use crate::models::ChatRequest;
-use crate::models::ToolOffer;
+use crate::host::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::anthropic::messages;
-use crate::models::anthropic::messages::Replay;
-use crate::models::anthropic::messages::cached;
-use crate::models::anthropic::messages::quoted;
+use crate::models::anthropic::messages::{Replay, cached, quoted};
 use crate::models::anthropic::thinking::Thinking;
+use crate::models::{Answer, ChatMessage, ChatRequest, ToolOffer};
 use crate::spec::prompt::ToolChoice;
 
 /// Anthropic's own address.

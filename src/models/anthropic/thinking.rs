@@ -5,15 +5,10 @@
 //! model that declares `reasoningLevels` decides itself how much it thinks (`adaptive`), and gets the effort under its
 //! own name for it.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::limits::OUTPUT_TOKENS;
-use crate::limits::THINKING_TOKENS;
-use crate::limits::THINKING_TOKENS_MIN;
-use crate::models::ChatMessage;
-use crate::models::ChatRequest;
-use crate::models::Kept;
+use crate::limits::{OUTPUT_TOKENS, THINKING_TOKENS, THINKING_TOKENS_MIN};
+use crate::models::{ChatMessage, ChatRequest, Kept};
 
 /// How a request has the model think.
 #[derive(Clone, Debug, PartialEq)]

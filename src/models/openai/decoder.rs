@@ -2,19 +2,12 @@
 
 use serde_json::value::RawValue;
 
-use crate::models::Delta;
-use crate::models::FinishReason;
-use crate::models::ProviderError;
-use crate::models::decoding::Decoding;
-use crate::models::decoding::End;
-use crate::models::decoding::Format;
-use crate::models::decoding::Wrong;
+use crate::models::decoding::{Decoding, End, Format, Wrong};
 use crate::models::openai::calls::Calls;
 use crate::models::openai::chunk;
-use crate::models::openai::chunk::Choice;
-use crate::models::openai::chunk::Chunk;
-use crate::models::openai::chunk::Message;
+use crate::models::openai::chunk::{Choice, Chunk, Message};
 use crate::models::openai::details::Details;
+use crate::models::{Delta, FinishReason, ProviderError};
 
 /// Decodes one answer. It is complete with a finish reason or with `[DONE]`.
 pub type Decoder = Decoding<State>;
@@ -128,8 +121,7 @@ fn finish_reason(reason: &str) -> FinishReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::ProviderCode;
-    use crate::models::sse;
+    use crate::models::{ProviderCode, sse};
 
     fn decode(body: &str) -> Result<Vec<Delta>, ProviderError> {
         let mut out = Vec::new();

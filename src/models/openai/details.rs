@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::Deserializer;
-use serde::de::MapAccess;
-use serde::de::Visitor;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::models::Delta;

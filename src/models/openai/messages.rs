@@ -5,14 +5,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::ser::SerializeMap;
-use serde::ser::SerializeSeq;
-use serde::ser::Serializer;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::json;
 
-use crate::models::ChatMessage;
-use crate::models::Kept;
-use crate::models::Part;
+use crate::models::{ChatMessage, Kept, Part};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
 

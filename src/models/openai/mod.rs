@@ -13,6 +13,4 @@ pub(crate) mod messages;
 pub(crate) mod request;
 
 pub use crate::models::openai::decoder::Decoder;
-pub use crate::models::openai::request::DEFAULT_BASE_URL;
-pub use crate::models::openai::request::refuses_effort_with_tools;
-pub use crate::models::openai::request::request;
+pub use crate::models::openai::request::{DEFAULT_BASE_URL, refuses_effort_with_tools, request};

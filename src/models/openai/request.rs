@@ -3,22 +3,13 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde::ser::SerializeMap;
-use serde::ser::Serializer;
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
 
-use crate::host::http::Reads;
-use crate::host::http::Request;
-use crate::models::Answer;
-use crate::models::ChatRequest;
-use crate::models::JsonMode;
-use crate::models::Kept;
-use crate::models::Reasoning;
-use crate::models::ToolOffer;
+use crate::host::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::openai::messages::Messages;
+use crate::models::{Answer, ChatRequest, JsonMode, Kept, Reasoning, ToolOffer};
 use crate::spec::prompt::ToolChoice;
 
 /// OpenAI's own address.
@@ -189,8 +180,7 @@ impl Serialize for Tools<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::ChatMessage;
-    use crate::models::Part;
+    use crate::models::{ChatMessage, Part};
 
     fn chat() -> ChatRequest {
         ChatRequest {

@@ -1,12 +1,8 @@
 //! Whether the runtime understands a schema; checked when the catalog is built.
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::spec::schema::DEPTH;
-use crate::spec::schema::Problem;
-use crate::spec::schema::required;
-use crate::spec::schema::validate;
+use crate::spec::schema::{DEPTH, Problem, required, validate};
 
 const KEYWORDS: [&str; 17] = [
     "type",

@@ -18,13 +18,10 @@ pub(crate) mod strict;
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde_json::Map;
-use serde_json::Number;
-use serde_json::Value;
+use serde_json::{Map, Number, Value};
 
 pub use crate::spec::schema::check::check;
-pub use crate::spec::schema::strict::strict;
-pub use crate::spec::schema::strict::with_defaults;
+pub use crate::spec::schema::strict::{strict, with_defaults};
 
 /// Levels of schemas within schemas.
 pub const DEPTH: usize = 10;

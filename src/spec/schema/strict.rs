@@ -1,12 +1,8 @@
 //! The form of a schema that providers get, and the defaults it gives.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use crate::spec::schema::has_type;
-use crate::spec::schema::required;
-use crate::spec::schema::validate;
+use crate::spec::schema::{has_type, required, validate};
 
 /// Keywords that a provider's strict mode refuses or that have no meaning to it.
 const NOT_IN_STRICT_MODE: [&str; 8] =

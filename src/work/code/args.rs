@@ -1,11 +1,9 @@
 //! Arguments of calls that sandboxed code makes, taken one by one.
 
 use bytes::Bytes;
-use serde_json::Map;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::request::Query;
 use crate::sandbox::Value;
 use crate::validate::hint;

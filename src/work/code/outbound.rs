@@ -4,10 +4,7 @@
 //! platform's network, which is in no private one. Under development they would leave from the developer's own machine:
 //! there `npm start` sends them (scripts/outbound.mjs), which looks at each address before it connects to just that one.
 
-use crate::host::http::Request;
-use crate::host::http::Response;
-use crate::host::http::lists;
-use crate::host::http::private_target;
+use crate::host::http::{Request, Response, lists, private_target};
 use crate::sandbox::Thrown;
 
 /// Names that may be private: hosts, or `host:port`, separated by commas.

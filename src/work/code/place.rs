@@ -35,8 +35,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::sandbox::CodeError;
-    use crate::spec::Catalog;
-    use crate::spec::Source;
+    use crate::spec::{Catalog, Source};
     use crate::work::code::place::place;
 
     /// A file as it is, and a bundle: line 1 is imported, 2 and 3 are lines 7 and 8 of a file beside, 4 to 9 a package's,

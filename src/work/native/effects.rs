@@ -12,8 +12,7 @@
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
-use crate::engine::EffectCall;
-use crate::engine::NewMessage;
+use crate::engine::{EffectCall, NewMessage};
 use crate::registry::Registry;
 
 /// What runs when a native effect is due. The error is a text for whoever reads the thread's effects.

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sleep;
 use crate::request::Query;
 use crate::sdk::ThreadState;

@@ -1,12 +1,12 @@
 //! What a native hook is given.
 
+use serde_json::{Map, Value};
+
 use crate::engine::subagents::RemoteThread;
 use crate::error::Result;
 use crate::host::Sleep;
 use crate::sdk::ThreadState;
 use crate::spec::hook::HookName;
-use serde_json::Map;
-use serde_json::Value;
 
 /// What a native hook is given (spec §9.1).
 #[derive(Clone)]

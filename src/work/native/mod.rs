@@ -8,18 +8,13 @@ pub mod hooks;
 pub mod registered;
 pub mod tools;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::api::endpoints::EndpointAnswer;
-use crate::api::endpoints::EndpointCall;
-use crate::api::endpoints::Panicked;
+use crate::api::endpoints::{EndpointAnswer, EndpointCall, Panicked};
 use crate::engine::hooks::HookCall;
 use crate::error::Result;
-use crate::host::Pending;
-use crate::host::Sleep;
-use crate::models::ProviderCall;
-use crate::models::ProviderError;
+use crate::host::{Pending, Sleep};
+use crate::models::{ProviderCall, ProviderError};
 use crate::sdk::ThreadState;
 use crate::spec::message::ToolResult;
 

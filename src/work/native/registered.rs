@@ -2,17 +2,10 @@
 
 use serde_json::Value;
 
-use crate::engine::EffectCall;
-use crate::engine::EndpointAnswer;
-use crate::engine::EndpointCall;
-use crate::engine::HookCall;
-use crate::engine::NativeCall;
-use crate::engine::Natives;
-use crate::engine::Panicked;
+use crate::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
 use crate::error::Result;
 use crate::host::Pending;
-use crate::models::ProviderCall;
-use crate::models::ProviderError;
+use crate::models::{ProviderCall, ProviderError};
 use crate::spec::message::ToolResult;
 
 /// Runs what was registered with [`crate::work::native::tools::register`] and its like.

@@ -3,28 +3,17 @@
 //!
 //! What is a thread's own stays its own: its values (spec §18.1), those of its variables, and its run.
 
-use crate::sdk::afar::Plain;
-
-use crate::sdk::afar::Asked;
-
-use serde_json::Map;
-use serde_json::Value as Json;
-use serde_json::json;
+use serde_json::{Map, Value as Json, json};
 
 use crate::engine::subagents::RemoteThread;
-use crate::error::Error;
-use crate::error::Result;
-use crate::sandbox::Function;
-use crate::sandbox::Value;
+use crate::error::{Error, Result};
+use crate::sandbox::{Function, Value};
 use crate::sdk::ThreadState;
+use crate::sdk::afar::{Asked, Plain};
 use crate::work::code::args::Args;
-use crate::work::code::bridge::MESSAGES;
-use crate::work::code::bridge::done;
 use crate::work::code::bridge::files::buffer;
-use crate::work::code::bridge::in_order;
-use crate::work::code::bridge::method_of;
-use crate::work::code::bridge::options::message;
-use crate::work::code::bridge::options::plain_file_options;
+use crate::work::code::bridge::options::{message, plain_file_options};
+use crate::work::code::bridge::{MESSAGES, done, in_order, method_of};
 
 /// What another thread may ask, beside what has a request of its own.
 const MEMBERS: [&str; 27] = [

@@ -6,18 +6,13 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::error::Code;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::request::Query;
-use crate::sandbox::BinaryKind;
-use crate::sandbox::Function;
-use crate::sandbox::Value;
+use crate::sandbox::{BinaryKind, Function, Value};
 use crate::sdk::ThreadState;
 use crate::work::code::args::Args;
-use crate::work::code::bridge::done;
-use crate::work::code::bridge::json_of;
 use crate::work::code::bridge::options::file_options;
+use crate::work::code::bridge::{done, json_of};
 
 /// Its files (spec §16.2).
 pub(crate) fn file_method(state: &ThreadState, method: &str, mut args: Args) -> Result<Value> {

@@ -9,28 +9,19 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde::Serialize;
-use serde_json::Map;
-use serde_json::Value as Json;
-use serde_json::json;
+use serde_json::{Map, Value as Json, json};
 
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::request::Query;
 use crate::request::fields::Body;
-use crate::sandbox::Function;
-use crate::sandbox::Thrown;
-use crate::sandbox::Value;
+use crate::sandbox::{Function, Thrown, Value};
 use crate::sdk::ThreadState;
 use crate::sdk::messages::MessageUpdate;
 use crate::store::side::Side;
 use crate::work::code::args::Args;
 use crate::work::code::bridge::afar::remote;
 use crate::work::code::bridge::files::file_method;
-use crate::work::code::bridge::options::effect;
-use crate::work::code::bridge::options::env_kind;
-use crate::work::code::bridge::options::if_value;
-use crate::work::code::bridge::options::message;
-use crate::work::code::bridge::options::told;
+use crate::work::code::bridge::options::{effect, env_kind, if_value, message, told};
 
 /// The function that reaches a thread. `env`: the values of variables that the definition declares; no others are seen.
 pub(crate) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {

@@ -3,14 +3,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Map;
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
-use crate::engine::effects::NewEffect;
-use crate::engine::effects::Repetition;
+use crate::engine::effects::{NewEffect, Repetition};
 use crate::engine::files::FileOptions;
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::request::fields::Body;
 use crate::sandbox::Value;
 use crate::sdk::NewMessage;

@@ -23,11 +23,8 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use crate::engine::EndpointAnswer;
-use crate::engine::EndpointCall;
-use crate::engine::Panicked;
-use crate::error::Error;
-use crate::error::Result;
+use crate::engine::{EndpointAnswer, EndpointCall, Panicked};
+use crate::error::{Error, Result};
 use crate::registry::Registry;
 
 /// What runs when a native endpoint is asked. An error of the client's (`invalid_field`, `not_found`, …) is answered as

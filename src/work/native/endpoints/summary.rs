@@ -1,10 +1,8 @@
 //! A thread at a glance.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::engine::EndpointAnswer;
-use crate::engine::EndpointCall;
+use crate::engine::{EndpointAnswer, EndpointCall};
 use crate::error::Result;
 use crate::limits::SECOND_US;
 use crate::request::Query;

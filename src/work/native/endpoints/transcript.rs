@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use crate::engine::EndpointAnswer;
-use crate::engine::EndpointCall;
+use crate::engine::{EndpointAnswer, EndpointCall};
 use crate::error::Result;
-use crate::limits::PAGE_DEFAULT;
-use crate::limits::PAGE_MAX;
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::request::Query;
 
 /// Markdown: what people and agents said in the newest messages, the oldest first, each under who said it. `last=N` looks

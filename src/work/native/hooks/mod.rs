@@ -21,8 +21,7 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
-use crate::engine::HookCall;
-use crate::engine::Panicked;
+use crate::engine::{HookCall, Panicked};
 use crate::registry::Registry;
 
 /// What runs when a native hook is due. It gives what the hook's kind asks for; `null` changes nothing, or drops the

@@ -1,13 +1,10 @@
 //! Calls of other tools. A model chooses among those alone that its prompt allows: what code calls need not be listed, so
 //! the entry's `options` list them: `{ "name": "call_each", "options": { "tools": ["lookup"] } }`.
 
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::engine::NativeCall;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
+use crate::spec::message::{ToolResult, ToolStatus};
 
 /// Calls that `call_each` makes at most.
 const MOST: usize = 100;

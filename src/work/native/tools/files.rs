@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::FileOptions;
-use crate::engine::NativeCall;
+use crate::engine::{FileOptions, NativeCall};
 use crate::error::Result;
 use crate::spec::message::ToolResult;
 use crate::text::first_bytes;

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::engine::NativeCall;
-use crate::engine::ThreadState;
+use crate::engine::{NativeCall, ThreadState};
 use crate::spec::message::ToolResult;
 
 /// Keeps `value`, any JSON, under `key`; `null` forgets it.

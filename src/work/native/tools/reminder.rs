@@ -1,10 +1,8 @@
 //! Reminders: the effect `remind`, for a model to schedule.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::engine::NativeCall;
-use crate::engine::NewEffect;
+use crate::engine::{NativeCall, NewEffect};
 use crate::spec::message::ToolResult;
 
 /// The effect that a reminder is; the definitions have one of this name.

@@ -1,9 +1,8 @@
 //! What time it is. There is no table of time zones in here: an offset is what a model can work out and we can check.
 
-use crate::dates::civil;
-
 use serde_json::Value;
 
+use crate::dates::civil;
 use crate::spec::message::ToolResult;
 
 const WEEKDAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];

@@ -2,11 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::engine::FileOptions;
-use crate::engine::ThreadState;
-use crate::sandbox::Function;
-use crate::sandbox::Thrown;
-use crate::sandbox::Value;
+use crate::engine::{FileOptions, ThreadState};
+use crate::sandbox::{Function, Thrown, Value};
 
 type Act = fn(&ThreadState, &str, Option<&Value>) -> Result<Value, Thrown>;
 

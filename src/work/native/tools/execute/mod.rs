@@ -8,36 +8,21 @@ pub(crate) mod settings;
 
 use crate::spec::execute_code::NAME;
 
-use std::cell::Cell;
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::rc::Weak;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 
-use futures_util::future::Either;
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use futures_util::lock::Mutex;
-use serde_json::Map;
-use serde_json::Value as Json;
-use serde_json::json;
+use serde_json::{Map, Value as Json, json};
 
 use crate::work::native::tools::execute::over::Over;
 use crate::work::native::tools::execute::settings::Settings;
 
-use crate::engine::NativeCall;
-use crate::engine::ThreadState;
+use crate::engine::{NativeCall, ThreadState};
 use crate::limits;
-use crate::sandbox::CodeError;
-use crate::sandbox::CodeResult;
-use crate::sandbox::Execution;
-use crate::sandbox::Function;
-use crate::sandbox::Log;
-use crate::sandbox::Options;
-use crate::sandbox::Status;
-use crate::sandbox::Thrown;
-use crate::sandbox::Value;
+use crate::sandbox::{CodeError, CodeResult, Execution, Function, Log, Options, Status, Thrown, Value};
 use crate::spec::Run;
-use crate::spec::message::ToolResult;
-use crate::spec::message::ToolStatus;
+use crate::spec::message::{ToolResult, ToolStatus};
 
 /// Whether this is what runs.
 pub(crate) fn runs(run: &Run) -> bool {

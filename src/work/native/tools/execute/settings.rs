@@ -3,8 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use serde_json::Map;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::validate::hint;
 
