@@ -253,8 +253,7 @@ mod tests {
                 (Code::Unauthenticated, "The token has expired.")
             );
         }
-        let other =
-            crate::access::config::access(&[("BOBBIN_TOKEN_SECRET", "another secret of the tests")]).unwrap();
+        let other = self::access(&[("BOBBIN_TOKEN_SECRET", "another secret of the tests")]).unwrap();
         assert_eq!(
             other.authenticate(Credential::Query(&minted.token), NOW_US).unwrap_err().message,
             "The token is not valid."
@@ -297,7 +296,7 @@ mod tests {
         let bearer = by(&access, &minted.token);
         let error = access.mint(&bearer, &Scope::Admin, None, 60, NOW_US).unwrap_err();
         assert_eq!((error.code, error.message.as_str()), (Code::Forbidden, "A token mints no token."));
-        let without = crate::access::config::access(&[("BOBBIN_API_KEYS", "root-key=admin")]).unwrap();
+        let without = self::access(&[("BOBBIN_API_KEYS", "root-key=admin")]).unwrap();
         assert_eq!(without.mint(&admin, &Scope::Admin, None, 60, NOW_US).unwrap_err().code, Code::Forbidden);
     }
 }

@@ -7,6 +7,8 @@ pub(crate) mod files;
 pub(crate) mod logs;
 pub(crate) mod read;
 
+use std::rc::Rc;
+
 use crate::access::{Action, ThreadRef};
 use crate::engine::effects::schedule::By;
 use crate::engine::thread::{LostFrames, Thread};
@@ -14,7 +16,6 @@ use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::request::fields::Body;
 use crate::request::{Reply, Served, ThreadRequest, ThreadRoute};
-use std::rc::Rc;
 
 impl Thread {
     /// Answers a request of the API. Any wake of an object with an unfinished run goes on with it.

@@ -15,11 +15,11 @@ pub(crate) mod owners;
 pub(crate) mod schema;
 pub(crate) mod threads;
 
+pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
+
 use std::cell::Cell as Flag;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-
-pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Object, Param, Sql, Transactions};

@@ -67,7 +67,9 @@ impl Thread {
 mod tests {
     use super::*;
     use crate::spec::message::Role;
+    use crate::spec::model::Provider;
     use crate::spec::opaque::Opaque;
+    use crate::store::messages::Row;
 
     fn call(id: &str, extra: Option<&str>) -> ToolCall {
         let extra_content = extra.and_then(|text| Opaque::parse(text.to_owned()));
@@ -105,7 +107,8 @@ mod tests {
             }
             let content = if pieces.iter().any(|place| place.0 > 0) { "Well." } else { "" };
             let row = Row { calls, ..Row::new(7, Role::Assistant, content, 0) };
-            let found: Vec<_> = replay.placed(&row).iter().map(Replay::place).collect();
+            let found: Vec<_> =
+                replay.placed(&row).iter().map(|placed| (placed.text, placed.calls)).collect();
             assert_eq!(found, left, "{pieces:?} {gone:?}");
         }
     }

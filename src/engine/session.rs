@@ -73,6 +73,8 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::runs::SessionResult;
+    use serde_json::Value;
 
     fn call(arguments: &Value) -> ToolCall {
         ToolCall {

@@ -9,13 +9,13 @@ pub mod http;
 pub(crate) mod listeners;
 pub(crate) mod sql;
 
-use std::rc::Rc;
-
-use futures_util::future::LocalBoxFuture;
-
 pub use crate::host::bucket::Bucket;
 pub use crate::host::listeners::{Filter, Frame, Listeners};
 pub use crate::host::sql::{Cell, Param, Sql};
+
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
 
 use crate::error::Result;
 use crate::host::http::{FetchError, Request, Response};

@@ -28,10 +28,6 @@ pub(crate) mod said;
 pub mod sse;
 pub(crate) mod usable;
 
-use crate::spec::prompt::ToolChoice;
-
-use crate::spec::model::Usage;
-
 pub use crate::models::backoff::backoff_us;
 pub(crate) use crate::models::call::{Chunks, Door};
 pub use crate::models::call::{Incoming, ProviderCall};
@@ -41,7 +37,8 @@ pub use crate::models::kept::Kept;
 pub use crate::models::provider::{Decoder, Native, providers, register, run, start};
 pub use crate::models::reasoning::{Payload, Placed, Reasoning};
 pub use crate::models::reply::ReplyBuilder;
-pub use crate::spec::model::Answer;
+pub use crate::spec::model::{Answer, Usage};
+pub use crate::spec::prompt::ToolChoice;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -3,13 +3,12 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql};
-use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
+use crate::store::attachment::AttachmentRef;
 
 /// How a message came into the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,110 +309,3 @@ pub(crate) fn integer(sql: &dyn Sql, statement: &'static str, params: &[Param<'_
 
 /// A row shared between the window in memory and whoever reads it.
 pub(crate) type Shared = Rc<Row>;
-
-/// An attachment of a stored message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct AttachmentRef {
-    pub(crate) id: String,
-    pub(crate) r#type: Kind,
-    pub(crate) path: String,
-    pub(crate) name: String,
-    pub(crate) mime_type: String,
-    /// Bytes.
-    pub(crate) size: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) width: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) height: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) description: Option<String>,
-    /// Of what is said to be an image that models may be shown: why they are not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) not_shown: Option<Flaw>,
-}
-
-impl AttachmentRef {
-    /// Whether a model that sees may be shown it, as far as is known without its bytes.
-    pub(crate) fn is_image(&self) -> bool {
-        self.not_shown.is_none()
-            && seen_type(&self.mime_type).is_some()
-            && self.size <= limits::IMAGE_BYTES as u64
-    }
-
-    /// Bytes that it takes in a request, roughly, as far as a context window is concerned.
-    pub(crate) fn bytes(&self) -> usize {
-        let image = if self.is_image() { limits::IMAGE_IN_CONTEXT_BYTES } else { 0 };
-        let Self { path, name, mime_type, description, .. } = self;
-        let description = description.as_ref().map_or(0, String::len);
-        128 + image + path.len() + name.len() + mime_type.len() + description
-    }
-
-    /// What a model is told of it, in one line.
-    pub(crate) fn note(&self) -> String {
-        let Self { name, mime_type, size, path, .. } = self;
-        let pixels = match (self.width, self.height) {
-            (Some(width), Some(height)) => format!(", {width}×{height}"),
-            _ => String::new(),
-        };
-        let flaw = self.not_shown.map_or(String::new(), |flaw| format!("; not shown: {}", flaw.why()));
-        let description = self.description.as_ref().map_or(String::new(), |text| format!(": {}", line(text)));
-        format!("[attached: {} ({mime_type}, {size} bytes{pixels}) at {path}{flaw}{description}]", line(name))
-    }
-
-    /// The same of one whose bytes turned out to be no image when it was to be shown.
-    pub(crate) fn not_shown_note(&self, flaw: Flaw) -> String {
-        format!("[not shown: {}: {}]", self.path, flaw.why())
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
-    File,
-}
-
-/// Why a file that is said to be an image is not shown to models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Flaw {
-    /// Its bytes are none of the four formats.
-    NoImage,
-    /// It breaks off.
-    CutOff,
-    /// It has more pixels on a side than providers take.
-    TooManyPixels,
-    /// It has more bytes than providers take.
-    TooManyBytes,
-}
-
-impl Flaw {
-    /// Why, in words for a model.
-    pub(crate) const fn why(self) -> &'static str {
-        match self {
-            Flaw::NoImage => "its content is no PNG, JPEG, GIF or WebP image",
-            Flaw::CutOff => "its content is only a part of an image",
-            Flaw::TooManyPixels => "it has too many pixels",
-            Flaw::TooManyBytes => "it is too large",
-        }
-    }
-}
-
-/// A text without line breaks and other control characters.
-pub(crate) fn line(text: &str) -> String {
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    text.chars().map(|c| if breaks(c) { ' ' } else { c }).collect()
-}
-
-/// The type of an image that models may be shown, in the form in which it is registered, whatever case, parameters and
-/// other names are used for it.
-pub(crate) fn seen_type(mime: &str) -> Option<&'static str> {
-    let essence = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match essence.as_str() {
-        "image/png" | "image/x-png" | "image/apng" => Some("image/png"),
-        "image/jpeg" | "image/jpg" | "image/pjpeg" => Some("image/jpeg"),
-        "image/gif" => Some("image/gif"),
-        "image/webp" => Some("image/webp"),
-        _ => None,
-    }
-}

@@ -1,5 +1,6 @@
 //! See the crate.
 
+pub(crate) mod attachment;
 pub(crate) mod base64_text;
 pub(crate) mod children;
 pub(crate) mod effects;

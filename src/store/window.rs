@@ -15,7 +15,8 @@ use crate::limits;
 use crate::models::{ChatMessage, Kept, Part, Placed};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{Model, Prompt, Provider};
-use crate::store::messages::{AttachmentRef, Row, Shared, columns};
+use crate::store::attachment::AttachmentRef;
+use crate::store::messages::{Row, Shared, columns};
 use crate::text::first_bytes;
 
 /// What is left of a tool result that is shortened.
@@ -323,12 +324,12 @@ fn cut_text(text: &str, max: usize) -> String {
 /// Who wrote a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Author {
-    provider: Provider,
+    pub(crate) provider: Provider,
     /// Name of the model's definition.
-    definition: String,
+    pub(crate) definition: String,
     /// The provider's id of the model.
-    model: String,
-    prompt: String,
+    pub(crate) model: String,
+    pub(crate) prompt: String,
 }
 
 impl Author {

@@ -14,18 +14,17 @@ pub(crate) mod prompts;
 pub(crate) mod subagents;
 pub(crate) mod tools;
 
-use crate::spec::references::Kind;
+pub(crate) use crate::names::hint;
+pub use crate::names::nearest;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::spec::catalog::{Catalog, RESERVED_PREFIX};
+use crate::spec::references::Kind;
 use crate::spec::template;
 use crate::spec::tool::Run;
 use crate::spec::variable::{Variable, VariableKind};
-
-pub(crate) use crate::names::hint;
-pub use crate::names::nearest;
 
 /// How bad a complaint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

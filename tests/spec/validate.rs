@@ -1,7 +1,8 @@
 //! What is said about a catalog, all at once.
 
 use bobbin::spec::Catalog;
-use bobbin::validate::{Kind, Natives, Severity, Sources, nearest, validate};
+use bobbin::spec::references::Kind;
+use bobbin::validate::{Natives, Severity, Sources, nearest, validate};
 use serde_json::{Value, json};
 
 fn natives() -> Natives {

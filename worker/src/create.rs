@@ -3,7 +3,7 @@
 
 use bobbin::access::{Action, Caller};
 use bobbin::directory::DirectoryCall;
-use bobbin::directory::call::name_of;
+use bobbin::request::directory_call::name_of;
 use bobbin::request::{Query, ThreadRequest, ThreadRoute, thread_id};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};

@@ -2,8 +2,8 @@
 //! object that it concerns, in one remote call.
 
 use bobbin::access::{Action, Caller, no_thread};
-use bobbin::directory::call::{ROOT, name_of};
 use bobbin::directory::{DirectoryCall, EnvAsk};
+use bobbin::request::directory_call::{ROOT, name_of};
 use bobbin::request::target::below_thread;
 use bobbin::request::{
     BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, route::no_route,

@@ -20,8 +20,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use bobbin::spec::package::{SEPARATOR, qualified};
+use bobbin::spec::references::Kind;
 use bobbin::spec::{Catalog, Endpoint, EndpointRoute};
-use bobbin::validate::{Complaint, Kind, Natives, Severity, Sources, validate};
+use bobbin::validate::{Complaint, Natives, Severity, Sources, validate};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

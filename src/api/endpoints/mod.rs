@@ -11,6 +11,7 @@ pub use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
 use serde_json::Value;
 
 use crate::access::Action;
@@ -27,7 +28,6 @@ use crate::sdk::scope::Where;
 use crate::spec::Run;
 use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::store::log::Event;
-use futures_util::StreamExt;
 
 /// Why there is no answer of the endpoint's.
 enum Failure {

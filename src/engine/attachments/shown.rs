@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatMessage, Kept, Part};
-use crate::store::messages::{Flaw, Shared};
+use crate::store::attachment::Flaw;
+use crate::store::messages::Shared;
 
 /// Messages of a request whose files a model may be shown, oldest first.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::sdk::given::{check, within};
 use crate::sdk::messages::NewAttachment;
-use crate::store::messages::{AttachmentRef, Flaw, Kind, line, seen_type};
+use crate::store::attachment::{AttachmentRef, Flaw, Kind, line, seen_type};
 use crate::store::state::State;
 
 /// Where attachments that come with a message are written.

@@ -5,10 +5,8 @@ pub(crate) mod offers;
 pub(crate) mod values;
 pub(crate) mod works;
 
-use std::collections::VecDeque;
-
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures_channel::oneshot;
 use futures_util::future::AbortHandle;

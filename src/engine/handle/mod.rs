@@ -1,7 +1,5 @@
 //! A thread in the hands of the code that works in it: what is behind [`crate::sdk::ThreadState`].
 
-use crate::sdk::scope::Where;
-
 pub(crate) mod code;
 pub(crate) mod env;
 pub(crate) mod family;
@@ -9,18 +7,20 @@ pub(crate) mod files;
 pub(crate) mod resources;
 pub(crate) mod run;
 
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use serde_json::{Map, Value};
+
 use crate::engine::accept::Input;
 use crate::engine::effects::NewEffect;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::request::Query;
 use crate::sdk::messages::MessageUpdate;
-use crate::sdk::scope::{Entered, Scope};
+use crate::sdk::scope::{Entered, Scope, Where};
 use crate::sdk::{Door, Identity, NewMessage, ThreadState, Wakes};
 use crate::spec::package::Sought;
-use futures_util::future::LocalBoxFuture;
-use serde_json::{Map, Value};
-use std::rc::Rc;
 
 /// A thread on its host.
 pub(crate) struct Open {

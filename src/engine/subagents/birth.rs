@@ -11,9 +11,10 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::spec::message::Role;
+use crate::store::attachment::AttachmentRef;
 use crate::store::children::Letters;
 use crate::store::effects::Tally;
-use crate::store::messages::{AttachmentRef, Inbound, Row};
+use crate::store::messages::{Inbound, Row};
 use crate::store::parent::Parent;
 use crate::store::state::{Meta, State};
 

@@ -16,7 +16,7 @@ use crate::host::http::{Body, FetchError, Response};
 use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::{error_of, to_thread};
-use crate::store::messages::AttachmentRef;
+use crate::store::attachment::AttachmentRef;
 use crate::store::state::State;
 
 /// Bytes of an answer about a file, or of an error.

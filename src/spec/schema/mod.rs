@@ -15,13 +15,13 @@
 pub(crate) mod check;
 pub(crate) mod strict;
 
+pub use crate::spec::schema::check::check;
+pub use crate::spec::schema::strict::{strict, with_defaults};
+
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde_json::{Map, Number, Value};
-
-pub use crate::spec::schema::check::check;
-pub use crate::spec::schema::strict::{strict, with_defaults};
 
 /// Levels of schemas within schemas.
 pub const DEPTH: usize = 10;

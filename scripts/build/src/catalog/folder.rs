@@ -6,7 +6,8 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bobbin::validate::{Complaint, Kind, Severity};
+use bobbin::spec::references::Kind;
+use bobbin::validate::{Complaint, Severity};
 
 use super::code;
 use super::packages::Found;

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use bobbin::spec::package::{Package, Packages, SEPARATOR, Sought, qualified};
+use bobbin::spec::references::Kind;
 use bobbin::spec::references::Reference;
 use bobbin::spec::{Agent, Catalog};
-use bobbin::validate::{Complaint, Kind, Severity, Sources, nearest};
+use bobbin::validate::{Complaint, Severity, Sources, nearest};
 use serde_json::Value;
 
 use super::folder::{PACKAGE_FILE, PACKAGES, entries};

@@ -6,8 +6,6 @@ pub(crate) mod files;
 pub(crate) mod over;
 pub(crate) mod settings;
 
-use crate::spec::execute_code::NAME;
-
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
@@ -15,14 +13,14 @@ use futures_util::future::{Either, select};
 use futures_util::lock::Mutex;
 use serde_json::{Map, Value as Json, json};
 
-use crate::work::native::tools::execute::over::Over;
-use crate::work::native::tools::execute::settings::Settings;
-
 use crate::engine::{NativeCall, ThreadState};
 use crate::limits;
 use crate::sandbox::{CodeError, CodeResult, Execution, Function, Log, Options, Status, Thrown, Value};
 use crate::spec::Run;
+use crate::spec::execute_code::NAME;
 use crate::spec::message::{ToolResult, ToolStatus};
+use crate::work::native::tools::execute::over::Over;
+use crate::work::native::tools::execute::settings::Settings;
 
 /// Whether this is what runs.
 pub(crate) fn runs(run: &Run) -> bool {
