@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::engine::thread::Thread;
@@ -11,9 +10,9 @@ use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply};
-use crate::spec::message::ToolResult;
-use crate::store::messages as rows;
 use crate::store::messages::{message_id, message_seq};
+use crate::store::receipts::Receipt;
+use crate::store::{messages as rows, receipts};
 
 /// Ids of entries and of messages that one request may ask for, together.
 const ASKED: usize = 100;
@@ -136,26 +135,16 @@ impl Wanted {
         }
         let [logs, calls, messages] =
             [&logs, &calls, &self.messages].map(|numbers| json!(numbers).to_string());
-        let (logs, calls, messages) = (Param::Text(&logs), Param::Text(&calls), Param::Text(&messages));
         let mut places = Vec::new();
         collect(
             sql,
             "SELECT at_us, id FROM logs
              WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))",
-            &[logs, messages],
+            &[Param::Text(&logs), Param::Text(&messages)],
             Place::Log,
             &mut places,
         )?;
-        // A receipt belongs to the message with the call, and to that with its result, whose number it has.
-        collect(
-            sql,
-            "SELECT started_us, id FROM calls
-             WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))
-                OR reply > 0 AND id IN (SELECT value FROM json_each(?))",
-            &[calls, messages, messages],
-            Place::Call,
-            &mut places,
-        )?;
+        places.extend(calls_at(receipts::times_of(sql, &calls, &messages)?));
         Ok(in_order(places, ascending))
     }
 }
@@ -163,21 +152,14 @@ impl Wanted {
 /// The first entries, in the order of time. Both tables are in it; a page of the two together needs no more of either.
 /// Only their times are read: what is skipped may be large.
 fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
-    let (logs, calls) = if ascending {
-        (
-            "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
-            "SELECT started_us, id FROM calls ORDER BY id LIMIT ?",
-        )
-    } else {
-        (
-            "SELECT at_us, id FROM logs ORDER BY id DESC LIMIT ?",
-            "SELECT started_us, id FROM calls ORDER BY id DESC LIMIT ?",
-        )
+    let logs = match ascending {
+        true => "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
+        false => "SELECT at_us, id FROM logs ORDER BY id DESC LIMIT ?",
     };
+    let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
     let mut places = Vec::new();
-    let limit = [Param::Int(i64::try_from(wanted).unwrap_or(i64::MAX))];
-    collect(sql, logs, &limit, Place::Log, &mut places)?;
-    collect(sql, calls, &limit, Place::Call, &mut places)?;
+    collect(sql, logs, &[Param::Int(limit)], Place::Log, &mut places)?;
+    places.extend(calls_at(receipts::times(sql, limit, ascending)?));
     Ok(in_order(places, ascending))
 }
 
@@ -197,6 +179,10 @@ fn collect(
     })
 }
 
+fn calls_at(times: Vec<(i64, i64)>) -> impl Iterator<Item = (i64, Place)> {
+    times.into_iter().map(|(at, id)| (at, Place::Call(id)))
+}
+
 fn in_order(mut places: Vec<(i64, Place)>, ascending: bool) -> Vec<Place> {
     places.sort_by_key(|(at, _)| if ascending { *at } else { -*at });
     places.into_iter().map(|(_, place)| place).collect()
@@ -206,7 +192,7 @@ fn in_order(mut places: Vec<(i64, Place)>, ascending: bool) -> Vec<Place> {
 fn entry(sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
     let found = match place {
         Place::Log(id) => log_row(sql, thread, id)?,
-        Place::Call(id) => call_row(sql, thread, id)?,
+        Place::Call(id) => receipts::find(sql, id)?.map(|receipt| call_entry(&receipt, thread)),
     };
     found.ok_or_else(|| Error::internal("a log entry went away while it was read"))
 }
@@ -243,50 +229,27 @@ fn log_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
 }
 
 /// A receipt as clients see it.
-fn call_entry(cells: &[Cell], thread: &str) -> Result<Value> {
-    let [id, reply, call_id, name, kind, state, runs, started, ended, error] = cells else {
-        return Err(Error::internal("a receipt has the wrong number of columns"));
-    };
-    let number = |cell: &Cell| cell.int().unwrap_or_default();
-    let (at, number_id, reply) = (number(started), number(id), number(reply));
+fn call_entry(receipt: &Receipt, thread: &str) -> Value {
+    let Receipt { id, reply, call_id, started_us, ended_us, .. } = receipt;
     // Calls that code made have no message: their `reply` is the call around them, negative, and their id the key.
-    let message = (reply > 0).then(|| message_id(thread, reply));
-    let result = (reply > 0).then(|| message_id(thread, number_id));
-    let receipt = match reply > 0 {
-        true => format!("r{reply}.{}", number_id - reply - 1),
-        false => call_id.text().unwrap_or_default().to_owned(),
-    };
-    let entry = json!({
-        "id": format!("c_{number_id}"),
+    let of_reply = *reply > 0;
+    json!({
+        "id": format!("c_{id}"),
         "type": "tool_call",
-        "created_at": at,
-        "message_id": message,
-        "result_message_id": result,
-        "receipt": receipt,
-        "parent_call": (reply < 0).then(|| format!("c_{}", -reply)),
-        "tool_call_id": call_id.text(),
-        "tool_name": name.text(),
-        "kind": kind.text(),
-        "state": state.text(),
-        "runs": number(runs),
-        "ended_at": ended.int(),
-        "latency_ms": ended.int().map(|ended| (ended - at) / 1000),
-        "error": error.text(),
-    });
-    Ok(entry)
-}
-
-fn call_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
-    let mut entry = None;
-    sql.each(
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error FROM calls WHERE id = ?",
-        &[Param::Int(id)],
-        &mut |cells| {
-            entry = Some(call_entry(cells, thread)?);
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    Ok(entry)
+        "created_at": started_us,
+        "message_id": of_reply.then(|| message_id(thread, *reply)),
+        "result_message_id": of_reply.then(|| message_id(thread, *id)),
+        "receipt": if of_reply { format!("r{reply}.{}", id - reply - 1) } else { call_id.clone() },
+        "parent_call": (*reply < 0).then(|| format!("c_{}", -reply)),
+        "tool_call_id": call_id,
+        "tool_name": receipt.name,
+        "kind": receipt.kind.as_str(),
+        "state": receipt.state.as_str(),
+        "runs": receipt.runs,
+        "ended_at": ended_us,
+        "latency_ms": ended_us.map(|ended| (ended - started_us) / 1000),
+        "error": receipt.error,
+    })
 }
 
 fn log_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
@@ -303,29 +266,19 @@ fn log_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
 }
 
 fn call_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
-    let mut entry = None;
-    sql.each(
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data FROM calls WHERE id = ?",
-        &[Param::Int(id)],
-        &mut |cells| {
-            let Some((data, cells)) = cells.split_last() else { return Ok(ControlFlow::Break(())) };
-            let reply = cells.get(1).and_then(Cell::int).unwrap_or_default();
-            let data: Value = data.text().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-            entry = Some((reply, data, call_entry(cells, thread)?));
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    let Some((reply, data, mut entry)) = entry else { return Ok(None) };
-    if let Some(fields) = entry.as_object_mut().filter(|_| reply <= 0) {
-        let result = data.get("result").and_then(|result| ToolResult::deserialize(result).ok());
-        fields.insert("arguments".into(), data.get("args").map(Value::to_string).into());
-        fields.insert("result".into(), result.map(|result| result.text()).into());
-    } else if let Some(fields) = entry.as_object_mut() {
-        let call = rows::find(sql, reply)?.and_then(|row| {
-            usize::try_from(id - reply - 1).ok().and_then(|index| row.calls.get(index).cloned())
-        });
-        fields.insert("arguments".into(), call.map(|call| call.arguments).into());
-        fields.insert("result".into(), rows::find(sql, id)?.and_then(|row| row.content).into());
+    let Some(receipt) = receipts::find(sql, id)? else { return Ok(None) };
+    let mut entry = call_entry(&receipt, thread);
+    let Receipt { reply, data, .. } = receipt;
+    let (arguments, result) = if reply <= 0 {
+        (data.args.map(|args| args.to_string()), data.result.map(|result| result.text()))
+    } else {
+        let call = rows::find(sql, reply)?
+            .and_then(|row| row.calls.get(usize::try_from(id - reply - 1).ok()?).cloned());
+        (call.map(|call| call.arguments), rows::find(sql, id)?.and_then(|row| row.content))
+    };
+    if let Some(fields) = entry.as_object_mut() {
+        fields.insert("arguments".into(), arguments.into());
+        fields.insert("result".into(), result.into());
     }
     Ok(Some(entry))
 }

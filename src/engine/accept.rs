@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::engine::ephemeral::{Entry, Verdict};
+use crate::engine::ephemeral::Verdict;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
@@ -15,7 +15,7 @@ use crate::request::fields::{Body, bounded};
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::family::BY_CODE;
 use crate::sdk::messages::NewAttachment;
-use crate::sdk::scope::Hooked;
+use crate::sdk::scope::{Entered, Hooked};
 use crate::sdk::{NewMessage, Wakes};
 use crate::spec::AgentKind;
 use crate::spec::message::Role;
@@ -244,7 +244,7 @@ impl Thread {
             Ok(Accepted { row, started })
         })?;
         if accepted.started.is_some() {
-            self.start_flow(Entry::Started);
+            self.start_flow(Entered::First);
         }
         self.broadcast_message(&accepted.row)?;
         Ok(accepted)

@@ -4,17 +4,18 @@ use serde_json::{Map, Value};
 
 use crate::engine::definitions::Definitions;
 use crate::engine::handoff;
-use crate::engine::tool_call::{Receipt, abandon_within, ended, interrupted};
 use crate::error::{Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::models::ChatMessage;
 use crate::request::fields::bounded;
 use crate::sdk::messages::NewAttachment;
-use crate::sdk::scope::Place;
+use crate::sdk::scope::Origin;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Run, Tool, schema};
 use crate::store::messages::{Row, Shared};
+use crate::store::receipts;
+use crate::store::receipts::{Kind, NewReceipt, Opening, Receipt, ReceiptData, ReceiptState};
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
@@ -55,70 +56,91 @@ impl<'a> Work<'a> {
     }
 
     /// As receipts name it.
-    pub(crate) fn kind(self) -> &'static str {
+    pub(crate) const fn kind(self) -> Kind {
         match self {
-            Work::Tool(Tool { run: Run::Native(_), .. }) => "native",
-            Work::Tool(Tool { run: Run::Http(_), .. }) => "http",
-            Work::Tool(Tool { run: Run::Code(_), .. }) => "code",
-            Work::Prompt(_) => "prompt",
+            Work::Tool(Tool { run: Run::Native(_), .. }) => Kind::Native,
+            Work::Tool(Tool { run: Run::Http(_), .. }) => Kind::Http,
+            Work::Tool(Tool { run: Run::Code(_), .. }) => Kind::Code,
+            Work::Prompt(_) => Kind::Prompt,
         }
     }
 
-    /// Whether it may be run again, given how often it was started, and as what. What a prompt did before is in the
-    /// thread.
-    pub(crate) fn repeats(self, started: i64, kind: &str) -> bool {
+    /// Whether it may be run again, given what its receipt says of earlier runs. What a prompt did before is in the thread.
+    pub(crate) fn repeats(self, earlier: &Receipt) -> bool {
         match self {
             Work::Tool(tool) => {
-                kind != "prompt" && tool.idempotent && started < i64::from(limits::IDEMPOTENT_RUNS)
+                earlier.kind != Kind::Prompt
+                    && tool.idempotent
+                    && earlier.runs < i64::from(limits::IDEMPOTENT_RUNS)
             }
-            Work::Prompt(_) => kind == "prompt",
+            Work::Prompt(_) => earlier.kind == Kind::Prompt,
         }
     }
 }
 
-/// A call's result, still to be stored.
-#[derive(Clone)]
-pub(crate) struct Done {
-    pub(crate) result: ToolResult,
-    pub(crate) receipt: Receipt,
-    pub(crate) state: &'static str,
-    /// Where calls were made within it that may not have ended.
-    pub(crate) within: Option<Place>,
+/// Whether a call has a receipt already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// It has none: it was refused, or done at once.
+    Never { kind: Kind, opening: Option<Opening> },
+    /// Its receipt says that it started.
+    Started,
 }
 
-impl Done {
-    pub(crate) fn refused(text: String) -> Done {
-        let receipt = Receipt::None("refused", None);
-        Done { result: ToolResult::error(text), receipt, state: "failed", within: None }
+/// What a call came to, still to be stored.
+#[derive(Clone)]
+pub(crate) struct CallOutcome {
+    pub(crate) result: ToolResult,
+    pub(crate) begun: Begun,
+    pub(crate) state: ReceiptState,
+    /// What made it, where calls were made within it that may not have ended.
+    pub(crate) open_inner_calls: Option<Origin>,
+}
+
+impl CallOutcome {
+    pub(crate) fn refused(text: String) -> CallOutcome {
+        CallOutcome::refused_with(ToolResult::error(text))
     }
 
-    pub(crate) fn refused_with(result: ToolResult) -> Done {
-        Done { result, ..Done::refused(String::new()) }
+    pub(crate) fn refused_with(result: ToolResult) -> CallOutcome {
+        let begun = Begun::Never { kind: Kind::Refused, opening: None };
+        CallOutcome { result, begun, state: ReceiptState::Failed, open_inner_calls: None }
     }
 
     /// The thread is handed off when the step is closed.
-    pub(crate) fn handed(agent: &str, kept: Option<String>) -> Done {
-        let result = ToolResult::success(handoff::told(agent));
-        Done { result, receipt: Receipt::None(handoff::KIND, kept), state: "succeeded", within: None }
+    pub(crate) fn handed(agent: &str, opening: Opening) -> CallOutcome {
+        let opening = (!opening.is_empty()).then_some(opening);
+        CallOutcome {
+            result: ToolResult::success(handoff::told(agent)),
+            begun: Begun::Never { kind: Kind::Handoff, opening },
+            state: ReceiptState::Succeeded,
+            open_inner_calls: None,
+        }
     }
 
     pub(crate) fn hands_off(&self) -> bool {
-        matches!(self.receipt, Receipt::None(handoff::KIND, _)) && self.state == "succeeded"
+        matches!(self.begun, Begun::Never { kind: Kind::Handoff, .. })
+            && self.state == ReceiptState::Succeeded
     }
 
     /// The call was running when the process was lost, and must not run again.
-    pub(crate) fn unknown(name: &str, place: Place) -> Done {
-        let result = ToolResult::error(interrupted(name));
-        Done { result, receipt: Receipt::Started, state: "indeterminate", within: Some(place) }
+    pub(crate) fn unknown(name: &str, origin: &Origin) -> CallOutcome {
+        CallOutcome {
+            result: ToolResult::error(interrupted(name)),
+            begun: Begun::Started,
+            state: ReceiptState::Indeterminate,
+            open_inner_calls: Some(origin.clone()),
+        }
     }
 
     /// Whether it was called and gave an error.
     pub(crate) fn ran_and_failed(&self) -> bool {
-        self.receipt == Receipt::Started && self.result.status == ToolStatus::Error
+        self.begun == Begun::Started && self.result.status == ToolStatus::Error
     }
 
-    pub(crate) fn ran(result: ToolResult) -> Done {
-        Done { state: ended(&result), result, receipt: Receipt::Started, within: None }
+    pub(crate) fn ran(result: ToolResult) -> CallOutcome {
+        let state = ReceiptState::ended(result.status);
+        CallOutcome { state, result, begun: Begun::Started, open_inner_calls: None }
     }
 
     /// The files that its result brings. One that cannot be taken makes it an error.
@@ -126,16 +148,17 @@ impl Done {
         match files_of(name, &mut self.result) {
             Ok(files) => files,
             Err(result) => {
-                self.becomes(result);
+                self.replace_result(result);
                 Vec::new()
             }
         }
     }
 
     /// Another result in its place.
-    pub(crate) fn becomes(&mut self, result: ToolResult) {
-        if result.status != self.result.status && self.state != "indeterminate" && !self.hands_off() {
-            self.state = ended(&result);
+    pub(crate) fn replace_result(&mut self, result: ToolResult) {
+        let known = self.state != ReceiptState::Indeterminate;
+        if result.status != self.result.status && known && !self.hands_off() {
+            self.state = ReceiptState::ended(result.status);
         }
         // What is stored for it already stays.
         let stored = std::mem::take(&mut self.result.stored);
@@ -146,39 +169,42 @@ impl Done {
     pub(crate) fn close(
         &self,
         sql: &dyn Sql,
-        state: &str,
+        state: ReceiptState,
         reply: &Shared,
         call: &Call,
         error: Option<&str>,
         now: i64,
     ) -> Result<()> {
-        if let Some(place) = self.within {
-            abandon_within(sql, place, call.seq, now)?;
+        if let Some(origin) = &self.open_inner_calls {
+            abandon_inner(sql, origin, call.seq, now)?;
         }
-        match &self.receipt {
-            Receipt::Started => sql.run(
-                "UPDATE calls SET state = ?, ended_us = ?, error = ?, result = NULL WHERE id = ?",
-                &[Param::Text(state), Param::Int(now), error.into(), Param::Int(call.seq)],
-            ),
-            Receipt::None(kind, kept) => sql.run(
-                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data)
-                 VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)",
-                &[
-                    Param::Int(call.seq),
-                    Param::Int(reply.seq),
-                    Param::Text(&call.call.id),
-                    Param::Text(&call.call.name),
-                    Param::Text(kind),
-                    Param::Text(state),
-                    Param::Int(now),
-                    // A hand-off ends when it takes place.
-                    (!self.hands_off()).then_some(now).into(),
-                    error.into(),
-                    kept.as_ref().into(),
-                ],
-            ),
+        match &self.begun {
+            Begun::Started => receipts::close(sql, call.seq, state, error, now),
+            Begun::Never { kind, opening } => {
+                let ToolCall { id, name, .. } = &call.call;
+                let data = ReceiptData { opening: opening.clone(), ..ReceiptData::default() };
+                // A hand-off ends when it takes place.
+                let ended_us = (!self.hands_off()).then_some(now);
+                let started = NewReceipt::started(call.seq, reply.seq, id, name, *kind, now);
+                NewReceipt { state, runs: 0, ended_us, error, data, ..started }.insert(sql)
+            }
         }
     }
+}
+
+/// Closes the receipts of calls within a call that has ended without them.
+pub(crate) fn abandon_inner(sql: &dyn Sql, origin: &Origin, receipt: i64, now: i64) -> Result<()> {
+    match origin {
+        Origin::Step => receipts::abandon_since(sql, receipt, now),
+        _ => receipts::abandon_within(sql, receipt, now),
+    }
+}
+
+/// What is told of a call that was running when the process was lost.
+pub(crate) fn interrupted(name: &str) -> String {
+    format!(
+        "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
+    )
 }
 
 /// The call's arguments, or what the model is told about them.

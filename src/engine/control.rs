@@ -5,27 +5,27 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::engine::call::told;
-use crate::engine::ephemeral::{Entry, Verdict};
+use crate::engine::call::{interrupted, told};
+use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
 use crate::engine::subagents::delete::{BY_PARENT, Told};
 use crate::engine::subagents::letter::What;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::interrupted;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, directory_call as call};
+use crate::sdk::scope::Entered;
 use crate::spec::AgentKind;
 use crate::spec::message::{Role, ToolResult};
 use crate::store::log::{Event, Unfinished};
-use crate::store::messages as rows;
 use crate::store::messages::{Row, Shared};
-use crate::store::receipts::{Abandoned, abandon_started};
+use crate::store::receipts::{Kind, Receipt};
 use crate::store::runs::{Outcome, Phase, Reason, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
+use crate::store::{messages as rows, receipts};
 
 /// The tables of a thread, dropped when it is deleted.
 const DROP_ALL: [&str; 16] = [
@@ -125,8 +125,10 @@ impl Thread {
             return Ok(results);
         }
         let stopped = reason.outcome() == Outcome::Stopped;
-        for Abandoned { seq, reply, call_id, name, kind, result } in abandon_started(sql, run.block, now)? {
-            if kind == "prompt" {
+        for Receipt { id: seq, reply, call_id, name, kind, result, .. } in
+            receipts::abandon_run(sql, run.block, now)?
+        {
+            if kind == Kind::Prompt {
                 let why = if stopped { Unfinished::Cancelled } else { Unfinished::Lost };
                 self.log_cut_off(state, sql, seq, &name, why, now)?;
             }
@@ -135,7 +137,7 @@ impl Thread {
                 continue;
             }
             let of = rows::find(sql, reply)?;
-            let result = match (kind == crate::store::receipts::KIND, result) {
+            let result = match (kind == Kind::Subagent, result) {
                 (true, Some(result)) => result,
                 (true, None) if stopped => ToolResult::error(format!(
                     "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
@@ -208,7 +210,7 @@ impl Thread {
             Ok((run, true))
         })?;
         if started {
-            self.start_flow(Entry::Started);
+            self.start_flow(Entered::First);
         }
         let message = if started { "The thread goes on." } else { "A run is active already." };
         let body = json!({ "status": "queued", "queueId": run.public_id(), "message": message });

@@ -5,18 +5,18 @@
 //! `meta.apart` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
 //! first such receipt, so that a thread whose work apart calls nothing pays nothing, here and when it wakes.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use crate::engine::ephemeral::works::Ended;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::{Param, Sql};
+use crate::limits;
 use crate::sdk::ThreadState;
-use crate::sdk::scope::{Entered, Place, Scope};
+use crate::sdk::scope::{Entered, Scope};
 use crate::store::log::Unfinished;
+use crate::store::receipts;
 use crate::store::state::State;
-use crate::{host as db, limits};
 
 /// Work under way. However it ends, its calls have ended with it.
 pub(crate) struct Apart {
@@ -38,8 +38,8 @@ impl Drop for Apart {
 
 impl State {
     /// Notes, with the receipt, that a call apart from any run has started.
-    pub(crate) fn starts_apart(&mut self, sql: &dyn Sql, place: Place, receipt: i64) -> Result<()> {
-        if place == Place::Run || (self.meta.apart > 0 && self.meta.apart <= receipt) {
+    pub(crate) fn starts_apart(&mut self, sql: &dyn Sql, scope: &Scope, receipt: i64) -> Result<()> {
+        if !scope.is_detached() || (self.meta.apart > 0 && self.meta.apart <= receipt) {
             return Ok(());
         }
         self.mark_apart(sql, receipt)
@@ -114,45 +114,10 @@ impl Thread {
     /// Closes the receipts that work has left open. A prompt among the calls may have asked its model.
     fn close_calls_of(&self, state: &mut State, sql: &dyn Sql, ended: &Ended, now: i64) -> Result<()> {
         let mark = state.meta.apart;
-        let mut prompts: Vec<(i64, String)> = Vec::new();
-        let mut found = |cells: &[db::Cell]| {
-            if let [id, name] = cells {
-                prompts.push((id.int().unwrap_or_default(), name.text().unwrap_or_default().to_owned()));
-            }
-            Ok(ControlFlow::Continue(()))
-        };
-        let why = match ended {
-            Ended::Lost(last) => {
-                let within = [Param::Int(mark), Param::Int(*last)];
-                sql.each(
-                    "SELECT id, name FROM calls WHERE id >= ? AND id <= ? AND kind = 'prompt' AND state = 'started'
-                     AND json_extract(data, '$.apart') IS NOT NULL",
-                    &within,
-                    &mut found,
-                )?;
-                sql.run(
-                    "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'The runtime restarted while \"' || name
-                        || '\" was running. It may or may not have taken effect.'
-                     WHERE id >= ?1 AND id <= ?2 AND state = 'started' AND json_extract(data, '$.apart') IS NOT NULL",
-                    &[Param::Int(mark), Param::Int(*last), Param::Int(now)],
-                )?;
-                Unfinished::Lost
-            }
+        let (prompts, why) = match ended {
+            Ended::Lost(last) => (receipts::abandon_lost(sql, mark, *last, now)?, Unfinished::Lost),
             Ended::Work(work, after) => {
-                let from = mark.max(after + 1);
-                sql.each(
-                    "SELECT id, name FROM calls WHERE id >= ? AND kind = 'prompt' AND state = 'started'
-                     AND json_extract(data, '$.apart') = ?",
-                    &[Param::Int(from), Param::Text(work)],
-                    &mut found,
-                )?;
-                sql.run(
-                    "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'What called \"' || name
-                        || '\" ended without it. It may or may not have taken effect.'
-                     WHERE id >= ?1 AND state = 'started' AND json_extract(data, '$.apart') = ?2",
-                    &[Param::Int(from), Param::Text(work), Param::Int(now)],
-                )?;
-                Unfinished::Cancelled
+                (receipts::abandon_work(sql, mark.max(after + 1), work, now)?, Unfinished::Cancelled)
             }
         };
         for (receipt, name) in prompts {

@@ -7,12 +7,13 @@ use futures_channel::oneshot;
 use futures_util::future::abortable;
 
 use crate::engine::accept::verdict_of;
-use crate::engine::ephemeral::{Entry, Flow, Verdict};
+use crate::engine::ephemeral::{Flow, Verdict};
 use crate::engine::handoff::Handed;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
+use crate::sdk::scope::Entered;
 use crate::store::log::{Event, Unfinished};
 use crate::store::messages as rows;
 use crate::store::messages::Shared;
@@ -21,7 +22,7 @@ use crate::store::state::State;
 
 /// How an unfinished run was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entered {
+enum Reentry {
     /// It was to go on now.
     Scheduled,
     /// Its process was lost.
@@ -34,22 +35,22 @@ enum Entered {
 
 /// Counts a recovery in the run's row, unless the run was scheduled. The first one of a step goes on at once; later
 /// ones wait 1 s, 2 s, 4 s, … so that a step that kills the process does not do so in a loop.
-fn reenter(run: &mut Run, now: i64) -> Entered {
+fn reenter(run: &mut Run, now: i64) -> Reentry {
     if run.resume_us.take().is_some() {
-        return Entered::Scheduled;
+        return Reentry::Scheduled;
     }
     if run.recoveries >= limits::RECOVERIES {
-        return Entered::Exhausted;
+        return Reentry::Exhausted;
     }
     run.recoveries += 1;
     if run.phase == Phase::Model {
         run.stream += 1;
     }
     if run.recoveries == 1 {
-        return Entered::Recovered;
+        return Reentry::Recovered;
     }
     run.resume_us = Some(now + (limits::BACKOFF_US << (run.recoveries - 2)));
-    Entered::Later
+    Reentry::Later
 }
 
 impl Thread {
@@ -68,13 +69,13 @@ impl Thread {
             Ok(state.active().is_some_and(|run| run.runnable() && run.resume_us.is_none_or(|at| at <= now)))
         })?;
         if runnable {
-            self.start_flow(Entry::Found);
+            self.start_flow(Entered::Again);
         }
         Ok(())
     }
 
     /// Starts the flow, unless one is running.
-    pub(crate) fn start_flow(self: &Rc<Self>, entry: Entry) {
+    pub(crate) fn start_flow(self: &Rc<Self>, entered: Entered) {
         if self.live.flow.borrow().is_some() {
             return;
         }
@@ -86,7 +87,7 @@ impl Thread {
         let (flow, abort) = abortable(async move {
             let _guard = guard;
             let _lost = LostFrames(&*thread.host);
-            if let Err(error) = thread.drive(entry).await {
+            if let Err(error) = thread.drive(entered).await {
                 // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
                 thread.log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
@@ -113,13 +114,17 @@ impl Thread {
         self.live.stir();
     }
 
-    async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
-        let mut active = self.enter(entry)?;
+    async fn drive(self: &Rc<Self>, entered: Entered) -> Result<()> {
+        let mut active = self.enter(entered)?;
         while active {
             let next = self.step().await?;
-            self.live.again.set(false);
+            self.live.entered.set(Entered::First);
             active = match next {
-                Next::Step => !self.must_yield()?,
+                Next::Step if self.may_go_on() => true,
+                Next::Step | Next::Yield => {
+                    self.yield_now()?;
+                    false
+                }
                 // The next run, if messages were queued.
                 Next::Ended => {
                     let next = self.read(|state, _| Ok(state.active().is_some()))?;
@@ -134,36 +139,35 @@ impl Thread {
     }
 
     /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
-    fn enter(self: &Rc<Self>, entry: Entry) -> Result<bool> {
-        self.live.again.set(false);
-        if entry == Entry::Started {
+    fn enter(self: &Rc<Self>, entered: Entered) -> Result<bool> {
+        self.live.entered.set(entered);
+        if entered == Entered::First {
             self.tell_directory_started()?;
             return Ok(true);
         }
-        self.live.again.set(true);
         let now = self.host.now_us();
-        let entered = self.transition(|state, sql| {
+        let reentry = self.transition(|state, sql| {
             let run = state.active_mut()?;
             let lost = (run.phase == Phase::Model).then_some(run.stream);
-            let entered = reenter(run, now);
-            if let Some(stream) = lost.filter(|_| entered != Entered::Scheduled) {
+            let reentry = reenter(run, now);
+            if let Some(stream) = lost.filter(|_| reentry != Reentry::Scheduled) {
                 self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
             }
-            if entered == Entered::Exhausted {
-                return Ok(entered);
+            if reentry == Reentry::Exhausted {
+                return Ok(reentry);
             }
             let run = state.active_mut()?;
             run.update(sql)?;
             let resume = run.resume_us.unwrap_or(now);
-            if entered != Entered::Scheduled {
+            if reentry != Reentry::Scheduled {
                 Event::recovery(run).insert(sql, now)?;
             }
             self.arm_at(state, sql, resume, now)?;
-            Ok(entered)
+            Ok(reentry)
         })?;
-        match entered {
-            Entered::Later => Ok(false),
-            Entered::Scheduled | Entered::Recovered => {
+        match reentry {
+            Reentry::Later => Ok(false),
+            Reentry::Scheduled | Reentry::Recovered => {
                 // Whoever listened to the lost attempt drops its text.
                 let open = self.read(|state, _| {
                     let run = state.active().filter(|run| run.phase == Phase::Model);
@@ -174,7 +178,7 @@ impl Thread {
                 }
                 Ok(true)
             }
-            Entered::Exhausted => {
+            Reentry::Exhausted => {
                 let message = format!(
                     "This run was interrupted {} times at the same step and was given up.",
                     limits::RECOVERIES + 1
@@ -185,19 +189,20 @@ impl Thread {
         }
     }
 
-    /// After many outgoing requests the flow goes on in a fresh event, whose limit on them starts anew.
-    fn must_yield(&self) -> Result<bool> {
-        if self.live.outgoing.get() < self.outgoing_limit() {
-            return Ok(false);
-        }
+    /// Whether the event that the flow runs in may make further requests.
+    fn may_go_on(&self) -> bool {
+        self.live.outgoing.get() < self.outgoing_limit()
+    }
+
+    /// Goes on in a fresh event, whose limit on requests starts anew.
+    fn yield_now(&self) -> Result<()> {
         let now = self.host.now_us();
         self.transition(|state, sql| {
             let run = state.active_mut()?;
             run.resume_us = Some(now);
             run.update(sql)?;
             self.arm(Some(now))
-        })?;
-        Ok(true)
+        })
     }
 
     pub(crate) fn outgoing_limit(&self) -> u32 {
@@ -382,6 +387,8 @@ impl Drop for FlowGuard {
 pub(crate) enum Next {
     /// Another step follows.
     Step,
+    /// This step goes on in a fresh event: it has made as many requests as one may make.
+    Yield,
     /// The run is over.
     Ended,
 }

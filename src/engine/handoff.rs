@@ -2,32 +2,22 @@
 //! change happens when its step is closed, in the same transition, and so exactly once: until then it is derived from
 //! the receipts of the open step that have no end yet, of which the last one wins.
 
-use std::ops::ControlFlow;
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use crate::engine::opening::Opening;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::Sql;
 use crate::spec::message::Role;
-use crate::spec::{Agent, AgentKind, Callable, ToolEntry};
+use crate::spec::{Agent, AgentKind, Callable};
 use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::receipts;
+use crate::store::receipts::{Opening, Receipt};
 use crate::store::side::Side;
 use crate::store::state::State;
-
-/// The kind of a hand-off's receipt.
-pub(crate) const KIND: &str = "handoff";
 
 /// What a model is told.
 pub(crate) fn told(agent: &str) -> String {
     format!("Handed off to \"{agent}\", which goes on from here.")
-}
-
-/// What a receipt keeps until the step is closed: the message that the agent begins with.
-pub(crate) fn kept(entry: &ToolEntry, args: &Value) -> Option<String> {
-    let opening = Opening::of(entry, args);
-    if opening.is_empty() { None } else { serde_json::to_string(&opening).ok() }
 }
 
 /// A thread that was taken over.
@@ -42,19 +32,10 @@ impl Thread {
     /// Changes the thread's agent, if a call of the step that is being closed asked for it. The directory is told.
     pub(crate) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Handed>> {
         let Some(id) = state.handoff.take() else { return Ok(None) };
-        let mut found = None;
-        sql.each("SELECT name, data FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
-            let text = |cell: Option<&Cell>| cell.and_then(Cell::text).map(str::to_owned);
-            found = text(cells.first()).map(|name| (name, text(cells.get(1))));
-            Ok(ControlFlow::Break(()))
-        })?;
-        let Some((name, kept)) = found else { return Ok(None) };
+        let Some(Receipt { name, data, .. }) = receipts::find(sql, id)? else { return Ok(None) };
         let now = self.host.now_us();
         let block = state.run.as_ref().map_or(0, |run| run.block);
-        sql.run(
-            "UPDATE calls SET ended_us = ? WHERE id > ? AND id <= ? AND kind = 'handoff'",
-            &[Param::Int(now), Param::Int(block), Param::Int(id)],
-        )?;
+        receipts::end_handoffs(sql, block, id, now)?;
         let Some(Callable::Agent(agent, _)) = self.catalog.callable(&name) else {
             let text =
                 format!("The agent “{name}” is not among the definitions any more and could not take over.");
@@ -65,10 +46,9 @@ impl Thread {
             return Ok(Some(Handed { agent: state.meta.agent.clone(), title: None, row }));
         };
         self.take_over(state, sql, agent, now)?;
-        let opening: Opening = kept.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default();
-        let row = match opening.is_empty() {
-            true => None,
-            false => Some(self.open_with(state, sql, &opening, now)?),
+        let row = match &data.opening {
+            Some(opening) => Some(self.open_with(state, sql, opening, now)?),
+            None => None,
         };
         Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row }))
     }

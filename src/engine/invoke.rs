@@ -2,29 +2,30 @@
 //! follows from the call that the code works in, so that code which is run again gets the results it had, and no call of
 //! unknown outcome is made again under another key.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use futures_util::future::LocalBoxFuture;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::engine::call::{Work, files_of, no_files, off, too_deep};
+use crate::engine::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::handle::Open;
 use crate::engine::handoff;
 use crate::engine::subagents::call::Wanted;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::{abandon_within, fitting, interrupted, restart};
+use crate::engine::tool_call::Performed;
 use crate::engine::tool_result::{is_of_files, logged_error};
-use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::error::Result;
+use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::shallow;
 use crate::sdk::calls::InvokeDoor;
 use crate::sdk::messages::NewAttachment;
-use crate::sdk::scope::{Entered, Place, Scope};
+use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Sought, ToolEntry, schema};
+use crate::store::receipts;
+use crate::store::receipts::{Kind, NewReceipt, ReceiptData, ReceiptState};
 use crate::store::state::State;
 use crate::work::native::tools::execute;
 
@@ -41,54 +42,36 @@ impl InvokeDoor for Open {
     }
 }
 
-/// What an earlier life has stored of a call.
-struct Earlier {
-    id: i64,
-    name: String,
-    kind: String,
-    runs: i64,
-    args: Value,
-    result: Option<ToolResult>,
-}
-
-/// A call to be made.
+/// A call that code makes.
 struct Invoked<'a> {
     scope: &'a Scope,
     key: &'a str,
     name: &'a str,
-    kind: &'static str,
+    kind: Kind,
     args: &'a Value,
 }
 
 impl Invoked<'_> {
-    /// Stores its receipt. Its id is a seq that no message gets.
-    fn insert(&self, state: &mut State, sql: &dyn Sql, ended: Option<&ToolResult>, now: i64) -> Result<i64> {
-        state.must_live()?;
+    /// Its receipt. Its id is a seq that no message gets.
+    fn receipt(&self, state: &mut State, now: i64) -> NewReceipt<'_> {
+        let around = -self.scope.receipt.unwrap_or(0);
         let id = state.next_seq();
-        let mut data = json!({ "args": self.args, "result": ended });
-        if let Some(fields) = data.as_object_mut().filter(|_| self.scope.place == Place::Apart) {
-            fields.insert("apart".into(), (*self.scope.work).into());
-        }
-        sql.run(
-            "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, ended_us, data)
-             VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?)",
-            &[
-                Param::Int(id),
-                Param::Int(-self.scope.receipt.unwrap_or(0)),
-                Param::Text(self.key),
-                Param::Text(self.name),
-                Param::Text(self.kind),
-                Param::Text(if ended.is_some() { "succeeded" } else { "started" }),
-                Param::Int(now),
-                ended.map(|_| now).into(),
-                Param::Text(&data.to_string()),
-            ],
-        )?;
         state.max_seq = state.max_seq.max(id);
-        if ended.is_none() {
-            state.starts_apart(sql, self.scope.place, id)?;
-        }
-        Ok(id)
+        let receipt = NewReceipt::started(id, around, self.key, self.name, self.kind, now);
+        let data = ReceiptData {
+            work: self.scope.detached_work(),
+            args: Some(self.args.clone()),
+            ..ReceiptData::default()
+        };
+        NewReceipt { data, ..receipt }
+    }
+
+    /// Stores the receipt of one that has its result at once.
+    fn insert_ended(&self, state: &mut State, sql: &dyn Sql, result: &ToolResult, now: i64) -> Result<()> {
+        state.must_live()?;
+        let mut receipt = self.receipt(state, now);
+        receipt.data.result = Some(result.clone());
+        NewReceipt { state: ReceiptState::Succeeded, ended_us: Some(now), ..receipt }.insert(sql)
     }
 }
 
@@ -146,17 +129,17 @@ impl Thread {
         let args = if matches!(callable, Some(Callable::Tool(_))) { args } else { kept.clone() };
         let earlier = match scope.entered {
             Entered::First => None,
-            Entered::Again => self.read(|_, sql| earlier(sql, scope, &key))?,
+            Entered::Again => self.read(|_, sql| receipts::by_key(sql, scope.receipt, &key))?,
         };
         if let Some(earlier) = &earlier {
-            if earlier.name != name || earlier.args != kept {
+            if earlier.name != name || earlier.data.args.as_ref().unwrap_or(&Value::Null) != &kept {
                 let before = &earlier.name;
                 return refused(format!(
                     "\"{name}\" cannot be called here: before the process was lost, \"{before}\" was called in its place, \
                      or with other arguments."
                 ));
             }
-            if let Some(result) = &earlier.result {
+            if let Some(result) = &earlier.data.result {
                 return Ok(result.clone());
             }
         }
@@ -183,53 +166,47 @@ impl Thread {
                     self.ready_child(new.agent).await?;
                 }
                 let now = self.host.now_us();
-                let call =
-                    Invoked { scope, key: &key, name, kind: crate::store::receipts::KIND, args: &kept };
+                let call = Invoked { scope, key: &key, name, kind: Kind::Subagent, args: &kept };
                 return self.invoke_child(scope, &wanted, |state, sql, result| {
-                    call.insert(state, sql, Some(result), now)
+                    call.insert_ended(state, sql, result, now)
                 });
             }
         };
+        if let Some(earlier) = earlier.as_ref().filter(|earlier| !work.repeats(earlier)) {
+            let result = ToolResult::error(interrupted(name));
+            return self.end_invoked(scope, earlier.id, name, result, ReceiptState::Indeterminate, true);
+        }
         let now = self.host.now_us();
         let call = Invoked { scope, key: &key, name, kind: work.kind(), args: &kept };
-        let (id, entered) = match earlier {
-            Some(earlier) if !work.repeats(earlier.runs, &earlier.kind) => {
-                let result = ToolResult::error(interrupted(name));
-                return self.end_invoked(scope, earlier.id, name, result, "indeterminate", true);
-            }
-            Some(earlier) => {
-                self.transition(|state, sql| {
-                    state.must_live()?;
-                    restart(state, sql, scope.place, earlier.id)
-                })?;
-                (earlier.id, Entered::Again)
-            }
-            None => (self.transition(|state, sql| call.insert(state, sql, None, now))?, Entered::First),
+        let (id, entered) =
+            self.open_receipt(scope, earlier.map(|earlier| earlier.id), |state| call.receipt(state, now))?;
+        let performed = Performed {
+            scope,
+            definitions: &definitions,
+            entry: &entry,
+            work,
+            key: key.clone(),
+            call_id: &key,
+            name,
+            args,
+            session: None,
         };
-        let inside = scope.within(key.clone(), id, entered);
-        self.announce_tool_start(name);
-        let result = self.work(&inside, &definitions, &entry, work, &key, args).await?;
-        if scope.place == Place::Run && self.read(|state, _| Ok(state.active().is_none()))? {
-            // It has terminated the thread, and with it the flow that waits for it.
-            std::future::pending::<()>().await;
-        }
-        let result = fitting(name, result);
-        self.announce_tool_end(name, result.status);
-        let state = if result.status == ToolStatus::Success { "succeeded" } else { "failed" };
-        self.end_invoked(scope, id, name, result, state, inside.may_have_invoked())
+        let (result, has_invoked) = self.perform(performed, id, entered).await?;
+        let state = ReceiptState::ended(result.status);
+        self.end_invoked(scope, id, name, result, state, has_invoked)
     }
 
     /// An agent takes over after the step, in which its call is queued.
     fn invoke_handoff(&self, scope: &Scope, key: &str, name: &str, args: &Value) -> Result<ToolResult> {
-        if scope.place == Place::Apart {
+        if scope.is_detached() {
             let text = format!("\"{name}\" cannot wait here; queue it instead.");
             return Ok(ToolResult { error_code: Some("would_wait".into()), ..ToolResult::error(text) });
         }
         let now = self.host.now_us();
         let result = ToolResult::success(handoff::told(name));
-        let call = Invoked { scope, key, name, kind: "queued", args };
+        let call = Invoked { scope, key, name, kind: Kind::Queued, args };
         let row = self.transition(|state, sql| {
-            call.insert(state, sql, Some(&result), now)?;
+            call.insert_ended(state, sql, &result, now)?;
             self.queue_call(state, sql, name, args.to_string(), Map::new(), now)
         })?;
         self.broadcast_message(&row)?;
@@ -255,7 +232,7 @@ impl Thread {
         id: i64,
         name: &str,
         mut result: ToolResult,
-        state: &'static str,
+        state: ReceiptState,
         has_invoked: bool,
     ) -> Result<ToolResult> {
         let files = match files_of(name, &mut result) {
@@ -270,7 +247,7 @@ impl Thread {
         }
         let kept = match self.keep_invoked(scope, id, result.clone(), &files, state, has_invoked) {
             Err(error) if !files.is_empty() && is_of_files(&error) => {
-                self.keep_invoked(scope, id, no_files(name, &error), &[], "failed", has_invoked)
+                self.keep_invoked(scope, id, no_files(name, &error), &[], ReceiptState::Failed, has_invoked)
             }
             kept => kept,
         }?;
@@ -286,48 +263,22 @@ impl Thread {
         id: i64,
         mut result: ToolResult,
         files: &[NewAttachment],
-        state: &'static str,
+        state: ReceiptState,
         has_invoked: bool,
     ) -> Result<ToolResult> {
         let now = self.host.now_us();
-        let state = if result.status == ToolStatus::Error && state == "succeeded" { "failed" } else { state };
+        let failed = result.status == ToolStatus::Error && state == ReceiptState::Succeeded;
+        let state = if failed { ReceiptState::Failed } else { state };
         let error = (result.status == ToolStatus::Error).then(|| logged_error(&result.text(), &result));
         self.transition(|state_now, sql| {
-            let stored = crate::engine::attachments::store::store(state_now, sql, files, || self.host.random(), now)?;
+            let stored =
+                crate::engine::attachments::store::store(state_now, sql, files, || self.host.random(), now)?;
             result.attachments = crate::engine::attachments::store::kept(&stored)?;
-            let kept = serde_json::to_string(&result).map_err(Error::internal)?;
             if has_invoked {
-                abandon_within(sql, scope.place, id, now)?;
+                abandon_inner(sql, &scope.origin, id, now)?;
             }
-            sql.run(
-                "UPDATE calls SET state = ?, ended_us = ?, error = ?, data = json_set(data, '$.result', json(?)) WHERE id = ?",
-                &[Param::Text(state), Param::Int(now), error.as_ref().into(), Param::Text(&kept), Param::Int(id)],
-            )
+            receipts::close_with(sql, id, state, error.as_deref(), &result, now)
         })?;
         Ok(result)
     }
-}
-
-fn earlier(sql: &dyn Sql, scope: &Scope, key: &str) -> Result<Option<Earlier>> {
-    let mut found = None;
-    sql.each(
-        "SELECT id, name, kind, runs, json_extract(data, '$.args'), json_extract(data, '$.result') FROM calls
-         WHERE id > ? AND reply <= 0 AND call_id = ?",
-        &[Param::Int(scope.receipt.unwrap_or(0)), Param::Text(key)],
-        &mut |cells| {
-            if let [id, name, kind, runs, args, result] = cells {
-                let json = |cell: &Cell| cell.text().and_then(|text| serde_json::from_str(text).ok());
-                found = Some(Earlier {
-                    id: id.int().unwrap_or_default(),
-                    name: name.text().unwrap_or_default().to_owned(),
-                    kind: kind.text().unwrap_or_default().to_owned(),
-                    runs: runs.int().unwrap_or_default(),
-                    args: json(args).unwrap_or_default(),
-                    result: result.text().and_then(|text| serde_json::from_str(text).ok()),
-                });
-            }
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    Ok(found)
 }

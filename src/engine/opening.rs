@@ -1,7 +1,6 @@
 //! The user message that a prompt or an agent begins with when it is called (spec §5.4): what the entry's
 //! `initUserMessageProperty` and `initAttachmentsProperty` make of the arguments.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Result;
@@ -10,21 +9,11 @@ use crate::limits;
 use crate::sdk::messages::NewAttachment;
 use crate::spec::ToolEntry;
 use crate::store::attachment::AttachmentRef;
+use crate::store::receipts::Opening;
 use crate::store::state::State;
 
 /// Where files must be so that a call may show them.
 const FOLDER: &str = "/attachments/";
-
-/// A message to begin with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Opening {
-    /// Its text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) message: Option<String>,
-    /// Paths of its files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attachments: Vec<String>,
-}
 
 impl Opening {
     /// What an entry makes of the arguments of its call. A value that is no text is given as JSON.

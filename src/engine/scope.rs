@@ -5,18 +5,24 @@
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::sdk::scope::{Entered, Place, Scope};
+use crate::sdk::scope::{Entered, Origin, Scope};
+use crate::store::runs::Run;
 
 impl Thread {
     /// Where the calls of the open step are made.
     pub(crate) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
-        let recovered = self.live.again.get()
-            || self.read(|state, _| Ok(state.active().is_some_and(|run| run.recoveries > 0)))?;
+        let entered =
+            self.read(|state, _| Ok(state.active().map_or(Entered::First, |run| self.entered(run))))?;
         Ok(Scope {
             path: vec![definitions.prompt.name.clone()],
-            place: Place::Run,
-            entered: if recovered { Entered::Again } else { Entered::First },
+            origin: Origin::Step,
+            entered,
             ..Scope::default()
         })
+    }
+
+    /// Whether the run's step may have done something before: its receipts say what.
+    pub(crate) fn entered(&self, run: &Run) -> Entered {
+        if run.recoveries > 0 { Entered::Again } else { self.live.entered.get() }
     }
 }

@@ -46,14 +46,14 @@ impl Thread {
             None => {
                 // 1. Drain the queue.
                 let Drain::Ready(from) = self.hook_inbound(&definitions).await? else {
-                    return Ok(Next::Step);
+                    return Ok(Next::Yield);
                 };
                 let step = match self.open_step(&definitions)? {
                     Opened::Step(step) => step,
                     Opened::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
                 };
                 if self.observe_inbound(&definitions, step, from).await? == Drain::Yields {
-                    return Ok(Next::Step);
+                    return Ok(Next::Yield);
                 }
                 let answer = loop {
                     // 2. Assemble the context.

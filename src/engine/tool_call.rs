@@ -1,42 +1,42 @@
 //! Tool calls and their receipts. A receipt is stored before a tool starts, so that a call whose outcome is unknown
 //! after a crash is never run again unless the tool says that this is safe (docs/durability.md).
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use crate::engine::call::{Call, Done, Work, arguments, off, too_deep};
+use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
 use crate::engine::timeout::Watch;
-use crate::engine::{handoff, tool_queue};
+use crate::engine::tool_queue;
 use crate::error::{Error, Result};
-use crate::host::{Param, Sql};
 use crate::limits;
-use crate::sdk::scope::{Entered, Place, Scope, Where};
-use crate::spec::message::{ToolResult, ToolStatus};
+use crate::sdk::scope::{Entered, Scope};
+use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::{Run, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
+use crate::store::receipts;
+use crate::store::receipts::{NewReceipt, Opening};
 use crate::store::state::State;
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute;
 
-/// How far a call came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Receipt {
-    /// No row yet: it was refused, or done at once. Its kind, and what its receipt keeps.
-    None(&'static str, Option<String>),
-    /// A row says that it started.
-    Started,
-}
-
-/// What is told of a call that was running when the process was lost.
-pub(crate) fn interrupted(name: &str) -> String {
-    format!(
-        "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
-    )
+/// A call that is about to be made: whatever makes it, its life is the same from here on ([`Thread::perform`]).
+pub(crate) struct Performed<'a> {
+    /// Where it is made.
+    pub(crate) scope: &'a Scope,
+    pub(crate) definitions: &'a Definitions<'a>,
+    pub(crate) entry: &'a ToolEntry,
+    pub(crate) work: Work<'a>,
+    /// Its key in the thread.
+    pub(crate) key: String,
+    pub(crate) call_id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) args: Value,
+    /// The model's own call, which may be one of the session's tools. Within a call no tool has a meaning for the session.
+    pub(crate) session: Option<&'a ToolCall>,
 }
 
 impl Thread {
@@ -63,7 +63,7 @@ impl Thread {
         definitions: &Definitions<'_>,
         reply: &Shared,
         call: &Call,
-    ) -> Result<Done> {
+    ) -> Result<CallOutcome> {
         let scope = self.step_scope(definitions)?;
         self.call(&scope, definitions, reply, call).await
     }
@@ -75,7 +75,7 @@ impl Thread {
         definitions: &Definitions<'_>,
         reply: &Shared,
         call: &Call,
-    ) -> Result<Done> {
+    ) -> Result<CallOutcome> {
         let name = &call.call.name;
         // What code calls need not be listed.
         let unlisted = (reply.inbound == Inbound::Tool).then(|| ToolEntry::unlisted(name));
@@ -84,111 +84,106 @@ impl Thread {
         if let Some(wanted) = self.wanted(definitions, listed, &call.call)? {
             return self.call_child(scope, definitions, reply, call, wanted).await;
         }
-        let started = self.started(scope, call)?;
-        if let Some((runs, kind)) = &started
-            && !known
-                .and_then(|(_, callable)| Work::of(callable))
-                .is_some_and(|work| work.repeats(*runs, kind))
+        let earlier = match scope.entered {
+            Entered::First => None,
+            Entered::Again => self.read(|_, sql| receipts::find(sql, call.seq))?,
+        };
+        let work = known.and_then(|(_, callable)| Work::of(callable));
+        if let Some(earlier) = &earlier
+            && !work.is_some_and(|work| work.repeats(earlier))
         {
-            return Ok(Done::unknown(name, scope.place));
+            return Ok(CallOutcome::unknown(name, &scope.origin));
         }
-        if started.is_none() && self.is_off(definitions, name) && known.is_some() {
-            return Ok(Done::refused(off(definitions, name)));
+        if earlier.is_none() && self.is_off(definitions, name) && known.is_some() {
+            return Ok(CallOutcome::refused(off(definitions, name)));
         }
         let Some((entry, callable)) = known else {
-            return Ok(Done::refused(self.unknown_tool(definitions, name)?));
+            return Ok(CallOutcome::refused(self.unknown_tool(definitions, name)?));
         };
-        if started.is_none() && unlisted.is_some() && self.at_hard_cap()? {
-            return Ok(Done::refused(format!("Not run: {}", Cap::Total.message())));
+        if earlier.is_none() && unlisted.is_some() && self.at_hard_cap()? {
+            return Ok(CallOutcome::refused(format!("Not run: {}", Cap::Total.message())));
         }
         let args = match arguments(callable, &call.call) {
             Ok(args) => args,
             // A call that started had good arguments then; today's definition asks for others.
-            Err(_) if started.is_some() => return Ok(Done::unknown(name, scope.place)),
-            Err(text) => return Ok(Done::refused(text)),
+            Err(_) if earlier.is_some() => return Ok(CallOutcome::unknown(name, &scope.origin)),
+            Err(text) => return Ok(CallOutcome::refused(text)),
         };
-        let Some(work) = Work::of(callable) else {
-            return Ok(match scope.place {
-                Place::Run => Done::handed(name, handoff::kept(entry, &args)),
-                Place::Apart => {
-                    Done::refused(format!("\"{name}\" cannot take over here: no run is under way."))
+        let Some(work) = work else {
+            return Ok(match scope.is_detached() {
+                false => CallOutcome::handed(name, Opening::of(entry, &args)),
+                true => {
+                    CallOutcome::refused(format!("\"{name}\" cannot take over here: no run is under way."))
                 }
             });
         };
         if scope.depth >= limits::CALL_DEPTH {
-            return Ok(Done::refused(too_deep(name)));
+            return Ok(CallOutcome::refused(too_deep(name)));
         }
-        self.start_call(scope, work, reply, call, started.is_some())?;
-        self.announce_tool_start(name);
-        let entered = if started.is_some() { Entered::Again } else { Entered::First };
-        let inside = scope.within(format!("r{}.{}", reply.seq, call.index), call.seq, entered);
-        let result = self.work(&inside, definitions, entry, work, &call.call.id, args).await?;
-        if scope.place == Place::Run && self.read(|state, _| Ok(state.active().is_none()))? {
-            // The tool has terminated its own thread. That has aborted this flow, which ends at its next await.
-            std::future::pending::<()>().await;
-        }
-        // Within a call no tool has a meaning for the session.
-        let result = match scope.depth {
-            0 => self.checked_for_session(definitions, &call.call, result)?,
-            _ => result,
+        let now = self.host.now_us();
+        let ToolCall { id: call_id, .. } = &call.call;
+        let mut receipt = NewReceipt::started(call.seq, reply.seq, call_id, name, work.kind(), now);
+        receipt.data.work = scope.detached_work();
+        let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| receipt)?;
+        let performed = Performed {
+            scope,
+            definitions,
+            entry,
+            work,
+            key: format!("r{}.{}", reply.seq, call.index),
+            call_id,
+            name,
+            args,
+            session: (scope.depth == 0).then_some(&call.call),
         };
-        if scope.depth == 0 {
-            self.announce_status(definitions, &call.call, &result)?;
-        }
-        self.announce_tool_end(name, result.status);
-        Ok(Done {
-            within: inside.may_have_invoked().then_some(scope.place),
-            ..Done::ran(fitting(name, result))
-        })
+        let (result, has_invoked) = self.perform(performed, receipt, entered).await?;
+        let open_inner_calls = has_invoked.then(|| scope.origin.clone());
+        Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
     }
 
-    /// How often the call was started before the process was lost, and as what. Only a place that is entered again can
-    /// have such a call.
-    fn started(&self, scope: &Scope, call: &Call) -> Result<Option<(i64, String)>> {
-        let mut found = None;
-        if scope.entered == Entered::Again {
-            self.read(|_, sql| {
-                sql.each("SELECT runs, kind FROM calls WHERE id = ?", &[Param::Int(call.seq)], &mut |cells| {
-                    if let [runs, kind] = cells {
-                        found = runs.int().zip(kind.text().map(str::to_owned));
-                    }
-                    Ok(ControlFlow::Break(()))
-                })
-            })?;
-        }
-        Ok(found)
-    }
-
-    /// Stores that the call starts, before it does.
-    fn start_call(
+    /// Stores that a call starts, before it does: with a new receipt, or again with the one that it has. Its id.
+    pub(crate) fn open_receipt<'a>(
         &self,
         scope: &Scope,
-        work: Work<'_>,
-        reply: &Shared,
-        call: &Call,
-        again: bool,
-    ) -> Result<()> {
-        let now = self.host.now_us();
-        let apart = scope.apart_data();
+        earlier: Option<i64>,
+        new: impl FnOnce(&mut State) -> NewReceipt<'a>,
+    ) -> Result<(i64, Entered)> {
         self.transition(|state, sql| {
-            if again {
-                return restart(state, sql, scope.place, call.seq);
+            state.must_live()?;
+            if let Some(id) = earlier {
+                state.starts_apart(sql, scope, id)?;
+                receipts::restart(sql, id)?;
+                return Ok((id, Entered::Again));
             }
-            state.starts_apart(sql, scope.place, call.seq)?;
-            sql.run(
-                "INSERT INTO calls (id, reply, call_id, name, kind, state, runs, started_us, data)
-                 VALUES (?, ?, ?, ?, ?, 'started', 1, ?, ?)",
-                &[
-                    Param::Int(call.seq),
-                    Param::Int(reply.seq),
-                    Param::Text(&call.call.id),
-                    Param::Text(&call.call.name),
-                    Param::Text(work.kind()),
-                    Param::Int(now),
-                    apart.as_ref().into(),
-                ],
-            )
+            let receipt = new(state);
+            state.starts_apart(sql, scope, receipt.id)?;
+            receipt.insert(sql)?;
+            Ok((receipt.id, Entered::First))
         })
+    }
+
+    /// Makes a call whose receipt says that it starts. Its result, and whether it may have left calls of its own open.
+    pub(crate) async fn perform(
+        self: &Rc<Self>,
+        call: Performed<'_>,
+        receipt: i64,
+        entered: Entered,
+    ) -> Result<(ToolResult, bool)> {
+        let Performed { scope, definitions, entry, work, key, call_id, name, args, session } = call;
+        let inside = scope.within(key, receipt, entered);
+        self.announce_tool_start(name);
+        let mut result = self.work(&inside, definitions, entry, work, call_id, args).await?;
+        if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
+            // The call has terminated its own thread. That has aborted this flow, which ends at its next await.
+            std::future::pending::<()>().await;
+        }
+        if let Some(call) = session {
+            result = self.checked_for_session(definitions, call, result)?;
+            self.announce_status(definitions, call, &result)?;
+        }
+        let result = fitting(name, result);
+        self.announce_tool_end(name, result.status);
+        Ok((result, inside.may_have_invoked()))
     }
 
     /// Does what a call is for. `inside`: of that call.
@@ -216,7 +211,6 @@ impl Thread {
         let declared = tool.variables.iter().filter_map(|variable| {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
-        let at = if inside.place == Place::Run { Where::Step } else { Where::Apart };
         // Code of a model's calls what the prompt offers.
         let owner = if execute::runs(&tool.run) { &definitions.prompt.name } else { &tool.name };
         let call = NativeCall {
@@ -231,7 +225,7 @@ impl Thread {
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
-            state: self.state_in(at, inside.clone().in_package(self.catalog.packages.of(owner))),
+            state: self.state_in(inside.clone().in_package(self.catalog.packages.of(owner))),
         };
         match &tool.run {
             Run::Native(name) => {
@@ -269,14 +263,6 @@ impl Thread {
     }
 }
 
-/// The state of a receipt whose call came to its end.
-pub(crate) fn ended(result: &ToolResult) -> &'static str {
-    match result.status {
-        ToolStatus::Success => "succeeded",
-        ToolStatus::Error => "failed",
-    }
-}
-
 pub(crate) fn timed_out(name: &str, limit_ms: u64) -> ToolResult {
     ToolResult::error(format!("\"{name}\" did not answer within {} s.", limit_ms as f64 / 1000.0))
 }
@@ -291,29 +277,4 @@ pub(crate) fn fitting(name: &str, result: ToolResult) -> ToolResult {
         "The result of \"{name}\" has {bytes} bytes; the limit is {}. Ask for less.",
         limits::CONTENT_BYTES
     ))
-}
-
-/// A call that may be made again is under way once more.
-pub(crate) fn restart(state: &mut State, sql: &dyn Sql, place: Place, receipt: i64) -> Result<()> {
-    state.starts_apart(sql, place, receipt)?;
-    sql.run(
-        "UPDATE calls SET runs = runs + 1, state = 'started', ended_us = NULL, error = NULL WHERE id = ?",
-        &[Param::Int(receipt)],
-    )
-}
-
-/// Closes the receipts of calls within a call that has ended without them.
-pub(crate) fn abandon_within(sql: &dyn Sql, place: Place, receipt: i64, now: i64) -> Result<()> {
-    match place {
-        // Calls of a run are made one after another: whatever has started since is within this one.
-        Place::Run => sql.run(
-            "UPDATE calls SET state = 'indeterminate', ended_us = ?
-             WHERE id > ? AND state = 'started' AND json_extract(data, '$.apart') IS NULL",
-            &[Param::Int(now), Param::Int(receipt)],
-        ),
-        Place::Apart => sql.run(
-            "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id > ? AND state = 'started' AND reply = ?",
-            &[Param::Int(now), Param::Int(receipt), Param::Int(-receipt)],
-        ),
-    }
 }

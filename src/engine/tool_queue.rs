@@ -8,12 +8,12 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use crate::engine::ephemeral::Entry;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Param, Sql};
 use crate::limits;
 use crate::request::fields::shallow;
+use crate::sdk::scope::Entered;
 use crate::spec::message::ToolCall;
 use crate::spec::schema;
 use crate::store::messages as rows;
@@ -97,7 +97,7 @@ impl Thread {
             Ok((row, true))
         })?;
         if started {
-            self.start_flow(Entry::Started);
+            self.start_flow(Entered::First);
         }
         self.broadcast_message(&row)?;
         self.read(|state, _| Ok(row.id(&state.meta.thread_id)))

@@ -1,14 +1,14 @@
 //! Results of tool calls on their way into the history: the message, its files, and what the log has of a failure.
 
-use crate::engine::call::{Call, Done, no_files, told};
+use crate::engine::call::{Call, CallOutcome, no_files, told};
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::Param;
 use crate::limits;
 use crate::sdk::messages::NewAttachment;
 use crate::spec::message::{Role, ToolResult, ToolStatus};
 use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::receipts;
 use crate::text::first_bytes;
 
 impl Thread {
@@ -17,7 +17,7 @@ impl Thread {
         &self,
         reply: &Shared,
         call: &Call,
-        done: &Done,
+        done: &CallOutcome,
         row: Row,
         files: &[NewAttachment],
     ) -> Result<Shared> {
@@ -28,7 +28,7 @@ impl Thread {
         let row = match self.insert_result(reply, call, done, row, files) {
             Err(error) if !files.is_empty() && is_of_files(&error) => {
                 let mut done = done.clone();
-                done.becomes(no_files(&call.call.name, &error));
+                done.replace_result(no_files(&call.call.name, &error));
                 self.insert_result(reply, call, &done, result_row(reply, call, &done, now), &[])?
             }
             stored => stored?,
@@ -58,7 +58,7 @@ impl Thread {
         &self,
         reply: &Shared,
         call: &Call,
-        done: &Done,
+        done: &CallOutcome,
         row: Row,
         files: &[NewAttachment],
     ) -> Result<Shared> {
@@ -80,10 +80,7 @@ impl Thread {
                 && let Some(earlier) = state.handoff.replace(call.seq)
             {
                 // The last one wins.
-                sql.run(
-                    "UPDATE calls SET ended_us = ? WHERE id = ?",
-                    &[Param::Int(now), Param::Int(earlier)],
-                )?;
+                receipts::end(sql, earlier, now)?;
             }
             if reply.inbound == Inbound::Tool {
                 let run = state.active_mut()?;
@@ -96,7 +93,7 @@ impl Thread {
 }
 
 /// A result as it is stored.
-pub(crate) fn result_row(reply: &Row, call: &Call, done: &Done, now: i64) -> Row {
+pub(crate) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64) -> Row {
     let text = done.result.text();
     let content = match done.result.status {
         ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),

@@ -59,7 +59,7 @@ pub struct Thrown {
     pub name: String,
     /// What went wrong.
     pub message: String,
-    /// Where, in the sandbox's own files; empty where it is not known.
+    /// Origin, in the sandbox's own files; empty where it is not known.
     pub stack: String,
 }
 

@@ -18,8 +18,8 @@ pub(crate) struct Scope {
     pub(crate) depth: u32,
     /// The prompts that led here, the active side's first (spec §13).
     pub(crate) path: Vec<String>,
-    /// Whether the run is what makes calls here.
-    pub(crate) place: Place,
+    /// What works here.
+    pub(crate) origin: Origin,
     /// Whether calls may have been made here before the process was lost.
     pub(crate) entered: Entered,
     /// The work apart from any run that this is in; empty in a step.
@@ -31,9 +31,9 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// The inside of an effect or an endpoint, by its id.
-    pub(crate) fn apart(id: &str, entered: Entered) -> Scope {
-        Scope { key: id.to_owned(), entered, work: id.into(), ..Scope::default() }
+    /// The inside of what works beside the steps of a run: an effect, an endpoint, a hook; by its id.
+    pub(crate) fn beside(origin: Origin, id: &str, entered: Entered) -> Scope {
+        Scope { key: id.to_owned(), origin, entered, work: id.into(), ..Scope::default() }
     }
 
     /// The inside of a call that is made here.
@@ -43,7 +43,7 @@ impl Scope {
             receipt: Some(receipt),
             depth: self.depth + 1,
             path: self.path.clone(),
-            place: self.place,
+            origin: if self.origin == Origin::Step { Origin::Step } else { Origin::Detached },
             entered,
             work: self.work.clone(),
             package: self.package.clone(),
@@ -69,20 +69,16 @@ impl Scope {
         self.invoked.get() > 0 || self.entered == Entered::Again
     }
 
-    /// What the receipt of a call that is made here keeps, where a stop of the run leaves it alone.
-    pub(crate) fn apart_data(&self) -> Option<String> {
-        (self.place == Place::Apart).then(|| serde_json::json!({ "apart": &*self.work }).to_string())
+    /// Whether calls that are made here are not the run's: a stop of the run leaves them alone, and whatever made them
+    /// ends them.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.origin != Origin::Step
     }
-}
 
-/// What makes the calls of a scope.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// A step of the active run.
-    Run,
-    /// An effect or an endpoint, whether or not a run is active beside it.
-    #[default]
-    Apart,
+    /// The work that the receipt of a call keeps which is made here; none where it is the run's.
+    pub(crate) fn detached_work(&self) -> Option<String> {
+        self.is_detached().then(|| self.work.to_string())
+    }
 }
 
 /// Whether a place is new.
@@ -104,32 +100,33 @@ pub(crate) enum Hooked {
     ByHook,
 }
 
-/// Where the code that is given a thread works.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Where {
-    /// In a step of the active run.
+/// What works in a thread's name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Origin {
+    /// A step of the active run, or a call within it.
     Step,
-    /// In a hook of such a step.
+    /// A hook of such a step.
     Hook,
-    /// In a hook beside the run.
-    HookApart,
-    /// In this effect, `{id, name}`: its messages name it (spec §10.4).
+    /// A hook beside the run.
+    DetachedHook,
+    /// This effect, `{id, name}`: its messages name it (spec §10.4).
     Effect(Value),
-    /// Apart from all of these: an endpoint.
-    Apart,
+    /// An endpoint, or a call of anything that is not a step.
+    #[default]
+    Detached,
 }
 
-impl Where {
+impl Origin {
     /// Whether the run's step is under way here.
     pub(crate) fn in_step(&self) -> bool {
-        matches!(self, Where::Step | Where::Hook)
+        matches!(self, Origin::Step | Origin::Hook)
     }
 
     /// Whether what is done to messages here runs hooks.
     pub(crate) fn hooked(&self) -> Hooked {
         match self {
-            Where::Hook | Where::HookApart => Hooked::ByHook,
-            Where::Step | Where::Effect(_) | Where::Apart => Hooked::Yes,
+            Origin::Hook | Origin::DetachedHook => Hooked::ByHook,
+            Origin::Step | Origin::Effect(_) | Origin::Detached => Hooked::Yes,
         }
     }
 }

@@ -1,19 +1,18 @@
 //! What happened, durably (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
 //! and termination. Tool calls have their receipts. Bodies are kept only on request, in rows of their own.
 
-use std::ops::ControlFlow;
-
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::env::Shown;
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::{Param, Sql};
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
 use crate::spec::{Hook, Model, Prompt};
 use crate::store::children::Child;
+use crate::store::receipts;
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::text::{first_bytes, shorten};
@@ -304,7 +303,7 @@ impl Tries {
     pub(crate) fn of(state: &State, sql: &dyn Sql, step: Step) -> Result<Tries> {
         match step.call {
             Some(receipt) => {
-                Tries::inner(sql, receipt)?.ok_or_else(|| Error::internal("an inner step is not open"))
+                receipts::inner(sql, receipt)?.ok_or_else(|| Error::internal("an inner step is not open"))
             }
             None => Ok(state.active().map_or(Tries::default(), |run| Tries {
                 block: run.block,
@@ -317,28 +316,10 @@ impl Tries {
         }
     }
 
-    /// Of the step of a prompt that was called, if it was opened.
-    pub(crate) fn inner(sql: &dyn Sql, receipt: i64) -> Result<Option<Tries>> {
-        let mut found = None;
-        sql.each(
-            "SELECT json_extract(data, '$.inner') FROM calls WHERE id = ?",
-            &[Param::Int(receipt)],
-            &mut |cells| {
-                found = cells.first().and_then(Cell::text).map(serde_json::from_str);
-                Ok(ControlFlow::Break(()))
-            },
-        )?;
-        found.transpose().map_err(|error| Error::internal(format!("a stored inner step is damaged: {error}")))
-    }
-
     /// Stores it.
     pub(crate) fn store(&self, state: &mut State, sql: &dyn Sql, step: Step) -> Result<()> {
         if let Some(receipt) = step.call {
-            let text = serde_json::to_string(self).map_err(Error::internal)?;
-            return sql.run(
-                "UPDATE calls SET data = json_set(ifnull(data, '{}'), '$.inner', json(?)) WHERE id = ?",
-                &[Param::Text(&text), Param::Int(receipt)],
-            );
+            return receipts::set_inner(sql, receipt, self);
         }
         let run = state.active_mut()?;
         (run.model, run.attempt, run.stream) = (self.model, self.attempt, self.stream);

@@ -1,54 +1,513 @@
-//! The table `calls`: a receipt for each call of a tool, written before the call begins (spec §7.4).
+//! The table `calls`: the receipts. One is stored before its call begins, which makes the table the log of tools too
+//! (spec §7.4, §29; docs/durability.md). Its id is the seq of the call's result.
 
 use std::ops::ControlFlow;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
-use crate::spec::message::ToolResult;
+use crate::spec::message::{ToolResult, ToolStatus};
+use crate::store::log::Tries;
+use crate::store::messages::integer;
 
-/// A call that was running when its run was stopped.
-pub(crate) struct Abandoned {
-    pub(crate) seq: i64,
-    /// Seq of the reply that holds it; code made the call when it is not positive.
+/// What a call runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Native,
+    Http,
+    Code,
+    Prompt,
+    /// A child answers it.
+    Subagent,
+    /// An agent takes over when the step is closed. Without an end until then.
+    Handoff,
+    /// Code has queued a call that hands the thread off.
+    Queued,
+    /// Nothing: it was refused.
+    Refused,
+}
+
+impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Native,
+        Kind::Http,
+        Kind::Code,
+        Kind::Prompt,
+        Kind::Subagent,
+        Kind::Handoff,
+        Kind::Queued,
+        Kind::Refused,
+    ];
+
+    /// As the table and clients have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Native => "native",
+            Kind::Http => "http",
+            Kind::Code => "code",
+            Kind::Prompt => "prompt",
+            Kind::Subagent => "subagent",
+            Kind::Handoff => "handoff",
+            Kind::Queued => "queued",
+            Kind::Refused => "refused",
+        }
+    }
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReceiptState {
+    Started,
+    /// A child has not answered yet; nothing works on it.
+    Waiting,
+    Succeeded,
+    Failed,
+    /// It was under way when what made it was lost or stopped: it may or may not have taken effect.
+    Indeterminate,
+    /// A hook took its result away.
+    Dropped,
+}
+
+impl ReceiptState {
+    const ALL: [ReceiptState; 6] = [
+        ReceiptState::Started,
+        ReceiptState::Waiting,
+        ReceiptState::Succeeded,
+        ReceiptState::Failed,
+        ReceiptState::Indeterminate,
+        ReceiptState::Dropped,
+    ];
+
+    /// As the table and clients have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            ReceiptState::Started => "started",
+            ReceiptState::Waiting => "waiting",
+            ReceiptState::Succeeded => "succeeded",
+            ReceiptState::Failed => "failed",
+            ReceiptState::Indeterminate => "indeterminate",
+            ReceiptState::Dropped => "dropped",
+        }
+    }
+
+    /// That of a call which came to its end.
+    pub(crate) const fn ended(status: ToolStatus) -> ReceiptState {
+        match status {
+            ToolStatus::Success => ReceiptState::Succeeded,
+            ToolStatus::Error => ReceiptState::Failed,
+        }
+    }
+}
+
+/// The message that a prompt or an agent begins with when it is called (spec §5.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    /// Its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    /// Paths of its files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attachments: Vec<String>,
+}
+
+/// What a receipt keeps besides; most keep nothing.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReceiptData {
+    /// The work beside the run that makes the call; a stop of the run leaves it alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) work: Option<String>,
+    /// Arguments of a call that code makes: no message holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) args: Option<Value>,
+    /// Result of such a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<ToolResult>,
+    /// How far the step of a prompt is that was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inner: Option<Tries>,
+    /// How an agent that is to take over begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opening: Option<Opening>,
+}
+
+impl ReceiptData {
+    fn text(&self) -> Result<Option<String>> {
+        let text = serde_json::to_string(self).map_err(Error::internal)?;
+        Ok((text != "{}").then_some(text))
+    }
+}
+
+/// A row that is about to be written.
+#[derive(Debug)]
+pub(crate) struct NewReceipt<'a> {
+    /// Seq of the result.
+    pub(crate) id: i64,
+    /// Seq of the reply that holds the call. Code's calls: the negated id of the call that the code works in, 0 without one.
+    pub(crate) reply: i64,
+    /// The model's id of the call. Code's calls: their key.
+    pub(crate) call_id: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) kind: Kind,
+    pub(crate) state: ReceiptState,
+    /// How often it was started.
+    pub(crate) runs: i64,
+    pub(crate) started_us: i64,
+    pub(crate) ended_us: Option<i64>,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) data: ReceiptData,
+    /// Its result, until the message with it is stored.
+    pub(crate) result: Option<&'a ToolResult>,
+}
+
+impl<'a> NewReceipt<'a> {
+    /// Of a call that starts.
+    pub(crate) fn started(
+        id: i64,
+        reply: i64,
+        call_id: &'a str,
+        name: &'a str,
+        kind: Kind,
+        now: i64,
+    ) -> NewReceipt<'a> {
+        NewReceipt {
+            id,
+            reply,
+            call_id,
+            name,
+            kind,
+            state: ReceiptState::Started,
+            runs: 1,
+            started_us: now,
+            ended_us: None,
+            error: None,
+            data: ReceiptData::default(),
+            result: None,
+        }
+    }
+
+    pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
+        let (data, result) = (self.data.text()?, self.result.map(json).transpose()?);
+        sql.run(
+            "INSERT INTO calls
+                (id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            &[
+                Param::Int(self.id),
+                Param::Int(self.reply),
+                Param::Text(self.call_id),
+                Param::Text(self.name),
+                Param::Text(self.kind.as_str()),
+                Param::Text(self.state.as_str()),
+                Param::Int(self.runs),
+                Param::Int(self.started_us),
+                self.ended_us.into(),
+                self.error.into(),
+                data.as_ref().into(),
+                result.as_ref().into(),
+            ],
+        )
+    }
+}
+
+/// A stored row.
+#[derive(Debug)]
+pub(crate) struct Receipt {
+    pub(crate) id: i64,
     pub(crate) reply: i64,
     pub(crate) call_id: String,
     pub(crate) name: String,
-    pub(crate) kind: String,
-    /// Its result, if that was kept already.
+    pub(crate) kind: Kind,
+    pub(crate) state: ReceiptState,
+    pub(crate) runs: i64,
+    pub(crate) started_us: i64,
+    pub(crate) ended_us: Option<i64>,
+    pub(crate) error: Option<String>,
+    pub(crate) data: ReceiptData,
     pub(crate) result: Option<ToolResult>,
 }
 
-/// Closes the receipts of calls that were running when their run was stopped: their outcome is not known. Innermost last.
-pub(crate) fn abandon_started(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Abandoned>> {
-    let mut open = Vec::new();
-    sql.each(
-        "SELECT id, reply, call_id, name, kind, result FROM calls
-         WHERE id > ? AND state IN ('started', 'waiting') AND json_extract(data, '$.apart') IS NULL",
+impl Receipt {
+    fn read(cells: &[Cell]) -> Result<Receipt> {
+        let [id, reply, call_id, name, kind, state, runs, started, ended, error, data, result] = cells else {
+            return Err(Error::internal("a receipt has the wrong number of columns"));
+        };
+        let (kind, state) = (text(kind), text(state));
+        let damaged = |what: &str| Error::internal(format!("a receipt is damaged: {what}"));
+        Ok(Receipt {
+            id: id.int().unwrap_or_default(),
+            reply: reply.int().unwrap_or_default(),
+            call_id: text(call_id),
+            name: text(name),
+            kind: Kind::ALL.into_iter().find(|k| k.as_str() == kind).ok_or_else(|| damaged(&kind))?,
+            state: ReceiptState::ALL
+                .into_iter()
+                .find(|s| s.as_str() == state)
+                .ok_or_else(|| damaged(&state))?,
+            runs: runs.int().unwrap_or_default(),
+            started_us: started.int().unwrap_or_default(),
+            ended_us: ended.int(),
+            error: error.text().map(str::to_owned),
+            data: parsed(data)?.unwrap_or_default(),
+            result: parsed(result)?,
+        })
+    }
+}
+
+/// The receipt with an id.
+pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Receipt>> {
+    one(
+        sql,
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result
+         FROM calls WHERE id = ?",
+        &[Param::Int(id)],
+    )
+}
+
+/// That of a call which code made within the call `around`, by the call's key.
+pub(crate) fn by_key(sql: &dyn Sql, around: Option<i64>, key: &str) -> Result<Option<Receipt>> {
+    one(
+        sql,
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result
+         FROM calls WHERE id > ? AND reply <= 0 AND call_id = ?",
+        &[Param::Int(around.unwrap_or(0)), Param::Text(key)],
+    )
+}
+
+/// A call that may be made again is under way once more.
+pub(crate) fn restart(sql: &dyn Sql, id: i64) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET runs = runs + 1, state = 'started', ended_us = NULL, error = NULL WHERE id = ?",
+        &[Param::Int(id)],
+    )
+}
+
+/// Keeps the result of a call that hooks still work on, unless one is kept already. `result`: its JSON.
+pub(crate) fn keep_result(sql: &dyn Sql, id: i64, result: &str) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET result = ? WHERE id = ? AND result IS NULL",
+        &[Param::Text(result), Param::Int(id)],
+    )
+}
+
+/// The result of a call that waited for a child.
+pub(crate) fn answer(sql: &dyn Sql, id: i64, result: &ToolResult) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET result = ? WHERE id = ? AND kind = 'subagent' AND state = 'waiting'",
+        &[Param::Text(&json(result)?), Param::Int(id)],
+    )
+}
+
+/// Closes a receipt; the result is in a message from now on.
+pub(crate) fn close(
+    sql: &dyn Sql,
+    id: i64,
+    state: ReceiptState,
+    error: Option<&str>,
+    now: i64,
+) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET state = ?, ended_us = ?, error = ?, result = NULL WHERE id = ?",
+        &[Param::Text(state.as_str()), Param::Int(now), error.into(), Param::Int(id)],
+    )
+}
+
+/// Closes the receipt of a call that code made, which keeps its result.
+pub(crate) fn close_with(
+    sql: &dyn Sql,
+    id: i64,
+    state: ReceiptState,
+    error: Option<&str>,
+    result: &ToolResult,
+    now: i64,
+) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET state = ?, ended_us = ?, error = ?, data = json_set(data, '$.result', json(?)) WHERE id = ?",
+        &[
+            Param::Text(state.as_str()),
+            Param::Int(now),
+            error.into(),
+            Param::Text(&json(result)?),
+            Param::Int(id),
+        ],
+    )
+}
+
+/// A hand-off has taken place, or another one did instead.
+pub(crate) fn end(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
+    sql.run("UPDATE calls SET ended_us = ? WHERE id = ?", &[Param::Int(now), Param::Int(id)])
+}
+
+/// The same of all hand-offs of a step, which begins at `block`, up to this one.
+pub(crate) fn end_handoffs(sql: &dyn Sql, block: i64, last: i64, now: i64) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET ended_us = ? WHERE id > ? AND id <= ? AND kind = 'handoff'",
+        &[Param::Int(now), Param::Int(block), Param::Int(last)],
+    )
+}
+
+/// The newest hand-off of the open step, which begins at `block`.
+pub(crate) fn pending_handoff(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
+    integer(
+        sql,
+        "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
         &[Param::Int(block)],
-        &mut |cells| {
-            let [id, reply, call_id, name, kind, result] = cells else {
-                return Err(Error::internal("a receipt has the wrong number of columns"));
-            };
-            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-            open.push(Abandoned {
-                seq: id.int().unwrap_or_default(),
-                reply: reply.int().unwrap_or_default(),
-                call_id: text(call_id),
-                name: text(name),
-                kind: text(kind),
-                result: result.text().and_then(|text| serde_json::from_str(text).ok()),
-            });
-            Ok(ControlFlow::Continue(()))
-        },
+    )
+}
+
+/// How far the step of a prompt is that was called, if it was opened.
+pub(crate) fn inner(sql: &dyn Sql, id: i64) -> Result<Option<Tries>> {
+    Ok(find(sql, id)?.and_then(|receipt| receipt.data.inner))
+}
+
+/// Stores that.
+pub(crate) fn set_inner(sql: &dyn Sql, id: i64, inner: &Tries) -> Result<()> {
+    let text = serde_json::to_string(inner).map_err(Error::internal)?;
+    sql.run(
+        "UPDATE calls SET data = json_set(ifnull(data, '{}'), '$.inner', json(?)) WHERE id = ?",
+        &[Param::Text(&text), Param::Int(id)],
+    )
+}
+
+/// Closes the receipts of calls that were open when their run was stopped: their outcome is not known. Innermost last, as
+/// they were.
+pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Receipt>> {
+    let open = list(
+        sql,
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result
+         FROM calls WHERE id > ? AND state IN ('started', 'waiting') AND json_extract(data, '$.work') IS NULL",
+        &[Param::Int(block)],
     )?;
-    for call in &open {
-        sql.run(
-            "UPDATE calls SET state = 'indeterminate', ended_us = ?, result = NULL WHERE id = ?",
-            &[Param::Int(now), Param::Int(call.seq)],
-        )?;
+    for receipt in &open {
+        close(sql, receipt.id, ReceiptState::Indeterminate, None, now)?;
     }
     Ok(open)
 }
 
-/// The kind of a receipt whose call is a child's to answer.
-pub(crate) const KIND: &str = "subagent";
+/// The same of what has started since a call of the run, which has ended: calls of a run are made one after another, so they
+/// were made within it.
+pub(crate) fn abandon_since(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET state = 'indeterminate', ended_us = ?
+         WHERE id > ? AND state = 'started' AND json_extract(data, '$.work') IS NULL",
+        &[Param::Int(now), Param::Int(id)],
+    )
+}
+
+/// The same of what code has called within this call, where other work may call beside it.
+pub(crate) fn abandon_within(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id > ? AND state = 'started' AND reply = ?",
+        &[Param::Int(now), Param::Int(id), Param::Int(-id)],
+    )
+}
+
+/// The same of all work beside runs that the process lost: its receipts are `from` to `last`. Gives the prompts among them,
+/// by id and name.
+pub(crate) fn abandon_lost(sql: &dyn Sql, from: i64, last: i64, now: i64) -> Result<Vec<(i64, String)>> {
+    let open = names(
+        sql,
+        "SELECT id, name FROM calls WHERE id >= ? AND id <= ? AND kind = 'prompt' AND state = 'started'
+         AND json_extract(data, '$.work') IS NOT NULL",
+        &[Param::Int(from), Param::Int(last)],
+    )?;
+    sql.run(
+        "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'The runtime restarted while \"' || name
+            || '\" was running. It may or may not have taken effect.'
+         WHERE id >= ?1 AND id <= ?2 AND state = 'started' AND json_extract(data, '$.work') IS NOT NULL",
+        &[Param::Int(from), Param::Int(last), Param::Int(now)],
+    )?;
+    Ok(open)
+}
+
+/// The same of one work, whose receipts begin at `from`.
+pub(crate) fn abandon_work(sql: &dyn Sql, from: i64, work: &str, now: i64) -> Result<Vec<(i64, String)>> {
+    let open = names(
+        sql,
+        "SELECT id, name FROM calls WHERE id >= ? AND kind = 'prompt' AND state = 'started'
+         AND json_extract(data, '$.work') = ?",
+        &[Param::Int(from), Param::Text(work)],
+    )?;
+    sql.run(
+        "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'What called \"' || name
+            || '\" ended without it. It may or may not have taken effect.'
+         WHERE id >= ?1 AND state = 'started' AND json_extract(data, '$.work') = ?2",
+        &[Param::Int(from), Param::Text(work), Param::Int(now)],
+    )?;
+    Ok(open)
+}
+
+/// When receipts were written: of the first `limit` in the order of their ids.
+pub(crate) fn times(sql: &dyn Sql, limit: i64, ascending: bool) -> Result<Vec<(i64, i64)>> {
+    let statement = match ascending {
+        true => "SELECT started_us, id FROM calls ORDER BY id LIMIT ?",
+        false => "SELECT started_us, id FROM calls ORDER BY id DESC LIMIT ?",
+    };
+    pairs(sql, statement, &[Param::Int(limit)])
+}
+
+/// The same of receipts with these ids, and of those that belong to these messages: to that with the call, or to that with
+/// the result, whose number a receipt has. Both lists are JSON.
+pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(i64, i64)>> {
+    pairs(
+        sql,
+        "SELECT started_us, id FROM calls
+         WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))
+            OR reply > 0 AND id IN (SELECT value FROM json_each(?))",
+        &[Param::Text(ids), Param::Text(messages), Param::Text(messages)],
+    )
+}
+
+fn one(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Receipt>> {
+    let mut found = None;
+    sql.each(statement, params, &mut |cells| {
+        found = Some(Receipt::read(cells)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Receipt>> {
+    let mut found = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        found.push(Receipt::read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+fn names(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<(i64, String)>> {
+    let mut found = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        if let [id, name] = cells {
+            found.push((id.int().unwrap_or_default(), text(name)));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+fn pairs(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<(i64, i64)>> {
+    let mut found = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        if let [at, id] = cells {
+            found.push((at.int().unwrap_or_default(), id.int().unwrap_or_default()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+fn text(cell: &Cell) -> String {
+    cell.text().unwrap_or_default().to_owned()
+}
+
+fn json(result: &ToolResult) -> Result<String> {
+    serde_json::to_string(result).map_err(Error::internal)
+}
+
+fn parsed<T: for<'a> Deserialize<'a>>(cell: &Cell) -> Result<Option<T>> {
+    let damaged = |error| Error::internal(format!("a receipt is damaged: {error}"));
+    cell.text().map(serde_json::from_str).transpose().map_err(damaged)
+}

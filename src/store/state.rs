@@ -16,7 +16,7 @@ use crate::store::parent::Parent;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::window::Window;
-use crate::store::{messages as rows, schema};
+use crate::store::{messages as rows, receipts, schema};
 
 /// The row of `meta`.
 #[derive(Clone, Debug, PartialEq)]
@@ -293,7 +293,7 @@ impl State {
             run.phase = Phase::Tools;
         }
         if tools > 0 || state.active().is_some_and(|run| run.phase == Phase::Tools || run.phase.is_parked()) {
-            state.handoff = pending(sql, block)?;
+            state.handoff = receipts::pending_handoff(sql, block)?;
         }
         Ok(Some(state))
     }
@@ -400,15 +400,6 @@ impl State {
         let opening = self.active().is_some_and(|run| run.phase == Phase::Start);
         row.inbound == Inbound::Wakes && !opening && row.seq > self.run.as_ref().map_or(0, |run| run.block)
     }
-}
-
-/// The newest hand-off of the open step, which begins at `block`.
-pub(crate) fn pending(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
-    rows::integer(
-        sql,
-        "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
-        &[Param::Int(block)],
-    )
 }
 
 /// A queued tool whose step is not closed yet.

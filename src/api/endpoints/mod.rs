@@ -24,7 +24,7 @@ use crate::limits;
 use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::request::route::{no_route, not_allowed};
 use crate::request::{Served, ThreadRequest};
-use crate::sdk::scope::Where;
+use crate::sdk::scope::Origin;
 use crate::spec::Run;
 use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::store::log::Event;
@@ -88,7 +88,7 @@ impl Thread {
             random,
             env: declared.collect(),
             sleep: self.sleep(),
-            state: self.state_at(Where::Apart, self.catalog.packages.of_route(route)),
+            state: self.state_at(Origin::Detached, self.catalog.packages.of_route(route)),
         };
         let (id, path) = (call.request_id.clone(), call.path.clone());
         let apart = self.work_apart(&call.state)?;

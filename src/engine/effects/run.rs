@@ -17,7 +17,7 @@ use crate::env::Shown;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::{Entered, Scope, Where};
+use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::spec::{Run, schema};
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status};
@@ -229,8 +229,9 @@ impl Thread {
                 // An attempt that comes again finds the calls of those before it.
                 let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
                 let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own);
-                let scope = Scope::apart(own, entered).in_package(self.catalog.packages.of(&attempt.name));
-                let origin = json!({ "id": effect_id, "name": attempt.name });
+                let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
+                let package = self.catalog.packages.of(&attempt.name);
+                let scope = Scope::beside(origin, own, entered).in_package(package);
                 let call = EffectCall {
                     native: String::new(),
                     name: attempt.name.clone(),
@@ -244,7 +245,7 @@ impl Thread {
                     random: self.host.random(),
                     env: declared.collect::<Map<_, _>>(),
                     sleep: self.sleep(),
-                    state: self.state_in(Where::Effect(origin), scope),
+                    state: self.state_in(scope),
                     agent_id,
                 };
                 let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);

@@ -16,6 +16,7 @@ use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
 use crate::models::{ChatMessage, Kept};
 use crate::sdk::run_handle::{Abort, Context};
+use crate::sdk::scope::Entered;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
 
@@ -38,7 +39,7 @@ pub(crate) struct Live {
     /// Targets of the outbox that are being told, and whether there is more for them.
     pub(crate) delivering: RefCell<BTreeMap<String, bool>>,
     /// Whether the open step may have receipts of an earlier flow.
-    pub(crate) again: Cell<bool>,
+    pub(crate) entered: Cell<Entered>,
     /// Block of the last step whose history was halved.
     pub(crate) halved: Cell<Option<i64>>,
     /// Values of variables.
@@ -195,12 +196,3 @@ pub(crate) type ToldFailures = VecDeque<String>;
 
 /// Who waits for `after_thread_created` while it runs.
 pub(crate) type Telling = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;
-
-/// How a flow comes to its run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// The run was started in this very stretch of code.
-    Started,
-    /// The run was found unfinished.
-    Found,
-}

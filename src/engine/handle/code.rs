@@ -10,7 +10,7 @@ use crate::sandbox::execution::{Start, start};
 use crate::sandbox::{Execution, Options};
 use crate::sdk::afar::Asked;
 use crate::sdk::code::{CodeDoor, Web};
-use crate::sdk::scope::Where;
+use crate::sdk::scope::Origin;
 
 impl CodeDoor for Open {
     fn run_code(&self, source: &str, options: Options) -> Execution {
@@ -32,7 +32,7 @@ impl Thread {
     /// A call of a member by code of another thread of the family.
     pub(crate) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
-        let state = self.state_at(Where::Apart, asked.package.as_deref());
+        let state = self.state_at(Origin::Detached, asked.package.as_deref());
         let apart = self.work_apart(&state)?;
         let answer = crate::work::code::bridge::afar::answer(&state, asked).await;
         self.end_apart(apart)?;

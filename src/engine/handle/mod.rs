@@ -18,16 +18,14 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::request::Query;
 use crate::sdk::messages::MessageUpdate;
-use crate::sdk::scope::{Entered, Scope, Where};
+use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::sdk::{Door, Identity, NewMessage, ThreadState, Wakes};
 use crate::spec::package::Sought;
 
 /// A thread on its host.
 pub(crate) struct Open {
     pub(crate) thread: Rc<Thread>,
-    /// What works here.
-    pub(crate) at: Where,
-    /// Where its calls are made.
+    /// What works here, and where its calls are made.
     pub(crate) scope: Scope,
 }
 
@@ -66,14 +64,14 @@ impl Door for Open {
     }
 
     fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
-        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        let (thread, hooked) = (self.thread.clone(), self.scope.origin.hooked());
         let input = self.input(message, Wakes::No);
         Box::pin(async move { thread.inject(input?, hooked).await })
     }
 
     fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
         let mut by = Map::new();
-        if let Where::Effect(effect) = &self.at {
+        if let Origin::Effect(effect) = &self.scope.origin {
             by.insert("scheduledEffect".into(), effect.clone());
         }
         let name = self.thread.named(&self.scope, "name", name, Sought::Callable)?;
@@ -89,7 +87,7 @@ impl Door for Open {
     }
 
     fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>> {
-        let (thread, hooked) = (self.thread.clone(), self.at.hooked());
+        let (thread, hooked) = (self.thread.clone(), self.scope.origin.hooked());
         Box::pin(async move {
             let update = thread.shown(update);
             thread.update_message(&id, update, hooked).await
@@ -133,7 +131,7 @@ impl Door for Open {
 
 impl Open {
     fn input(&self, mut message: NewMessage, wakes: Wakes) -> Result<Input> {
-        if let Where::Effect(effect) = &self.at {
+        if let Origin::Effect(effect) = &self.scope.origin {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
         }
         let message = self.thread.shown(message);
@@ -153,17 +151,17 @@ pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
 impl Thread {
     /// The thread for code that works apart from its runs.
     pub fn thread_state(self: &Rc<Self>) -> ThreadState {
-        self.state_at(Where::Apart, None)
+        self.state_at(Origin::Detached, None)
     }
 
     /// The thread for the code that works in it, of this package.
-    pub(crate) fn state_at(self: &Rc<Self>, at: Where, package: Option<&str>) -> ThreadState {
+    pub(crate) fn state_at(self: &Rc<Self>, origin: Origin, package: Option<&str>) -> ThreadState {
         let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        self.state_in(at, Scope::apart(&format!("e{id}"), Entered::First).in_package(package))
+        self.state_in(Scope::beside(origin, &format!("e{id}"), Entered::First).in_package(package))
     }
 
     /// The same; calls that it makes are within `scope`.
-    pub(crate) fn state_in(self: &Rc<Self>, at: Where, scope: Scope) -> ThreadState {
-        ThreadState(Rc::new(Open { thread: self.clone(), at, scope }))
+    pub(crate) fn state_in(self: &Rc<Self>, scope: Scope) -> ThreadState {
+        ThreadState(Rc::new(Open { thread: self.clone(), scope }))
     }
 }

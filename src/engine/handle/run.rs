@@ -14,7 +14,7 @@ use crate::store::side::Asked;
 
 impl ExecutionDoor for Open {
     fn execution(&self) -> Result<Option<Seen>> {
-        if !self.at.in_step() {
+        if !self.scope.origin.in_step() {
             return Ok(None);
         }
         let run = self.thread.read(|state, _| Ok(state.active().cloned()))?;
@@ -43,23 +43,23 @@ impl ExecutionDoor for Open {
     }
 
     fn whole_context(&self) -> Context {
-        if self.at.in_step() { self.thread.live.context.borrow().clone() } else { Context::new() }
+        if self.scope.origin.in_step() { self.thread.live.context.borrow().clone() } else { Context::new() }
     }
 
     fn set_context(&self, key: &str, value: Value) {
-        if self.at.in_step() {
+        if self.scope.origin.in_step() {
             self.thread.live.context.borrow_mut().insert(key.to_owned(), value);
         }
     }
 
     fn remove_context(&self, key: &str) {
-        if self.at.in_step() {
+        if self.scope.origin.in_step() {
             self.thread.live.context.borrow_mut().remove(key);
         }
     }
 
     fn at_work(&self) -> bool {
-        self.at.in_step()
+        self.scope.origin.in_step()
     }
 
     fn history(&self) -> Result<Vec<Value>> {

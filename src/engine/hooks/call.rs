@@ -4,12 +4,13 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::hooks::{At, Within};
+use crate::engine::hooks::At;
 use crate::engine::post::{Post, PostError};
 use crate::engine::thread::Thread;
 use crate::engine::timeout::Watch;
 use crate::error::Result;
 use crate::limits;
+use crate::sdk::scope::Origin;
 use crate::spec::hook::{Hook, HookName};
 use crate::spec::{Http, Run};
 use crate::work::native::hook_call::HookCall;
@@ -42,7 +43,7 @@ impl Thread {
             now_us: self.host.now_us(),
             random: self.host.random(),
             sleep: self.sleep(),
-            state: self.state_at(at.state(), self.catalog.packages.of(&hook.id)),
+            state: self.state_at(at.origin.clone(), self.catalog.packages.of(&hook.id)),
         };
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
         let apart = self.work_apart(&call.state)?;
@@ -103,7 +104,7 @@ impl Thread {
         limit_ms: u64,
         call: HookCall,
     ) -> std::result::Result<Value, String> {
-        if at.within == Within::Call {
+        if at.origin == Origin::DetachedHook {
             self.ready_env().await.map_err(|error| error.message)?;
         }
         let body = json!({

@@ -8,11 +8,12 @@ use std::rc::Rc;
 use futures_channel::oneshot;
 
 use crate::engine::definitions::Definitions;
+use crate::engine::hooks::At;
 use crate::engine::hooks::message::{Created, fitting};
-use crate::engine::hooks::{At, Within};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::{Param, Sql};
+use crate::sdk::scope::Origin;
 use crate::spec::hook::HookName;
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, Shared, columns};
@@ -31,7 +32,7 @@ pub(crate) enum Drain {
 impl Thread {
     /// Before any step: `after_thread_created`, unless that is done.
     pub(crate) async fn hook_thread(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<()> {
-        self.tell_created(definitions, Within::Run).await
+        self.tell_created(definitions, Origin::Hook).await
     }
 
     /// Before a drain: `before_create_message` for each message from outside. No message can come between the last of them and the drain: nothing is awaited there.
@@ -153,7 +154,7 @@ impl Thread {
         let thread = self.clone();
         self.host.spawn(Box::pin(async move {
             let told = match thread.definitions() {
-                Ok(Some(definitions)) => thread.tell_created(&definitions, Within::Call).await,
+                Ok(Some(definitions)) => thread.tell_created(&definitions, Origin::DetachedHook).await,
                 Ok(None) => Ok(()),
                 Err(error) => Err(error),
             };
@@ -166,7 +167,7 @@ impl Thread {
     }
 
     /// `after_thread_created`, once that is not known to be done. Waits for one that is under way.
-    async fn tell_created(self: &Rc<Self>, definitions: &Definitions<'_>, within: Within) -> Result<()> {
+    async fn tell_created(self: &Rc<Self>, definitions: &Definitions<'_>, origin: Origin) -> Result<()> {
         loop {
             if self.read(|state, _| Ok(state.created_told))? {
                 return Ok(());
@@ -181,7 +182,7 @@ impl Thread {
         }
         *self.live.telling.borrow_mut() = Some(Vec::new());
         let _told = Told(self);
-        let at = At { definitions, place: "0".to_owned(), within };
+        let at = At { definitions, place: "0".to_owned(), origin };
         self.observe(&at, HookName::AfterThreadCreated, &[]).await?;
         self.transition(|state, sql| {
             state.created_told = true;

@@ -27,7 +27,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::sdk::scope::Where;
+use crate::sdk::scope::Origin;
 use crate::spec::hook::{Hook, HookName};
 use crate::store::log::Event;
 
@@ -36,34 +36,17 @@ pub(crate) struct At<'a> {
     definitions: &'a Definitions<'a>,
     /// What it is about, unique in the thread: the seq of a message, and for changes to it which one.
     place: String,
-    within: Within,
-}
-
-/// What goes on after the hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Within {
-    /// The active run's step.
-    Run,
-    /// Something beside it.
-    Call,
+    origin: Origin,
 }
 
 impl<'a> At<'a> {
     /// In the active run, about the message of that seq.
     fn run(definitions: &'a Definitions<'a>, seq: i64) -> At<'a> {
-        At { definitions, place: seq.to_string(), within: Within::Run }
+        At { definitions, place: seq.to_string(), origin: Origin::Hook }
     }
 
     fn beside(definitions: &'a Definitions<'a>, place: String) -> At<'a> {
-        At { definitions, place, within: Within::Call }
-    }
-
-    /// Where its code works.
-    fn state(&self) -> Where {
-        match self.within {
-            Within::Run => Where::Hook,
-            Within::Call => Where::HookApart,
-        }
+        At { definitions, place, origin: Origin::DetachedHook }
     }
 
     fn call_id(&self, thread_id: &str, hook: &Hook) -> String {
@@ -147,7 +130,7 @@ impl Thread {
 
     /// A hook may have ended the run that it ran in. That has aborted this flow, which ends at its next await.
     async fn goes_on(&self, at: &At<'_>) -> Result<()> {
-        if at.within == Within::Run && self.read(|state, _| Ok(state.active().is_none()))? {
+        if at.origin == Origin::Hook && self.read(|state, _| Ok(state.active().is_none()))? {
             std::future::pending::<()>().await;
         }
         Ok(())

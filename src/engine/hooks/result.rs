@@ -8,20 +8,22 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::engine::call::{Call, Done};
+use crate::engine::call::{Begun, Call, CallOutcome};
 use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
 use crate::engine::hooks::{At, Next, Subject, wrong};
 use crate::engine::replay;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Receipt;
 use crate::engine::tool_result::result_row;
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::Param;
 use crate::limits;
+use crate::sdk::scope::Entered;
 use crate::spec::hook::HookName;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::receipts;
+use crate::store::receipts::ReceiptState;
 
 /// Those that may change what is stored of a call.
 const CHANGING: [HookName; 4] = [
@@ -76,12 +78,12 @@ impl Subject for Outcome {
 
 impl Thread {
     /// The result of a call whose process was lost while hooks worked on it.
-    pub(crate) fn kept_result(&self, call: &Call) -> Result<Option<Done>> {
+    pub(crate) fn kept_result(&self, call: &Call) -> Result<Option<CallOutcome>> {
         let kept = self.read(|state, sql| match state.active() {
-            Some(run) if run.recoveries > 0 || self.live.again.get() => kept(sql, call.seq),
+            Some(run) if self.entered(run) == Entered::Again => receipts::find(sql, call.seq),
             _ => Ok(None),
         })?;
-        Ok(kept.map(Done::ran))
+        Ok(kept.and_then(|receipt| receipt.result).map(CallOutcome::ran))
     }
 
     /// Stores a result as its hooks leave it, or drops the call. The reply as it is then.
@@ -90,7 +92,7 @@ impl Thread {
         definitions: &Definitions<'_>,
         reply: Shared,
         call: &Call,
-        mut done: Done,
+        mut done: CallOutcome,
     ) -> Result<Shared> {
         if self.has_hooks(definitions, &CHANGING) {
             self.keep_result(call, &done)?;
@@ -111,7 +113,7 @@ impl Thread {
             if self.transform(&at, name, &mut outcome).await? == Next::Stop {
                 return self.drop_call(&reply, call, &done);
             }
-            done.becomes(self.redact_result(outcome.result));
+            done.replace_result(self.redact_result(outcome.result));
         }
         let files = done.take_files(&call.call.name);
         let row = result_row(&reply, call, &done, self.host.now_us());
@@ -122,28 +124,23 @@ impl Thread {
     }
 
     /// Only of a call that has ended: what was never started, or is not known, is found out anew.
-    fn keep_result(&self, call: &Call, done: &Done) -> Result<()> {
-        if done.receipt != Receipt::Started || done.state == "indeterminate" {
+    fn keep_result(&self, call: &Call, done: &CallOutcome) -> Result<()> {
+        if done.begun != Begun::Started || done.state == ReceiptState::Indeterminate {
             return Ok(());
         }
         let text = serde_json::to_string(&done.result).map_err(Error::internal)?;
         if text.len() > limits::KEPT_RESULT_BYTES {
             return Ok(());
         }
-        self.transition(|_, sql| {
-            sql.run(
-                "UPDATE calls SET result = ? WHERE id = ? AND result IS NULL",
-                &[Param::Text(&text), Param::Int(call.seq)],
-            )
-        })
+        self.transition(|_, sql| receipts::keep_result(sql, call.seq, &text))
     }
 
     /// A call that a hook dropped: its receipt says so, the reply keeps its place and the tool's name, and nobody is
     /// shown it.
-    fn drop_call(&self, reply: &Shared, call: &Call, done: &Done) -> Result<Shared> {
+    fn drop_call(&self, reply: &Shared, call: &Call, done: &CallOutcome) -> Result<Shared> {
         let now = self.host.now_us();
         let row = self.transition(|state, sql| {
-            done.close(sql, "dropped", reply, call, None, now)?;
+            done.close(sql, ReceiptState::Dropped, reply, call, None, now)?;
             let mut row = Row::clone(reply);
             replay::drop_call(&mut row.calls, call.index);
             row.reasoning = replay::without(row.reasoning.as_deref(), &call.call.id);
@@ -161,14 +158,4 @@ impl Thread {
         self.broadcast_message(&row)?;
         Ok(row)
     }
-}
-
-fn kept(sql: &dyn Sql, id: i64) -> Result<Option<ToolResult>> {
-    let mut text = None;
-    sql.each("SELECT result FROM calls WHERE id = ?", &[Param::Int(id)], &mut |cells| {
-        text = cells.first().and_then(Cell::text).map(str::to_owned);
-        Ok(std::ops::ControlFlow::Break(()))
-    })?;
-    let damaged = |error| Error::internal(format!("the result on a receipt is damaged: {error}"));
-    text.map(|text| serde_json::from_str(&text).map_err(damaged)).transpose()
 }

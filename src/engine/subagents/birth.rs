@@ -4,12 +4,12 @@
 use serde_json::json;
 
 use crate::engine::accept::room;
-use crate::engine::ephemeral::Entry;
 use crate::engine::subagents::heard::Heard;
 use crate::engine::subagents::letter::{BEGIN, Birth, Letter, Words};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::sdk::scope::Entered;
 use crate::spec::message::Role;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::Letters;
@@ -137,7 +137,7 @@ impl Thread {
     pub(crate) fn start_hearing(&self, state: &mut State, sql: &dyn Sql, heard: &mut Heard) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
             self.start_for_queue(state, sql, self.host.now_us())?;
-            heard.entry = Some(Entry::Started);
+            heard.entry = Some(Entered::First);
         }
         Ok(())
     }

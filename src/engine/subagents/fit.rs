@@ -7,7 +7,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::Place;
+use crate::sdk::scope::Origin;
 use crate::spec::message::ToolResult;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
@@ -21,10 +21,10 @@ pub(crate) fn refused(text: impl Into<String>) -> ToolResult {
 pub(crate) fn may_wait(
     waits: bool,
     receipt: Option<i64>,
-    place: Place,
+    origin: &Origin,
     name: &str,
 ) -> std::result::Result<(), ToolResult> {
-    if !waits || (receipt.is_some() && place == Place::Run) {
+    if !waits || (receipt.is_some() && *origin == Origin::Step) {
         return Ok(());
     }
     let text = format!("\"{name}\" cannot be waited for here; queue it instead (queueTool).");

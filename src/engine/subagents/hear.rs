@@ -6,7 +6,6 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use crate::engine::accept::room;
-use crate::engine::ephemeral::Entry;
 use crate::engine::outbox::forget_letter;
 use crate::engine::subagents::copy::{Copies, Missing};
 use crate::engine::subagents::delete::Told;
@@ -18,6 +17,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::request::{Reply, ThreadRequest};
+use crate::sdk::scope::Entered;
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::ToolResult;
 use crate::store::attachment::AttachmentRef;
@@ -309,7 +309,7 @@ impl Thread {
         heard.rows.push(state.insert(sql, row)?);
         if inbound == Inbound::Wakes && state.active().is_none() && !state.meta.stopped {
             self.start_for_queue(state, sql, now)?;
-            heard.entry = Some(Entry::Started);
+            heard.entry = Some(Entered::First);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What a letter has changed, to be announced once its transaction is over.
 
 use crate::engine::control::Halted;
-use crate::engine::ephemeral::Entry;
+use crate::sdk::scope::Entered;
 use crate::spec::message::ToolStatus;
 use crate::store::messages::Shared;
 
@@ -11,7 +11,7 @@ pub(crate) struct Heard {
     /// Messages that it brought.
     pub(crate) rows: Vec<Shared>,
     /// How the flow comes to the run that starts or goes on.
-    pub(crate) entry: Option<Entry>,
+    pub(crate) entry: Option<Entered>,
     /// A call that waited has its result.
     pub(crate) ended: Option<ToolStatus>,
     /// A run that it ended.

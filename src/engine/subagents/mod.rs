@@ -27,7 +27,6 @@ pub(crate) mod heard;
 pub(crate) mod immediate;
 pub(crate) mod letter;
 pub(crate) mod offers;
-pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod shown;
 pub(crate) mod spawn;

@@ -2,13 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::engine::call::{Call, Done};
+use crate::engine::call::{Call, CallOutcome};
 use crate::engine::definitions::Definitions;
 use crate::engine::subagents::call::{NewChild, Told, Wanted};
 use crate::engine::subagents::deferred::Deferred;
 use crate::engine::subagents::fit::{may_wait, refused};
 use crate::engine::subagents::letter::{Birth, What};
-use crate::engine::subagents::receipt;
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::{Sealed, env_required};
 use crate::engine::thread::Thread;
@@ -16,12 +15,14 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::thread_id;
-use crate::sdk::scope::{Entered, Place, Scope};
+use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::spec::ParentCommunication as Communication;
-use crate::spec::message::ToolResult;
+use crate::spec::message::{ToolCall, ToolResult};
 use crate::store::children::{Child, ChildState, Letters, Wait};
 use crate::store::log::Event;
 use crate::store::messages::{Inbound, Shared};
+use crate::store::receipts;
+use crate::store::receipts::{Kind, NewReceipt, ReceiptData, ReceiptState};
 use crate::store::side::Side;
 use crate::store::state::State;
 
@@ -50,18 +51,19 @@ impl Thread {
         reply: &Shared,
         call: &Call,
         wanted: std::result::Result<Wanted<'_>, ToolResult>,
-    ) -> Result<Done> {
+    ) -> Result<CallOutcome> {
         if scope.entered == Entered::Again
-            && let Some(stored) = self.read(|_, sql| receipt::result(sql, call.seq))?
+            && let Some(stored) = self.read(|_, sql| receipts::find(sql, call.seq))?
+            && stored.kind == Kind::Subagent
         {
-            return match stored {
-                Some(result) => Ok(Done::ran(result)),
-                None => self.park(call).await.map(Done::ran),
+            return match stored.result {
+                Some(result) => Ok(CallOutcome::ran(result)),
+                None => self.park(call).await.map(CallOutcome::ran),
             };
         }
         let mut wanted = match wanted {
             Ok(wanted) => wanted,
-            Err(result) => return Ok(Done::refused_with(result)),
+            Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
         if let Wanted::Create(new) = &mut wanted {
             if reply.inbound == Inbound::Tool {
@@ -70,32 +72,44 @@ impl Thread {
             self.ready_child(new.agent).await?;
         }
         if scope.depth >= limits::CALL_DEPTH {
-            return Ok(Done::refused(crate::engine::call::too_deep(&call.call.name)));
+            return Ok(CallOutcome::refused(crate::engine::call::too_deep(&call.call.name)));
         }
         let group = self.read(|state, _| Ok(reply.id(&state.meta.thread_id)))?;
         let told = self.transition(|state, sql| {
             let side = definitions.active;
             let by = group.clone();
-            match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), scope.place)? {
+            match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), &scope.origin)? {
                 Err(result) => Ok(Err(result)),
                 Ok(told) => {
-                    receipt::insert(state, sql, reply, call, &told, scope, self.host.now_us())?;
+                    let ToolCall { id, name, .. } = &call.call;
+                    let now = self.host.now_us();
+                    let receipt = NewReceipt::started(call.seq, reply.seq, id, name, Kind::Subagent, now);
+                    let waits = told.result.is_none();
+                    let data = ReceiptData { work: scope.detached_work(), ..ReceiptData::default() };
+                    state.starts_apart(sql, scope, call.seq)?;
+                    NewReceipt {
+                        state: if waits { ReceiptState::Waiting } else { ReceiptState::Started },
+                        data,
+                        result: told.result.as_ref(),
+                        ..receipt
+                    }
+                    .insert(sql)?;
                     Ok(Ok(told))
                 }
             }
         })?;
         let told = match told {
             Ok(told) => told,
-            Err(result) => return Ok(Done::refused_with(result)),
+            Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
         self.announce_tool_start(&call.call.name);
         self.send_letters();
         match told.result {
             Some(result) => {
                 self.announce_tool_end(&call.call.name, result.status);
-                Ok(Done::ran(result))
+                Ok(CallOutcome::ran(result))
             }
-            None => self.park(call).await.map(Done::ran),
+            None => self.park(call).await.map(CallOutcome::ran),
         }
     }
 
@@ -104,11 +118,11 @@ impl Thread {
         self: &Rc<Self>,
         scope: &Scope,
         wanted: &Wanted<'_>,
-        insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<i64>,
+        insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<()>,
     ) -> Result<ToolResult> {
         let result = self.transition(|state, sql| {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
-            match self.tell(state, sql, wanted, side, None, &scope.key, None, scope.place)? {
+            match self.tell(state, sql, wanted, side, None, &scope.key, None, &scope.origin)? {
                 Err(result) => Ok(result),
                 Ok(told) => {
                     let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
@@ -132,14 +146,14 @@ impl Thread {
         group: Option<String>,
         by: &str,
         receipt: Option<i64>,
-        place: Place,
+        origin: &Origin,
     ) -> Result<std::result::Result<Told, ToolResult>> {
         state.must_live()?;
         let now = self.host.now_us();
         match wanted {
             Wanted::Create(new) => {
                 let waits = new.blocking();
-                if let Err(result) = may_wait(waits, receipt, place, &new.agent.name) {
+                if let Err(result) = may_wait(waits, receipt, origin, &new.agent.name) {
                     return Ok(Err(result));
                 }
                 if let Err(result) = self.room_for(state, sql, new)? {
@@ -159,7 +173,7 @@ impl Thread {
                 if !child.facts.resumable || child.state == ChildState::Pending {
                     return Ok(Err(inactive()));
                 }
-                if let Err(result) = may_wait(child.facts.blocking, receipt, place, "subagent_message") {
+                if let Err(result) = may_wait(child.facts.blocking, receipt, origin, "subagent_message") {
                     return Ok(Err(result));
                 }
                 if let Some(result) = self.unfit(sql, words)? {

@@ -6,18 +6,20 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::engine::call::Call;
-use crate::engine::ephemeral::{Entry, Verdict};
+use crate::engine::ephemeral::Verdict;
 use crate::engine::subagents::heard::Heard;
 use crate::engine::subagents::letter::{Letter, What, head};
-use crate::engine::subagents::receipt;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Param, Sibling, Sql};
 use crate::limits;
 use crate::request::directory_call as call;
+use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
+use crate::store::receipts;
+use crate::store::receipts::Kind;
 use crate::store::runs::Phase;
 use crate::store::state::State;
 
@@ -26,7 +28,8 @@ impl Thread {
     /// goes on.
     pub(crate) async fn park(self: &Rc<Self>, call: &Call) -> Result<ToolResult> {
         let parked = self.transition(|state, sql| {
-            if let Some(result) = receipt::result(sql, call.seq)?.flatten() {
+            let receipt = receipts::find(sql, call.seq)?.filter(|receipt| receipt.kind == Kind::Subagent);
+            if let Some(result) = receipt.and_then(|receipt| receipt.result) {
                 return Ok(Err(result));
             }
             let run = state.active_mut()?;
@@ -56,18 +59,14 @@ impl Thread {
         child.due_us = None;
         child.checks = 0;
         let result = ToolResult { subagent_id: Some(child.reference.clone()), ..result.clone() };
-        let kept = serde_json::to_string(&result).map_err(Error::internal)?;
-        sql.run(
-            "UPDATE calls SET result = ? WHERE id = ? AND kind = 'subagent' AND state = 'waiting'",
-            &[Param::Text(&kept), Param::Int(wait.receipt)],
-        )?;
+        receipts::answer(sql, wait.receipt, &result)?;
         heard.ended = Some(result.status);
         let Some(run) = state.run.as_mut().filter(|run| run.phase.is_parked()) else { return Ok(()) };
         let now = self.host.now_us();
         run.phase = run.phase.resumed();
         run.resume_us = Some(now);
         run.update(sql)?;
-        heard.entry = Some(Entry::Found);
+        heard.entry = Some(Entered::Again);
         self.arm(Some(now))
     }
 

@@ -20,14 +20,14 @@ use crate::engine::tool_result::result_row;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::{Entered, Place, Scope};
+use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::ToolResult;
 use crate::spec::{Prompt, ToolEntry};
 use crate::store::log::{Lost, Tries, Unfinished};
-use crate::store::messages as rows;
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;
 use crate::store::state::State;
+use crate::store::{messages as rows, receipts};
 
 /// The step of a prompt that was called.
 enum Opened {
@@ -102,7 +102,7 @@ impl Thread {
         let now = self.host.now_us();
         let (opened, stream) = self.transition(|state, sql| {
             let known = match (scope.entered, call) {
-                (Entered::Again, Some(receipt)) => Tries::inner(sql, receipt)?,
+                (Entered::Again, Some(receipt)) => receipts::inner(sql, receipt)?,
                 _ => None,
             };
             if let Some(mut tries) = known {
@@ -123,7 +123,7 @@ impl Thread {
                 tries.store(state, sql, step)?;
                 return Ok((Opened::Ask(step), Some(stream)));
             }
-            if scope.place == Place::Run {
+            if !scope.is_detached() {
                 let run = state.active_mut()?;
                 if run.steps >= limits::RUN_STEPS {
                     return Ok((Opened::Capped, None));
@@ -177,7 +177,8 @@ impl Thread {
         why: Unfinished,
         now: i64,
     ) -> Result<()> {
-        let (Some(mut tries), Some(prompt)) = (Tries::inner(sql, receipt)?, self.catalog.prompts.get(name))
+        let (Some(mut tries), Some(prompt)) =
+            (receipts::inner(sql, receipt)?, self.catalog.prompts.get(name))
         else {
             return Ok(());
         };

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::definitions::Definitions;
-use crate::engine::opening::Opening;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::models::{CONTINUE, ChatMessage, ChatRequest, Kept, Part};
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
 use crate::store::messages::{Row, Shared};
+use crate::store::receipts::Opening;
 use crate::store::runs::Step;
 use crate::store::window::with_notes;
 

@@ -32,7 +32,7 @@ const PROBLEMS: usize = 16;
 /// Something that is wrong at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where, such as `items[0].name`; empty for the whole.
+    /// Origin, such as `items[0].name`; empty for the whole.
     pub path: String,
     /// What, without a full stop.
     pub message: String,
