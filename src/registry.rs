@@ -3,6 +3,9 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
 
 /// The functions of this crate, and those that crates which embed it add.
 pub(crate) struct Registry<N: 'static> {
@@ -35,7 +38,7 @@ impl<N: Copy> Registry<N> {
     }
 }
 
-/// What a panic of a native endpoint or hook said.
+/// What a panic of a native function said.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it panicked: {0}")]
 pub struct Panicked(pub String);
@@ -47,3 +50,38 @@ impl Panicked {
         Panicked(text.unwrap_or("something that is not text").to_owned())
     }
 }
+
+/// Runs a native function; a panic ends this call alone.
+///
+/// # Errors
+/// What the panic said.
+pub(crate) async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
+    AssertUnwindSafe(running).catch_unwind().await.map_err(Panicked::of)
+}
+
+/// The registry of one kind of native functions, in the module that names them: `register`, `names` and `find`.
+macro_rules! registry {
+    ($native:ty, $built_in:expr, $what:literal) => {
+        thread_local! {
+            // Filled once when the program starts.
+            static NATIVES: crate::registry::Registry<$native> =
+                const { crate::registry::Registry::new($built_in) };
+        }
+
+        #[doc = concat!("Adds ", $what, ", or replaces the one of that name. Call it when the program starts.")]
+        pub fn register(name: &'static str, native: $native) {
+            NATIVES.with(|natives| natives.add(name, native));
+        }
+
+        /// The names that definitions may use.
+        pub fn names() -> Vec<&'static str> {
+            NATIVES.with(crate::registry::Registry::names)
+        }
+
+        fn find(name: &str) -> Option<$native> {
+            NATIVES.with(|natives| natives.find(name))
+        }
+    };
+}
+
+pub(crate) use registry;

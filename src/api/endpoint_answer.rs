@@ -1,9 +1,9 @@
 //! The answer of an endpoint on its way to the client.
 
-use crate::engine::EndpointAnswer;
 use crate::env::Shown;
 use crate::request::{Content, Served};
 use crate::spec::endpoint::Method;
+use crate::work::native::endpoint_call::EndpointAnswer;
 
 /// Headers that are not an endpoint's to set: of the connection, of the runtime's own answers to pages of other origins,
 /// and cookies, which play no part in this API and would reach the pages of every other thread.

@@ -10,7 +10,6 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
 use crate::engine::thread::Thread;
-use crate::engine::timeout::Watch;
 use crate::error::Result;
 use crate::host::http::{FetchError, Request, Response};
 use crate::limits;
@@ -19,6 +18,7 @@ use crate::models::{
 };
 use crate::store::log::Attempt;
 use crate::store::runs::Step;
+use crate::work::timeout::Watch;
 
 /// An attempt that is being answered.
 pub(crate) struct Streaming<'a> {

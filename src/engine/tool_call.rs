@@ -9,19 +9,19 @@ use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
-use crate::engine::timeout::Watch;
 use crate::engine::tool_queue;
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::sdk::scope::{Entered, Scope};
+use crate::spec::ToolEntry;
 use crate::spec::message::{ToolCall, ToolResult};
-use crate::spec::{Run, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{NewReceipt, Opening};
 use crate::store::state::State;
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute;
+use crate::work::{Failure, Way};
+use crate::{limits, work};
 
 /// A call that is about to be made: whatever makes it, its life is the same from here on ([`Thread::perform`]).
 pub(crate) struct Performed<'a> {
@@ -172,7 +172,7 @@ impl Thread {
         let Performed { scope, definitions, entry, work, key, call_id, name, args, session } = call;
         let inside = scope.within(key, receipt, entered);
         self.announce_tool_start(name);
-        let mut result = self.work(&inside, definitions, entry, work, call_id, args).await?;
+        let mut result = self.work_of(&inside, definitions, entry, work, call_id, args).await?;
         if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
             // The call has terminated its own thread. That has aborted this flow, which ends at its next await.
             std::future::pending::<()>().await;
@@ -187,7 +187,7 @@ impl Thread {
     }
 
     /// Does what a call is for. `inside`: of that call.
-    pub(crate) async fn work(
+    pub(crate) async fn work_of(
         self: &Rc<Self>,
         inside: &Scope,
         definitions: &Definitions<'_>,
@@ -227,44 +227,20 @@ impl Thread {
             sleep: self.sleep(),
             state: self.state_in(inside.clone().in_package(self.catalog.packages.of(owner))),
         };
-        match &tool.run {
-            Run::Native(name) => {
-                let running = self.natives.tool(NativeCall { name: name.clone(), ..call });
-                Ok(self.given(self.in_time(tool, running).await))
-            }
-            Run::Http(http) => Ok(self.given(self.http_tool(http, tool, &env, call).await)),
-            Run::Code(code) => Ok(self.given(self.in_time(tool, self.code_tool(code, call)).await)),
-        }
-    }
-
-    /// A tool's own result, without what only the runtime says.
-    fn given(&self, result: ToolResult) -> ToolResult {
-        self.redact_result(ToolResult { stored: Vec::new(), ..result })
-    }
-
-    /// The result of a tool, which may have a time limit.
-    async fn in_time(&self, tool: &Tool, running: impl Future<Output = ToolResult>) -> ToolResult {
-        let Some(limit_ms) = tool.timeout_ms else { return running.await };
-        let finished = Watch::for_ms(&*self.host, limit_ms).within(running).await;
-        finished.unwrap_or_else(|| timed_out(&tool.name, limit_ms))
-    }
-
-    pub(crate) fn sleep(self: &Rc<Self>) -> crate::host::Sleep {
-        let thread = self.clone();
-        Rc::new(move |us| {
-            let until = thread.host.now_us() + us.max(0);
-            Box::pin(thread.host.sleep_until(until))
-        })
+        let way = Way { run: &tool.run, limit_ms: tool.timeout_ms, http_ms: tool.timeout_ms, env: &env };
+        let result = work::run(self.lender(), way, call).await.unwrap_or_else(|failure| {
+            let late = matches!(failure, Failure::Late(_));
+            let text = failure.of(&format!("\"{}\"", tool.name));
+            ToolResult::error(if late { text + "." } else { text })
+        });
+        // A tool's own result, without what only the runtime says.
+        Ok(self.redact_result(ToolResult { stored: Vec::new(), ..result }))
     }
 
     /// Whether the run has taken as many steps as any may; a queued tool counts as one.
     fn at_hard_cap(&self) -> Result<bool> {
         self.read(|state, _| Ok(state.active().is_some_and(|run| run.steps >= limits::RUN_STEPS)))
     }
-}
-
-pub(crate) fn timed_out(name: &str, limit_ms: u64) -> ToolResult {
-    ToolResult::error(format!("\"{name}\" did not answer within {} s.", limit_ms as f64 / 1000.0))
 }
 
 /// The result, unless it is too large to store.

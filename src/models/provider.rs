@@ -15,16 +15,12 @@
 //! });
 //! ```
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use crate::engine::Panicked;
 use crate::host::http::Request;
 use crate::models::call::ProviderCall;
 use crate::models::{Delta, ProviderError, anthropic, demo, openai};
-use crate::registry::Registry;
+use crate::registry::{Panicked, Registry, contained};
 
 /// What answers a request: it sends the parts of the reply through the call, and ends when the reply is complete. Its
 /// error ends the attempt, and its code says what is done about it ([`ProviderError::retryable`],
@@ -75,8 +71,7 @@ pub fn start(call: ProviderCall) -> LocalBoxFuture<'static, Result<(), ProviderE
 /// What the panic said.
 pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panicked> {
     // The function may panic before it gives a future.
-    let running = AssertUnwindSafe(async move { start(call).await }).catch_unwind();
-    running.await.map_err(Panicked::of)
+    contained(async move { start(call).await }).await
 }
 
 async fn ask_openai(call: ProviderCall) -> Result<(), ProviderError> {

@@ -20,7 +20,7 @@ use crate::sandbox::value::{Thrown, Value};
 /// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:
 ///
 /// ```
-/// # use bobbin::code::{Options, Status};
+/// # use bobbin::sandbox::{Options, Status};
 /// # use bobbin::spec::message::ToolResult;
 /// bobbin::tools::register("evaluate", |call| {
 ///     let source = call.args["code"].as_str().unwrap_or_default().to_owned();

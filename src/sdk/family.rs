@@ -8,7 +8,6 @@ use futures_util::future::LocalBoxFuture;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::engine::ThreadState;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
 use crate::limits;
@@ -16,7 +15,7 @@ use crate::request::between::{error_of, to_thread};
 use crate::request::{Query, ThreadRequest, ThreadRoute};
 use crate::sdk::afar::{Asked, Plain};
 use crate::sdk::messages::{MessageUpdate, NewAttachment};
-use crate::sdk::{Identity, NewMessage};
+use crate::sdk::{Identity, NewMessage, ThreadState};
 use crate::store::children::Child;
 
 /// The header of a message that code of another thread gives: whether it is queued or only stored.

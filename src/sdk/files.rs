@@ -4,9 +4,9 @@ use bytes::Bytes;
 use futures_util::stream::LocalBoxStream;
 use serde_json::Value;
 
-use crate::engine::ThreadState;
 use crate::error::Result;
 use crate::request::Query;
+use crate::sdk::ThreadState;
 use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
 
 /// Paths of files are brought into their form: `notes//a.md` is `/notes/a.md`. Methods fail with the codes of the API:

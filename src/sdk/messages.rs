@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::engine::files::FileOptions;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::fields::{Unchecked, bounded};
+use crate::store::file_record::FileOptions;
 use crate::store::messages::Row;
 
 /// A file to be attached to a message.

@@ -20,11 +20,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::engine::effects::NewEffect;
 use crate::error::{Error, Result};
 use crate::request::{Query, table};
 use crate::sdk::calls::InvokeDoor;
 use crate::sdk::code::CodeDoor;
+use crate::sdk::effects::NewEffect;
 use crate::sdk::env::EnvDoor;
 use crate::sdk::family::FamilyDoor;
 use crate::sdk::files::FileDoor;

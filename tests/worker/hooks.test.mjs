@@ -164,8 +164,8 @@ test("a hook that fails is logged and has changed nothing", async () => {
     [
       "http 500 from breaking: broken",
       "it gave a number, not a message or null",
-      "it did not end within 1 s",
-      "it did not end within 1 s",
+      "it did not answer within 1 s",
+      "it did not answer within 1 s",
     ].map((error) => ["breaking", "before_create_message", error]),
   );
   assert.equal(breaking.received.length, 4);

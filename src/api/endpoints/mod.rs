@@ -1,9 +1,7 @@
 //! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no
 //! run by itself; one that is under way goes on beside it.
 //!
-//! `call`: what a native one is given and gives back. `remote`: those behind a URL. `answer`: what reaches the client.
-
-pub(crate) mod remote;
+//! `call`: what a native one is given and gives back. `answer`: what reaches the client.
 
 pub use crate::registry::Panicked;
 pub use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
@@ -17,25 +15,16 @@ use serde_json::Value;
 use crate::access::Action;
 use crate::engine::operator;
 use crate::engine::thread::Thread;
-use crate::engine::timeout::Watch;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
-use crate::limits;
 use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::request::route::{no_route, not_allowed};
 use crate::request::{Served, ThreadRequest};
 use crate::sdk::scope::Origin;
-use crate::spec::Run;
-use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
+use crate::spec::endpoint::{EndpointRoute, Method};
 use crate::store::log::Event;
-
-/// Why there is no answer of the endpoint's.
-enum Failure {
-    /// The endpoint refused the request: the client is told why.
-    Refused(Error),
-    /// It failed: the log has this text, the client an id.
-    Broke(String),
-}
+use crate::work::{Failure, Way};
+use crate::{limits, work};
 
 impl Thread {
     /// What a caller does who asks. A path that leads nowhere is only read, so that it is answered as such.
@@ -91,57 +80,36 @@ impl Thread {
             state: self.state_at(Origin::Detached, self.catalog.packages.of_route(route)),
         };
         let (id, path) = (call.request_id.clone(), call.path.clone());
-        let apart = self.work_apart(&call.state)?;
-        let ended = self.run_endpoint(endpoint, call).await;
-        self.end_apart(apart)?;
-        match ended {
-            Ok(answer) => match crate::api::endpoint_answer::served(self.shown(answer), method) {
-                Ok(served) => Ok(served),
-                Err(error) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
-            },
-            Err(Failure::Refused(error)) => Ok(self.redact_error(error).into()),
-            Err(Failure::Broke(error)) => Ok(self.endpoint_failed(route, method, &path, &id, &error)),
-        }
-    }
-
-    async fn run_endpoint(
-        self: &Rc<Self>,
-        endpoint: &Endpoint,
-        call: EndpointCall,
-    ) -> std::result::Result<EndpointAnswer, Failure> {
-        let limit_ms = endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(limits::HTTP_TOOL_MAX_MS);
-        let native = match &endpoint.run {
-            Run::Http(http) => {
-                return self.http_endpoint(http, endpoint.timeout_ms, call).await.map_err(Failure::Broke);
-            }
-            Run::Code(code) => {
-                let running = self.code_endpoint(code, call);
-                let answer = Watch::for_ms(&*self.host, limit_ms).within(running).await;
-                return answer.unwrap_or_else(|| Err(late(limit_ms))).map_err(|error| self.refusal(error));
-            }
-            Run::Native(native) => native.clone(),
+        let most = limits::HTTP_TOOL_MAX_MS;
+        let way = Way {
+            run: &endpoint.run,
+            limit_ms: Some(endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(most)),
+            http_ms: endpoint.timeout_ms,
+            env: &env,
         };
-        let running = self.natives.endpoint(EndpointCall { native, ..call });
-        match Watch::for_ms(&*self.host, limit_ms).within(running).await {
-            None => Err(Failure::Broke(late(limit_ms))),
-            Some(Ok(Ok(answer))) => Ok(answer),
-            Some(Ok(Err(error))) if error.code.status() < 500 => Err(Failure::Refused(error)),
-            Some(Ok(Err(error))) => Err(Failure::Broke(error.message)),
-            Some(Err(panicked)) => {
-                // It may have come between a commit of the thread's and the frame that tells of it.
-                self.host.listeners().close("the thread had to start over");
-                Err(Failure::Broke(panicked.to_string()))
-            }
-        }
+        let apart = self.work_apart(&call.state)?;
+        let ended = work::run(self.lender(), way, call).await;
+        self.end_apart(apart)?;
+        let failed = match ended.map_err(|failure| self.refusal(failure)) {
+            Ok(answer) => match crate::api::endpoint_answer::served(self.shown(answer), method) {
+                Ok(served) => return Ok(served),
+                Err(error) => error,
+            },
+            Err(Failure::Refused(error)) => return Ok(self.redact_error(error).into()),
+            Err(failure) => failure.of("it"),
+        };
+        Ok(self.endpoint_failed(route, method, &path, &id, &failed))
     }
 
-    /// Why code failed. That the thread is terminated is no mistake of the code's: the client is told.
-    fn refusal(&self, error: String) -> Failure {
-        match self.read(|state, _| state.must_live()) {
-            Err(over) if over.code == Code::Terminated && error.contains(&over.message) => {
+    /// Why it failed. That the thread is terminated is no mistake of the code's: the client is told.
+    fn refusal(&self, failure: Failure) -> Failure {
+        match (&failure, self.read(|state, _| state.must_live())) {
+            (Failure::Failed(error), Err(over))
+                if over.code == Code::Terminated && error.contains(&over.message) =>
+            {
                 Failure::Refused(over)
             }
-            _ => Failure::Broke(error),
+            _ => failure,
         }
     }
 
@@ -176,10 +144,6 @@ impl Thread {
         }
         told.into()
     }
-}
-
-fn late(limit_ms: u64) -> String {
-    format!("it did not answer within {} s", limit_ms as f64 / 1000.0)
 }
 
 /// The path is there, the method is not.

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::engine::attachments::picture;
 use crate::engine::attachments::picture::{Picture, is_said_to_be_image};
 use crate::engine::files::received::Received;
-use crate::engine::files::{FileOptions, FileRecord};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::given::{check, within};
 use crate::sdk::messages::NewAttachment;
 use crate::store::attachment::{AttachmentRef, Flaw, Kind, line, seen_type};
+use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::state::State;
 
 /// Where attachments that come with a message are written.

@@ -10,20 +10,19 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::ephemeral::RunningEffect;
 use crate::engine::operator::Failure;
-use crate::engine::post::{Post, PostError};
 use crate::engine::thread::Thread;
-use crate::engine::timeout::Watch;
 use crate::env::Shown;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::limits;
 use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::spec::{Run, schema};
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status};
 use crate::store::log::Event;
 use crate::store::state::State;
+use crate::work::Way;
 use crate::work::native::EffectCall;
+use crate::{limits, work};
 
 /// Requests of effects that one alarm event has sent: the platform limits them.
 #[derive(Debug, Default)]
@@ -220,72 +219,41 @@ impl Thread {
                 return Err(format!("“{}” needs a value for {}.", attempt.name, variable.name));
             }
         }
-        let now_us = self.host.now_us();
-        match &definition.run {
-            Run::Native(_) | Run::Code(_) => {
-                let declared = definition.variables.iter().filter_map(|variable| {
-                    env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
-                });
-                // An attempt that comes again finds the calls of those before it.
-                let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
-                let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own);
-                let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
-                let package = self.catalog.packages.of(&attempt.name);
-                let scope = Scope::beside(origin, own, entered).in_package(package);
-                let call = EffectCall {
-                    native: String::new(),
-                    name: attempt.name.clone(),
-                    args: attempt.args,
-                    thread_id,
-                    effect_id,
-                    idempotency_key: attempt.key,
-                    attempt: attempt.attempt,
-                    scheduled_us: attempt.scheduled_us,
-                    now_us,
-                    random: self.host.random(),
-                    env: declared.collect::<Map<_, _>>(),
-                    sleep: self.sleep(),
-                    state: self.state_in(scope),
-                    agent_id,
-                };
-                let limit_ms = definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS);
-                let apart = self.work_apart(&call.state).map_err(|error| error.message)?;
-                let running = self.effect_within(&definition.run, call);
-                let ended = Watch::for_ms(&*self.host, limit_ms).within(running).await;
-                self.end_apart(apart).map_err(|error| error.message)?;
-                ended.unwrap_or_else(|| Err(late(limit_ms)))
-            }
-            Run::Http(http) => {
-                let body = json!({
-                    "threadId": thread_id, "agentId": agent_id, "name": attempt.name, "args": attempt.args,
-                    "effectId": effect_id, "idempotencyKey": attempt.key, "attempt": attempt.attempt,
-                    "scheduledAt": attempt.scheduled_us,
-                });
-                let post = Post {
-                    name: &attempt.name,
-                    http,
-                    timeout_ms: definition.timeout_ms,
-                    idempotency_key: &attempt.key,
-                    random: self.host.random(),
-                    now_us,
-                    body,
-                };
-                match self.post_signed(post, &env).await {
-                    Ok(answered) => answered.refusal(self, &attempt.name).map_or(Ok(()), Err),
-                    Err(PostError::Late(limit_ms)) => Err(late(limit_ms)),
-                    Err(PostError::Failed(text)) => Err(text),
-                }
-            }
-        }
-    }
-
-    /// What runs within the object.
-    async fn effect_within(self: &Rc<Self>, run: &Run, call: EffectCall) -> std::result::Result<(), String> {
-        match run {
-            Run::Code(code) => self.code_effect(code, call).await,
-            Run::Native(native) => self.natives.effect(EffectCall { native: native.clone(), ..call }).await,
-            Run::Http(_) => Err("It runs elsewhere.".to_owned()),
-        }
+        let declared = definition.variables.iter().filter_map(|variable| {
+            env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
+        });
+        // An attempt that comes again finds the calls of those before it.
+        let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
+        let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own);
+        let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
+        let package = self.catalog.packages.of(&attempt.name);
+        let scope = Scope::beside(origin, own, entered).in_package(package);
+        let call = EffectCall {
+            native: String::new(),
+            name: attempt.name.clone(),
+            args: attempt.args,
+            thread_id,
+            effect_id,
+            idempotency_key: attempt.key,
+            attempt: attempt.attempt,
+            scheduled_us: attempt.scheduled_us,
+            now_us: self.host.now_us(),
+            random: self.host.random(),
+            env: declared.collect::<Map<_, _>>(),
+            sleep: self.sleep(),
+            state: self.state_in(scope),
+            agent_id: agent_id.clone(),
+        };
+        let way = Way {
+            run: &definition.run,
+            limit_ms: Some(definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS)),
+            http_ms: definition.timeout_ms,
+            env: &env,
+        };
+        let apart = self.work_apart(&call.state).map_err(|error| error.message)?;
+        let ended = work::run(self.lender(), way, call).await;
+        self.end_apart(apart).map_err(|error| error.message)?;
+        ended.map_err(|failure| failure.of("it"))
     }
 
     /// Stores how an attempt ended, unless the thread was terminated meanwhile.
@@ -400,10 +368,6 @@ impl Thread {
         }
         self.live.stir();
     }
-}
-
-fn late(limit_ms: u64) -> String {
-    format!("It did not end within {} s.", limit_ms as f64 / 1000.0)
 }
 
 /// An attempt under way; its place is free again when it ends, however it does.

@@ -7,8 +7,6 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
-use crate::api::endpoints::EndpointAnswer;
-use crate::engine::files::FileOptions;
 use crate::engine::thread::Thread;
 use crate::env::{Held, Redactor, Set, Shown, Tells};
 use crate::error::{Error, Result};
@@ -18,7 +16,9 @@ use crate::sdk::NewMessage;
 use crate::sdk::messages::{MessageUpdate, NewAttachment};
 use crate::spec::VariableKind;
 use crate::spec::message::ToolResult;
+use crate::store::file_record::FileOptions;
 use crate::store::state::State;
+use crate::work::native::endpoint_call::EndpointAnswer;
 
 impl Thread {
     /// What takes the secrets out.

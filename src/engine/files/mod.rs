@@ -5,7 +5,7 @@
 //! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
 //! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
 //!   requests of its own. `spill`: large content that goes to the bucket.
-//! * `attach`: files of messages. `received`: files of other threads. `serve`: the routes of the API. `state`: the methods of [`crate::engine::ThreadState`].
+//! * `attach`: files of messages. `received`: files of other threads. `serve`: the routes of the API. `state`: the methods of [`crate::sdk::ThreadState`].
 
 pub(crate) mod attach;
 pub(crate) mod conditions;

@@ -18,7 +18,7 @@ impl CodeDoor for Open {
     }
 
     fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
-        self.thread.web(code, allowed_hosts)
+        crate::work::code::web::web(&self.thread.lender(), code, allowed_hosts)
     }
 
     fn offered(&self) -> Result<Vec<String>> {

@@ -13,10 +13,10 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::engine::accept::Input;
-use crate::engine::effects::NewEffect;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::request::Query;
+use crate::sdk::effects::NewEffect;
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::sdk::{Door, Identity, NewMessage, ThreadState, Wakes};

@@ -2,18 +2,17 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::engine::hooks::At;
-use crate::engine::post::{Post, PostError};
 use crate::engine::thread::Thread;
-use crate::engine::timeout::Watch;
 use crate::error::Result;
-use crate::limits;
 use crate::sdk::scope::Origin;
-use crate::spec::hook::{Hook, HookName};
-use crate::spec::{Http, Run};
+use crate::spec::Run;
+use crate::spec::hook::Hook;
+use crate::work::Way;
 use crate::work::native::hook_call::HookCall;
+use crate::{limits, work};
 
 impl Thread {
     /// Calls it once, for as long as it may take.
@@ -46,29 +45,13 @@ impl Thread {
             state: self.state_at(at.origin.clone(), self.catalog.packages.of(&hook.id)),
         };
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
+        let env = |name: &str| self.hook_env(at.definitions, name);
+        let way = Way { run: &hook.run, limit_ms: Some(limit_ms), http_ms: Some(limit_ms), env: &env };
+        if at.origin == Origin::DetachedHook && matches!(hook.run, Run::Http(_)) {
+            self.ready_env().await?;
+        }
         let apart = self.work_apart(&call.state)?;
-        let outcome = match &hook.run {
-            Run::Native(native) => {
-                let running = self.natives.hook(HookCall { native: native.clone(), ..call });
-                match Watch::for_ms(&*self.host, limit_ms).within(running).await {
-                    None => Err(late(limit_ms)),
-                    Some(Ok(answer)) => answer,
-                    Some(Err(panicked)) => {
-                        // It may have come between a commit of the thread's and the frame that tells of it.
-                        self.host.listeners().close("the thread had to start over");
-                        Err(panicked.to_string())
-                    }
-                }
-            }
-            Run::Http(http) => self.http_hook(at, http, limit_ms, call).await,
-            Run::Code(code) => {
-                let running = self.code_hook(code, call);
-                Watch::for_ms(&*self.host, limit_ms)
-                    .within(running)
-                    .await
-                    .unwrap_or_else(|| Err(late(limit_ms)))
-            }
-        };
+        let outcome = work::run(self.lender(), way, call).await.map_err(|failure| failure.of("it"));
         self.end_apart(apart)?;
         self.goes_on(at).await?;
         Ok(outcome)
@@ -96,60 +79,4 @@ impl Thread {
                 .collect()),
         }
     }
-
-    async fn http_hook(
-        self: &Rc<Self>,
-        at: &At<'_>,
-        http: &Http,
-        limit_ms: u64,
-        call: HookCall,
-    ) -> std::result::Result<Value, String> {
-        if at.origin == Origin::DetachedHook {
-            self.ready_env().await.map_err(|error| error.message)?;
-        }
-        let body = json!({
-            "threadId": call.thread_id, "agentId": call.agent_id, "hook": call.hook, "args": call.args,
-            "hookCallId": call.hook_call_id,
-        });
-        let post = Post {
-            name: &call.id,
-            http,
-            timeout_ms: Some(limit_ms),
-            idempotency_key: &call.hook_call_id,
-            random: call.random,
-            now_us: call.now_us,
-            body,
-        };
-        match self.post_signed(post, &|name| self.hook_env(at.definitions, name)).await {
-            Ok(answered) => match answered.refusal(self, &call.id) {
-                Some(refusal) => Err(refusal),
-                None => value_of(&answered.text(), call.hook),
-            },
-            Err(PostError::Late(limit_ms)) => Err(late(limit_ms)),
-            Err(PostError::Failed(text)) => Err(text),
-        }
-    }
-}
-
-/// What an http hook's answer says. Of one that observes nothing is asked but that it came.
-fn value_of(text: &str, hook: HookName) -> std::result::Result<Value, String> {
-    if hook.observes() {
-        return Ok(Value::Null);
-    }
-    let Ok(Value::Object(mut fields)) = serde_json::from_str(text) else {
-        return Err("its answer is no JSON object".to_owned());
-    };
-    if let Some(value) = fields.remove("value") {
-        return Ok(value);
-    }
-    match fields.get("error") {
-        // What blocks a request says so itself.
-        Some(_) if hook == HookName::PrefilterLlmHistory => Ok(Value::Object(fields)),
-        Some(Value::String(error)) => Err(error.clone()),
-        _ => Err("its answer has no `value`".to_owned()),
-    }
-}
-
-fn late(limit_ms: u64) -> String {
-    format!("it did not end within {} s", limit_ms as f64 / 1000.0)
 }

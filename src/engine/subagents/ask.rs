@@ -1,7 +1,5 @@
 //! What one thread asks another: requests of the API, as an admin's.
 
-pub(crate) use crate::request::between::error_of;
-
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -11,6 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sibling;
 use crate::host::http::{FetchError, Response};
 use crate::limits;
+use crate::request::between::error_of;
 use crate::request::{Reply, ThreadRequest};
 
 impl Thread {

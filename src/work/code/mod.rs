@@ -2,5 +2,8 @@
 
 pub(crate) mod args;
 pub(crate) mod bridge;
+pub(crate) mod fetch;
+pub(crate) mod file;
 pub(crate) mod outbound;
 pub(crate) mod place;
+pub(crate) mod web;

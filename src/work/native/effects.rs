@@ -12,8 +12,9 @@
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
-use crate::engine::{EffectCall, NewMessage};
-use crate::registry::Registry;
+use crate::registry::registry;
+use crate::sdk::NewMessage;
+use crate::work::native::EffectCall;
 
 /// What runs when a native effect is due. The error is a text for whoever reads the thread's effects.
 ///
@@ -24,29 +25,13 @@ pub type Native = fn(EffectCall) -> LocalBoxFuture<'static, Result<(), String>>;
 const BUILT_IN: &[(&str, Native)] =
     &[("queue_message", |call| Box::pin(std::future::ready(queue_message(&call))))];
 
-thread_local! {
-    // Filled once when the program starts.
-    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
-}
-
-/// Adds a native effect, or replaces the one of that name. Call it when the program starts.
-pub fn register(name: &'static str, native: Native) {
-    NATIVES.with(|natives| natives.add(name, native));
-}
-
-/// The names that definitions may use.
-pub fn names() -> Vec<&'static str> {
-    NATIVES.with(Registry::names)
-}
+registry!(Native, BUILT_IN, "a native effect");
 
 /// Runs a native effect. An unknown name is an error.
-pub fn run(call: EffectCall) -> LocalBoxFuture<'static, Result<(), String>> {
-    match NATIVES.with(|natives| natives.find(&call.native)) {
-        Some(native) => native(call),
-        None => {
-            let text = format!("The native effect \"{}\" is not part of this deployment.", call.native);
-            Box::pin(std::future::ready(Err(text)))
-        }
+pub async fn run(call: EffectCall) -> Result<(), String> {
+    match find(&call.native) {
+        Some(native) => native(call).await,
+        None => Err(format!("The native effect \"{}\" is not part of this deployment.", call.native)),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::subagents::RemoteThread;
 use crate::error::Result;
 use crate::host::Sleep;
 use crate::sdk::ThreadState;
+use crate::sdk::family::RemoteThread;
 use crate::spec::hook::HookName;
 
 /// What a native hook is given (spec §9.1).

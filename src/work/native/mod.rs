@@ -10,13 +10,13 @@ pub mod tools;
 
 use serde_json::{Map, Value};
 
-use crate::api::endpoints::{EndpointAnswer, EndpointCall, Panicked};
-use crate::engine::hooks::HookCall;
-use crate::error::Result;
 use crate::host::{Pending, Sleep};
 use crate::models::{ProviderCall, ProviderError};
+use crate::registry::Panicked;
 use crate::sdk::ThreadState;
 use crate::spec::message::ToolResult;
+use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
+use crate::work::native::hook_call::HookCall;
 
 /// What a native tool is given (spec §6.3). It sees no clock and no socket of its own: `sleep` and `env` are its
 /// host's.
@@ -82,28 +82,22 @@ pub struct EffectCall {
 }
 
 /// Runs what definitions name with `run.native`, and providers of models. [`crate::Registered`] runs what was registered.
+///
+/// What panics ends its own call alone: that is the outer error of each.
 pub trait Natives {
     /// Runs a tool. An unknown name is an error result.
-    fn tool(&self, call: NativeCall) -> Pending<ToolResult>;
+    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panicked>>;
 
     /// Runs an effect. An unknown name is an error; the text is for whoever reads the thread's effects.
-    fn effect(&self, call: EffectCall) -> Pending<Result<(), String>>;
+    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panicked>>;
 
     /// Runs an endpoint. An unknown name is an error of code `internal`.
-    ///
-    /// # Errors
-    /// It panicked, which ends this call alone.
-    fn endpoint(&self, call: EndpointCall) -> Pending<Result<Result<EndpointAnswer>, Panicked>>;
+    fn endpoint(&self, call: EndpointCall)
+    -> Pending<Result<crate::error::Result<EndpointAnswer>, Panicked>>;
 
     /// Runs a hook. An unknown name is a failure; the text is for whoever reads the thread's log.
-    ///
-    /// # Errors
-    /// It panicked, which ends this call alone.
     fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panicked>>;
 
     /// Runs the provider of a model ([`crate::models::run`]). An unknown name is a failure.
-    ///
-    /// # Errors
-    /// It panicked, which ends this call alone.
     fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>>;
 }

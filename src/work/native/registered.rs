@@ -2,30 +2,33 @@
 
 use serde_json::Value;
 
-use crate::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
 use crate::error::Result;
 use crate::host::Pending;
 use crate::models::{ProviderCall, ProviderError};
+use crate::registry::{Panicked, contained};
 use crate::spec::message::ToolResult;
+use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
+use crate::work::native::hook_call::HookCall;
+use crate::work::native::{EffectCall, NativeCall, Natives, effects, endpoints, hooks, tools};
 
-/// Runs what was registered with [`crate::work::native::tools::register`] and its like.
+/// Runs what was registered with [`tools::register`] and its like.
 pub struct Registered;
 
 impl Natives for Registered {
-    fn tool(&self, call: NativeCall) -> Pending<ToolResult> {
-        crate::work::native::tools::run(call)
+    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panicked>> {
+        Box::pin(contained(tools::run(call)))
     }
 
-    fn effect(&self, call: EffectCall) -> Pending<Result<(), String>> {
-        crate::work::native::effects::run(call)
+    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panicked>> {
+        Box::pin(contained(effects::run(call)))
     }
 
     fn endpoint(&self, call: EndpointCall) -> Pending<Result<Result<EndpointAnswer>, Panicked>> {
-        Box::pin(crate::work::native::endpoints::run(call))
+        Box::pin(contained(endpoints::run(call)))
     }
 
     fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panicked>> {
-        Box::pin(crate::work::native::hooks::run(call))
+        Box::pin(contained(hooks::run(call)))
     }
 
     fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>> {

@@ -9,7 +9,7 @@ use bobbin::host::Pending;
 use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::sandbox::{Door, Outcome, Run, Sandbox};
 use bobbin::spec::message::{ToolResult, ToolStatus};
-use bobbin::{Error, Result};
+use bobbin::Error;
 use futures_util::FutureExt;
 use serde_json::Value;
 
@@ -25,6 +25,11 @@ fn panicked(payload: Box<dyn Any + Send>) -> Panicked {
         None if payload.is::<Injected>() => Panicked("injected".to_owned()),
         None => resume_unwind(payload),
     }
+}
+
+/// Runs what works in the thread; a panic of its own ends this call alone.
+async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
+    AssertUnwindSafe(running).catch_unwind().await.map_err(panicked)
 }
 
 impl SimHost {
@@ -57,7 +62,7 @@ impl SimHost {
 }
 
 impl Natives for SimHost {
-    fn tool(&self, call: NativeCall) -> Pending<ToolResult> {
+    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panicked>> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Native, &call.name).await;
@@ -65,13 +70,13 @@ impl Natives for SimHost {
             gate().await;
             let world = host.world().clone();
             let Some((native, place)) = world.outside.start(&call) else {
-                return ToolResult::error(format!("There is no native tool \"{}\".", call.name));
+                return Ok(ToolResult::error(format!("There is no native tool \"{}\".", call.name)));
             };
-            host.perform(native, place, &call.name).await
+            contained(host.perform(native, place, &call.name)).await
         })
     }
 
-    fn effect(&self, call: EffectCall) -> Pending<Result<(), String>> {
+    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panicked>> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Native, &call.native).await;
@@ -79,23 +84,23 @@ impl Natives for SimHost {
             let world = host.world().clone();
             let Some((native, place)) = world.outside.start_effect(&call, world.now_us()) else {
                 // Those of the crate itself work in the thread alone.
-                return bobbin::effects::run(call).await;
+                return contained(bobbin::effects::run(call)).await;
             };
-            let result = host.perform(native, place, &call.native).await;
-            match result.status {
+            let result = contained(host.perform(native, place, &call.native)).await?;
+            Ok(match result.status {
                 ToolStatus::Success => Ok(()),
                 ToolStatus::Error => Err(result.text()),
-            }
+            })
         })
     }
 
-    fn endpoint(&self, call: EndpointCall) -> Pending<Result<Result<EndpointAnswer>, Panicked>> {
+    fn endpoint(&self, call: EndpointCall) -> Pending<Result<bobbin::Result<EndpointAnswer>, Panicked>> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Native, &call.native).await;
             gate().await;
             let acting = host.clone();
-            let running = AssertUnwindSafe(async move {
+            contained(async move {
                 match acting.world().outside.ask_endpoint(&call) {
                     None => Err(Error::internal("there is no such endpoint")),
                     Some(Handler::Never) => std::future::pending().await,
@@ -109,8 +114,8 @@ impl Natives for SimHost {
                         answer
                     }
                 }
-            });
-            running.catch_unwind().await.map_err(panicked)
+            })
+            .await
         })
     }
 
@@ -131,19 +136,17 @@ impl Natives for SimHost {
             host.point(At::Native, &call.native).await;
             gate().await;
             let acting = host.clone();
-            let running = AssertUnwindSafe(async move {
+            contained(async move {
                 let native = call.native.clone();
                 let Some(reaction) = acting.world().outside.ask_hook(call.clone()) else {
                     // Those of the crate itself.
-                    return bobbin::hooks::run(call)
-                        .await
-                        .unwrap_or_else(|panicked| Err(panicked.to_string()));
+                    return bobbin::hooks::run(call).await;
                 };
                 let given = reaction.await;
                 acting.point(At::NativeDone, &native).await;
                 given
-            });
-            running.catch_unwind().await.map_err(panicked)
+            })
+            .await
         })
     }
 }

@@ -488,9 +488,9 @@ fn natives_record_every_start_and_may_never_return() {
         inner.pause(5 * SECOND_US).await;
         inner.kill();
     });
-    let first = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.text() }));
+    let first = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.unwrap().text() }));
     assert_eq!(first, Err(Lost));
-    let second = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.text() }));
+    let second = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.unwrap().text() }));
     assert_eq!(second, Ok("done".into()));
     let executions: Vec<_> =
         world.outside.executions.borrow().iter().map(|e| (e.key.clone(), e.finished)).collect();

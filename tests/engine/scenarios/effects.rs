@@ -246,7 +246,7 @@ fn one_that_fails_or_makes_no_sense_is_given_up_and_delays_no_other() {
             assert!(*sim.world.outside.lateness.borrow().iter().max().unwrap() < SECOND_US);
             for (id, attempts, error) in [
                 (&bad[0], 3, "broken"),
-                (&bad[1], 3, "did not end within 2 s"),
+                (&bad[1], 3, "did not answer within 2 s"),
                 (&malformed, 0, "no JSON"),
                 (&damaged, 0, "damaged"),
             ] {

@@ -47,7 +47,7 @@ fn coder<F: Future<Output = Outcome> + 'static>(
             });
             sim.world
                 .outside
-                .native("execute_code", |call, _| Native::Works(bobbin::tools::run(call.clone())));
+                .native("execute_code", |call, _| Native::Works(Box::pin(bobbin::tools::run(call.clone()))));
             let does = does.clone();
             sim.world.outside.sandbox.code("export default async () => {await work()\n}", does);
         })

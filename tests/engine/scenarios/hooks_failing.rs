@@ -29,7 +29,7 @@ fn a_hook_that_fails_is_logged_and_has_changed_nothing() {
             let expected = match way {
                 "an error" => "no luck",
                 "a panic" => "it panicked: oh",
-                "late" => "it did not end within 30 s",
+                "late" => "it did not answer within 30 s",
                 _ => "it gave a number, not ",
             };
             hooked("failures", &ALL)
@@ -78,7 +78,7 @@ fn an_http_hook_that_does_not_answer_as_it_should_has_changed_nothing() {
         (Answer::status(500, "broken"), "http 500 from before_create_message: broken"),
         (Answer::status(302, ""), "http 302 from before_create_message: a redirect"),
         (Answer::refused(), "\"before_create_message\" could not be reached"),
-        (Answer::silence(), "it did not end within 2 s"),
+        (Answer::silence(), "it did not answer within 2 s"),
         (Answer::status(200, "fine"), "its answer is no JSON object"),
         (Answer::status(200, "[]"), "its answer is no JSON object"),
         (Answer::json(&json!({})), "its answer has no `value`"),

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::engine::subagents::RemoteThread;
 use crate::error::{Error, Result};
 use crate::sandbox::{Function, Value};
 use crate::sdk::ThreadState;
 use crate::sdk::afar::{Asked, Plain};
+use crate::sdk::family::RemoteThread;
 use crate::work::code::args::Args;
 use crate::work::code::bridge::files::buffer;
 use crate::work::code::bridge::options::{message, plain_file_options};

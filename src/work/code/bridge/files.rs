@@ -60,7 +60,7 @@ fn page(state: &ThreadState, path: &str, query: &Query) -> Result<Value> {
 
 /// A function that gives the next chunk of a file, and `null` after the last.
 fn chunk_reader(
-    chunks: futures_util::stream::LocalBoxStream<'static, Result<crate::engine::FileChunk>>,
+    chunks: futures_util::stream::LocalBoxStream<'static, Result<crate::store::file_record::FileChunk>>,
 ) -> Value {
     let chunks = Rc::new(futures_util::lock::Mutex::new(chunks));
     Value::Function(Function::new("next", move |_| {

@@ -186,7 +186,7 @@ pub(crate) fn facts(state: &ThreadState, entropy: Value, history: bool) -> Resul
     Ok(facts)
 }
 
-fn execution(state: &ThreadState) -> Result<crate::engine::Execution> {
+fn execution(state: &ThreadState) -> Result<crate::sdk::run_handle::Execution> {
     state
         .execution()?
         .ok_or_else(|| Error::field("execution", "No run is under way here: `state.execution` is null."))

@@ -5,14 +5,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
 
-use crate::engine::effects::{NewEffect, Repetition};
-use crate::engine::files::FileOptions;
 use crate::error::{Error, Result};
 use crate::request::fields::Body;
 use crate::sandbox::Value;
 use crate::sdk::NewMessage;
-use crate::sdk::effects::at_time;
+use crate::sdk::effects::{NewEffect, at_time};
 use crate::spec::VariableKind;
+use crate::store::file_record::FileOptions;
+use crate::store::repeat::Repetition;
 use crate::work::code::args::Args;
 
 /// The options, if there are no others than these; what was probably meant is said, because code sees the message alone.

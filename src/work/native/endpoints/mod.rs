@@ -3,7 +3,7 @@
 //! Those of this crate stand in one table, a line each. A crate that embeds this one adds its own:
 //!
 //! ```
-//! use bobbin::thread::EndpointAnswer;
+//! use bobbin::engine::EndpointAnswer;
 //! bobbin::endpoints::register("visits", |call| {
 //!     let count = || -> bobbin::Result<EndpointAnswer> {
 //!         let visits = call.state.get_value("visits")?.unwrap_or(0) + 1;
@@ -18,14 +18,11 @@
 pub(crate) mod summary;
 pub(crate) mod transcript;
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 
-use crate::engine::{EndpointAnswer, EndpointCall, Panicked};
 use crate::error::{Error, Result};
-use crate::registry::Registry;
+use crate::registry::registry;
+use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
 /// What runs when a native endpoint is asked. An error of the client's (`invalid_field`, `not_found`, …) is answered as
 /// it is, with the status of its code; any other one is a failure, which the client is told no more of than an id.
@@ -42,31 +39,15 @@ fn now(answer: Result<EndpointAnswer>) -> LocalBoxFuture<'static, Result<Endpoin
     Box::pin(std::future::ready(answer))
 }
 
-thread_local! {
-    // Filled once when the program starts.
-    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
-}
+registry!(Native, BUILT_IN, "a native endpoint");
 
-/// Adds a native endpoint, or replaces the one of that name. Call it when the program starts.
-pub fn register(name: &'static str, native: Native) {
-    NATIVES.with(|natives| natives.add(name, native));
-}
-
-/// The names that definitions may use.
-pub fn names() -> Vec<&'static str> {
-    NATIVES.with(Registry::names)
-}
-
-/// Runs a native endpoint. An unknown name is an error of code `internal`; a panic ends this call alone.
-///
-/// # Errors
-/// What the panic said.
-pub async fn run(call: EndpointCall) -> std::result::Result<Result<EndpointAnswer>, Panicked> {
-    let Some(native) = NATIVES.with(|natives| natives.find(&call.native)) else {
-        let text = format!("the native endpoint \"{}\" is not part of this deployment", call.native);
-        return Ok(Err(Error::internal(text)));
-    };
-    // The function may panic before it gives a future.
-    let running = AssertUnwindSafe(async move { native(call).await }).catch_unwind();
-    running.await.map_err(Panicked::of)
+/// Runs a native endpoint. An unknown name is an error of code `internal`.
+pub async fn run(call: EndpointCall) -> Result<EndpointAnswer> {
+    match find(&call.native) {
+        Some(native) => native(call).await,
+        None => {
+            let text = format!("the native endpoint \"{}\" is not part of this deployment", call.native);
+            Err(Error::internal(text))
+        }
+    }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::{EndpointAnswer, EndpointCall};
 use crate::error::Result;
 use crate::limits::SECOND_US;
 use crate::request::Query;
+use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
 /// `{thread, agent, owner, created_at, terminated, messages, last_message, values, keys}`: who it is, how many messages
 /// and values it has, the newest message, and the first keys. Times are whole seconds since 1970.

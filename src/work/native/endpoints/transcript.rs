@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::engine::{EndpointAnswer, EndpointCall};
 use crate::error::Result;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::request::Query;
+use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
 /// Markdown: what people and agents said in the newest messages, the oldest first, each under who said it. `last=N` looks
 /// at N messages (100, at most 500). Results of tools, silent messages and replies without a text are left out.

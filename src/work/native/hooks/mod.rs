@@ -15,14 +15,11 @@ pub(crate) mod history;
 pub(crate) mod prompt;
 pub(crate) mod results;
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use serde_json::Value;
 
-use crate::engine::{HookCall, Panicked};
-use crate::registry::Registry;
+use crate::registry::registry;
+use crate::work::native::hook_call::HookCall;
 
 /// What runs when a native hook is due. It gives what the hook's kind asks for; `null` changes nothing, or drops the
 /// call, where the kind says so. The error is a text for whoever reads the thread's log.
@@ -44,30 +41,12 @@ fn now(answer: Result<Value, String>) -> LocalBoxFuture<'static, Result<Value, S
     Box::pin(std::future::ready(answer))
 }
 
-thread_local! {
-    // Filled once when the program starts.
-    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
-}
+registry!(Native, BUILT_IN, "a native hook");
 
-/// Adds a native hook, or replaces the one of that name. Call it when the program starts.
-pub fn register(name: &'static str, native: Native) {
-    NATIVES.with(|natives| natives.add(name, native));
-}
-
-/// The names that definitions may use.
-pub fn names() -> Vec<&'static str> {
-    NATIVES.with(Registry::names)
-}
-
-/// Runs a native hook. An unknown name is a failure; a panic ends this call alone.
-///
-/// # Errors
-/// What the panic said.
-pub async fn run(call: HookCall) -> Result<Result<Value, String>, Panicked> {
-    let Some(native) = NATIVES.with(|natives| natives.find(&call.native)) else {
-        return Ok(Err(format!("the native hook \"{}\" is not part of this deployment", call.native)));
-    };
-    // The function may panic before it gives a future.
-    let running = AssertUnwindSafe(async move { native(call).await }).catch_unwind();
-    running.await.map_err(Panicked::of)
+/// Runs a native hook. An unknown name is a failure.
+pub async fn run(call: HookCall) -> Result<Value, String> {
+    match find(&call.native) {
+        Some(native) => native(call).await,
+        None => Err(format!("the native hook \"{}\" is not part of this deployment", call.native)),
+    }
 }

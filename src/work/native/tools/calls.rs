@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::NativeCall;
 use crate::spec::message::{ToolResult, ToolStatus};
+use crate::work::native::NativeCall;
 
 /// Calls that `call_each` makes at most.
 const MOST: usize = 100;

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use crate::engine::{FileOptions, NativeCall};
 use crate::error::Result;
 use crate::spec::message::ToolResult;
+use crate::store::file_record::FileOptions;
 use crate::text::first_bytes;
+use crate::work::native::NativeCall;
 
 /// Part of a file that a model is given; the whole of a larger one would fill its context.
 const SHOWN_BYTES: usize = 32 << 10;

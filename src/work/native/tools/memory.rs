@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use crate::engine::{NativeCall, ThreadState};
+use crate::sdk::ThreadState;
 use crate::spec::message::ToolResult;
+use crate::work::native::NativeCall;
 
 /// Keeps `value`, any JSON, under `key`; `null` forgets it.
 pub(crate) fn remember(call: &NativeCall) -> ToolResult {

@@ -23,9 +23,9 @@ pub(crate) mod units;
 
 use futures_util::future::LocalBoxFuture;
 
-use crate::engine::NativeCall;
-use crate::registry::Registry;
+use crate::registry::registry;
 use crate::spec::message::ToolResult;
+use crate::work::native::NativeCall;
 
 /// What runs when a model calls a native tool.
 pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
@@ -58,28 +58,14 @@ fn now(result: ToolResult) -> LocalBoxFuture<'static, ToolResult> {
     Box::pin(std::future::ready(result))
 }
 
-thread_local! {
-    // Filled once when the program starts.
-    static NATIVES: Registry<Native> = const { Registry::new(BUILT_IN) };
-}
-
-/// Adds a native tool, or replaces the one of that name. Call it when the program starts.
-pub fn register(name: &'static str, native: Native) {
-    NATIVES.with(|natives| natives.add(name, native));
-}
-
-/// The names that definitions may use.
-pub fn names() -> Vec<&'static str> {
-    NATIVES.with(Registry::names)
-}
+registry!(Native, BUILT_IN, "a native tool");
 
 /// Runs a native tool. An unknown name is an error result.
-pub fn run(call: NativeCall) -> LocalBoxFuture<'static, ToolResult> {
-    match NATIVES.with(|natives| natives.find(&call.name)) {
-        Some(native) => native(call),
+pub async fn run(call: NativeCall) -> ToolResult {
+    match find(&call.name) {
+        Some(native) => native(call).await,
         None => {
-            let text = format!("The native tool \"{}\" is not part of this deployment.", call.name);
-            Box::pin(std::future::ready(ToolResult::error(text)))
+            ToolResult::error(format!("The native tool \"{}\" is not part of this deployment.", call.name))
         }
     }
 }

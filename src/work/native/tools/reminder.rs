@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::{NativeCall, NewEffect};
+use crate::sdk::effects::NewEffect;
 use crate::spec::message::ToolResult;
+use crate::work::native::NativeCall;
 
 /// The effect that a reminder is; the definitions have one of this name.
 const EFFECT: &str = "remind";

@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::engine::{FileOptions, ThreadState};
 use crate::sandbox::{Function, Thrown, Value};
+use crate::sdk::ThreadState;
+use crate::store::file_record::FileOptions;
 
 type Act = fn(&ThreadState, &str, Option<&Value>) -> Result<Value, Thrown>;
 

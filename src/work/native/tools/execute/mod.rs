@@ -13,12 +13,13 @@ use futures_util::future::{Either, select};
 use futures_util::lock::Mutex;
 use serde_json::{Map, Value as Json, json};
 
-use crate::engine::{NativeCall, ThreadState};
 use crate::limits;
 use crate::sandbox::{CodeError, CodeResult, Execution, Function, Log, Options, Status, Thrown, Value};
+use crate::sdk::ThreadState;
 use crate::spec::Run;
 use crate::spec::execute_code::NAME;
 use crate::spec::message::{ToolResult, ToolStatus};
+use crate::work::native::NativeCall;
 use crate::work::native::tools::execute::over::Over;
 use crate::work::native::tools::execute::settings::Settings;
 

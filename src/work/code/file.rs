@@ -6,17 +6,16 @@ use std::rc::Rc;
 use bytes::Bytes;
 use serde_json::{Map, Value as Json};
 
-use crate::engine::code::fetch::fetch;
-use crate::engine::thread::Thread;
-use crate::error::Result;
-use crate::host::Sleep;
+use crate::host::{Host, Sleep};
 use crate::limits;
 use crate::sandbox::{
     BinaryKind, CodeError, CodeResult, Execution, Function, Options, Status, Thrown, Value,
 };
 use crate::sdk::ThreadState;
 use crate::spec::{Code, WEB_HTTP};
+use crate::work::Surroundings;
 use crate::work::code::bridge;
+use crate::work::code::fetch::fetch;
 use crate::work::code::place::place;
 
 /// What makes `state`, for every file.
@@ -25,14 +24,12 @@ const HARNESS: &str = include_str!("harness.js");
 const SIGNALS: &str = r#"import { AbortController } from "./bobbin/events.js"; "#;
 /// The module with `AbortController`; scripts/code.mjs adds it to files that name `abortSignal`.
 const WEB_EVENTS: &str = "./bobbin/events.js";
-/// What calls the file's function, by [`Job::order`].
+/// What calls the file's function, by [`FileCall::order`].
 const CALLS: &str = include_str!("harness/call.js");
 const ANSWERS: &str = include_str!("harness/answer.js");
 
 /// One call of a file's default export.
-pub(crate) struct Job<'a> {
-    /// What runs.
-    pub(crate) code: &'a Code,
+pub(crate) struct FileCall {
     /// The thread.
     pub(crate) state: ThreadState,
     /// Values of declared variables.
@@ -62,76 +59,84 @@ impl Order {
     }
 }
 
-impl Thread {
-    /// Calls it; what it gives, or what went wrong in words.
-    pub(crate) async fn run_file(self: &Rc<Self>, job: Job<'_>) -> std::result::Result<Value, String> {
-        let file = &job.code.file;
-        let modules = match job.order {
-            Order::StateFirst => self.catalog.modules_of(&[file]),
-            Order::StateSecond => self.catalog.modules_of(&[file, WEB_HTTP]),
-        };
-        if !self.catalog.code.contains_key(file) {
-            return Err(format!("There is no file {file} any more."));
-        }
-        let execution = self.start_file(modules, job).map_err(|error| error.message)?;
-        let result = execution.await;
-        self.log_lines(file, &result);
-        match (result.status, &result.error) {
-            (Status::Success, _) => Ok(result.result.clone()),
-            (_, Some(error)) => {
-                let place = place(&self.catalog, error).map(|place| format!(" ({place})"));
-                Err(format!("{}: {}{}", error.name, error.message, place.unwrap_or_default()))
-            }
-            (status, None) => Err(status.as_str().to_owned()),
-        }
+/// Calls it; what it gives, or what went wrong in words.
+pub(crate) async fn run_file(
+    around: Rc<dyn Surroundings>,
+    code: &Code,
+    call: FileCall,
+) -> Result<Value, String> {
+    let file = &code.file;
+    let catalog = around.catalog();
+    let modules = match call.order {
+        Order::StateFirst => catalog.modules_of(&[file]),
+        Order::StateSecond => catalog.modules_of(&[file, WEB_HTTP]),
+    };
+    if !catalog.code.contains_key(file) {
+        return Err(format!("There is no file {file} any more."));
     }
-
-    fn start_file(self: &Rc<Self>, modules: Vec<(String, String)>, job: Job<'_>) -> Result<Execution> {
-        let Job { code, state, env, args, order } = job;
-        let specifier = Json::String(format!("./{}", code.file)).to_string();
-        let mentions = |name: &str| {
-            modules.first().is_some_and(|(_, source)| source.contains(name))
-                && state.execution_door().at_work()
-        };
-        // What few files ask for is there for them alone: neither is free.
-        let signal = modules.iter().any(|(name, _)| name == WEB_EVENTS) && mentions("abortSignal");
-        let harness = if signal { SIGNALS } else { "" }.to_owned()
-            + &HARNESS.replace("\"FILE\"", &specifier)
-            + order.caller();
-        let facts = bridge::facts(&state, self.entropy(), mentions("messageHistory"))?;
-        let (fetch, abort) = fetch(self, code.allowed_hosts.clone());
-        let host = Value::Object(vec![
-            ("call".to_owned(), bridge::call(&state, env).into()),
-            ("runCode".to_owned(), run_code(&state).into()),
-            ("fetch".to_owned(), fetch.into()),
-            ("abort".to_owned(), abort.into()),
-            ("sleep".to_owned(), sleep(self.sleep()).into()),
-        ]);
-        let options = Options {
-            engine: code.engine,
-            filename: NAME.to_owned(),
-            language: crate::sandbox::Language::Typescript,
-            modules,
-            args,
-            memory_limit_bytes: code
-                .memory_limit_bytes
-                .map_or(Options::default().memory_limit_bytes, |bytes| bytes as f64),
-            ..Options::default()
-        };
-        Ok(state.run_code(&harness, options.global("host", host).global("facts", facts)))
-    }
-
-    /// What `crypto` in the sandbox makes its random numbers of.
-    fn entropy(&self) -> Value {
-        let bytes = [self.host.random(), self.host.random()].concat();
-        Value::Binary(BinaryKind::Uint8Array, Bytes::from(bytes))
-    }
-
-    /// What the code wrote to its console is for the operator.
-    fn log_lines(&self, file: &str, result: &CodeResult) {
-        for log in &result.logs {
-            self.log(&format!("{file} {}: {}", log.level, self.redact(log.text())));
+    let execution = start_file(&around, code, modules, call).map_err(|error| error.message)?;
+    let result = execution.await;
+    log_lines(&*around, file, &result);
+    match (result.status, &result.error) {
+        (Status::Success, _) => Ok(result.result.clone()),
+        (_, Some(error)) => {
+            let place = place(catalog, error).map(|place| format!(" ({place})"));
+            Err(format!("{}: {}{}", error.name, error.message, place.unwrap_or_default()))
         }
+        (status, None) => Err(status.as_str().to_owned()),
+    }
+}
+
+fn start_file(
+    around: &Rc<dyn Surroundings>,
+    code: &Code,
+    modules: Vec<(String, String)>,
+    call: FileCall,
+) -> crate::error::Result<Execution> {
+    let FileCall { state, env, args, order } = call;
+    let specifier = Json::String(format!("./{}", code.file)).to_string();
+    let mentions = |name: &str| {
+        modules.first().is_some_and(|(_, source)| source.contains(name)) && state.execution_door().at_work()
+    };
+    // What few files ask for is there for them alone: neither is free.
+    let signal = modules.iter().any(|(name, _)| name == WEB_EVENTS) && mentions("abortSignal");
+    let harness = if signal { SIGNALS } else { "" }.to_owned()
+        + &HARNESS.replace("\"FILE\"", &specifier)
+        + order.caller();
+    let facts = bridge::facts(&state, entropy(&**around.host()), mentions("messageHistory"))?;
+    let (fetch, abort) = fetch(around, code.allowed_hosts.clone());
+    let host = Value::Object(vec![
+        ("call".to_owned(), bridge::call(&state, env).into()),
+        ("runCode".to_owned(), run_code(&state).into()),
+        ("fetch".to_owned(), fetch.into()),
+        ("abort".to_owned(), abort.into()),
+        ("sleep".to_owned(), sleep(around.sleep()).into()),
+    ]);
+    let options = Options {
+        engine: code.engine,
+        filename: NAME.to_owned(),
+        language: crate::sandbox::Language::Typescript,
+        modules,
+        args,
+        memory_limit_bytes: code
+            .memory_limit_bytes
+            .map_or(Options::default().memory_limit_bytes, |bytes| bytes as f64),
+        ..Options::default()
+    };
+    Ok(state.run_code(&harness, options.global("host", host).global("facts", facts)))
+}
+
+/// What `crypto` in the sandbox makes its random numbers of.
+fn entropy(host: &dyn Host) -> Value {
+    let bytes = [host.random(), host.random()].concat();
+    Value::Binary(BinaryKind::Uint8Array, Bytes::from(bytes))
+}
+
+/// What the code wrote to its console is for the operator.
+fn log_lines(around: &dyn Surroundings, file: &str, result: &CodeResult) {
+    for log in &result.logs {
+        let text: String = around.without_secrets(log.text()).into();
+        around.log(&format!("{file} {}: {text}", log.level));
     }
 }
 

@@ -10,10 +10,11 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use serde_json::{Value as Json, json};
 
-use crate::engine::thread::Thread;
+use crate::host::Host;
 use crate::host::http::{Reads, Request};
 use crate::limits;
 use crate::sandbox::{BinaryKind, Function, Thrown, Value};
+use crate::work::Surroundings;
 use crate::work::code::args::Args;
 use crate::work::code::outbound;
 
@@ -24,7 +25,7 @@ type Under = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
 
 /// `(url, { method, headers, body, id })`, which gives `{ status, headers, body }`, and what ends such a request: `abort(id)`.
 /// No redirect is followed. Code sees what isolate/web/http.js makes of it.
-pub(crate) fn fetch(thread: &Rc<Thread>, allowed: Vec<String>) -> (Function, Function) {
+pub(crate) fn fetch(around: &Rc<dyn Surroundings>, allowed: Vec<String>) -> (Function, Function) {
     let under = Under::default();
     let abort = {
         let under = under.clone();
@@ -35,19 +36,19 @@ pub(crate) fn fetch(thread: &Rc<Thread>, allowed: Vec<String>) -> (Function, Fun
             Box::pin(async { Ok(Value::Undefined) })
         })
     };
-    let (thread, allowed) = (thread.clone(), Rc::<[String]>::from(allowed));
+    let (around, allowed) = (around.clone(), Rc::<[String]>::from(allowed));
     let fetch = Function::new("fetch", move |args| {
-        let (thread, allowed, under) = (thread.clone(), allowed.clone(), under.clone());
+        let (around, allowed, under) = (around.clone(), allowed.clone(), under.clone());
         // Entered before anything is waited for: what ends it may come next.
         let entered = args.get(1).and_then(|init| number(init.get("id"))).map(|id| Entered::new(under, id));
         Box::pin(async move {
             let request = request(args)?;
             permitted(&request.url, &allowed)?;
-            let request = outbound::permitted(request, |name| thread.host.var(name))?;
-            thread.live.outgoing.set(thread.live.outgoing.get() + 1);
+            let request = outbound::permitted(request, |name| around.host().var(name))?;
+            around.counts_request();
             match entered {
-                None => sent(&thread, request).await,
-                Some(entered) => entered.until_ended(sent(&thread, request)).await,
+                None => sent(&**around.host(), request).await,
+                Some(entered) => entered.until_ended(sent(&**around.host(), request)).await,
             }
         })
     });
@@ -96,12 +97,12 @@ impl Drop for Entered {
     }
 }
 
-async fn sent(thread: &Thread, request: Request) -> Result<Value, Thrown> {
+async fn sent(host: &dyn Host, request: Request) -> Result<Value, Thrown> {
     let failed = |error: &dyn std::fmt::Display| Thrown {
         name: "TypeError".to_owned(),
         ..Thrown::new(format!("fetch failed: {error}"))
     };
-    let mut response = thread.host.fetch(request).await.map_err(|error| failed(&error))?;
+    let mut response = host.fetch(request).await.map_err(|error| failed(&error))?;
     if let Some(unsent) = outbound::unsent(&response) {
         return Err(Thrown { name: "TypeError".to_owned(), ..Thrown::new(unsent) });
     }
@@ -209,7 +210,7 @@ fn with_port<'a>(authority: &'a str, usual: &'a str) -> (&'a str, &'a str) {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::code::fetch::permitted;
+    use crate::work::code::fetch::permitted;
 
     #[test]
     fn only_listed_hosts_are_reached_however_they_are_written() {

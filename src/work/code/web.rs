@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use crate::engine::code::fetch::fetch;
-use crate::engine::code::file::sleep;
-use crate::engine::thread::Thread;
 use crate::sandbox::Value;
 use crate::sdk::code::Web;
 use crate::spec::WEB_HTTP;
+use crate::work::Surroundings;
+use crate::work::code::fetch::fetch;
+use crate::work::code::file::sleep;
 
 /// The modules, and the names of theirs that such code has.
 const MODULES: [(&str, &[&str]); 5] = [
@@ -19,30 +19,28 @@ const MODULES: [(&str, &[&str]); 5] = [
     ("events.js", &["AbortController", "AbortSignal"]),
 ];
 
-impl Thread {
-    /// What this code needs of it, to reach these hosts and no others.
-    pub(crate) fn web(self: &Rc<Self>, code: &str, allowed_hosts: Vec<String>) -> Web {
-        if allowed_hosts.is_empty() {
-            return Web::closed(
-                "fetch: no host can be reached from here: the prompt lists execute_code without `allowedHosts`.",
-            );
-        }
-        let modules = self.catalog.modules_of(&[WEB_HTTP]);
-        if modules.is_empty() {
-            return Web::closed(
-                "fetch: the catalog was built without the modules of the web; `npm start` and `npm run deploy` build it with them.",
-            );
-        }
-        let imports = imports(code);
-        let modules = if imports.is_empty() { Vec::new() } else { modules };
-        let (fetch, abort) = fetch(self, allowed_hosts);
-        let host = Value::Object(vec![
-            ("fetch".to_owned(), fetch.into()),
-            ("abort".to_owned(), abort.into()),
-            ("sleep".to_owned(), sleep(self.sleep()).into()),
-        ]);
-        Web { imports, modules, global: ("host", host) }
+/// What this code needs of it, to reach these hosts and no others.
+pub(crate) fn web(around: &Rc<dyn Surroundings>, code: &str, allowed_hosts: Vec<String>) -> Web {
+    if allowed_hosts.is_empty() {
+        return Web::closed(
+            "fetch: no host can be reached from here: the prompt lists execute_code without `allowedHosts`.",
+        );
     }
+    let modules = around.catalog().modules_of(&[WEB_HTTP]);
+    if modules.is_empty() {
+        return Web::closed(
+            "fetch: the catalog was built without the modules of the web; `npm start` and `npm run deploy` build it with them.",
+        );
+    }
+    let imports = imports(code);
+    let modules = if imports.is_empty() { Vec::new() } else { modules };
+    let (fetch, abort) = fetch(around, allowed_hosts);
+    let host = Value::Object(vec![
+        ("fetch".to_owned(), fetch.into()),
+        ("abort".to_owned(), abort.into()),
+        ("sleep".to_owned(), sleep(around.sleep()).into()),
+    ]);
+    Web { imports, modules, global: ("host", host) }
 }
 
 /// Imports of the names that the code mentions.
@@ -58,7 +56,7 @@ pub(crate) fn imports(code: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::code::web::imports;
+    use crate::work::code::web::imports;
 
     #[test]
     fn code_imports_the_names_that_it_mentions() {

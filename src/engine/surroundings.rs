@@ -1,0 +1,70 @@
+//! What the thread lends to the work that it runs.
+
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+
+use crate::engine::thread::Thread;
+use crate::env::redact::Shown;
+use crate::host::{Host, Sleep};
+use crate::spec::{Catalog, Http};
+use crate::work::native::Natives;
+use crate::work::{Failure, Surroundings};
+
+/// A thread that runs work.
+pub(crate) struct Lender(pub(crate) Rc<Thread>);
+
+impl Surroundings for Lender {
+    fn host(&self) -> &Rc<dyn Host> {
+        &self.0.host
+    }
+
+    fn natives(&self) -> &dyn Natives {
+        &*self.0.natives
+    }
+
+    fn catalog(&self) -> &Catalog {
+        &self.0.catalog
+    }
+
+    fn of_deployment(&self, variable: &str) -> Option<String> {
+        self.0.deployment(variable)
+    }
+
+    fn without_secrets(&self, text: String) -> Shown {
+        self.0.shown(text)
+    }
+
+    fn ready<'a>(&'a self, http: &'a Http) -> LocalBoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move { self.0.ready_http(http).await.map_err(|error| Failure::Failed(error.message)) })
+    }
+
+    fn counts_request(&self) {
+        let outgoing = &self.0.live.outgoing;
+        outgoing.set(outgoing.get() + 1);
+    }
+
+    fn sleep(&self) -> Sleep {
+        self.0.sleep()
+    }
+
+    fn log(&self, line: &str) {
+        self.0.log(line);
+    }
+}
+
+impl Thread {
+    /// What this thread lends.
+    pub(crate) fn lender(self: &Rc<Self>) -> Rc<dyn Surroundings> {
+        Rc::new(Lender(self.clone()))
+    }
+
+    /// Waits so many microseconds.
+    pub(crate) fn sleep(self: &Rc<Self>) -> Sleep {
+        let thread = self.clone();
+        Rc::new(move |us| {
+            let until = thread.host.now_us() + us.max(0);
+            Box::pin(thread.host.sleep_until(until))
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! What `run.http` does, whatever is run (docs/tools.md): one signed POST, its answer bounded in size and time.
+//! Redirects are not followed, and private targets are refused unless the deployment lists them.
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde_json::Value;
+
+use crate::host::Host;
+use crate::host::http::{Reads, Request, private_target};
+use crate::spec::{Http, template};
+use crate::work::timeout::Watch;
+use crate::work::{Failure, Surroundings};
+use crate::{limits, signing};
+
+/// A request to make, once.
+pub(crate) struct Post<'a> {
+    /// What runs, for messages.
+    pub(crate) name: &'a str,
+    pub(crate) http: &'a Http,
+    /// Milliseconds; 60,000 unless given and 600,000 at most.
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) idempotency_key: &'a str,
+    /// For the trace's id.
+    pub(crate) random: [u8; 16],
+    /// Microseconds since 1970; signed.
+    pub(crate) now_us: i64,
+    /// Sent as JSON.
+    pub(crate) body: Value,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    /// `content-type`; all of them when it is no 2xx.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answered {
+    pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.body)
+    }
+
+    /// What is told of an answer that is no 2xx, without secrets.
+    pub(crate) fn refusal(&self, around: &dyn Surroundings, name: &str) -> Option<String> {
+        match self.status {
+            200..300 => None,
+            300..400 => Some(format!("http {} from {name}: a redirect, which is not followed", self.status)),
+            status => {
+                let said =
+                    around.without_secrets(self.text().into_owned()).cut(limits::HTTP_TOOL_ERROR_BYTES);
+                Some(format!("http {status} from {name}: {said}"))
+            }
+        }
+    }
+}
+
+/// Makes the request once. `env` resolves the names in its URL and headers.
+pub(crate) async fn post_signed(
+    around: &dyn Surroundings,
+    post: Post<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Answered, Failure> {
+    around.ready(post.http).await?;
+    let request = request(around, &post, env).map_err(Failure::Failed)?;
+    let limit_ms = post.timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
+    let limit_ms = limit_ms.min(limits::HTTP_TOOL_MAX_MS);
+    around.counts_request();
+    let exchange = exchange(&**around.host(), post.name, request);
+    let answer = Watch::for_ms(&**around.host(), limit_ms).within(exchange).await;
+    answer.ok_or(Failure::Late(limit_ms))?.map_err(Failure::Failed)
+}
+
+fn request(
+    around: &dyn Surroundings,
+    post: &Post<'_>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Request, String> {
+    let name = post.name;
+    let deployment = |variable: &str| around.of_deployment(variable);
+    let unset = |error: template::Error| format!("\"{name}\" is not set up: {error}");
+    let url = template::render_url(&post.http.url, &deployment, env).map_err(unset)?;
+    let allowed = around.host().var("BOBBIN_ALLOW_PRIVATE_HOSTS").unwrap_or_default();
+    if let Some(host) = private_target(&url, &allowed) {
+        return Err(format!("\"{name}\" points to the private address {host}, which is not allowed here."));
+    }
+    let body = post.body.to_string();
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (trace, span) = post.random.split_at(8);
+    let mut headers = vec![
+        ("content-type".to_owned(), "application/json".to_owned()),
+        ("idempotency-key".to_owned(), post.idempotency_key.to_owned()),
+        (
+            "traceparent".to_owned(),
+            format!("00-{}{}-{}-01", hex(trace), hex(&post.now_us.to_be_bytes()), hex(span)),
+        ),
+    ];
+    if let Some(secret) = around.host().var("BOBBIN_SIGNING_SECRET") {
+        let signature = signing::sign(&secret, post.now_us / limits::SECOND_US, body.as_bytes());
+        headers.push(("x-bobbin-signature".to_owned(), signature));
+    }
+    for (header, value) in &post.http.headers {
+        let value = template::render(value, env).map_err(unset)?;
+        let header = header.to_ascii_lowercase();
+        headers.retain(|(other, _)| *other != header);
+        headers.push((header, value));
+    }
+    Ok(Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type })
+}
+
+async fn exchange(host: &dyn Host, name: &str, request: Request) -> Result<Answered, String> {
+    let sent = host.fetch(request).await;
+    let mut response = sent.map_err(|error| format!("\"{name}\" could not be reached: {error}"))?;
+    let mut body = Vec::new();
+    while let Some(chunk) = response.body.next().await {
+        let chunk = chunk.map_err(|error| format!("The answer of \"{name}\" broke off: {error}"))?;
+        if body.len() + chunk.len() > limits::HTTP_TOOL_BYTES {
+            let limit = limits::HTTP_TOOL_BYTES;
+            return Err(format!("The answer of \"{name}\" is over {limit} bytes, the limit."));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answered { status: response.status, headers: response.headers, body })
+}

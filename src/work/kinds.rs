@@ -1,0 +1,310 @@
+//! The four kinds of work: what each is given in its native form, in a file and elsewhere, and what its answers mean.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::{Map, Value as Json, json};
+
+use crate::host::Pending;
+use crate::registry::Panicked;
+use crate::sandbox::{BinaryKind, Value};
+use crate::spec::hook::HookName;
+use crate::spec::message::ToolResult;
+use crate::work::code::file::{FileCall, Order};
+use crate::work::http::Answered;
+use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
+use crate::work::native::hook_call::HookCall;
+use crate::work::native::{EffectCall, NativeCall, Natives};
+use crate::work::{Failure, Meaning, Posted, Surroundings, Work};
+
+/// What the native function came to, or that it panicked.
+type Ended<A> = Result<Result<A, Failure>, Panicked>;
+
+/// `(state, args)`: a `ToolResult`, a text, or anything that JSON has. Every failure of its own is an error result.
+impl Work for NativeCall {
+    type Answer = ToolResult;
+
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<ToolResult>> {
+        let running = natives.tool(NativeCall { name: name.to_owned(), ..self });
+        Box::pin(async move { running.await.map(Ok) })
+    }
+
+    fn in_file(self) -> (FileCall, Meaning<ToolResult>) {
+        let NativeCall { args, env, state, .. } = self;
+        let call = FileCall { state, env, args: vec![args.into()], order: Order::StateFirst };
+        (
+            call,
+            Box::new(|value| {
+                Ok(match value.to_json().unwrap_or(Json::Null) {
+                    Json::Object(fields) if is_result(&fields) => result_of(fields),
+                    Json::String(text) => ToolResult::success(text),
+                    Json::Null => ToolResult::success(""),
+                    other => ToolResult::success(other.to_string()),
+                })
+            }),
+        )
+    }
+
+    fn posted(&self) -> Posted {
+        Posted {
+            name: self.name.clone(),
+            idempotency_key: self.idempotency_key.clone(),
+            random: self.random,
+            now_us: self.now_us,
+            body: json!({
+                "threadId": self.thread_id, "agentId": self.agent_id, "name": self.name, "args": self.args,
+                "callId": self.call_id, "idempotencyKey": self.idempotency_key, "options": self.options,
+            }),
+        }
+    }
+
+    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<ToolResult, Failure> {
+        if let Some(refusal) = answered.refusal(around, &self.name) {
+            return Err(Failure::Failed(refusal));
+        }
+        // Any other answer than a result is the result's text.
+        let text = answered.text();
+        Ok(match serde_json::from_str::<Json>(&text) {
+            Ok(Json::Object(fields)) if is_result(&fields) => result_of(fields),
+            Ok(Json::String(text)) => ToolResult::success(text),
+            _ => ToolResult::success(text),
+        })
+    }
+}
+
+/// `(state, args)`; what it gives is left.
+impl Work for EffectCall {
+    type Answer = ();
+
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<()>> {
+        let running = natives.effect(EffectCall { native: name.to_owned(), ..self });
+        Box::pin(async move { Ok(running.await?.map_err(Failure::Failed)) })
+    }
+
+    fn in_file(self) -> (FileCall, Meaning<()>) {
+        let EffectCall { args, env, state, .. } = self;
+        let call = FileCall { state, env, args: vec![args.into()], order: Order::StateFirst };
+        (call, Box::new(|_| Ok(())))
+    }
+
+    fn posted(&self) -> Posted {
+        Posted {
+            name: self.name.clone(),
+            idempotency_key: self.idempotency_key.clone(),
+            random: self.random,
+            now_us: self.now_us,
+            body: json!({
+                "threadId": self.thread_id, "agentId": self.agent_id, "name": self.name, "args": self.args,
+                "effectId": self.effect_id, "idempotencyKey": self.idempotency_key, "attempt": self.attempt,
+                "scheduledAt": self.scheduled_us,
+            }),
+        }
+    }
+
+    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<(), Failure> {
+        answered.refusal(around, &self.name).map_or(Ok(()), |refusal| Err(Failure::Failed(refusal)))
+    }
+}
+
+/// `(state, ...args)`, as docs/hooks.md lists them.
+impl Work for HookCall {
+    type Answer = Json;
+
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<Json>> {
+        let running = natives.hook(HookCall { native: name.to_owned(), ..self });
+        Box::pin(async move { Ok(running.await?.map_err(Failure::Failed)) })
+    }
+
+    fn in_file(self) -> (FileCall, Meaning<Json>) {
+        let HookCall { args, env, state, hook, .. } = self;
+        let args = args.into_iter().map(Value::from).collect();
+        let call = FileCall { state, env, args, order: Order::StateFirst };
+        (
+            call,
+            Box::new(move |value| match value.to_json() {
+                _ if hook.observes() => Ok(Json::Null),
+                Some(value) => Ok(value),
+                None => Err(Failure::Failed(format!(
+                    "it gave nothing back; {} gives what is to be used",
+                    hook.as_str()
+                ))),
+            }),
+        )
+    }
+
+    fn posted(&self) -> Posted {
+        Posted {
+            name: self.id.clone(),
+            idempotency_key: self.hook_call_id.clone(),
+            random: self.random,
+            now_us: self.now_us,
+            body: json!({
+                "threadId": self.thread_id, "agentId": self.agent_id, "hook": self.hook, "args": self.args,
+                "hookCallId": self.hook_call_id,
+            }),
+        }
+    }
+
+    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<Json, Failure> {
+        match answered.refusal(around, &self.id) {
+            Some(refusal) => Err(Failure::Failed(refusal)),
+            None => hook_value(&answered.text(), self.hook).map_err(Failure::Failed),
+        }
+    }
+}
+
+/// `(request, state, params)`; a `Response`, or anything that JSON has.
+impl Work for EndpointCall {
+    type Answer = EndpointAnswer;
+
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<EndpointAnswer>> {
+        let running = natives.endpoint(EndpointCall { native: name.to_owned(), ..self });
+        Box::pin(async move {
+            Ok(running.await?.map_err(|error| match error.code.status() < 500 {
+                true => Failure::Refused(error),
+                false => Failure::Failed(error.message),
+            }))
+        })
+    }
+
+    fn in_file(self) -> (FileCall, Meaning<EndpointAnswer>) {
+        let args = vec![request(&self), json!(self.params).into()];
+        let call = FileCall { state: self.state, env: self.env, args, order: Order::StateSecond };
+        (call, Box::new(|value| answer(&value).map_err(Failure::Failed)))
+    }
+
+    fn posted(&self) -> Posted {
+        let key = format!("{}/request-{}", self.thread_id, self.request_id);
+        Posted {
+            name: self.name.clone(),
+            random: self.random,
+            now_us: self.now_us,
+            body: asked(self, &key),
+            idempotency_key: key,
+        }
+    }
+
+    /// Status, content type and body pass, and where a redirect leads, which is for the client to follow.
+    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<EndpointAnswer, Failure> {
+        if !(200..500).contains(&answered.status) {
+            let refusal = answered.refusal(around, &self.name);
+            return Err(Failure::Failed(refusal.unwrap_or_else(|| format!("http {}", answered.status))));
+        }
+        let redirects = (300..400).contains(&answered.status);
+        let passes = |name: &str| name == "content-type" || (redirects && name == "location");
+        let Answered { status, headers, body } = answered;
+        let headers = headers.into_iter().filter(|(name, _)| passes(name)).collect();
+        Ok(EndpointAnswer { status, headers, body: body.into() })
+    }
+}
+
+/// The result that an object says it is.
+fn result_of(fields: Map<String, Json>) -> ToolResult {
+    serde_json::from_value(Json::Object(fields)).unwrap_or_else(|error| {
+        ToolResult::error(format!("The tool gave a result that cannot be read: {error}"))
+    })
+}
+
+/// Whether an object is meant as a result.
+fn is_result(fields: &Map<String, Json>) -> bool {
+    matches!(fields.get("status").and_then(Json::as_str), Some("success" | "error"))
+}
+
+/// What an http hook's answer says. Of one that observes nothing is asked but that it came.
+fn hook_value(text: &str, hook: HookName) -> Result<Json, String> {
+    if hook.observes() {
+        return Ok(Json::Null);
+    }
+    let Ok(Json::Object(mut fields)) = serde_json::from_str(text) else {
+        return Err("its answer is no JSON object".to_owned());
+    };
+    if let Some(value) = fields.remove("value") {
+        return Ok(value);
+    }
+    match fields.get("error") {
+        // What blocks a request says so itself.
+        Some(_) if hook == HookName::PrefilterLlmHistory => Ok(Json::Object(fields)),
+        Some(Json::String(error)) => Err(error.clone()),
+        _ => Err("its answer has no `value`".to_owned()),
+    }
+}
+
+/// A request as JSON. A body that is no text comes as `bodyBase64`; the query, in which a name may come twice, as a list of
+/// pairs.
+fn asked(call: &EndpointCall, key: &str) -> Json {
+    let mut headers = Map::new();
+    for (name, value) in &call.headers {
+        headers.insert(name.clone(), Json::from(value.as_str()));
+    }
+    let mut asked = json!({
+        "threadId": call.thread_id, "agentId": call.agent_id, "name": call.name, "requestId": call.request_id,
+        "idempotencyKey": key, "method": call.method, "path": call.path, "params": call.params,
+        "query": call.query, "headers": headers,
+    });
+    let (field, body) = match std::str::from_utf8(&call.body) {
+        Ok(text) => ("body", text.to_owned()),
+        Err(_) => ("bodyBase64", STANDARD.encode(&call.body)),
+    };
+    if let Some(asked) = asked.as_object_mut() {
+        asked.insert(field.to_owned(), body.into());
+    }
+    asked
+}
+
+/// What the harness makes a `Request` of.
+fn request(call: &EndpointCall) -> Value {
+    let url = if call.address.is_empty() { address(call) } else { call.address.clone() };
+    Value::Object(vec![
+        ("url".to_owned(), Value::String(url)),
+        ("method".to_owned(), call.method.as_str().into()),
+        ("headers".to_owned(), json!(call.headers).into()),
+        ("body".to_owned(), Value::Binary(BinaryKind::Uint8Array, call.body.clone())),
+    ])
+}
+
+/// An address for a request that has none of its own.
+fn address(call: &EndpointCall) -> String {
+    let query: Vec<String> =
+        call.query.0.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value))).collect();
+    let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
+    let host = call.header("host").unwrap_or("localhost");
+    let path: Vec<String> = call.path.split('/').map(escaped).collect();
+    format!("http://{host}{}{query}", path.join("/"))
+}
+
+fn escaped(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+/// `{ response: { status, headers, body } }` from the harness, or a value.
+fn answer(value: &Value) -> Result<EndpointAnswer, String> {
+    let response = value.get("response");
+    if matches!(response, Value::Undefined) {
+        let json = value.get("value").to_json().unwrap_or(Json::Null);
+        return Ok(EndpointAnswer::json(200, &json));
+    }
+    let status = match response.get("status") {
+        Value::Number(status) if (200.0..600.0).contains(status) => *status as u16,
+        _ => return Err("its answer has no status from 200 to 599".to_owned()),
+    };
+    let mut headers = Vec::new();
+    if let Some(Json::Array(pairs)) = response.get("headers").to_json() {
+        for pair in &pairs {
+            let text = |at: usize| pair.get(at).and_then(Json::as_str).map(str::to_owned);
+            headers.extend(text(0).zip(text(1)));
+        }
+    }
+    let body = match response.get("body") {
+        Value::String(text) => Bytes::from(text.clone()),
+        Value::Binary(_, bytes) => bytes.clone(),
+        _ => Bytes::new(),
+    };
+    Ok(EndpointAnswer { status, headers, body })
+}
