@@ -97,8 +97,8 @@ async function ownCrate(folder) {
     throw new Complaint(`${shown(manifest)} makes no library for the Worker: it needs \`[lib]\` with \`crate-type = ["cdylib"]\`.`);
   }
   const name = library.name.replaceAll("-", "_");
-  // What cargo makes beside the sources is none of them.
-  const names = readdirSync(folder).filter((name) => name !== "target" && !name.startsWith("."));
+  // What cargo makes beside the sources is none of them, nor are the bindings.
+  const names = readdirSync(folder).filter((name) => !["target", "wrangler.toml"].includes(name) && !name.startsWith("."));
   const sources = names.map((name) => relative(root, join(folder, name)));
   return { manifest, wasm: wasmOf(name), dist: inCheckout(`.bobbin/crates/${name}-${hash(folder)}`), sources };
 }

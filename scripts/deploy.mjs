@@ -14,7 +14,7 @@ import { setUp } from "./setup.mjs";
 const HELP = `npm run deploy -- [flags]
 
   --agents DIR      the folder with the definitions (default agents)
-  --crate DIR       a Rust crate of yours with native tools (docs/tools.md)
+  --crate DIR       a Rust crate of yours with native tools, and a wrangler.toml for its bindings (docs/tools.md)
   --name NAME       what the Worker is called (default bobbin); the isolate Worker is called NAME-isolate
   --dry-run         builds and checks everything, and deploys nothing
   --help            this text
@@ -39,7 +39,7 @@ await main(async () => {
   const dist = await buildWorker(tools, crate);
   const isolate = await buildIsolate(tools);
   const home = inCheckout(".bobbin/deploy");
-  prepare(home, { dist, isolate });
+  prepare(home, { dist, isolate, crate });
   await compileCatalog(agents, join(home, "dist/catalog.json"), { ownNatives: crate !== undefined });
   if (name !== undefined) rename(home, name);
 

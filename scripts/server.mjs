@@ -1,6 +1,6 @@
 // One running server: `wrangler dev` over a folder of its own, .bobbin/run/<port>, with the same layout as the
-// checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word; a bucket is
-// added to it when it is asked for.
+// checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word; the bindings of an
+// application's own crate are added to it, and a bucket when it is asked for.
 
 import { spawn } from "node:child_process";
 import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { compileCatalog } from "./build.mjs";
 import { modelsThatLack, withLocalModel } from "./model-keys.mjs";
-import { cache, inCheckout, readIfThere } from "./files.mjs";
+import { cache, inCheckout, readIfThere, shown } from "./files.mjs";
 import { startFront } from "./front.mjs";
 import { localKeys } from "./local-key.mjs";
 import { startOutbound } from "./outbound.mjs";
@@ -34,7 +34,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {string} agents
  * @property {string} persist
  * @property {Record<string, string>} vars
- * @property {string | undefined} [crate]      the folder of a crate that registers natives of its own
+ * @property {string | undefined} [crate]      the folder of a crate that registers natives of its own, perhaps with bindings
  * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
  * @property {boolean} [workerLoader]          binds a Worker Loader to the isolate, unless its wrangler.toml does
  * @property {string} [modelName]             what models go by that follow OPENAI_BASE_URL
@@ -186,22 +186,47 @@ binding = "LOADER"
  * Lays out a folder as the checkout is: configurations, and the built Workers beside them.
  *
  * @param {string} home
- * @param {Pick<ServerOptions, "dist" | "isolate" | "filesBucket" | "workerLoader">} options
+ * @param {Pick<ServerOptions, "dist" | "isolate" | "crate" | "filesBucket" | "workerLoader">} options
  */
-export function prepare(home, { dist, isolate, filesBucket = false, workerLoader = false }) {
+export function prepare(home, { dist, isolate, crate, filesBucket = false, workerLoader = false }) {
   mkdirSync(join(home, "isolate"), { recursive: true });
-  writeFileSync(join(home, "wrangler.toml"), config("wrangler.toml", "FILES", filesBucket ? FILES_BUCKET : ""));
-  writeFileSync(join(home, "isolate/wrangler.toml"), config("isolate/wrangler.toml", "LOADER", workerLoader ? WORKER_LOADER : ""));
+  const [worker, sandbox] = [readFileSync(inCheckout("wrangler.toml"), "utf8"), readFileSync(inCheckout("isolate/wrangler.toml"), "utf8")];
+  const whole = crate === undefined ? worker : withBindings(worker, join(crate, "wrangler.toml"));
+  writeFileSync(join(home, "wrangler.toml"), bound(whole, "FILES", filesBucket ? FILES_BUCKET : ""));
+  writeFileSync(join(home, "isolate/wrangler.toml"), bound(sandbox, "LOADER", workerLoader ? WORKER_LOADER : ""));
   link(dist, join(home, "dist"), ["index.js", "index_bg.wasm"]);
   link(isolate, join(home, "dist-isolate"), ["index.js", "compiler.wasm", "quickjs.wasm"]);
   rmSync(join(home, ".dev.vars"), { force: true });
   symlinkSync(inCheckout(".dev.vars"), join(home, ".dev.vars"));
 }
 
-/** A configuration of the checkout, with a binding more if it has none of that name. @param {string} path @param {string} name @param {string} more */
-function config(path, name, more) {
-  const text = readFileSync(inCheckout(path), "utf8");
-  return new RegExp(`^\\s*binding\\s*=\\s*"${name}"`, "m").test(text) ? text : text + more;
+/** A configuration with a binding more, if it has none of that name. @param {string} config @param {string} name @param {string} more */
+function bound(config, name, more) {
+  return new RegExp(`^\\s*binding\\s*=\\s*"${name}"`, "m").test(config) ? config : config + more;
+}
+
+/**
+ * The Worker's configuration with the tables of another file, those of what is bound to a crate of somebody's own.
+ *
+ * @param {string} config
+ * @param {string} path
+ */
+function withBindings(config, path) {
+  const more = readIfThere(path);
+  if (more === undefined) return config;
+  const first = more.split("\n").find((line) => /^\s*[^\s#]/.test(line));
+  if (first !== undefined && !/^\s*\[/.test(first)) {
+    throw new Complaint(
+      `${shown(path)} adds tables to Bobbin's wrangler.toml, such as [[kv_namespaces]]. “${first.trim()}” is none: fields of the ` +
+        "whole Worker belong in Bobbin's, and its name is given by `npm run deploy -- --name NAME`.",
+    );
+  }
+  const tables = (/** @type {string} */ toml) => [...toml.matchAll(/^\s*\[\s*([\w.-]+)\s*\]/gm)].map(([, name]) => name);
+  const twice = tables(more).find((name) => tables(config).includes(name));
+  if (twice !== undefined) {
+    throw new Complaint(`The table [${twice}] is in ${shown(path)} and in Bobbin's wrangler.toml: keep it in one of them.`);
+  }
+  return `${config}\n${more}`;
 }
 
 /** A later build replaces its files, so these stay as they are under a running server. @param {string} from @param {string} to @param {string[]} names */

@@ -15,11 +15,11 @@ const WATCH_MS = 150;
 const LOST = "the wasm instance was lost";
 
 // An object of the JavaScript side, so it outlives the instances that count themselves in it.
-const state = wasm.__worker_init_state();
+const state = wasm.instances();
 
 /** The present instance; a destroyed one is replaced first. */
 function instance() {
-  wasm.__worker_init_state();
+  wasm.instances();
   return state.instanceId;
 }
 

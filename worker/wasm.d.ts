@@ -19,7 +19,7 @@ declare module "bobbin-wasm" {
   /** Resolves as soon as the executor runs tasks. */
   export function probe(): Promise<void>;
   /** `instanceId` grows with each instance; asking for it replaces an instance that a trap has destroyed. */
-  export function __worker_init_state(): { instanceId: number };
+  export function instances(): { instanceId: number };
   /** Replaces the instance. */
   export function __wbg_reset_state(): void;
 }

@@ -47,6 +47,15 @@ test("a native tool of one's own crate is built and called, and one that is miss
   assert.match(server.output(), /tool shout: native "shout" is not in this Worker/);
 });
 
+test("a tool of one's own crate reads and writes what the crate's wrangler.toml binds, for all threads", async () => {
+  assert.ok(server);
+  const client = new Client(server.base);
+  const first = await (await client.thread("greeter")).ask('call note {"name": "milk", "text": "buy two"}');
+  assert.match(JSON.stringify(first), /note said: Noted\./);
+  const second = await (await client.thread("greeter")).ask('call note {"name": "milk", "text": "none left"}');
+  assert.match(JSON.stringify(second), /note said: Noted, instead of: buy two/);
+});
+
 test("a provider of one's own crate answers, and its failure leads to the fallback", async () => {
   assert.ok(server);
   const thread = await new Client(server.base).thread("parrot");

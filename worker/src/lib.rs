@@ -9,6 +9,7 @@
 //!   run on. `remote`: the calls between the Worker and them; `upgrade`: the one call for a socket.
 //!   `streamed`: requests and answers whose bodies are streams. `bucket`: content that a bucket keeps.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
+//! * `platform` (a feature): what is bound to the Worker, for an application's own Rust.
 //!
 //! A crate of your own may depend on this one, register native tools, and be built in its place.
 #![cfg(target_arch = "wasm32")]
@@ -23,6 +24,8 @@ mod fetch;
 mod host;
 pub mod lifecycle;
 pub mod objects;
+#[cfg(feature = "platform")]
+mod platform;
 mod remote;
 mod router;
 mod sandbox;
@@ -38,6 +41,11 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 pub use answer::Response;
+#[cfg(feature = "platform")]
+pub use platform::platform;
+/// The crate whose [`worker::Env`] [`platform`] returns, for the names of its types.
+#[cfg(feature = "platform")]
+pub use worker;
 
 #[wasm_bindgen(module = "/bodies.js")]
 extern "C" {

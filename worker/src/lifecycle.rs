@@ -9,8 +9,6 @@ use std::panic::AssertUnwindSafe;
 use futures_util::future::LocalBoxFuture;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::log;
-
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
     type Instances;
@@ -27,13 +25,16 @@ extern "C" {
 /// Runs once in each instance.
 #[wasm_bindgen(start, private)]
 fn instance_started() {
-    std::panic::set_hook(Box::new(|info| log(&format!("panic: {info}"))));
+    console_error_panic_hook::set_once();
     INSTANCES.with(|instances| instances.set_instance_id(instances.instance_id() + 1));
     wasm_bindgen::handler::set_on_abort(wasm_bindgen::handler::schedule_reinit);
 }
 
 /// `{instanceId}`: an object of the JavaScript side, which outlives the instances that count themselves in it.
-#[wasm_bindgen(js_name = "__worker_init_state")]
+///
+/// The crate `worker`, which an application may bring, has an export `__worker_init_state` of this kind: ours has another
+/// name.
+#[wasm_bindgen(js_name = "instances")]
 pub fn state() -> JsValue {
     INSTANCES.with(|instances| instances.into())
 }

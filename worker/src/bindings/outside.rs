@@ -34,9 +34,6 @@ extern "C" {
     #[wasm_bindgen(js_namespace = console)]
     pub(crate) fn log(line: &str);
 
-    #[wasm_bindgen(js_namespace = crypto, catch, js_name = getRandomValues)]
-    fn get_random_values(bytes: &mut [u8]) -> Result<JsValue, JsValue>;
-
     /// What `Promise.withResolvers` returns.
     type Resolvers;
     #[wasm_bindgen(js_namespace = Promise, js_name = withResolvers)]
@@ -91,9 +88,9 @@ impl FetchInit {
 /// Random bytes of the platform.
 pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
-    if let Err(error) = get_random_values(&mut bytes) {
+    if let Err(error) = getrandom::fill(&mut bytes) {
         // Refused only outside of an event, where nothing of ours runs. Ids of zeros would be worse than a panic.
-        std::panic::resume_unwind(Box::new(format!("no random bytes: {}", super::thrown(&error))));
+        std::panic::resume_unwind(Box::new(format!("no random bytes: {error}")));
     }
     bytes
 }
