@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { after, test } from "node:test";
 import { join } from "node:path";
 import { Client } from "../worker/support/client.mjs";
+import { until } from "../worker/support/poll.mjs";
 import { checkout, Server } from "../worker/support/server.mjs";
 
 const CRATE = join(checkout, "tests/fixtures/own-crate");
@@ -54,6 +55,15 @@ test("a tool of one's own crate reads and writes what the crate's wrangler.toml 
   assert.match(JSON.stringify(first), /note said: Noted\./);
   const second = await (await client.thread("greeter")).ask('call note {"name": "milk", "text": "none left"}');
   assert.match(JSON.stringify(second), /note said: Noted, instead of: buy two/);
+});
+
+test("a panic of one's own tool is a result, and told of once", async () => {
+  assert.ok(server);
+  const output = () => server?.output() ?? "";
+  const answer = await (await new Client(server.base).thread("greeter")).ask("call stumble {}");
+  assert.match(JSON.stringify(answer), /stumble said: /);
+  await until("the log tells", () => /over its own feet/.test(output()));
+  assert.equal(output().split("panicked at").length - 1, 1, output());
 });
 
 test("a provider of one's own crate answers, and its failure leads to the fallback", async () => {

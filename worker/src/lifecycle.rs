@@ -25,17 +25,17 @@ extern "C" {
 /// Runs once in each instance.
 #[wasm_bindgen(start, private)]
 fn instance_started() {
-    console_error_panic_hook::set_once();
     INSTANCES.with(|instances| instances.set_instance_id(instances.instance_id() + 1));
     wasm_bindgen::handler::set_on_abort(wasm_bindgen::handler::schedule_reinit);
 }
 
 /// `{instanceId}`: an object of the JavaScript side, which outlives the instances that count themselves in it.
-///
-/// The crate `worker`, which an application may bring, has an export `__worker_init_state` of this kind: ours has another
-/// name.
+/// Not called `__worker_init_state`: an application may bring the crate `worker`, which exports its own under that name.
 #[wasm_bindgen(js_name = "instances")]
 pub fn state() -> JsValue {
+    // The shim's first call, and so after everything that runs at the start of an instance: the crate `worker` sets a hook
+    // there that would tell of each panic a second time.
+    console_error_panic_hook::set_once();
     INSTANCES.with(|instances| instances.into())
 }
 

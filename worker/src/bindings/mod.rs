@@ -2,6 +2,10 @@
 //!
 //! Each is marked `catch`: what JavaScript throws comes back as an `Err`. Without it the exception would pass through
 //! Rust frames and skip their drops.
+//!
+//! The crate `worker` wraps the same objects. It is there for an application's own Rust (`platform`), not for what every
+//! request or model call passes: each file says what it costs or lacks there, and
+//! docs/decisions/013-the-crate-worker-is-for-an-applications-rust.md how that was measured.
 
 mod incoming;
 mod objects;

@@ -41,7 +41,8 @@ extern "C" {
     #[derive(Clone)]
     pub(crate) type Bucket;
 
-    /// A stub of one of our objects.
+    /// A stub of one of our objects. A call takes 71 µs; a request by `fetch` through the crate `worker` took 350 µs, and it
+    /// wraps no remote calls (docs/decisions/003-a-shim-of-our-own.md).
     pub(crate) type Stub;
 
     /// The one remote call: `text` is the call's JSON, for a thread followed by a line break and the request's body.

@@ -54,7 +54,8 @@ pub(crate) type Take = Closure<dyn FnMut(Option<Vec<u8>>, Option<String>)>;
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
-    /// A request to elsewhere and its answer.
+    /// A request to elsewhere and its answer: one object on the JavaScript side, so that headers take one crossing each way,
+    /// as with incoming requests (see [`super::Head`]). The crate `worker` makes one for each header.
     pub(crate) type Outgoing;
 
     /// Sends it. `headers` is a JSON array of pairs.

@@ -1,4 +1,7 @@
 //! WebSockets that outlive the memory of their object.
+//!
+//! A frame's text crosses once, as a JavaScript string that is sent to all of its listeners. The crate `worker` takes Rust
+//! text, and would copy it for each listener.
 
 use wasm_bindgen::prelude::*;
 

@@ -1,4 +1,7 @@
 //! An object's storage: SQL, transactions, the alarm.
+//!
+//! The crate `worker` has no `transactionSync`, and its alarm is set by a future, which a transaction cannot wait for. Its
+//! rows cost a fifth more (30 rows of four columns: 80 µs instead of 66); a single row and a write cost the same.
 
 use wasm_bindgen::prelude::*;
 
