@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
-use futures_util::FutureExt;
+use futures::FutureExt;
 
 /// The functions of this crate, and those that crates which embed it add.
 pub(crate) struct Registry<N: 'static> {

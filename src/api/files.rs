@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::engine::files::conditions::{Conditions, Wanted};

@@ -4,9 +4,9 @@
 
 use std::rc::Rc;
 
-use futures_channel::oneshot;
-use futures_util::future::select;
-use futures_util::pin_mut;
+use futures::channel::oneshot;
+use futures::future::select;
+use futures::pin_mut;
 
 use crate::engine::effects::run::{Ahead, Begun};
 use crate::engine::ephemeral::{Alarm, Armed};

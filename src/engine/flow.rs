@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use futures_channel::oneshot;
-use futures_util::future::abortable;
+use futures::channel::oneshot;
+use futures::future::abortable;
 
 use crate::engine::accept::verdict_of;
 use crate::engine::ephemeral::{Flow, Verdict};

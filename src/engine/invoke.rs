@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::engine::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
+use futures::future::join_all;
 
 use crate::engine::stream::preview;
 use crate::engine::subagents::letter::{TO_THREAD, head};

@@ -6,8 +6,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use futures_util::future::LocalBoxFuture;
-use futures_util::{FutureExt, StreamExt};
+use futures::future::LocalBoxFuture;
+use futures::{FutureExt, StreamExt};
 
 use crate::engine::thread::Thread;
 use crate::error::Result;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use futures_util::stream::LocalBoxStream;
+use futures::stream::LocalBoxStream;
 
 use crate::error::Result;
 use crate::host::Pending;

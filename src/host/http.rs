@@ -1,7 +1,7 @@
 //! Requests and responses as data. The engine hands them to its host; redirects are never followed.
 
 use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
+use futures::stream::LocalBoxStream;
 
 /// An outgoing request. The host sends it as it is and follows no redirect.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ pub use crate::host::sql::{Cell, Param, Sql};
 
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 use crate::error::Result;
 use crate::host::http::{FetchError, Request, Response};

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::future::LocalBoxFuture;
-use futures_util::stream::LocalBoxStream;
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
+use futures::stream::LocalBoxStream;
 
 use crate::host::http::{FetchError, Request, Response};
 use crate::models::failure::BODY_BYTES;

@@ -15,7 +15,7 @@
 //! });
 //! ```
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 use crate::host::http::Request;
 use crate::models::call::ProviderCall;

@@ -1,7 +1,7 @@
 //! An answer that need not be JSON: any headers, and a body in bytes or as a stream.
 
 use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
+use futures::stream::LocalBoxStream;
 
 use crate::error::{Error, Result};
 use crate::request::Reply;

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use futures_channel::oneshot;
-use futures_util::future::LocalBoxFuture;
+use futures::channel::oneshot;
+use futures::future::LocalBoxFuture;
 
 use crate::limits;
 

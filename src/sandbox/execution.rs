@@ -3,8 +3,8 @@
 use std::future::IntoFuture;
 use std::rc::Rc;
 
-use futures_channel::oneshot;
-use futures_util::future::{Either, FutureExt, LocalBoxFuture, Shared, select};
+use futures::channel::oneshot;
+use futures::future::{Either, FutureExt, LocalBoxFuture, Shared, select};
 
 use crate::host::Sleep;
 use crate::limits;

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
-use futures_util::future::{Either, FutureExt, LocalBoxFuture, select};
+use futures::future::{Either, FutureExt, LocalBoxFuture, select};
 
 use crate::limits;
 use crate::sandbox::inside::For;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 thread_local! {
     static RUNS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };

@@ -8,8 +8,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use futures_channel::oneshot;
-use futures_util::future::{FutureExt, LocalBoxFuture};
+use futures::channel::oneshot;
+use futures::future::{FutureExt, LocalBoxFuture};
 
 use crate::limits;
 use crate::sandbox::calls::Calls;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde::Serialize;
 
 use crate::sandbox::options::Language;

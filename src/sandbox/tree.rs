@@ -5,8 +5,8 @@ use std::future::pending;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
-use futures_util::future::LocalBoxFuture;
-use futures_util::task::noop_waker;
+use futures::future::LocalBoxFuture;
+use futures::task::noop_waker;
 use serde_json::json;
 
 use crate::sandbox::execution::{Start, start};
@@ -83,9 +83,9 @@ impl World {
             let ended = door.ended();
             let run = script(Ran { door, world: world.clone(), back });
             async move {
-                match futures_util::future::select(run, ended).await {
-                    futures_util::future::Either::Left((outcome, _)) => outcome,
-                    futures_util::future::Either::Right((reason, _)) => Outcome::failed(
+                match futures::future::select(run, ended).await {
+                    futures::future::Either::Left((outcome, _)) => outcome,
+                    futures::future::Either::Right((reason, _)) => Outcome::failed(
                         Status::Terminated,
                         CodeError::new("Terminated", reason.unwrap_or_default()),
                     ),
@@ -268,7 +268,7 @@ fn whatever_code_gives_to_the_code_that_it_starts_nothing_is_left() {
                 let settled = execution.result();
                 drop(execution);
                 world.settle();
-                let result = futures_util::FutureExt::now_or_never(settled).unwrap();
+                let result = futures::FutureExt::now_or_never(settled).unwrap();
                 drop(result);
                 world.empty();
             }
@@ -299,7 +299,7 @@ fn a_function_of_the_result_keeps_its_run_and_no_other_does() {
     let world = World::default();
     let execution = world.start("outer", Options::default(), gives_a_function);
     world.settle();
-    let result = futures_util::FutureExt::now_or_never(execution.result()).unwrap();
+    let result = futures::FutureExt::now_or_never(execution.result()).unwrap();
     drop(execution);
     world.settle();
     assert_eq!(world.traced(), [""; 0], "its function is held");
@@ -320,7 +320,7 @@ fn a_function_of_the_result_keeps_its_run_and_no_other_does() {
     drop(execution);
     world.empty();
     let Some(Value::Function(gone)) = stashed.borrow_mut().pop() else { panic!("a function was kept") };
-    let called = futures_util::FutureExt::now_or_never(gone.call(Vec::new())).unwrap();
+    let called = futures::FutureExt::now_or_never(gone.call(Vec::new())).unwrap();
     assert!(called.unwrap_err().message.contains("is gone"));
 }
 
@@ -332,9 +332,8 @@ fn runs_that_have_functions_of_each_other_do_not_hold_each_other() {
         world.start("b", Options::default(), gives_a_function),
     );
     world.settle();
-    let function = |execution: &Execution| {
-        futures_util::FutureExt::now_or_never(execution.result()).unwrap().result.clone()
-    };
+    let function =
+        |execution: &Execution| futures::FutureExt::now_or_never(execution.result()).unwrap().result.clone();
     for (caller, given) in [(&a, &b), (&b, &a)] {
         let Value::Function(caller) = function(caller) else { panic!("a function is given") };
         let mut called = caller.call(vec![function(given)]);
@@ -358,7 +357,7 @@ fn reports_that_are_too_many_to_keep_end_the_run() {
         })
     });
     world.settle();
-    let result = futures_util::FutureExt::now_or_never(execution.result()).unwrap();
+    let result = futures::FutureExt::now_or_never(execution.result()).unwrap();
     assert_eq!((result.status, result.reports.len()), (Status::Terminated, 7));
     assert!(result.error.as_ref().unwrap().message.contains("reported more than 8388608 bytes"));
 }
@@ -376,7 +375,7 @@ fn arguments_of_calls_under_way_are_bounded_together() {
                 });
             }
             let mut turns = 0;
-            futures_util::future::poll_fn(|_| {
+            futures::future::poll_fn(|_| {
                 turns += 1;
                 if turns > 3 { Poll::Ready(()) } else { Poll::Pending }
             })
@@ -388,7 +387,7 @@ fn arguments_of_calls_under_way_are_bounded_together() {
         })
     });
     world.settle();
-    let result = futures_util::FutureExt::now_or_never(execution.result()).unwrap();
+    let result = futures::FutureExt::now_or_never(execution.result()).unwrap();
     assert!(result.result.text().unwrap_or_default().contains("16777216 bytes"), "{result:?}");
     drop((execution, result));
     world.empty();

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chrono::{DateTime, Datelike, Timelike};
-use futures_util::future::{FutureExt, LocalBoxFuture};
+use futures::future::{FutureExt, LocalBoxFuture};
 use serde_json::{Number, Value as Json, json};
 
 use crate::sandbox::life::{Keep, Life};

@@ -1,6 +1,6 @@
 //! Calls that code makes and waits for (spec §6.4).
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::error::Result;

@@ -1,6 +1,6 @@
 //! Values for the code that works in a thread (spec §11.3). Reading one may ask the directories, so it is awaited.
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 use crate::error::Result;
 use crate::sdk::ThreadState;

@@ -3,8 +3,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::future::LocalBoxFuture;
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

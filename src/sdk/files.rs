@@ -1,7 +1,7 @@
 //! The files of [`ThreadState`] (spec §16.2): every method acts at once.
 
 use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
+use futures::stream::LocalBoxStream;
 use serde_json::Value;
 
 use crate::error::Result;

@@ -15,7 +15,7 @@ pub(crate) mod scope;
 
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

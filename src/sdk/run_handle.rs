@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use futures_channel::oneshot;
-use futures_util::future::{FutureExt, Shared};
+use futures::channel::oneshot;
+use futures::future::{FutureExt, Shared};
 use serde_json::{Map, Value};
 
 use crate::error::Result;

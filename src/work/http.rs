@@ -2,7 +2,7 @@
 //! Redirects are not followed, and private targets are refused unless the deployment lists them.
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::Value;
 
 use crate::host::Host;

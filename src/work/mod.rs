@@ -13,7 +13,7 @@ pub(crate) mod timeout;
 
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::env::redact::Shown;

@@ -1,7 +1,7 @@
 //! A limit in time.
 
-use futures_util::future::{Either, select};
-use futures_util::pin_mut;
+use futures::future::{Either, select};
+use futures::pin_mut;
 
 use crate::host::{Host, Pending};
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bobbin::directory::DirectoryCall;
 use bobbin::request::Query;
-use futures_util::FutureExt;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use crate::host::World;

@@ -3,7 +3,7 @@
 use bobbin::access::Caller;
 use bobbin::request::{Content, Query, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::Value;
 
 use crate::host::upload::Upload;

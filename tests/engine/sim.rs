@@ -12,7 +12,7 @@ use bobbin::host::Filter;
 use bobbin::request::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
 use bobbin::spec::Catalog;
 use bytes::Bytes;
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 use crate::files::{Got, Sent};

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::contract::{self, History, Terms};

@@ -6,7 +6,7 @@ use bobbin::Result;
 use bobbin::host::http::{Body, FetchError};
 use bobbin::host::{self, Pending};
 use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
+use futures::stream::LocalBoxStream;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Bucket, IncomingRequest};

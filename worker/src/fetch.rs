@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use bobbin::host::http::{FetchError, Reads, Request, Response};
 use bytes::Bytes;
-use futures_util::stream;
+use futures::stream;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Outgoing, Take, thrown};

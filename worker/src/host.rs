@@ -8,7 +8,7 @@ use bobbin::host::http::{FetchError, Request, Response};
 use bobbin::host::{Bucket, Host, Listeners, Object, Pending, Sibling, Sql};
 use bobbin::sandbox::{Door, Outcome, Run, Sandbox};
 use bobbin::{Error, Result};
-use futures_util::FutureExt;
+use futures::FutureExt;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{self, Env, ObjectState, Storage, Timer, thrown};

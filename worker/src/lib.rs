@@ -36,7 +36,7 @@ mod upgrade;
 
 use std::panic::AssertUnwindSafe;
 
-use futures_util::FutureExt;
+use futures::FutureExt;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 

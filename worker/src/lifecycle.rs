@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(module = "/platform.js")]

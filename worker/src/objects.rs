@@ -10,7 +10,7 @@ use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::spec::Catalog;
 use bobbin::validate::missing_natives;
 use bobbin::{Code, Error, Registered};
-use futures_util::FutureExt;
+use futures::FutureExt;
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 

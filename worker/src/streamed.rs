@@ -11,8 +11,8 @@ use bobbin::host::http::{self, Body, FetchError};
 use bobbin::request::{Content, Reply, Served};
 use bobbin::{Error, Result};
 use bytes::Bytes;
-use futures_util::stream::{self, LocalBoxStream};
-use futures_util::{FutureExt, StreamExt};
+use futures::stream::{self, LocalBoxStream};
+use futures::{FutureExt, StreamExt};
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 

@@ -9,7 +9,7 @@ pub use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::Value;
 
 use crate::access::Action;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use futures_util::future::abortable;
+use futures::future::abortable;
 use serde_json::{Map, Value, json};
 
 use crate::engine::ephemeral::RunningEffect;

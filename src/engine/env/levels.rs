@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use futures_util::future::{LocalBoxFuture, try_join};
+use futures::future::{LocalBoxFuture, try_join};
 use serde::Deserialize;
 
 use crate::engine::ephemeral::values::Copy;

@@ -8,8 +8,8 @@ pub(crate) mod works;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use futures_channel::oneshot;
-use futures_util::future::AbortHandle;
+use futures::channel::oneshot;
+use futures::future::AbortHandle;
 
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;

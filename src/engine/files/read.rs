@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream::LocalBoxStream;
-use futures_util::{StreamExt, stream};
+use futures::stream::LocalBoxStream;
+use futures::{StreamExt, stream};
 
 use crate::engine::files::spill::refused;
 use crate::engine::files::tree;

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::Value;
 
 use crate::engine::files::conditions::Conditions;

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use futures_channel::oneshot;
-use futures_util::stream;
-use futures_util::stream::LocalBoxStream;
+use futures::channel::oneshot;
+use futures::stream;
+use futures::stream::LocalBoxStream;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

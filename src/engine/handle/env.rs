@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 use crate::engine::env::Value;
 use crate::engine::handle::Open;

@@ -1,6 +1,6 @@
 //! The family, for code.
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};
 
 use crate::engine::handle::Open;

@@ -1,7 +1,7 @@
 //! Files, for code.
 
 use bytes::Bytes;
-use futures_util::stream::LocalBoxStream;
+use futures::stream::LocalBoxStream;
 use serde_json::Value;
 
 use crate::engine::files::conditions::Conditions;

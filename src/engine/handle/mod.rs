@@ -9,7 +9,7 @@ pub(crate) mod run;
 
 use std::rc::Rc;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::engine::accept::Input;

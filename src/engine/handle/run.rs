@@ -1,8 +1,8 @@
 //! The run, for code.
 
-use futures_channel::oneshot;
-use futures_util::FutureExt;
-use futures_util::future::Shared;
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::Shared;
 use serde_json::Value;
 
 use crate::engine::handle::Open;

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use futures_channel::oneshot;
+use futures::channel::oneshot;
 
 use crate::engine::definitions::Definitions;
 use crate::engine::hooks::At;

@@ -1,8 +1,8 @@
 //! What one thread asks another: requests of the API, as an admin's.
 
-use futures_util::StreamExt;
-use futures_util::future::LocalBoxFuture;
-use futures_util::stream::FuturesUnordered;
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
+use futures::stream::FuturesUnordered;
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};

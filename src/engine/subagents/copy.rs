@@ -4,8 +4,8 @@
 
 use std::rc::Rc;
 
-use futures_util::StreamExt;
-use futures_util::future::LocalBoxFuture;
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
 use serde::Deserialize;
 
 use crate::engine::files::received::{Foreign, Received};

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use futures_channel::oneshot;
-use futures_util::StreamExt;
-use futures_util::future::{Either, select};
+use futures::StreamExt;
+use futures::channel::oneshot;
+use futures::future::{Either, select};
 use serde_json::{Value as Json, json};
 
 use crate::host::Host;

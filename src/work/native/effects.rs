@@ -9,7 +9,7 @@
 //! });
 //! ```
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::registry::registry;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bobbin::host::http::{FetchError, Response};
 use bobbin::request::{Content, Served, ThreadRequest};
 use bobbin::{Code, Error, Result};
-use futures_util::{StreamExt, stream};
+use futures::{StreamExt, stream};
 
 use super::executor::gate;
 use super::member::Member;

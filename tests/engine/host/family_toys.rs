@@ -7,7 +7,7 @@ use bobbin::Result;
 use bobbin::host::{Host as _, Object as _, Sibling};
 use bobbin::request::{Content, Reply, Served, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::json;
 
 use super::fault::{once, whenever};
@@ -25,7 +25,7 @@ pub(super) async fn answer(host: SimHost, text: String) -> Reply {
 pub(super) async fn serve(host: SimHost, request: ThreadRequest) -> Served {
     host.sql().run(ADD, &[]).unwrap();
     let headers = vec![("content-length".to_owned(), "8".to_owned()), ("x".to_owned(), request.thread_id)];
-    let pieces = futures_util::stream::iter(0..8).then(move |n: u8| {
+    let pieces = futures::stream::iter(0..8).then(move |n: u8| {
         let host = host.clone();
         async move {
             host.sleep_until(host.now_us() + SECOND_US).await;
@@ -217,7 +217,7 @@ fn one_seed_is_one_history_of_a_family() {
             world.client(async move {
                 let asked = inner.enter(|object| {
                     let host = object.any().downcast::<Counter>().unwrap().host.clone();
-                    futures_util::future::join(call(host.clone()), read(host, 5))
+                    futures::future::join(call(host.clone()), read(host, 5))
                 });
                 asked.await.unwrap().0.unwrap();
             });

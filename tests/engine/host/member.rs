@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bobbin::host::{Filter, Frame};
 use bobbin::request::{Reply, Served, ThreadRequest};
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 use super::alarm::Alarm;
 use super::database::Database;

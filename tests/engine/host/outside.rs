@@ -10,7 +10,7 @@ use bobbin::host::Sibling;
 use bobbin::host::http::Request;
 use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use super::answer::Answer;

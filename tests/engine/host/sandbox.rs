@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bobbin::sandbox::{Answer, Back, CodeError, Door, Outcome, Packed, Run, Status};
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
 /// One run, as its script sees it.

@@ -6,8 +6,8 @@ use bobbin::host::http::{Body, FetchError};
 use bobbin::host::{Bucket, Pending};
 use bobbin::{Result, limits};
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::{self, LocalBoxStream};
+use futures::StreamExt;
+use futures::stream::{self, LocalBoxStream};
 
 use super::executor::gate;
 use super::fault::At;

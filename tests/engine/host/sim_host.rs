@@ -9,8 +9,8 @@ use bobbin::host::http::{Body, FetchError, Request, Response};
 use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Sibling, Sql};
 use bobbin::spec::Catalog;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures::StreamExt;
+use futures::stream;
 
 use super::answer::Piece;
 use super::executor::{Timer, gate};

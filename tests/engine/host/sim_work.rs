@@ -4,13 +4,13 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::rc::Rc;
 
+use bobbin::Error;
 use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
 use bobbin::host::Pending;
 use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::sandbox::{Door, Outcome, Run, Sandbox};
 use bobbin::spec::message::{ToolResult, ToolStatus};
-use bobbin::Error;
-use futures_util::FutureExt;
+use futures::FutureExt;
 use serde_json::Value;
 
 use super::executor::gate;
@@ -160,8 +160,7 @@ impl Sandbox for SimHost {
             gate().await;
             let source = run.source.clone();
             let (world, member) = (host.world().clone(), host.member().clone());
-            let aside =
-                move |work: futures_util::future::LocalBoxFuture<'static, ()>| world.spawn(&member, work);
+            let aside = move |work: futures::future::LocalBoxFuture<'static, ()>| world.spawn(&member, work);
             let outcome = host.world().outside.sandbox.start(run, door, Rc::new(aside)).await;
             host.point(At::SandboxDone, &source).await;
             outcome

@@ -9,8 +9,8 @@ use bobbin::host::http::{Reads, Request};
 use bobbin::host::{Cell, Host as _, Object as _, Sibling, Transactions as _};
 use bobbin::request::{Reply, Served, ThreadRequest};
 use bobbin::{Error, Result};
-use futures_util::StreamExt;
-use futures_util::future::LocalBoxFuture;
+use futures::StreamExt;
+use futures::future::LocalBoxFuture;
 use serde_json::json;
 
 use super::fault::{once, whenever};
@@ -444,7 +444,7 @@ fn bodies_arrive_in_pieces_pause_break_and_stall() {
             let mut response = host.fetch(get("http://tool.test/never")).await.unwrap();
             response.body.next().await.unwrap().unwrap();
             let late = host.sleep_until(host.now_us() + 9 * SECOND_US);
-            futures_util::future::select(
+            futures::future::select(
                 Box::pin(late),
                 Box::pin(async move {
                     response.body.next().await;
@@ -488,9 +488,11 @@ fn natives_record_every_start_and_may_never_return() {
         inner.pause(5 * SECOND_US).await;
         inner.kill();
     });
-    let first = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.unwrap().text() }));
+    let first =
+        world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.unwrap().text() }));
     assert_eq!(first, Err(Lost));
-    let second = world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.unwrap().text() }));
+    let second =
+        world.drive(inside(&world, |host| async move { host.tool(call(&host)).await.unwrap().text() }));
     assert_eq!(second, Ok("done".into()));
     let executions: Vec<_> =
         world.outside.executions.borrow().iter().map(|e| (e.key.clone(), e.finished)).collect();

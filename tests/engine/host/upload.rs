@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bobbin::host::http::{Body, FetchError};
 use bytes::Bytes;
-use futures_util::stream;
+use futures::stream;
 
 use super::executor::gate;
 use super::fault::At;

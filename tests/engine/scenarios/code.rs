@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bobbin::sandbox::{Function, Options, Reports, Status, Value as Code};
 use bobbin::spec::message::ToolResult;
-use futures_util::future::{Either, select};
+use futures::future::{Either, select};
 use serde_json::{Value, json};
 
 use super::{clerk, story};

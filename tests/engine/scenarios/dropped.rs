@@ -5,7 +5,7 @@ use bobbin::engine::{EndpointAnswer, ThreadState};
 use bobbin::host::Sleep;
 use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use futures_util::future::select;
+use futures::future::select;
 use serde_json::{Value, json};
 
 use super::hooks::hooked;
@@ -212,7 +212,7 @@ fn a_call_that_was_lost_says_so_in_the_log() {
                 killing.until_executions(1).await;
                 killing.world.kill();
             };
-            assert!(futures_util::join!(asked, killed).0, "it got no answer");
+            assert!(futures::join!(asked, killed).0, "it got no answer");
             let log = sim.get(ThreadRoute::ListLogs, &[]).await;
             let rows = log["logs"].as_array().unwrap();
             let row = rows.iter().find(|row| row["tool_name"] == "deeper").unwrap();

@@ -6,7 +6,7 @@ use bobbin::host::Filter;
 use bobbin::request::ThreadRoute;
 use bobbin::{Code, Error, Result, limits};
 use bytes::Bytes;
-use futures_util::FutureExt;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{clerk, story};
@@ -222,7 +222,7 @@ fn a_panic_ends_its_request_alone_and_listeners_come_back() {
                 sim.world.pause(SECOND_US).await;
                 sim.reach(Ask::of("POST", "/x")).await.unwrap()
             };
-            let (slow, panicked) = futures_util::future::join(slow, panics).await;
+            let (slow, panicked) = futures::future::join(slow, panics).await;
             assert_eq!((slow.status, panicked.status), (200, 500));
             assert!(!listener.open.get(), "a frame may be missing: whoever listens comes back");
             let seen = sim.insist(ThreadRoute::GetValues, &[("key", "written")], None, String::new()).await;

@@ -12,7 +12,7 @@ use bobbin::env::{Keys, Stored};
 use bobbin::request::ThreadRoute;
 use bobbin::spec::VariableKind;
 use bobbin::spec::message::ToolResult;
-use futures_util::FutureExt;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{clerk, with_work};

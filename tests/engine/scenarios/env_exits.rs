@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin::engine::{EndpointAnswer, FileOptions, MessageUpdate, NativeCall, NewAttachment, NewMessage};
 use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use futures_util::FutureExt;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::env::{TOKEN, nowhere, told, work};

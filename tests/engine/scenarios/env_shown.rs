@@ -6,7 +6,7 @@ use bobbin::engine::{EndpointAnswer, NewMessage};
 use bobbin::host::Filter;
 use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
-use futures_util::FutureExt;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::env::{TOKEN, nowhere, patch, system, told, work};

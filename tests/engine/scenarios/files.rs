@@ -5,7 +5,7 @@ use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use bobbin::{Code, limits};
 use bytes::Bytes;
-use futures_util::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::{clerk, story, with_work};
@@ -204,7 +204,7 @@ fn read_meanwhile() -> Scenario {
                 put(&sim, "f", "video/mp4", version).await;
             }
         };
-        futures_util::future::join(reading, writing).await;
+        futures::future::join(reading, writing).await;
         holds(&sim, "f", &versions[3]).await;
     })
 }

@@ -31,7 +31,7 @@ type Cuts = Rc<dyn Fn() -> Cut>;
 fn followed(
     name: &'static str,
     cuts: Vec<Cuts>,
-    talk: impl Fn(Sim) -> futures_util::future::LocalBoxFuture<'static, ()> + Clone + 'static,
+    talk: impl Fn(Sim) -> futures::future::LocalBoxFuture<'static, ()> + Clone + 'static,
 ) -> Scenario {
     story(name)
         .answers(|request| match request.index {
@@ -72,7 +72,7 @@ fn paced(answer: Answer) -> Answer {
     answer.pace(9_000)
 }
 
-fn talk(sim: Sim) -> futures_util::future::LocalBoxFuture<'static, ()> {
+fn talk(sim: Sim) -> futures::future::LocalBoxFuture<'static, ()> {
     Box::pin(async move {
         sim.ask("use work").await;
         sim.ask("grüße aus Köln — ✓✓✓ 日本語").await;

@@ -5,7 +5,7 @@ use bobbin::host::Filter;
 use bobbin::request::{Query, ThreadRoute};
 use bobbin::spec::message::ToolResult;
 use bobbin::{Code, limits};
-use futures_util::FutureExt;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::{clerk, story, with_work};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures::StreamExt;
 use serde_json::json;
 
 use crate::error::{Code, Error, Result};
@@ -60,9 +60,9 @@ fn page(state: &ThreadState, path: &str, query: &Query) -> Result<Value> {
 
 /// A function that gives the next chunk of a file, and `null` after the last.
 fn chunk_reader(
-    chunks: futures_util::stream::LocalBoxStream<'static, Result<crate::store::file_record::FileChunk>>,
+    chunks: futures::stream::LocalBoxStream<'static, Result<crate::store::file_record::FileChunk>>,
 ) -> Value {
-    let chunks = Rc::new(futures_util::lock::Mutex::new(chunks));
+    let chunks = Rc::new(futures::lock::Mutex::new(chunks));
     Value::Function(Function::new("next", move |_| {
         let chunks = chunks.clone();
         Box::pin(async move {

@@ -18,7 +18,7 @@
 pub(crate) mod summary;
 pub(crate) mod transcript;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 use crate::error::{Error, Result};
 use crate::registry::registry;

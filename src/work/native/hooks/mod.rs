@@ -15,7 +15,7 @@ pub(crate) mod history;
 pub(crate) mod prompt;
 pub(crate) mod results;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::registry::registry;

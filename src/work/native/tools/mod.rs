@@ -21,7 +21,7 @@ pub(crate) mod text;
 pub(crate) mod time;
 pub(crate) mod units;
 
-use futures_util::future::LocalBoxFuture;
+use futures::future::LocalBoxFuture;
 
 use crate::registry::registry;
 use crate::spec::message::ToolResult;

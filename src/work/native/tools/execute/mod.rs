@@ -9,8 +9,8 @@ pub(crate) mod settings;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use futures_util::future::{Either, select};
-use futures_util::lock::Mutex;
+use futures::future::{Either, select};
+use futures::lock::Mutex;
 use serde_json::{Map, Value as Json, json};
 
 use crate::limits;
