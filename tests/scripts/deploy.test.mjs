@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
+import { prepare } from "../../scripts/server.mjs";
 import { checkout, scratch } from "../worker/support/server.mjs";
 
 const agents = scratch("deploy");
@@ -40,4 +41,19 @@ test("mistakes in flags and definitions deploy nothing", async () => {
   const said = await deploy("--agents", agents, "--dry-run");
   assert.match(said, /sideA: required but missing/);
   assert.doesNotMatch(said, /exiting now/);
+});
+
+test("a crate's wrangler.toml adds tables to Bobbin's, and nothing else", () => {
+  const [crate, home] = [join(agents, "crate"), join(agents, "home")];
+  mkdirSync(crate);
+  const prepared = (/** @type {string} */ toml) => {
+    writeFileSync(join(crate, "wrangler.toml"), toml);
+    prepare(home, { dist: join(checkout, "dist"), isolate: join(checkout, "dist-isolate"), crate });
+    return readFileSync(join(home, "wrangler.toml"), "utf8");
+  };
+  const queue = '[[queues.producers]]\nbinding = "JOBS"\nqueue = "jobs"\n';
+  const whole = prepared(`# Mine.\n\n${queue}`);
+  assert.ok(whole.startsWith(readFileSync(join(checkout, "wrangler.toml"), "utf8")));
+  assert.ok(whole.endsWith(queue));
+  assert.throws(() => prepared(`# Mine.\nname = "mine"\n${queue}`), /adds tables to Bobbin's wrangler\.toml.*“name = "mine"” is none/);
 });

@@ -1,10 +1,12 @@
 // A crate of somebody's own, built in the place of Bobbin's Worker: what docs/tools.md promises.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { Client } from "../worker/support/client.mjs";
 import { until } from "../worker/support/poll.mjs";
 import { checkout, Server } from "../worker/support/server.mjs";
@@ -55,6 +57,13 @@ test("a tool of one's own crate reads and writes what the crate's wrangler.toml 
   assert.match(JSON.stringify(first), /note said: Noted\./);
   const second = await (await client.thread("greeter")).ask('call note {"name": "milk", "text": "none left"}');
   assert.match(JSON.stringify(second), /note said: Noted, instead of: buy two/);
+});
+
+test("what the crate's wrangler.toml binds is deployed with it", async () => {
+  const args = ["--crate", CRATE, "--agents", join(CRATE, "agents"), "--dry-run"];
+  const { stdout } = await promisify(execFile)(process.execPath, [join(checkout, "scripts/deploy.mjs"), ...args], { cwd: checkout });
+  assert.match(stdout, /env\.NOTES \(notes\)\s+KV Namespace/);
+  assert.match(stdout, /env\.ISOLATE/);
 });
 
 test("a panic of one's own tool is a result, and told of once", async () => {

@@ -33,8 +33,8 @@ fn instance_started() {
 /// Not called `__worker_init_state`: an application may bring the crate `worker`, which exports its own under that name.
 #[wasm_bindgen(js_name = "instances")]
 pub fn state() -> JsValue {
-    // The shim's first call, and so after everything that runs at the start of an instance: the crate `worker` sets a hook
-    // there that would tell of each panic a second time.
+    // Here and not when the instance starts: the crate `worker`, where an application brings it, sets a hook of its own
+    // then, and each panic would be reported twice. This is the shim's first call after that.
     console_error_panic_hook::set_once();
     INSTANCES.with(|instances| instances.into())
 }

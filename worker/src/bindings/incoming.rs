@@ -63,7 +63,7 @@ fn clamped(length: u64) -> usize {
 }
 
 impl Head {
-    /// Reads it, in one crossing: 4.1 µs. The crate `worker` makes one for each header and field: 6.2 µs.
+    /// Reads it, in one crossing: 5.2 µs. The crate `worker` makes one for each header and field: 8.5 µs.
     pub(crate) fn of(request: &IncomingRequest) -> Result<Head, JsValue> {
         let lines = head_of(request)?;
         let mut lines = lines.split('\n');

@@ -3,8 +3,8 @@
 //! Each is marked `catch`: what JavaScript throws comes back as an `Err`. Without it the exception would pass through
 //! Rust frames and skip their drops.
 //!
-//! The crate `worker` wraps the same objects. It is there for an application's own Rust (`platform`), not for what every
-//! request or model call passes: each file says what it costs or lacks there, and
+//! The crate `worker` wraps the same objects. An application's own Rust has it, by the feature `platform`. The Worker itself
+//! does without: each file here says what its part would cost there or what is missing, and
 //! docs/decisions/013-the-crate-worker-is-for-an-applications-rust.md how that was measured.
 
 mod incoming;

@@ -89,9 +89,10 @@ impl FetchInit {
 /// Random bytes of the platform.
 pub(crate) fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
-    if let Err(error) = getrandom::fill(&mut bytes) {
-        // Refused only outside of an event, where nothing of ours runs. Ids of zeros would be worse than a panic.
-        std::panic::resume_unwind(Box::new(format!("no random bytes: {error}")));
+    if getrandom::fill(&mut bytes).is_err() {
+        // The one way to fail: the platform gives none outside of an event, where nothing of ours runs. Ids of zeros would be
+        // worse than a panic.
+        std::panic::resume_unwind(Box::new("the platform gives random bytes only within an event"));
     }
     bytes
 }
