@@ -37,7 +37,7 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = getByName)]
     pub(crate) fn get_by_name(this: &Namespace, name: &str) -> Result<Stub, JsValue>;
 
-    /// `R2Bucket`.
+    /// `R2Bucket`. By the crate `worker` it would work as well, but every Worker would be larger, with a bucket or without.
     #[derive(Clone)]
     pub(crate) type Bucket;
 
