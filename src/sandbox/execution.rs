@@ -8,13 +8,13 @@ use futures::future::{Either, FutureExt, LocalBoxFuture, Shared, select};
 
 use crate::host::Sleep;
 use crate::limits;
+use crate::sandbox::boundary::{Door, Outcome, Run};
 use crate::sandbox::inner::{Inside, read};
 use crate::sandbox::inside;
 use crate::sandbox::life::{Keep, Life};
 use crate::sandbox::options::{Options, Reports};
 use crate::sandbox::packed::{Packed, pack};
 use crate::sandbox::result::{CodeError, CodeResult, Status};
-use crate::sandbox::sandbox::{Door, Outcome, Run};
 use crate::sandbox::value::{Thrown, Value};
 
 /// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:

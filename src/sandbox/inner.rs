@@ -6,12 +6,12 @@ use std::rc::Rc;
 use futures::future::{Either, FutureExt, LocalBoxFuture, select};
 
 use crate::limits;
+use crate::sandbox::boundary::{Answer, Back, Door, Outcome, RawLog};
 use crate::sandbox::inside::For;
 use crate::sandbox::life::{Keep, Life};
 use crate::sandbox::packed::{Packed, pack, pack_error, unpack, unpack_error};
 use crate::sandbox::result::{CodeResult, Log, Status};
 use crate::sandbox::room::Room;
-use crate::sandbox::sandbox::{Answer, Back, Door, Outcome, RawLog};
 use crate::sandbox::value::{Function, Thrown, Value};
 
 /// What the transport holds.

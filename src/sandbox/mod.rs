@@ -6,6 +6,7 @@
 //! - [`Run`], [`Door`], [`Outcome`]: what a host is asked for and what it answers.
 //! - [`Execution`]: the handle. [`CodeResult`]: what comes of it.
 
+pub(crate) mod boundary;
 pub(crate) mod calls;
 pub(crate) mod execution;
 pub(crate) mod inner;
@@ -15,16 +16,15 @@ pub(crate) mod options;
 pub(crate) mod packed;
 pub(crate) mod result;
 pub(crate) mod room;
-pub(crate) mod sandbox;
 pub(crate) mod surrogates;
 #[cfg(test)]
 pub(crate) mod tree;
 pub(crate) mod value;
 
+pub use crate::sandbox::boundary::{Answer, Back, Door, Outcome, RawLog, Run, Sandbox};
 pub use crate::sandbox::execution::Execution;
 pub use crate::sandbox::options::{Language, Options, Reports, WrongOptions};
 pub use crate::sandbox::packed::Packed;
 pub use crate::sandbox::result::{CodeError, CodeResult, Log, Status};
-pub use crate::sandbox::sandbox::{Answer, Back, Door, Outcome, RawLog, Run, Sandbox};
 pub use crate::sandbox::value::{BinaryKind, Called, Function, Thrown, Value};
 pub use crate::spec::tool::Engine;

@@ -9,9 +9,9 @@ use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
 use serde_json::json;
 
+use crate::sandbox::boundary::{Answer, Back, Door, Outcome, Run};
 use crate::sandbox::execution::{Start, start};
 use crate::sandbox::life::Life;
-use crate::sandbox::sandbox::{Answer, Back, Door, Outcome, Run};
 use crate::sandbox::{CodeError, Execution, Function, Options, Packed, Reports, Status, Thrown, Value};
 
 /// What happened, in order.
