@@ -9,9 +9,11 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
-use crate::store::effects::Tally;
+use crate::store::effects::tally::Tally;
+use crate::store::meta;
+use crate::store::meta::Meta;
 use crate::store::schema;
-use crate::store::state::{Meta, State};
+use crate::store::state::State;
 
 /// What `POST /threads` may say.
 const NEW_THREAD: &[&str] = &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs"];
@@ -87,9 +89,9 @@ impl Thread {
     /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
     pub(crate) fn found(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         schema::migrate(sql, 0)?;
-        state.meta.insert(sql)?;
+        state.meta.insert(sql, schema::VERSION)?;
         if !state.created_told {
-            sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])?;
+            meta::must_tell_created(sql)?;
         }
         self.post_row(state, sql, now)
     }

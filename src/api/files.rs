@@ -17,6 +17,7 @@ use crate::host::http;
 use crate::limits;
 use crate::request::fields::Body;
 use crate::request::{Content, Query, Reply, Served, ThreadRequest, ThreadRoute};
+use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{BYTES, FileOptions, base64, options};
 use crate::store::files as table;
@@ -145,7 +146,7 @@ impl Thread {
             None => return Err(tree::no_file(path)),
         };
         if query.flag("thumbnail")? {
-            let found = self.read(|_, sql| table::thumbnail(sql, row.id))?;
+            let found = self.read(|_, sql| chunks::thumbnail(sql, row.id))?;
             let bytes =
                 found.ok_or_else(|| Error::new(Code::NotFound, format!("{path} was given no thumbnail.")))?;
             let served = content_headers(Served::empty(200), picture(&bytes));

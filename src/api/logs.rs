@@ -1,18 +1,16 @@
 //! The log as clients read it (spec §27.3, §29): attempts at models, receipts of calls, and events, in one list.
 
-use std::ops::ControlFlow;
-
 use serde_json::{Map, Value, json};
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply};
 use crate::store::messages::{message_id, message_seq};
 use crate::store::receipts::Receipt;
-use crate::store::{messages as rows, receipts};
+use crate::store::{bodies, logs as table, messages as rows, receipts};
 
 /// Ids of entries and of messages that one request may ask for, together.
 const ASKED: usize = 100;
@@ -38,7 +36,7 @@ impl Thread {
             let thread = &state.meta.thread_id;
             let wanted = Wanted::of(thread, query)?;
             let (places, total) = match &wanted {
-                None => (places(sql, offset + limit as usize + 1, ascending)?, count_logs(sql)?),
+                None => (places(sql, offset + limit as usize + 1, ascending)?, table::count_with_calls(sql)?),
                 Some(wanted) => {
                     let places = wanted.places(sql, ascending)?;
                     let total = i64::try_from(places.len()).unwrap_or(i64::MAX);
@@ -68,12 +66,6 @@ impl Thread {
             Ok(Reply::json(200, &entry.ok_or_else(missing)?))
         })
     }
-}
-
-/// Entries of the log: rows of `logs` are never deleted, receipts are few.
-pub(crate) fn count_logs(sql: &dyn Sql) -> Result<i64> {
-    let statement = "SELECT ifnull((SELECT max(id) FROM logs), 0) + (SELECT count(*) FROM calls)";
-    Ok(rows::integer(sql, statement, &[])?.unwrap_or(0))
 }
 
 /// Where an entry of the log is.
@@ -136,14 +128,7 @@ impl Wanted {
         let [logs, calls, messages] =
             [&logs, &calls, &self.messages].map(|numbers| json!(numbers).to_string());
         let mut places = Vec::new();
-        collect(
-            sql,
-            "SELECT at_us, id FROM logs
-             WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))",
-            &[Param::Text(&logs), Param::Text(&messages)],
-            Place::Log,
-            &mut places,
-        )?;
+        places.extend(logs_at(table::times_of(sql, &logs, &messages)?));
         places.extend(calls_at(receipts::times_of(sql, &calls, &messages)?));
         Ok(in_order(places, ascending))
     }
@@ -152,31 +137,15 @@ impl Wanted {
 /// The first entries, in the order of time. Both tables are in it; a page of the two together needs no more of either.
 /// Only their times are read: what is skipped may be large.
 fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
-    let logs = match ascending {
-        true => "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
-        false => "SELECT at_us, id FROM logs ORDER BY id DESC LIMIT ?",
-    };
     let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
     let mut places = Vec::new();
-    collect(sql, logs, &[Param::Int(limit)], Place::Log, &mut places)?;
+    places.extend(logs_at(table::times(sql, limit, ascending)?));
     places.extend(calls_at(receipts::times(sql, limit, ascending)?));
     Ok(in_order(places, ascending))
 }
 
-/// Adds the times and places that a statement gives.
-fn collect(
-    sql: &dyn Sql,
-    statement: &'static str,
-    params: &[Param],
-    place: fn(i64) -> Place,
-    places: &mut Vec<(i64, Place)>,
-) -> Result<()> {
-    sql.each(statement, params, &mut |cells| {
-        if let [at, id] = cells {
-            places.push((at.int().unwrap_or_default(), place(id.int().unwrap_or_default())));
-        }
-        Ok(ControlFlow::Continue(()))
-    })
+fn logs_at(times: Vec<(i64, i64)>) -> impl Iterator<Item = (i64, Place)> {
+    times.into_iter().map(|(at, id)| (at, Place::Log(id)))
 }
 
 fn calls_at(times: Vec<(i64, i64)>) -> impl Iterator<Item = (i64, Place)> {
@@ -198,34 +167,22 @@ fn entry(sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
 }
 
 /// A row of `logs` as clients see it.
-fn log_entry(cells: &[Cell], thread: &str) -> Result<Value> {
-    let [id, kind, run, at, reply, retry_of, data] = cells else {
-        return Err(Error::internal("a log row has the wrong number of columns"));
-    };
+fn log_entry(row: table::Entry, thread: &str) -> Value {
     let mut entry = Map::new();
-    entry.insert("id".into(), format!("l_{}", id.int().unwrap_or_default()).into());
-    entry.insert("type".into(), kind.text().unwrap_or_default().into());
-    entry.insert("created_at".into(), at.int().unwrap_or_default().into());
-    entry.insert("run".into(), run.int().map(|run| format!("r_{run}")).into());
-    entry.insert("message_id".into(), reply.int().map(|seq| message_id(thread, seq)).into());
-    entry.insert("retry_of_attempt".into(), retry_of.int().into());
-    if let Ok(Value::Object(fields)) = serde_json::from_str(data.text().unwrap_or_default()) {
+    entry.insert("id".into(), format!("l_{}", row.id).into());
+    entry.insert("type".into(), row.kind.into());
+    entry.insert("created_at".into(), row.at_us.into());
+    entry.insert("run".into(), row.run.map(|run| format!("r_{run}")).into());
+    entry.insert("message_id".into(), row.reply.map(|seq| message_id(thread, seq)).into());
+    entry.insert("retry_of_attempt".into(), row.retry_of.into());
+    if let Ok(Value::Object(fields)) = serde_json::from_str(&row.data) {
         entry.extend(fields);
     }
-    Ok(Value::Object(entry))
+    Value::Object(entry)
 }
 
 fn log_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
-    let mut entry = None;
-    sql.each(
-        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
-        &[Param::Int(id)],
-        &mut |cells| {
-            entry = Some(log_entry(cells, thread)?);
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    Ok(entry)
+    Ok(table::find(sql, id)?.map(|row| log_entry(row, thread)))
 }
 
 /// A receipt as clients see it.
@@ -255,12 +212,9 @@ fn call_entry(receipt: &Receipt, thread: &str) -> Value {
 fn log_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     let mut entry = log_row(sql, thread, id)?;
     if let Some(Value::Object(fields)) = &mut entry {
-        sql.each("SELECT kind, text FROM bodies WHERE log = ?", &[Param::Int(id)], &mut |cells| {
-            if let [kind, text] = cells {
-                fields.insert(format!("{}_body", kind.text().unwrap_or_default()), text.text().into());
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
+        for (kind, text) in bodies::of_log(sql, id)? {
+            fields.insert(format!("{kind}_body"), text.into());
+        }
     }
     Ok(entry)
 }

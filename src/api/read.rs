@@ -1,22 +1,23 @@
 //! What only reads: the thread, its messages, its diagnostics.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::api::logs::count_logs;
 use crate::engine::alarm;
 use crate::engine::ephemeral::Alarm;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply, ThreadRequest, agents};
-use crate::store::messages::{Row, columns, message_seq, not_found};
+use crate::store::messages::page as list;
+use crate::store::messages::page::{Shown, Wanted};
+use crate::store::messages::{Row, message_seq, not_found};
+use crate::store::outbox::Due;
 use crate::store::state::State;
-use crate::store::{messages as rows, schema};
+use crate::store::{logs, messages as rows, outbox, schema};
 
 impl Thread {
     /// `GET /threads/:id` (spec §27.1).
@@ -24,7 +25,7 @@ impl Thread {
         let origin = request.header(agents::ORIGIN).unwrap_or_default();
         self.read_mut(|state, sql| {
             let messages = visible(state, sql)?;
-            let logs = count_logs(sql)?;
+            let count = logs::count_with_calls(sql)?;
             let (env, types) = self.shown_env(state, sql)?;
             let meta = &state.meta;
             let agent = self.catalog.agents.get(&meta.agent);
@@ -42,7 +43,7 @@ impl Thread {
                 },
                 "agent": agent.map(|agent| agents::summary(agent, origin)),
                 "stats": {
-                    "messageCount": messages, "logCount": logs, "lastActivity": last_activity / limits::SECOND_US,
+                    "messageCount": messages, "logCount": count, "lastActivity": last_activity / limits::SECOND_US,
                 },
             });
             Ok(Reply::json(200, &body))
@@ -82,41 +83,18 @@ impl Thread {
             if let Some(ids) = query.get("ids") {
                 return by_ids(state, sql, ids);
             }
-            let params = [
-                Param::Int(after),
-                Param::Int(before),
-                Param::Int(i64::from(depth)),
-                Param::Int(i64::from(silent)),
-                Param::Int(i64::from(limit) + 1),
-                Param::Int(i64::from(offset)),
-            ];
-            let statement = if newest_first {
-                concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
-                      ORDER BY seq DESC LIMIT ? OFFSET ?"
-                )
-            } else {
-                concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
-                      ORDER BY seq LIMIT ? OFFSET ?"
-                )
+            let wanted = Wanted {
+                shown: Shown { depth, silent },
+                after,
+                before,
+                newest_first,
+                limit: i64::from(limit) + 1,
+                offset,
             };
             let mut page = Page::new(limit);
-            sql.each(statement, &params, &mut |cells| page.add(|| shown(state, &Row::read(cells)?)))?;
-            let total = if depth == 0 && !silent {
-                visible(state, sql)?
-            } else {
-                rows::integer(
-                    sql,
-                    "SELECT count(*) FROM messages WHERE depth <= ? AND (silent = 0 OR ?)",
-                    &[Param::Int(i64::from(depth)), Param::Int(i64::from(silent))],
-                )?
-                .unwrap_or(0)
-            };
+            list::page(sql, &wanted, &mut |row| page.add(|| shown(state, &row)))?;
+            let total =
+                if depth == 0 && !silent { visible(state, sql)? } else { list::count(sql, wanted.shown)? };
             let has_more = page.has_more();
             let mut messages = page.into_rows();
             if newest_first {
@@ -152,13 +130,10 @@ impl Thread {
             if let Some(run) = state.active().filter(|run| run.runnable()) {
                 due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
             }
-            sql.each("SELECT subject, due_us, tries FROM outbox", &[], &mut |cells| {
-                if let [subject, at, tries] = cells {
-                    due.push(json!({ "what": "outbox", "subject": subject.text(), "at": at.int(), "tries": tries.int() }));
-                }
-                Ok(ControlFlow::Continue(()))
-            })?;
-            if let Some(at) = crate::store::effects::next_due(state, sql)? {
+            for Due { subject, at_us, tries } in outbox::dues(sql)? {
+                due.push(json!({ "what": "outbox", "subject": subject, "at": at_us, "tries": tries }));
+            }
+            if let Some(at) = crate::store::effects::tally::next_due(state, sql)? {
                 due.push(json!({ "what": "effect", "at": at }));
             }
             let mut waiting: Vec<Value> = Vec::new();
@@ -178,7 +153,7 @@ impl Thread {
                 "run": state.run.as_ref().map(crate::store::runs::Run::to_json),
                 "queue": { "waiting": state.waiting(), "tools": state.waiting() - state.queued },
                 "effects": {
-                    "next": crate::store::effects::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
+                    "next": crate::store::effects::tally::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
                 },
                 "waitingReceipts": waiting,
                 "children": children,
@@ -204,7 +179,7 @@ fn visible(state: &mut State, sql: &dyn Sql) -> Result<i64> {
     if let Some(visible) = state.visible {
         return Ok(visible);
     }
-    let counted = rows::integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND silent = 0", &[])?;
+    let counted = list::count_visible(sql)?;
     state.visible = counted;
     Ok(counted.unwrap_or(0))
 }

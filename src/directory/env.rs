@@ -4,13 +4,15 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::directory::{Directory, int};
+use crate::directory::Directory;
+use crate::directory::store::state;
 use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
 use crate::error::{Error, Result};
 use crate::host::{Sql, Transactions};
 use crate::request::Reply;
 use crate::request::directory_call::{EnvAsk, ROOT, env_object};
 use crate::request::fields::Body;
+use crate::store::env as table;
 
 impl Directory {
     /// Answers what is asked about values.
@@ -26,10 +28,10 @@ impl Directory {
     /// The values as they are stored, unless the caller has this version.
     fn env_rows(&self, known: Option<i64>) -> Result<Reply> {
         let sql = self.host.sql();
-        let version = int(sql, "SELECT env_version FROM state", &[])?.unwrap_or(0);
+        let version = state::env_version(sql)?;
         let body = match known == Some(version) {
             true => json!({ "version": version }),
-            false => json!({ "version": version, "values": Set::rows(sql)? }),
+            false => json!({ "version": version, "values": table::rows(sql)? }),
         };
         Ok(Reply::json(200, &body))
     }
@@ -57,15 +59,15 @@ impl Directory {
         let keys = Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default());
         let set = self.host.transaction(|sql| {
             let mut set = self.set(directory, sql)?;
-            set.store(sql, &change, &keys, &|| self.host.random())?;
-            sql.run("UPDATE state SET env_version = env_version + 1", &[])?;
+            table::store(sql, &mut set, &change, &keys, &|| self.host.random())?;
+            state::env_changed(sql)?;
             Ok(set)
         })?;
         Ok(shown(&set))
     }
 
     fn set(&self, directory: &str, sql: &dyn Sql) -> Result<Set> {
-        let rows = Set::rows(sql)?;
+        let rows = table::rows(sql)?;
         // Without keys nothing opens, and each value says so.
         let keys = Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default()).unwrap_or_default();
         Ok(Set::of(&env_object(directory), rows, &keys))

@@ -6,23 +6,22 @@
 //!
 //! * [`call`]: requests to a directory.
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
-//! * `env`: values of the owner, or of the instance.
+//! * `env`: values of the owner, or of the instance. `store`: the tables.
 
 pub(crate) mod claims;
 pub(crate) mod env;
 pub(crate) mod list;
 pub(crate) mod owners;
-pub(crate) mod schema;
+pub(crate) mod store;
 pub(crate) mod threads;
 
 pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 
 use std::cell::Cell as Flag;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Object, Param, Sql, Transactions};
+use crate::host::{Cell, Object, Transactions};
 use crate::request::Reply;
 use crate::spec::Catalog;
 
@@ -84,20 +83,10 @@ impl Directory {
         if self.open.get() {
             return Ok(false);
         }
-        self.host.transaction(crate::directory::schema::migrate)?;
+        self.host.transaction(crate::directory::store::schema::migrate)?;
         self.open.set(true);
         Ok(true)
     }
-}
-
-/// The integer in the first column of the first row, if there is one.
-fn int(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
-    let mut found = None;
-    sql.each(statement, params, &mut |row| {
-        found = row.first().and_then(Cell::int);
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(found)
 }
 
 /// An integer that the schema promises.

@@ -1,12 +1,13 @@
 //! The root: how many threads each owner has. An owner's directory reports to it at least once, after a short delay, so
 //! that many new threads of one owner are one message to an object that all owners share.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::directory::{Directory, DirectoryCall, int, int_at, text_at};
+use crate::directory::store::state::News;
+use crate::directory::store::{owners as table, state};
+use crate::directory::{Directory, DirectoryCall};
 use crate::error::{Error, Result};
 use crate::host::{Sibling, Sql, Transactions};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
@@ -23,16 +24,12 @@ impl Directory {
     /// The count has changed: sees to it that an alarm will tell the root. Inside the transaction that changed it.
     pub(crate) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
         // Only the first change since the last telling sets the alarm, or steady changes would put it off for ever.
-        if self.untold(sql)? == 1 { self.tell_soon() } else { Ok(()) }
+        if state::untold(sql)? == 1 { self.tell_soon() } else { Ok(()) }
     }
 
     /// Sets the alarm again if the root is behind: whatever became of the one that was set.
     pub(crate) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
-        if self.untold(sql)? > 0 { self.tell_soon() } else { Ok(()) }
-    }
-
-    fn untold(&self, sql: &dyn Sql) -> Result<i64> {
-        Ok(int(sql, "SELECT changes - told FROM state", &[])?.unwrap_or(0))
+        if state::untold(sql)? > 0 { self.tell_soon() } else { Ok(()) }
     }
 
     fn tell_soon(&self) -> Result<()> {
@@ -44,8 +41,7 @@ impl Directory {
         let Err(error) = self.try_to_tell().await else { return };
         self.host.log(&format!("directory: the root was not told: {error}"));
         let again = self.host.transaction(|sql| {
-            sql.run("UPDATE state SET tries = tries + 1", &[])?;
-            let tries = int(sql, "SELECT tries FROM state", &[])?.unwrap_or(1).clamp(1, 20);
+            let tries = state::count_try(sql)?.clamp(1, 20);
             let pause = (SECOND_US << tries).min(PAUSE_MAX_US);
             self.host.set_alarm(Some(self.host.now_us() + pause))
         });
@@ -56,14 +52,9 @@ impl Directory {
     }
 
     async fn try_to_tell(&self) -> Result<()> {
-        let mut news = None;
-        self.host.sql().each("SELECT owner, threads, changes, told FROM state", &[], &mut |row| {
-            if int_at(row, 2)? > int_at(row, 3)? {
-                news = Some((text_at(row, 0).map(str::to_owned), int_at(row, 1)?, int_at(row, 2)?));
-            }
-            Ok(ControlFlow::Break(()))
-        })?;
-        let Some((owner, threads, version)) = news else { return Ok(()) };
+        let Some(News { owner, threads, changes: version }) = state::news(self.host.sql())? else {
+            return Ok(());
+        };
         let call = DirectoryCall::Owner { owner, threads, version };
         let json = serde_json::to_string(&call).map_err(Error::internal)?;
         let reply = answer(&self.host.sibling(Sibling::Directory(ROOT.into()), json).await?)?;
@@ -71,7 +62,7 @@ impl Directory {
             return Err(Error::internal(format!("status {}", reply.status)));
         }
         self.host.transaction(|sql| {
-            sql.run("UPDATE state SET told = ?, tries = 0", &[version.into()])?;
+            state::set_told(sql, version)?;
             // Changes that came while the root answered set no alarm: they were not the first.
             self.catch_up(sql)
         })
@@ -79,14 +70,7 @@ impl Directory {
 
     /// The root is told how many threads an owner has.
     pub(crate) fn owner(&self, owner: Option<&str>, threads: i64, version: i64) -> Result<Reply> {
-        self.host.transaction(|sql| {
-            sql.run(
-                "INSERT INTO owners (name, owner, threads, version) VALUES (?, ?, ?, ?)
-                 ON CONFLICT (name) DO UPDATE SET threads = excluded.threads, version = excluded.version
-                 WHERE version <= excluded.version",
-                &[(&name_of(owner)).into(), owner.into(), threads.into(), version.into()],
-            )
-        })?;
+        self.host.transaction(|sql| table::put(sql, &name_of(owner), owner, threads, version))?;
         Ok(Reply::json(200, &json!({})))
     }
 
@@ -95,13 +79,11 @@ impl Directory {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let sql = self.host.sql();
-        let total = int(sql, "SELECT count(*) FROM owners WHERE threads > 0", &[])?.unwrap_or(0);
+        let total = table::count(sql)?;
         let mut page = Page::new(limit);
-        sql.each(
-            "SELECT owner, threads FROM owners WHERE threads > 0 ORDER BY name LIMIT ? OFFSET ?",
-            &[i64::from(limit).into(), i64::from(offset).into()],
-            &mut |row| page.add(|| Ok(json!({ "user_id": text_at(row, 0), "threadCount": int_at(row, 1)? }))),
-        )?;
+        table::page(sql, limit, offset, &mut |owner, threads| {
+            page.add(|| Ok(json!({ "user_id": owner, "threadCount": threads })))
+        })?;
         let more = i64::from(offset) + (page.len() as i64) < total;
         Ok(Reply::json(200, &json!({ "owners": page.into_rows(), "total": total, "hasMore": more })))
     }

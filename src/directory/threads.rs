@@ -1,13 +1,14 @@
 //! Rows of threads coming in: repeatedly, late, and in any order.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::directory::{Directory, ThreadRow, int_at};
+use crate::directory::store::threads::{Activity, Known};
+use crate::directory::store::{state, threads as table};
+use crate::directory::{Directory, ThreadRow};
 use crate::error::Result;
-use crate::host::{Param, Sql, Transactions};
+use crate::host::Transactions;
 use crate::request::Reply;
 
 /// Characters of the newest message that a list shows.
@@ -21,15 +22,12 @@ impl Directory {
             if known.deleted || known.version > row.version {
                 return Ok(false);
             }
-            write_row(sql, row)?;
+            table::write_row(sql, row)?;
             if known.listed {
                 return Ok(false);
             }
             let top = i64::from(row.parent.is_none());
-            sql.run(
-                "UPDATE state SET owner = ?, threads = threads + 1, top = top + ?, changes = changes + 1",
-                &[row.owner.as_deref().into(), top.into()],
-            )?;
+            state::thread_came(sql, row.owner.as_deref(), top)?;
             self.root_is_behind(sql)?;
             Ok(true)
         })?;
@@ -47,26 +45,9 @@ impl Directory {
     ) -> Result<Reply> {
         let preview = message.as_ref().map(|(text, _)| preview(text));
         let message_us = message.as_ref().map(|(_, at)| *at);
-        self.host.transaction(|sql| {
-            sql.run(
-                "INSERT INTO threads (id, activity_version, executing, activity_us, preview, message_us)
-                 VALUES (?, ?, ?, ?, ?, ?)
-                 ON CONFLICT (id) DO UPDATE SET
-                    activity_version = excluded.activity_version, executing = excluded.executing,
-                    activity_us = max(activity_us, excluded.activity_us),
-                    preview = coalesce(excluded.preview, preview),
-                    message_us = coalesce(excluded.message_us, message_us)
-                 WHERE deleted = 0 AND activity_version <= excluded.activity_version",
-                &[
-                    id.into(),
-                    version.into(),
-                    i64::from(executing).into(),
-                    at_us.into(),
-                    preview.as_deref().into(),
-                    message_us.into(),
-                ],
-            )
-        })?;
+        let preview = preview.as_deref();
+        let activity = Activity { id, version, executing, at_us, preview, message_us };
+        self.host.transaction(|sql| activity.write(sql))?;
         Ok(took(true))
     }
 
@@ -77,74 +58,15 @@ impl Directory {
             if known.deleted {
                 return Ok(false);
             }
-            sql.run(
-                "INSERT INTO threads (id, deleted) VALUES (?, 1)
-                 ON CONFLICT (id) DO UPDATE SET
-                    deleted = 1, agent_id = NULL, origin_agent_id = NULL, tags = '[]', preview = NULL, parent = NULL,
-                    executing = 0",
-                &[id.into()],
-            )?;
+            table::delete(sql, id)?;
             if known.listed {
-                sql.run(
-                    "UPDATE state SET threads = threads - 1, top = top - ?, changes = changes + 1",
-                    &[i64::from(!known.child).into()],
-                )?;
+                state::thread_went(sql, i64::from(!known.child))?;
                 self.root_is_behind(sql)?;
             }
             Ok(known.listed)
         })?;
         Ok(took(changed))
     }
-}
-
-/// What was known of a thread before its row came.
-#[derive(Default)]
-struct Known {
-    version: i64,
-    listed: bool,
-    child: bool,
-    deleted: bool,
-}
-
-impl Known {
-    fn read(sql: &dyn Sql, id: &str) -> Result<Known> {
-        let mut known = Known { version: -1, ..Known::default() };
-        let statement =
-            "SELECT version, agent_id IS NOT NULL, parent IS NOT NULL, deleted FROM threads WHERE id = ?";
-        sql.each(statement, &[id.into()], &mut |row| {
-            known = Known {
-                version: int_at(row, 0)?,
-                listed: int_at(row, 1)? != 0,
-                child: int_at(row, 2)? != 0,
-                deleted: int_at(row, 3)? != 0,
-            };
-            Ok(ControlFlow::Break(()))
-        })?;
-        Ok(known)
-    }
-}
-
-fn write_row(sql: &dyn Sql, row: &ThreadRow) -> Result<()> {
-    let tags = Value::from(row.tags.clone()).to_string();
-    sql.run(
-        "INSERT INTO threads
-            (id, agent_id, origin_agent_id, tags, created_us, terminated_us, parent, version, activity_us)
-         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, ?7, ?4)
-         ON CONFLICT (id) DO UPDATE SET
-            agent_id = excluded.agent_id, origin_agent_id = coalesce(origin_agent_id, excluded.origin_agent_id),
-            tags = excluded.tags, created_us = excluded.created_us, terminated_us = excluded.terminated_us,
-            parent = excluded.parent, version = excluded.version,
-            activity_us = max(activity_us, excluded.activity_us)",
-        &[
-            (&row.id).into(),
-            (&row.agent_id).into(),
-            Param::Text(&tags),
-            row.created_at_us.into(),
-            row.terminated_at_us.into(),
-            row.parent.as_deref().into(),
-            row.version.into(),
-        ],
-    )
 }
 
 /// The first characters of a message, on one line.

@@ -9,7 +9,7 @@ use crate::engine::ephemeral::Verdict;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::{Body, bounded};
 use crate::request::{Reply, ThreadRequest};
@@ -22,6 +22,8 @@ use crate::spec::message::Role;
 use crate::store::children::Child;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
+use crate::store::messages::queue;
+use crate::store::messages::queue::HookStage;
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::runs::Run;
 use crate::store::state::State;
@@ -234,7 +236,7 @@ impl Thread {
             };
             let row = state.insert(sql, row)?;
             if input.hooks == Hooks::Done {
-                sql.run("UPDATE messages SET hooked = 1 WHERE seq = ?", &[Param::Int(row.seq)])?;
+                queue::set_hooked(sql, row.seq, HookStage::Before)?;
             }
             if let Some(key) = key {
                 key.insert(sql, row.seq, now)?;
@@ -349,7 +351,7 @@ fn outcome(thread: &str, verdict: Verdict) -> Value {
             let mut body = json!({
                 "message": row.map(|row| row.to_json(thread, false)),
                 "outcome": reason.map(|reason| reason.outcome().as_str()),
-                "reason": reason.map(crate::store::runs::Reason::as_str),
+                "reason": reason.map(crate::store::runs::end::Reason::as_str),
                 "run": run.public_id(),
             });
             if let (Some(result), Some(fields)) = (&run.result, body.as_object_mut()) {
@@ -357,7 +359,7 @@ fn outcome(thread: &str, verdict: Verdict) -> Value {
             }
             if let Some(text) = run.end.as_ref().and_then(|end| end.message.as_deref()) {
                 let error =
-                    json!({ "code": reason.map(crate::store::runs::Reason::as_str), "message": text });
+                    json!({ "code": reason.map(crate::store::runs::end::Reason::as_str), "message": text });
                 if let Some(fields) = body.as_object_mut() {
                     fields.insert("error".into(), error);
                 }

@@ -12,9 +12,9 @@ use crate::engine::effects::run::{Ahead, Begun};
 use crate::engine::ephemeral::{Alarm, Armed};
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
-use crate::store::messages as rows;
+use crate::store::outbox;
 use crate::store::state::State;
 
 impl Thread {
@@ -169,8 +169,8 @@ pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>>
     if run.is_some_and(|at| at <= now) {
         return Ok(run);
     }
-    let outbox = rows::integer(sql, "SELECT min(due_us) FROM outbox", &[] as &[Param<'_>])?;
-    let effect = crate::store::effects::next_due(state, sql)?;
-    let child = crate::store::children::next_due(state, sql)?;
+    let outbox = outbox::next_due(sql)?;
+    let effect = crate::store::effects::tally::next_due(state, sql)?;
+    let child = crate::store::children::open::next_due(state, sql)?;
     Ok([run, outbox, effect, child].into_iter().flatten().min())
 }

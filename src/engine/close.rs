@@ -9,7 +9,9 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::messages as rows;
 use crate::store::messages::{Row, Shared};
-use crate::store::runs::{Phase, Reason, SessionResult};
+use crate::store::runs::Phase;
+use crate::store::runs::end::Reason;
+use crate::store::runs::session_result::SessionResult;
 
 impl Thread {
     /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.

@@ -22,30 +22,11 @@ use crate::spec::message::{Role, ToolResult};
 use crate::store::log::{Event, Unfinished};
 use crate::store::messages::{Row, Shared};
 use crate::store::receipts::{Kind, Receipt};
-use crate::store::runs::{Outcome, Phase, Reason, Run};
+use crate::store::runs::end::{Outcome, Reason};
+use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
-use crate::store::{messages as rows, receipts};
-
-/// The tables of a thread, dropped when it is deleted.
-const DROP_ALL: [&str; 16] = [
-    "DROP TABLE messages",
-    "DROP TABLE runs",
-    "DROP TABLE calls",
-    "DROP TABLE logs",
-    "DROP TABLE bodies",
-    "DROP TABLE outbox",
-    "DROP TABLE idempotency",
-    "DROP TABLE vals",
-    "DROP TABLE effects",
-    "DROP TABLE files",
-    "DROP TABLE chunks",
-    "DROP TABLE objects",
-    "DROP TABLE env",
-    "DROP TABLE children",
-    "DROP TABLE IF EXISTS file_texts",
-    "DROP TABLE meta",
-];
+use crate::store::{messages as rows, receipts, schema};
 
 impl Thread {
     /// Ends the active run and keeps queued messages waiting until the next send or `continue`.
@@ -259,9 +240,7 @@ impl Thread {
         // Nothing may be remembered of a thread that is gone, also when something goes wrong right after the commit.
         self.state.borrow_mut().take();
         self.transaction(|sql| {
-            for statement in DROP_ALL {
-                sql.run(statement, &[])?;
-            }
+            schema::drop_all(sql)?;
             self.host.set_alarm(None)
         })?;
         self.live.alarm.forget();

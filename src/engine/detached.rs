@@ -10,11 +10,12 @@ use std::rc::Rc;
 use crate::engine::ephemeral::works::Ended;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::sdk::ThreadState;
 use crate::sdk::scope::{Entered, Scope};
 use crate::store::log::Unfinished;
+use crate::store::meta;
 use crate::store::receipts;
 use crate::store::state::State;
 
@@ -46,7 +47,7 @@ impl State {
     }
 
     fn mark_apart(&mut self, sql: &dyn Sql, receipt: i64) -> Result<()> {
-        sql.run("UPDATE meta SET apart = ? WHERE id = 1", &[Param::Int(receipt)])?;
+        meta::set_apart(sql, receipt)?;
         self.meta.apart = receipt;
         Ok(())
     }

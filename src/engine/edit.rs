@@ -2,20 +2,19 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::engine::ephemeral::Verdict;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
-use crate::host::{Param, Sql};
-use crate::limits;
+use crate::host::Sql;
 use crate::request::Reply;
 use crate::request::fields::Body;
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::Hooked;
 use crate::store::messages as rows;
-use crate::store::messages::{Row, Shared, columns, message_seq, not_found};
+use crate::store::messages::{Row, Shared, message_seq, not_found};
 use crate::store::state::State;
 
 impl From<&str> for MessageUpdate {
@@ -111,16 +110,7 @@ impl Thread {
             let old = editable(state, sql, id)?;
             let silent = old.silent;
             let row = update.applied(old)?;
-            sql.run(
-                "UPDATE messages SET content = ?, reasoning = ?, silent = ?, metadata = ? WHERE seq = ?",
-                &[
-                    row.content.as_ref().into(),
-                    row.reasoning.as_ref().into(),
-                    Param::Int(i64::from(row.silent)),
-                    row.metadata.as_ref().into(),
-                    Param::Int(row.seq),
-                ],
-            )?;
+            row.update(sql)?;
             edited(state, sql)?;
             let recount = row.silent != silent;
             Ok((Shared::new(row), recount))
@@ -146,26 +136,13 @@ impl Thread {
     pub(crate) fn remove_message(&self, id: &str) -> Result<()> {
         let seq = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
-            let calls: Value = row.calls.iter().map(|call| call.id.as_str()).collect();
-            let calls = calls.to_string();
-            let results = [Param::Int(row.seq), Param::Int(row.seq + limits::BLOCK), Param::Text(&calls)];
             if !row.calls.is_empty() {
                 // The files of its results go with them.
-                let with_files = concat!(
-                    "SELECT ",
-                    columns!(),
-                    " FROM messages WHERE seq > ? AND seq < ? AND role = 'tool' AND attachments IS NOT NULL
-                      AND tool_call_id IN (SELECT value FROM json_each(?))"
-                );
-                for result in rows::read(sql, with_files, &results)? {
+                for result in row.results_with_files(sql)? {
                     crate::engine::attachments::store::remove(state, sql, &result.attachments)?;
                 }
             }
-            sql.run(
-                "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool'
-                 AND tool_call_id IN (SELECT value FROM json_each(?3)))",
-                &results,
-            )?;
+            row.delete(sql)?;
             crate::engine::attachments::store::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
             edited(state, sql)?;

@@ -17,7 +17,8 @@ use crate::sdk::scope::Entered;
 use crate::store::log::{Event, Unfinished};
 use crate::store::messages as rows;
 use crate::store::messages::Shared;
-use crate::store::runs::{End, Phase, Reason, Run};
+use crate::store::runs::end::{End, Reason};
+use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
 
 /// How an unfinished run was found.
@@ -263,7 +264,7 @@ impl Thread {
         run.update(sql)?;
         state.run = Some(run.clone());
         let status =
-            match message.as_ref().filter(|_| reason.outcome() == crate::store::runs::Outcome::Failed) {
+            match message.as_ref().filter(|_| reason.outcome() == crate::store::runs::end::Outcome::Failed) {
                 None => None,
                 Some(text) => {
                     Event::failure(&run, text).insert(sql, now)?;
@@ -272,7 +273,7 @@ impl Thread {
             };
         self.report(state, sql, &run, answer.as_ref(), now)?;
         self.post_activity(state, sql, now)?;
-        if reason.outcome() != crate::store::runs::Outcome::Stopped {
+        if reason.outcome() != crate::store::runs::end::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
         Ok(Finished { run, answer, status, handed })

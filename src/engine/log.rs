@@ -4,10 +4,12 @@ use serde_json::json;
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
-use crate::store::log::{Attempt, Lost, Unfinished, insert};
+use crate::store::log::{Attempt, Lost, Unfinished};
+use crate::store::logs::insert;
 use crate::store::state::State;
+use crate::store::{bodies, logs};
 use crate::text::first_bytes;
 
 impl Thread {
@@ -44,13 +46,7 @@ impl Thread {
     ) -> Result<()> {
         let Some(run) = state.active() else { return Ok(()) };
         // The end of a run's last one is stored before the run's own; then it is among the newest rows.
-        let ended = crate::store::messages::integer(
-            sql,
-            "SELECT 1 FROM logs WHERE id > (SELECT max(id) FROM logs) - 20 AND reply = ? AND kind = 'llm_request'
-             AND data ->> 'attempt' = ? LIMIT 1",
-            &[Param::Int(run.block), Param::Int(i64::from(stream))],
-        )?;
-        if ended.is_some() {
+        if logs::has_recent_attempt(sql, run.block, stream)? {
             return Ok(());
         }
         let definitions = self.definitions_of(&state.meta.agent, run.side);
@@ -82,15 +78,10 @@ impl Thread {
         let request = self.redact(String::from_utf8_lossy(body).into_owned());
         let answer = attempt.answer.clone().map(|text| self.redact(text));
         self.transition(|_, sql| {
-            sql.run("DELETE FROM bodies WHERE at_us < ?", &[Param::Int(now - limits::LOG_BODY_US)])?;
+            bodies::forget_before(sql, now - limits::LOG_BODY_US)?;
             for (kind, text) in [("request", Some(request.as_str())), ("response", answer.as_deref())] {
                 let Some(text) = text else { continue };
-                let text = first_bytes(text, limits::LOG_BODY_BYTES);
-                sql.run(
-                    "INSERT INTO bodies (log, at_us, kind, text)
-                     SELECT max(id), ?, ?, ? FROM logs",
-                    &[Param::Int(now), Param::Text(kind), Param::Text(text)],
-                )?;
+                bodies::insert(sql, now, kind, first_bytes(text, limits::LOG_BODY_BYTES))?;
             }
             Ok(())
         })

@@ -2,19 +2,20 @@
 //! report. Lists are never on the path of a model call.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use futures::future::join_all;
 
 use crate::engine::stream::preview;
-use crate::engine::subagents::letter::{TO_THREAD, head};
+use crate::engine::subagents::letter::head;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Param, Sibling, Sql};
+use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, ThreadRow};
+use crate::store::outbox as table;
+use crate::store::outbox::{Letter, Post, TO_THREAD};
 use crate::store::state::State;
 
 /// A letter that its writer delivers itself becomes due after this.
@@ -22,14 +23,6 @@ pub(crate) const INLINE_US: i64 = 2 * limits::SECOND_US;
 
 /// A run that is over by then is not reported as begun.
 const STARTED_US: i64 = limits::SECOND_US / 4;
-
-struct Letter {
-    subject: String,
-    target: String,
-    body: String,
-    version: i64,
-    tries: i64,
-}
 
 impl Thread {
     /// Tells the directory what the thread looks like now.
@@ -77,16 +70,8 @@ impl Thread {
         due: i64,
     ) -> Result<()> {
         let body = serde_json::to_string(call).map_err(Error::internal)?;
-        sql.run(
-            "INSERT OR REPLACE INTO outbox (subject, target, body, version, tries, due_us) VALUES (?, ?, ?, ?, 0, ?)",
-            &[
-                Param::Text(subject),
-                Param::Text(&call::name_of(state.meta.owner.as_deref())),
-                Param::Text(&body),
-                Param::Int(version),
-                Param::Int(due),
-            ],
-        )?;
+        let target = call::name_of(state.meta.owner.as_deref());
+        Post { subject, target: &target, body: &body, version, due_us: due }.replace(sql)?;
         self.arm_at(state, sql, due, self.host.now_us())
     }
 
@@ -128,7 +113,7 @@ impl Thread {
     /// Delivers what is due `until` then: to each target in order, to all of them at the same time. What fails stays,
     /// with a later due time. A target that is being told already is told the rest by whoever does that.
     pub(crate) async fn deliver_outbox(self: &Rc<Self>, until: i64) {
-        let letters = match self.read(|_, sql| due_letters(sql, until)) {
+        let letters = match self.read(|_, sql| table::due(sql, until)) {
             Ok(letters) => letters,
             Err(error) if error.code == Code::ThreadNotFound => return,
             Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
@@ -164,7 +149,7 @@ impl Thread {
                 return;
             }
             let until = self.host.now_us() + INLINE_US;
-            letters = match self.read(|_, sql| due_letters(sql, until)) {
+            letters = match self.read(|_, sql| table::due(sql, until)) {
                 Ok(letters) => {
                     letters.into_iter().filter(|letter| letter.target == delivering.target).collect()
                 }
@@ -197,15 +182,9 @@ impl Thread {
             let retry_at = now + (limits::SECOND_US << letter.tries.min(10));
             // With its alarm: a crash between the two would leave it due before that.
             self.transition(|state, sql| {
-                sql.run(
-                    "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
-                    &[Param::Int(retry_at), Param::Text(&letter.subject), Param::Int(letter.version)],
-                )?;
+                table::retry(sql, letter, retry_at)?;
                 if thread.is_some() {
-                    sql.run(
-                        "UPDATE outbox SET due_us = max(due_us, ?) WHERE target = ?",
-                        &[Param::Int(retry_at), Param::Text(&letter.target)],
-                    )?;
+                    table::hold(sql, &letter.target, retry_at)?;
                 }
                 // The alarm that was set when it was written may come later than that.
                 self.arm_at(state, sql, retry_at, now)
@@ -214,7 +193,7 @@ impl Thread {
         }
         match (thread, answer) {
             (Some(id), Ok(reply)) => self.letter_answered(id, letter.version, &letter.body, reply).await?,
-            _ => self.read(|_, sql| forget(sql, &letter.subject, letter.version))?,
+            _ => self.read(|_, sql| table::forget(sql, &letter.subject, letter.version))?,
         }
         Ok(Sent::Taken)
     }
@@ -227,17 +206,9 @@ enum Sent {
     Later,
 }
 
-/// Takes a letter out of the outbox. A newer one on the same subject has another version and stays.
-fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
-    sql.run(
-        "DELETE FROM outbox WHERE subject = ? AND version = ?",
-        &[Param::Text(subject), Param::Int(version)],
-    )
-}
-
 /// Takes a letter to a thread out of the outbox.
 pub(crate) fn forget_letter(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
-    forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
+    table::forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
 }
 
 /// Releases a target also when its delivery panics.
@@ -251,27 +222,4 @@ impl Drop for Delivering {
         self.thread.live.delivering.borrow_mut().remove(&self.target);
         self.thread.live.stir();
     }
-}
-
-fn due_letters(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
-    let mut letters = Vec::new();
-    sql.each(
-        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64",
-        &[Param::Int(until)],
-        &mut |cells| {
-            let [subject, target, body, version, tries] = cells else {
-                return Err(Error::internal("an outbox row has the wrong number of columns"));
-            };
-            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-            letters.push(Letter {
-                subject: text(subject),
-                target: text(target),
-                body: text(body),
-                version: version.int().unwrap_or_default(),
-                tries: tries.int().unwrap_or_default(),
-            });
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
-    Ok(letters)
 }

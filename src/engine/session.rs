@@ -9,7 +9,7 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{SessionTool, SideConfig};
-use crate::store::runs::{arguments, mapped, paths};
+use crate::store::runs::session_result::{arguments, mapped, paths};
 
 /// Those of a side, in the order in which they are looked at.
 fn bound(side: &SideConfig) -> impl Iterator<Item = &SessionTool> {
@@ -73,7 +73,7 @@ impl Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::runs::SessionResult;
+    use crate::store::runs::session_result::SessionResult;
     use serde_json::Value;
 
     fn call(arguments: &Value) -> ToolCall {

@@ -6,7 +6,8 @@ use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{AgentKind, SessionTool, SideConfig};
 use crate::store::messages::{Row, Shared};
-use crate::store::runs::{Reason, Run};
+use crate::store::runs::Run;
+use crate::store::runs::end::Reason;
 use crate::store::side::{Asked, Side};
 
 /// What is known when a step's calls are done.

@@ -13,13 +13,15 @@ use crate::access::{Action, Caller, ThreadRef};
 use crate::engine::ephemeral::Partial;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::{Filter, Frame, Param, Sql};
+use crate::host::{Filter, Frame, Sql};
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::spec::message::{Role, ToolStatus};
 use crate::store::log::Attempt;
-use crate::store::messages as rows;
-use crate::store::messages::{Row, Shared, columns, message_id, message_seq};
+use crate::store::logs;
+use crate::store::messages::page;
+use crate::store::messages::page::Shown;
+use crate::store::messages::{Row, Shared, message_id, message_seq};
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 
@@ -164,24 +166,10 @@ impl Thread {
             limits::SNAPSHOT_BYTES.saturating_sub(partial.map_or(0, |partial| json_bytes(&partial.text)));
         let thread = &state.meta.thread_id;
         let mut page = Page::of_bytes(limits::SNAPSHOT_ROWS, left);
-        sql.each(
-            concat!(
-                "SELECT ",
-                columns!(),
-                " FROM messages WHERE depth <= ? AND (silent = 0 OR ?) ORDER BY seq DESC LIMIT ?"
-            ),
-            &[
-                Param::Int(i64::from(filter.depth)),
-                Param::Int(i64::from(filter.silent)),
-                Param::Int(i64::from(limits::SNAPSHOT_ROWS) + 1),
-            ],
-            &mut |cells| {
-                page.add(|| {
-                    let row = Row::read(cells)?;
-                    Ok(row.to_json(thread, state.is_queued(&row)))
-                })
-            },
-        )?;
+        let shown = Shown { depth: filter.depth, silent: filter.silent };
+        page::newest(sql, shown, i64::from(limits::SNAPSHOT_ROWS) + 1, &mut |row| {
+            page.add(|| Ok(row.to_json(thread, state.is_queued(&row))))
+        })?;
         let has_more = page.has_more();
         let mut messages = page.into_rows();
         messages.reverse();
@@ -205,17 +193,12 @@ impl Thread {
     /// much to send row by row.
     fn missed(&self, state: &State, sql: &dyn Sql, position: Position) -> Result<Option<Vec<Frame>>> {
         let mut missed = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
-        sql.each(
-            concat!("SELECT ", columns!(), " FROM messages WHERE seq > ? ORDER BY seq LIMIT ?"),
-            &[Param::Int(position.mark), Param::Int(i64::from(limits::RESUME_ROWS) + 1)],
-            &mut |cells| {
-                missed.add_sized(|| {
-                    let row = Row::read(cells)?;
-                    let bytes = json_bytes(&row.to_json(&state.meta.thread_id, false));
-                    Ok((row, bytes))
-                })
-            },
-        )?;
+        page::after(sql, position.mark, i64::from(limits::RESUME_ROWS) + 1, &mut |row| {
+            missed.add_sized(|| {
+                let bytes = json_bytes(&row.to_json(&state.meta.thread_id, false));
+                Ok((row, bytes))
+            })
+        })?;
         if missed.has_more() {
             return Ok(None);
         }
@@ -266,7 +249,7 @@ impl Thread {
         let stored = missed.iter().find(|row| row.seq == seq).and_then(|row| row.content.clone());
         match stored {
             Some(content)
-                if self.stored_stream(sql, seq)? == Some(stream) && content.is_char_boundary(offset) =>
+                if logs::stream_of(sql, seq)? == Some(stream) && content.is_char_boundary(offset) =>
             {
                 if offset < content.len() {
                     let whole = Partial { seq, stream, text: content };
@@ -281,17 +264,6 @@ impl Thread {
             }
         }
         Ok(None)
-    }
-
-    /// The number of the stream that gave a stored reply.
-    fn stored_stream(&self, sql: &dyn Sql, seq: i64) -> Result<Option<u32>> {
-        let stream = rows::integer(
-            sql,
-            "SELECT json_extract(data, '$.attempt') FROM logs
-             WHERE reply = ? AND kind = 'llm_request' ORDER BY id DESC LIMIT 1",
-            &[Param::Int(seq)],
-        )?;
-        Ok(stream.and_then(|stream| u32::try_from(stream).ok()))
     }
 
     fn announce(&self, kind: &'static str, mut data: Value) {
@@ -458,7 +430,7 @@ impl Thread {
     /// A run ended.
     pub(crate) fn broadcast_stopped(&self, run: &Run) {
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
-        if run.end.as_ref().is_some_and(|end| end.reason == crate::store::runs::Reason::StoppedByUser) {
+        if run.end.as_ref().is_some_and(|end| end.reason == crate::store::runs::end::Reason::StoppedByUser) {
             self.announce("stopped_by_user", json!({}));
         }
         self.announce("stopped", json!({ "reason": reason, "side": run.side.as_str() }));

@@ -3,42 +3,26 @@
 //! called after the calls of its reply and before the stop rules; on an idle thread they begin a step without a model
 //! call. Either way the step's calls are those of its reply and of the tools that were called in it.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::shallow;
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolCall;
 use crate::spec::schema;
 use crate::store::messages as rows;
+use crate::store::messages::queue;
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::runs::{Counters, Run};
 use crate::store::side::Side;
-use crate::store::state::{Queued, State};
+use crate::store::state::State;
 
 impl State {
-    /// The queued tools beyond the last block.
-    pub(crate) fn load_queued_tools(&mut self, sql: &dyn Sql, block: i64) -> Result<()> {
-        let tools = &mut self.queued_tools;
-        sql.each(
-            "SELECT seq, EXISTS (SELECT 1 FROM messages AS result WHERE result.seq = messages.seq + 1) FROM messages
-             WHERE seq > ? AND inbound = 3 ORDER BY seq",
-            &[Param::Int(block)],
-            &mut |cells| {
-                if let [seq, done] = cells {
-                    tools.push(Queued { seq: seq.int().unwrap_or_default(), done: done.int() == Some(1) });
-                }
-                Ok(ControlFlow::Continue(()))
-            },
-        )
-    }
-
     /// The queued tool that is called next.
     pub(crate) fn next_tool(&self) -> Option<i64> {
         self.queued_tools.iter().find(|tool| !tool.done).map(|tool| tool.seq)
@@ -66,10 +50,7 @@ impl State {
     pub(crate) fn settle_tools(&mut self, sql: &dyn Sql) -> Result<()> {
         let mut done = self.queued_tools.iter().filter(|tool| tool.done).map(|tool| tool.seq);
         let Some(first) = done.next() else { return Ok(()) };
-        sql.run(
-            "UPDATE messages SET inbound = 0 WHERE seq >= ? AND seq <= ? AND inbound = 3",
-            &[Param::Int(first), Param::Int(done.next_back().unwrap_or(first))],
-        )?;
+        queue::settle_tools(sql, first, done.next_back().unwrap_or(first))?;
         self.queued_tools.retain(|tool| !tool.done);
         Ok(())
     }

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
 use crate::request::fields::{Body, shallow};
 use crate::request::{Query, Reply};
-use crate::store::messages as rows;
 use crate::store::state::State;
+use crate::store::values as table;
+use crate::store::values::Stored;
 
 impl Thread {
     /// The value of a key; `None` when it was never set or was deleted.
@@ -159,48 +160,36 @@ impl Thread {
 /// functions on text end at a NUL.
 fn find(sql: &dyn Sql, prefix: &str, search: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    sql.each("SELECT key FROM vals WHERE key >= ? ORDER BY key", &[Param::Text(prefix)], &mut |cells| {
-        let key = cells.first().and_then(Cell::text).unwrap_or_default();
+    table::each_key(sql, prefix, |key| {
         if !key.starts_with(prefix) {
-            return Ok(ControlFlow::Break(()));
+            return ControlFlow::Break(());
         }
         if key.contains(search) {
             found.push(key.to_owned());
         }
-        Ok(ControlFlow::Continue(()))
+        ControlFlow::Continue(())
     })?;
     Ok(found)
 }
 
 /// One lookup for each value of a page: what a search finds lies apart, and a value between may have a megabyte.
 fn entry(sql: &dyn Sql, key: &str) -> Result<Value> {
-    let mut found = None;
-    sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
-        if let [value, updated] = cells {
-            let text = value.text().unwrap_or_default();
-            let mut json = json!({ "key": key, "size": text.len(), "updatedAt": updated.int() });
-            // One that cannot be read hides no other.
-            let (field, value) = match parsed(key, text) {
-                Ok(value) => ("value", value),
-                Err(error) => ("damaged", error.message.into()),
-            };
-            if let Some(fields) = json.as_object_mut() {
-                fields.insert(field.to_owned(), value);
-            }
-            found = Some(json);
-        }
-        Ok(ControlFlow::Break(()))
-    })?;
-    found.ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))
+    let Stored { text, updated_us } = table::find(sql, key)?
+        .ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))?;
+    let mut json = json!({ "key": key, "size": text.len(), "updatedAt": updated_us });
+    // One that cannot be read hides no other.
+    let (field, value) = match parsed(key, &text) {
+        Ok(value) => ("value", value),
+        Err(error) => ("damaged", error.message.into()),
+    };
+    if let Some(fields) = json.as_object_mut() {
+        fields.insert(field.to_owned(), value);
+    }
+    Ok(json)
 }
 
 fn value(sql: &dyn Sql, key: &str) -> Result<Option<Value>> {
-    let mut found = None;
-    sql.each("SELECT value FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
-        found = cells.first().and_then(Cell::text).map(|text| parsed(key, text)).transpose()?;
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(found)
+    table::text(sql, key)?.map(|text| parsed(key, &text)).transpose()
 }
 
 /// Whether two values are the same; numbers are by what they are, not by how they are written.
@@ -223,23 +212,18 @@ fn parsed(key: &str, text: &str) -> Result<Value> {
         .map_err(|error| Error::internal(format!("the stored value of “{key}” is damaged: {error}")))
 }
 
-fn exists(sql: &dyn Sql, key: &str) -> Result<bool> {
-    Ok(rows::integer(sql, "SELECT 1 FROM vals WHERE key = ?", &[Param::Text(key)])?.is_some())
-}
-
 /// How many there are; counted once while the object lives.
 fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     if let Some(count) = state.values {
         return Ok(count);
     }
-    let count = rows::integer(sql, "SELECT count(*) FROM vals", &[])?.unwrap_or(0);
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let count = u32::try_from(table::count(sql)?).unwrap_or(u32::MAX);
     state.values = Some(count);
     Ok(count)
 }
 
 fn set(state: &mut State, sql: &dyn Sql, key: &str, text: &str, now: i64) -> Result<()> {
-    if !exists(sql, key)? {
+    if !table::exists(sql, key)? {
         let count = count(state, sql)?;
         if count >= limits::VALUES {
             return Err(over(
@@ -250,18 +234,14 @@ fn set(state: &mut State, sql: &dyn Sql, key: &str, text: &str, now: i64) -> Res
         }
         state.values = Some(count + 1);
     }
-    sql.run(
-        "INSERT INTO vals (key, value, updated_us) VALUES (?, ?, ?)
-         ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us",
-        &[Param::Text(key), Param::Text(text), Param::Int(now)],
-    )
+    table::put(sql, key, text, now)
 }
 
 /// Whether there was one.
 fn delete(state: &mut State, sql: &dyn Sql, key: &str) -> Result<bool> {
-    let existed = exists(sql, key)?;
+    let existed = table::exists(sql, key)?;
     if existed {
-        sql.run("DELETE FROM vals WHERE key = ?", &[Param::Text(key)])?;
+        table::delete(sql, key)?;
         state.values = state.values.map(|count| count.saturating_sub(1));
     }
     Ok(existed)

@@ -18,6 +18,5 @@ pub use crate::env::change::{Change, Given, Level};
 pub use crate::env::keys::{KEYS_VAR, Keys, Sealed};
 pub use crate::env::redact::Redactor;
 pub(crate) use crate::env::redact::{Shown, Tells};
-pub(crate) use crate::env::set::TABLE;
 pub use crate::env::set::{Held, Set, Stored};
 pub(crate) use crate::env::travel::{Plain, open, seal};

@@ -1,7 +1,5 @@
 //! The values of one object: a thread, an account, or the instance. In memory they are in the clear, in the table never.
 
-use std::ops::ControlFlow;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
@@ -10,14 +8,8 @@ use serde_json::{Map, Value};
 use crate::env::change::over;
 use crate::env::{Change, Keys, Sealed};
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::spec::VariableKind;
-
-/// Where values are stored. What is encrypted is bound to the object, the name and the type: a row that is copied or
-/// changed opens nowhere.
-pub(crate) const TABLE: &str = "CREATE TABLE env (
-    name TEXT PRIMARY KEY, type TEXT NOT NULL, key TEXT NOT NULL, sealed BLOB NOT NULL) WITHOUT ROWID";
 
 /// A row as it travels from a directory to a thread: still encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,25 +80,6 @@ impl Set {
             set.put(&row.name, Held { kind: row.kind, key: row.key, value });
         }
         set
-    }
-
-    /// Reads the rows of a table.
-    pub(crate) fn rows(sql: &dyn Sql) -> Result<Vec<Stored>> {
-        let mut rows = Vec::new();
-        sql.each("SELECT name, type, key, sealed FROM env ORDER BY name", &[], &mut |cells| {
-            let [name, kind, key, Cell::Blob(sealed)] = cells else {
-                return Err(Error::internal("a row of `env` is not what the schema promises"));
-            };
-            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-            rows.push(Stored {
-                name: text(name),
-                kind: if kind.text() == Some("text") { VariableKind::Text } else { VariableKind::Secret },
-                key: text(key),
-                sealed: STANDARD.encode(sealed),
-            });
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(rows)
     }
 
     /// What a value is bound to.
@@ -208,25 +181,23 @@ impl Set {
         Ok(set)
     }
 
-    /// Stores a change inside the caller's transaction, and encrypts with today's key what an older one has encrypted.
+    /// What a change writes: it, and with today's key what an older one has encrypted. Nothing is stored.
     ///
     /// # Errors
     /// As [`Set::changed`]; `encryption_unavailable` when there is something to encrypt and no key.
-    pub(crate) fn store(
-        &mut self,
-        sql: &dyn Sql,
+    pub(crate) fn written(
+        &self,
         change: &Change,
         keys: &Result<Keys>,
         random: &dyn Fn() -> [u8; 16],
-    ) -> Result<()> {
+    ) -> Result<Written> {
         let mut set = self.changed(change)?;
-        for name in change.deleted.iter().filter(|name| self.get(name).is_some()) {
-            sql.run("DELETE FROM env WHERE name = ?", &[Param::Text(name)])?;
-        }
+        let deleted = change.deleted.iter().filter(|name| self.get(name).is_some()).cloned().collect();
         let first = keys.as_ref().ok().and_then(Keys::first);
         let stale =
             |held: &Held| held.key.is_empty() || (held.value.is_ok() && Some(held.key.as_str()) != first);
         let object = Set::empty(&self.object);
+        let mut sealed = Vec::new();
         for (name, held) in set.held.iter_mut().filter(|(_, held)| stale(held)) {
             let keys = match keys {
                 Ok(keys) => keys,
@@ -234,20 +205,20 @@ impl Set {
                 Err(_) if !held.key.is_empty() => continue,
                 Err(error) => return Err(error.clone()),
             };
-            let sealed = keys.seal(random(), &object.context(name, held.kind), held.read()?)?;
-            sql.run(
-                "INSERT INTO env (name, type, key, sealed) VALUES (?, ?, ?, ?)
-                 ON CONFLICT (name) DO UPDATE SET type = excluded.type, key = excluded.key, sealed = excluded.sealed",
-                &[
-                    Param::Text(name),
-                    Param::Text(held.kind.as_str()),
-                    Param::Text(&sealed.key),
-                    Param::Blob(&sealed.bytes),
-                ],
-            )?;
-            held.key = sealed.key;
+            let value = keys.seal(random(), &object.context(name, held.kind), held.read()?)?;
+            held.key.clone_from(&value.key);
+            sealed.push((name.clone(), held.kind, value));
         }
-        *self = set;
-        Ok(())
+        Ok(Written { set, deleted, sealed })
     }
+}
+
+/// What a change writes.
+pub(crate) struct Written {
+    /// The values after it.
+    pub(crate) set: Set,
+    /// Names of values that go.
+    pub(crate) deleted: Vec<String>,
+    /// Values that are stored, encrypted: the name, the type, and what is stored.
+    pub(crate) sealed: Vec<(String, VariableKind, Sealed)>,
 }

@@ -108,3 +108,13 @@ pub trait Sql {
     /// Bytes that the thread's database takes.
     fn size(&self) -> i64;
 }
+
+/// The first column of the first row, as an integer.
+pub(crate) fn integer(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
+    let mut value = None;
+    sql.each(statement, params, &mut |cells| {
+        value = cells.first().and_then(Cell::int);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(value)
+}

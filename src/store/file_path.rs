@@ -2,6 +2,7 @@
 
 use crate::env::Shown;
 use crate::error::{Error, Result};
+use crate::host::Param;
 use crate::limits;
 
 /// A path in its one form. The root is `/`.
@@ -56,6 +57,11 @@ impl FilePath {
         Some((if parent.is_empty() { "/" } else { parent }, name))
     }
 
+    /// What is below it, when it is a directory other than the root.
+    pub(crate) fn below(&self) -> Below {
+        Below { directory: self.0.clone(), first: format!("{self}/"), end: format!("{self}0") }
+    }
+
     /// The directories above it, outermost first, without the root.
     pub(crate) fn ancestors(&self) -> impl Iterator<Item = FilePath> {
         let ends = self.0.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(at, _)| at);
@@ -102,6 +108,26 @@ fn check_name(field: &str, name: &str) -> Result<()> {
 /// A path of so many bytes is refused.
 pub(crate) fn too_long(field: &str, bytes: usize) -> Error {
     Error::field(field, format!("`{field}` has {bytes} bytes; the limit is {}.", limits::FILE_PATH_BYTES))
+}
+
+/// Everything below a directory: what is in it, and what is below `/a` is from `/a/` up to `/a0`, which is the next after
+/// all that begin so.
+pub(crate) struct Below {
+    directory: String,
+    first: String,
+    end: String,
+}
+
+impl Below {
+    /// The directory's path.
+    pub(crate) fn directory(&self) -> &str {
+        &self.directory
+    }
+
+    /// What `parent = ? OR (parent >= ? AND parent < ?)` is given.
+    pub(crate) fn params(&self) -> [Param<'_>; 3] {
+        [Param::Text(&self.directory), Param::Text(&self.first), Param::Text(&self.end)]
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Requests that come twice (docs/durability.md): a key that is remembered for a day, with what it was sent with and the
+//! The table `idempotency`: requests that come twice (docs/durability.md), a key that is remembered for a day, with what it was sent with and the
 //! number of what came of it.
 
 use std::ops::ControlFlow;
@@ -6,10 +6,17 @@ use std::ops::ControlFlow;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Code, Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::{Param, Sql, integer};
 use crate::limits;
 use crate::request::ThreadRequest;
-use crate::store::messages::integer;
+use crate::store::table::Table;
+
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE idempotency (
+        id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, hash TEXT NOT NULL, seq INTEGER NOT NULL,
+        at_us INTEGER NOT NULL)"],
+    drop: "DROP TABLE idempotency",
+};
 
 /// An `Idempotency-Key` and what it was sent with.
 pub(crate) struct Key {

@@ -1,5 +1,5 @@
-//! What happened, durably (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
-//! and termination. Tool calls have their receipts. Bodies are kept only on request, in rows of their own.
+//! What the rows of `logs` say (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
+//! and termination. Tool calls have their receipts. Bodies are kept only on request, in a table of their own.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -7,15 +7,16 @@ use serde_json::{Value, json};
 
 use crate::env::Shown;
 use crate::error::{Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
 use crate::spec::{Hook, Model, Prompt};
 use crate::store::children::Child;
+use crate::store::logs::insert;
 use crate::store::receipts;
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
-use crate::text::{first_bytes, shorten};
+use crate::text::first_bytes;
 
 /// One request to a model.
 #[derive(Clone, Debug)]
@@ -246,37 +247,6 @@ impl Event {
     pub(crate) fn insert(&self, sql: &dyn Sql, now: i64) -> Result<()> {
         insert(sql, self.kind, self.run, now, self.reply, None, &self.data)
     }
-}
-
-pub(crate) fn insert(
-    sql: &dyn Sql,
-    kind: &str,
-    run: Option<i64>,
-    at_us: i64,
-    reply: Option<i64>,
-    retry_of: Option<i64>,
-    data: &Value,
-) -> Result<()> {
-    let mut text = data.to_string();
-    if text.len() > limits::LOG_ROW_BYTES {
-        // Only an error text can be that long; what is cut is its end.
-        let mut short = data.clone();
-        if let Some(Value::String(error)) = short.get_mut("error") {
-            shorten(error, limits::LOG_ROW_BYTES / 4);
-        }
-        text = short.to_string();
-    }
-    sql.run(
-        "INSERT INTO logs (kind, run, at_us, reply, retry_of, data) VALUES (?, ?, ?, ?, ?, ?)",
-        &[
-            Param::Text(kind),
-            run.into(),
-            Param::Int(at_us),
-            reply.into(),
-            retry_of.into(),
-            Param::Text(&text),
-        ],
-    )
 }
 
 /// See the module.

@@ -1,15 +1,24 @@
-//! See the crate.
+//! The tables of a thread, one file or folder each: the row, its enums, its `CREATE TABLE`, its statements. No other file
+//! names the table, which `npm test` checks. `schema` lists the tables.
 
 pub(crate) mod attachment;
 pub(crate) mod base64_text;
+pub(crate) mod bodies;
 pub(crate) mod children;
+pub(crate) mod chunks;
 pub(crate) mod effects;
+pub(crate) mod env;
 pub(crate) mod file_path;
 pub(crate) mod file_record;
+pub(crate) mod file_texts;
 pub(crate) mod files;
 pub(crate) mod idempotency;
 pub(crate) mod log;
+pub(crate) mod logs;
 pub(crate) mod messages;
+pub(crate) mod meta;
+pub(crate) mod objects;
+pub(crate) mod outbox;
 pub(crate) mod parent;
 pub(crate) mod receipts;
 pub(crate) mod repeat;
@@ -17,4 +26,6 @@ pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod side;
 pub(crate) mod state;
+pub(crate) mod table;
+pub(crate) mod values;
 pub(crate) mod window;

@@ -7,10 +7,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::{Cell, Param, Sql, integer};
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::store::log::Tries;
-use crate::store::messages::integer;
+use crate::store::table::Table;
+
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE calls (
+        id INTEGER PRIMARY KEY, reply INTEGER NOT NULL, call_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
+        state TEXT NOT NULL, runs INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER, error TEXT, data TEXT,
+        result TEXT)"],
+    drop: "DROP TABLE calls",
+};
 
 /// What a call runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

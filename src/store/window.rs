@@ -10,13 +10,14 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatMessage, Kept, Part, Placed};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{Model, Prompt, Provider};
 use crate::store::attachment::AttachmentRef;
-use crate::store::messages::{Row, Shared, columns};
+use crate::store::messages::page;
+use crate::store::messages::{Row, Shared};
 use crate::text::first_bytes;
 
 /// What is left of a tool result that is shortened.
@@ -216,24 +217,19 @@ impl Window {
         let mut entries: Vec<Entry> = Vec::new();
         let mut bytes = 0;
         let mut reached = from;
-        sql.each(
-            concat!("SELECT ", columns!(), " FROM messages WHERE seq >= ? AND depth = 0 ORDER BY seq DESC"),
-            &[Param::Int(from)],
-            &mut |cells| {
-                let row = Row::read(cells)?;
-                if row.is_status() {
-                    return Ok(ControlFlow::Continue(()));
-                }
-                let entry = Entry::new(Shared::new(row));
-                bytes += entry.row.bytes();
-                if entry.row.seq < turn_from && (bytes > budget || entries.len() >= limits::WINDOW_MESSAGES) {
-                    reached = entry.row.seq + 1;
-                    return Ok(ControlFlow::Break(()));
-                }
-                entries.push(entry);
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
+        page::top_level_from(sql, from, &mut |row| {
+            if row.is_status() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let entry = Entry::new(Shared::new(row));
+            bytes += entry.row.bytes();
+            if entry.row.seq < turn_from && (bytes > budget || entries.len() >= limits::WINDOW_MESSAGES) {
+                reached = entry.row.seq + 1;
+                return Ok(ControlFlow::Break(()));
+            }
+            entries.push(entry);
+            Ok(ControlFlow::Continue(()))
+        })?;
         entries.reverse();
         Ok(Window { from: reached, entries })
     }

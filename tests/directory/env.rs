@@ -103,14 +103,3 @@ fn keys_are_replaced_and_a_lost_one_hides_a_value() {
     assert_eq!(patch(&directory, "root", json!({ "env_type_patch": { "B": "text" } })).0, 400);
     assert_eq!(patch(&directory, "root", json!({ "env_delete": ["A", "B"] })).0, 200);
 }
-
-#[test]
-fn a_directory_from_before_there_were_values_gets_them() {
-    let world = World::new();
-    world.open().call(&serde_json::to_string(&super::upsert(super::row("t1", 1))).unwrap());
-    world.alter("DROP TABLE env; ALTER TABLE state DROP COLUMN env_version; UPDATE state SET schema = 1");
-    world.set_var("BOBBIN_ENCRYPTION_KEYS", KEY_A);
-    let directory = world.open();
-    assert_eq!(patch(&directory, "o:ada", json!({ "env_patch": { "A": "1" } })).0, 200);
-    assert_eq!(super::ids(&super::list(&directory, &[])), ["t1"]);
-}

@@ -76,3 +76,17 @@ fn what_is_no_call_is_an_error_and_no_panic() {
         assert_eq!(directory.call(json).status, 400, "{json}");
     }
 }
+
+#[test]
+fn a_directory_gets_the_tables_and_one_that_a_newer_version_has_written_is_left_alone() {
+    let world = host::World::new();
+    assert_eq!(call(&world.open(), &upsert(row("t1", 1))).0, 200);
+    let tables =
+        "SELECT count(*) FROM sqlite_schema WHERE name IN ('state', 'threads', 'claims', 'owners', 'env')";
+    assert_eq!(world.count(tables), 5);
+    assert_eq!(world.count("SELECT schema FROM state"), 1);
+    world.alter("UPDATE state SET schema = 99");
+    let (status, body) = list(&world.open(), &[]);
+    assert_eq!(status, 500);
+    assert!(body["error"]["message"].as_str().unwrap().contains("schema 99"), "{body}");
+}

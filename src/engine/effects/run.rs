@@ -17,6 +17,7 @@ use crate::host::Sql;
 use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::spec::{Run, schema};
 use crate::store::effects as rows;
+use crate::store::effects::tally;
 use crate::store::effects::{Effect, Status};
 use crate::store::log::Event;
 use crate::store::state::State;
@@ -54,7 +55,7 @@ impl Thread {
     /// Starts what is due, as far as there is room.
     pub(crate) fn start_effects(self: &Rc<Self>, begun: &mut Begun) -> Result<Ahead> {
         let now = self.host.now_us();
-        let none = self.read(|state, sql| Ok(rows::next_due(state, sql)?.is_none()))?;
+        let none = self.read(|state, sql| Ok(tally::next_due(state, sql)?.is_none()))?;
         if none {
             return Ok(Ahead::default());
         }
@@ -332,7 +333,7 @@ impl Thread {
             effect = Effect { status, at_us: now, error, ..effect };
             effect.update(sql)?;
             state.effects.set(state.effects.get().moved(-1, 1));
-            rows::prune(state, sql, now)?;
+            tally::prune(state, sql, now)?;
             return Ok(effect);
         };
         let mut over = Effect {
@@ -356,7 +357,7 @@ impl Thread {
         };
         effect.update(sql)?;
         state.effects.set(state.effects.get().moved(0, 1));
-        rows::prune(state, sql, now)?;
+        tally::prune(state, sql, now)?;
         Ok(over)
     }
 

@@ -14,6 +14,7 @@ use crate::sdk::effects::{NewEffect, at_time};
 use crate::sdk::scope::Scope;
 use crate::spec::{Sought, schema};
 use crate::store::effects as rows;
+use crate::store::effects::tally;
 use crate::store::effects::{Effect, Status, effect_id};
 use crate::store::idempotency::Key;
 use crate::store::repeat::{Repeat, Repetition};
@@ -107,12 +108,13 @@ impl Thread {
     fn add_effect(&self, mut effect: Effect, key: Option<&Key>, now: i64) -> Result<i64> {
         let effect = self.transition(|state, sql| {
             state.must_live()?;
-            let open = rows::counts(state, sql)?.open;
+            let open = tally::counts(state, sql)?.open;
             if open >= limits::EFFECTS {
                 let message = format!("{open} effects are scheduled already, the most that a thread holds.");
                 // There is room when the next one has run.
-                let wait_us =
-                    rows::next_due(state, sql)?.map_or(0, |at| at - now).clamp(0, limits::RETRY_AFTER_MAX_US);
+                let wait_us = tally::next_due(state, sql)?
+                    .map_or(0, |at| at - now)
+                    .clamp(0, limits::RETRY_AFTER_MAX_US);
                 let retry_after_s = u32::try_from(wait_us / limits::SECOND_US + 1).ok();
                 return Err(Error { retry_after_s, ..Error::new(Code::QueueFull, message) });
             }
@@ -157,7 +159,7 @@ impl Thread {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         self.read(|state, sql| {
-            let counts = rows::counts(state, sql)?;
+            let counts = tally::counts(state, sql)?;
             let (thread, mut page) = (&state.meta.thread_id, Page::new(limit));
             if offset < counts.open {
                 rows::upcoming(sql, thread, &mut page, offset)?;
@@ -178,7 +180,7 @@ impl Thread {
     /// `GET …/effects/:id`.
     pub(crate) fn get_effect(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
-            let effect = rows::find(state, sql, id)?;
+            let effect = rows::find(&state.meta.thread_id, sql, id)?;
             Ok(Reply::json(200, &json!({ "effect": effect.to_json(&state.meta.thread_id) })))
         })
     }
@@ -206,7 +208,7 @@ impl Thread {
         let now = self.host.now_us();
         let effect = self.transition(|state, sql| {
             state.must_live()?;
-            let mut effect = rows::find(state, sql, id)?;
+            let mut effect = rows::find(&state.meta.thread_id, sql, id)?;
             match effect.status {
                 Status::Pending => {
                     effect.status = if by == By::User { Status::UserCanceled } else { Status::AgentCanceled };
@@ -218,7 +220,7 @@ impl Thread {
                 _ => return Err(conflict(id, "has ended")),
             }
             effect.update(sql)?;
-            rows::prune(state, sql, now)?;
+            tally::prune(state, sql, now)?;
             self.rearm(state, sql, now)?;
             Ok(effect)
         })?;
@@ -232,7 +234,7 @@ impl Thread {
         let now = self.host.now_us();
         let effect = self.read(|state, sql| {
             state.must_live()?;
-            rows::find(state, sql, id)
+            rows::find(&state.meta.thread_id, sql, id)
         })?;
         match effect.status {
             Status::Processing => Err(conflict(id, "is running")),

@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::engine::thread::Thread;
 use crate::env::{Change, Held, KEYS_VAR, Keys, Level, Set};
 use crate::error::{Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::request::fields::Body;
 use crate::spec::VariableKind;
 use crate::store::state::State;
+use crate::store::{env as table, meta};
 
 /// Values of a thread that is being created, checked and not stored yet.
 pub(crate) struct NewEnv {
@@ -37,7 +38,7 @@ impl Thread {
             state.env = Some(match state.meta.env {
                 0 => Set::empty(&object),
                 // Without keys nothing opens, and each value says so.
-                _ => Set::of(&object, Set::rows(sql)?, &self.keys().unwrap_or_default()),
+                _ => Set::of(&object, table::rows(sql)?, &self.keys().unwrap_or_default()),
             });
         }
         state.env.as_mut().ok_or_else(|| Error::internal("values were read and are not there"))
@@ -92,11 +93,11 @@ impl Thread {
         self.learn_own(state, sql)?;
         let keys = self.keys();
         let set = self.own_set(state, sql)?;
-        set.store(sql, change, &keys, &|| self.host.random())?;
+        table::store(sql, set, change, &keys, &|| self.host.random())?;
         let values = i64::try_from(set.len()).unwrap_or(i64::MAX);
         if values != state.meta.env {
             state.meta.env = values;
-            sql.run("UPDATE meta SET env = ? WHERE id = 1", &[Param::Int(values)])?;
+            meta::set_env(sql, values)?;
         }
         self.live.env.secrets.forget();
         Ok(())

@@ -5,6 +5,7 @@ use crate::engine::files::write::{Content, Draft, check_room, install};
 use crate::engine::files::{search, tree};
 use crate::error::Result;
 use crate::host::Sql;
+use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files as table;
@@ -59,7 +60,7 @@ pub(crate) fn content(sql: &dyn Sql, path: &str, limit: usize) -> Result<Option<
 /// The first row of a file's content; for what stands at its beginning.
 pub(crate) fn beginning(sql: &dyn Sql, path: &str) -> Result<Option<bytes::Bytes>> {
     match table::find(sql, &FilePath::parse("path", path)?)?.filter(|row| row.kind == Kind::File) {
-        Some(row) => table::chunk(sql, row.id, 0),
+        Some(row) => chunks::find(sql, row.id, 0),
         None => Ok(None),
     }
 }

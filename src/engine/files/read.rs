@@ -14,6 +14,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
 use crate::limits;
+use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileChunk;
 use crate::store::files as table;
@@ -63,7 +64,7 @@ impl Thread {
     }
 
     fn chunk(&self, row: &Row, index: i64) -> Result<Bytes> {
-        let chunk = self.read(|_, sql| table::chunk(sql, row.id, index))?;
+        let chunk = self.read(|_, sql| chunks::find(sql, row.id, index))?;
         chunk.ok_or_else(|| replaced(row))
     }
 

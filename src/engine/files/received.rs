@@ -13,10 +13,11 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::host::http::Body;
+use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
-use crate::store::files as table;
-use crate::store::files::{Kind, Row, Storage};
+use crate::store::files::{Kind, Row};
+use crate::store::objects::Storage;
 use crate::store::state::State;
 
 /// What another thread says of a file.
@@ -80,13 +81,13 @@ impl Received {
         if self.file.size > limit as u64 {
             return Ok(None);
         }
-        let chunks = i64::try_from(table::chunks_of(self.file.size)).unwrap_or(i64::MAX);
+        let chunks = i64::try_from(chunks::of_size(self.file.size)).unwrap_or(i64::MAX);
         search::content(sql, &Row { chunks, ..self.writing.row(sql)? }).map(Some)
     }
 
     /// The first row of its content.
     pub(crate) fn beginning(&self, sql: &dyn Sql) -> Result<Option<bytes::Bytes>> {
-        table::chunk(sql, self.writing.row(sql)?.id, 0)
+        chunks::find(sql, self.writing.row(sql)?.id, 0)
     }
 
     /// What was said of it, as it may be said again.

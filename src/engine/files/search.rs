@@ -12,13 +12,15 @@ use serde::Serialize;
 use crate::engine::files::glob::Glob;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::limits::FOUND_FILES;
 use crate::page::{Page, json_bytes};
-use crate::store::file_path::FilePath;
+use crate::store::chunks;
 use crate::store::file_record::{FileRecord, GrepMatch, GrepResult};
+use crate::store::file_texts;
 use crate::store::files as table;
+use crate::store::files::tree as places;
 use crate::store::files::{Row, Search};
 
 /// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
@@ -113,25 +115,20 @@ impl Finding {
     /// Looks at the next paths. Only they are read: what else a row has may be large.
     fn slice(&mut self, sql: &dyn Sql) -> Result<Slice> {
         let (mut steps, mut seen) = (0, 0);
-        let statement = "SELECT id, parent, name FROM files WHERE id > ? AND +parent IS NOT NULL ORDER BY id";
-        sql.each(statement, &[Param::Int(self.after)], &mut |cells| {
-            let [id, parent, name] = cells else {
-                return Err(Error::internal("a row of files has the wrong number of columns"));
-            };
+        places::each_path(sql, self.after, |id, path| {
             if steps >= limits::FIND_SLICE_STEPS.min(self.left) || seen >= limits::FIND_SLICE_PATHS {
                 seen = usize::MAX;
-                return Ok(ControlFlow::Break(()));
+                return ControlFlow::Break(());
             }
             seen += 1;
-            self.after = id.int().unwrap_or_default();
-            let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
+            self.after = id;
             if self.glob.matches(path.as_str(), &mut steps) {
-                self.paths.insert(path.to_string(), self.after);
+                self.paths.insert(path.to_string(), id);
                 if self.paths.len() > FOUND_FILES as usize + 1 {
                     self.paths.pop_last();
                 }
             }
-            Ok(ControlFlow::Continue(()))
+            ControlFlow::Continue(())
         })?;
         self.left = self.left.saturating_sub(steps);
         let more = seen == usize::MAX;
@@ -174,40 +171,15 @@ fn check_pattern(field: &str, pattern: &str) -> Result<()> {
 
 /// Text files that may have a text, by path: the path, the id, and the bytes of each.
 fn candidates(sql: &dyn Sql, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
-    let question = question(wanted).filter(|_| is_there(sql));
-    let mut found = Vec::new();
-    let mut note = |cells: &[Cell]| {
-        let [id, parent, name, size] = cells else {
-            return Err(Error::internal("a row of files has the wrong number of columns"));
-        };
-        let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
-        let size = size.int().unwrap_or_default().unsigned_abs();
-        found.push((path.to_string(), id.int().unwrap_or_default(), size));
-        Ok(ControlFlow::Continue(()))
-    };
-    match question {
-        None => {
-            sql.each(
-                "SELECT id, parent, name, size FROM files WHERE search > 0 AND +parent IS NOT NULL",
-                &[],
-                &mut note,
-            )?;
-        }
-        Some(question) => sql.each(
-            "SELECT id, parent, name, size FROM files
-             WHERE (search = 1 OR id IN (SELECT rowid FROM file_texts WHERE file_texts MATCH ?))
-                AND +parent IS NOT NULL",
-            &[Param::Text(&question)],
-            &mut note,
-        )?,
-    }
+    let question = question(wanted).filter(|_| file_texts::is_there(sql));
+    let mut found = places::texts(sql, question.as_deref())?;
     found.sort();
     Ok(found)
 }
 
 /// What the index is asked: for files with every group of the pattern. `None` for one that is too short.
 fn question(wanted: &str) -> Option<String> {
-    let letters: Vec<char> = indexed(wanted).chars().collect();
+    let letters: Vec<char> = file_texts::indexed(wanted).chars().collect();
     let groups: BTreeSet<&[char]> = letters.windows(3).take(GROUPS).collect();
     if groups.is_empty() {
         return None;
@@ -223,7 +195,7 @@ fn question(wanted: &str) -> Option<String> {
 pub(crate) fn content(sql: &dyn Sql, row: &Row) -> Result<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(row.size).unwrap_or(0));
     for index in 0..row.chunks {
-        let chunk = table::chunk(sql, row.id, index)?;
+        let chunk = chunks::find(sql, row.id, index)?;
         let chunk =
             chunk.ok_or_else(|| Error::internal(format!("chunk {index} of {} is missing", row.path())))?;
         content.extend_from_slice(&chunk);
@@ -271,11 +243,6 @@ pub(crate) fn folded(content: &[u8]) -> String {
     fold(&String::from_utf8_lossy(content))
 }
 
-/// A text as the index has it: a NUL would end it there.
-fn indexed(folded: &str) -> String {
-    folded.replace('\0', "\u{1}")
-}
-
 /// Whether a file is a text that searches look into.
 pub(crate) fn is_text(mime: &str, size: u64) -> bool {
     size <= limits::GREP_FILE_BYTES && is_text_type(mime)
@@ -317,36 +284,6 @@ fn is_text_type(mime: &str) -> bool {
 /// How a text is found. One that grew too large by folding is no row of the index.
 pub(crate) fn found_by(folded: &str) -> Search {
     if folded.len() as u64 <= limits::GREP_FILE_BYTES { Search::Index } else { Search::Scan }
-}
-
-/// Whether the index is there.
-fn is_there(sql: &dyn Sql) -> bool {
-    let statement = "SELECT 1 FROM sqlite_schema WHERE name = 'file_texts'";
-    matches!(crate::store::messages::integer(sql, statement, &[]), Ok(Some(_)))
-}
-
-/// Makes the index, if it is not there. Never in a transaction: when SQLite takes the making of an FTS5 table back, the
-/// commit around it fails.
-pub(crate) fn make_index(sql: &dyn Sql) -> Result<()> {
-    // Only the groups, neither the text nor where they are in it: candidates are read anyway.
-    sql.run(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS file_texts USING fts5(text, content='', contentless_delete=1,
-            detail=none, tokenize='trigram case_sensitive 1')",
-        &[],
-    )
-}
-
-/// Enters a text into the index, which must be there.
-pub(crate) fn enter(sql: &dyn Sql, id: i64, folded: &str) -> Result<()> {
-    sql.run(
-        "INSERT INTO file_texts (rowid, text) VALUES (?, ?)",
-        &[Param::Int(id), Param::Text(&indexed(folded))],
-    )
-}
-
-/// Takes a text out of the index.
-pub(crate) fn forget(sql: &dyn Sql, id: i64) -> Result<()> {
-    sql.run("DELETE FROM file_texts WHERE rowid = ?", &[Param::Int(id)])
 }
 
 #[cfg(test)]

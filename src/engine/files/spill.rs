@@ -16,8 +16,11 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Bucket;
 use crate::limits;
+use crate::store::chunks;
 use crate::store::files as table;
-use crate::store::files::{Kind, Row, Storage};
+use crate::store::files::{Kind, Row};
+use crate::store::objects;
+use crate::store::objects::Storage;
 
 /// The size above which content goes to the bucket, bytes: what `BOBBIN_R2_ABOVE_BYTES` says, but not below
 /// [`limits::FILE_WHOLE_BYTES`]. So what is read as a whole, searched or shown to a model is always here.
@@ -94,7 +97,7 @@ impl Thread {
                 self.transition(|_, sql| {
                     let Some(row) = table::by_id(sql, row.id)? else { return Ok(()) };
                     // From here on it is like any other that was removed.
-                    table::forget_object(sql, row.id)?;
+                    objects::forget(sql, row.id)?;
                     let row = Row { storage: Storage::Local, ..row };
                     table::delete(sql, &row, limits::PRUNED_CHUNKS + 2).map(drop)
                 })
@@ -119,7 +122,7 @@ impl Thread {
             let Some(row) = table::by_id(sql, id)?.filter(|row| row.kind == Kind::File) else {
                 return Ok(());
             };
-            let deleted = table::empty(sql, id, limits::PRUNED_CHUNKS)?;
+            let deleted = chunks::empty(sql, id, limits::PRUNED_CHUNKS)?;
             let storage = if deleted < limits::PRUNED_CHUNKS { Storage::Bucket } else { Storage::Emptying };
             Row { storage, ..row }.update(sql)
         })
@@ -141,7 +144,7 @@ impl Thread {
         Box::pin(stream::unfold(from, move |state| async move {
             let (thread, index) = state.filter(|(_, index)| *index < chunks)?;
             let chunk = thread.is_wanted(id).and_then(|wanted| {
-                let found = thread.read(|_, sql| table::chunk(sql, id, index))?;
+                let found = thread.read(|_, sql| chunks::find(sql, id, index))?;
                 let lost = || Error::internal(format!("content {id} went away in chunk {index}"));
                 found.filter(|_| wanted).ok_or_else(lost)
             });
@@ -163,7 +166,7 @@ impl Thread {
         }
         let mut after = 0;
         loop {
-            let ids = self.read(|_, sql| table::with_objects(sql, after, limits::DELETED_OBJECTS))?;
+            let ids = self.read(|_, sql| objects::after(sql, after, limits::DELETED_OBJECTS))?;
             let Some(last) = ids.last() else { return Ok(()) };
             after = *last;
             let keys = ids.into_iter().map(|id| self.key(id)).collect::<Result<_>>()?;

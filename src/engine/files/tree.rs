@@ -1,6 +1,5 @@
 //! The tree: directories, moving, removing, listing.
 
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use base64::Engine;
@@ -8,18 +7,21 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::engine::files::conditions::Conditions;
-use crate::engine::files::{no_room, search};
+use crate::engine::files::no_room;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::request::Query;
 use crate::store::file_path::{FilePath, too_long};
 use crate::store::file_record::{FileRecord, FileStats};
-use crate::store::files::{Kind, Row, Search, Storage, columns};
+use crate::store::file_texts;
+use crate::store::files::tree as places;
+use crate::store::files::{Kind, Row, Search};
+use crate::store::objects::Storage;
 use crate::store::state::State;
-use crate::store::{files as table, messages as rows};
+use crate::store::{files as table, objects};
 
 /// The type of a directory (spec §16.2).
 const DIRECTORY: &str = "inode/directory";
@@ -166,7 +168,7 @@ impl Thread {
                 }
             }
             let (mut page, mut last) = (Page::new(limit), None);
-            entries(sql, path, after.as_ref(), i64::from(limit) + 1, &mut |row| {
+            places::entries(sql, path, after_place(after.as_ref()), i64::from(limit) + 1, &mut |row| {
                 let taken = page.add(|| serde_json::to_value(row.record()?).map_err(Error::internal))?;
                 if taken.is_continue() {
                     last = Some(format!("{}{}", row.kind as i64, row.name));
@@ -185,7 +187,7 @@ impl Thread {
     pub(crate) fn entries(&self, path: &FilePath) -> Result<Vec<FileRecord>> {
         self.read(|_, sql| {
             let mut page = Page::of_bytes(limits::FILES, limits::LIST_BYTES);
-            entries(sql, path, None, i64::from(limits::FILES) + 1, &mut |row| {
+            places::entries(sql, path, after_place(None), i64::from(limits::FILES) + 1, &mut |row| {
                 page.add_sized(|| {
                     let record = row.record()?;
                     let bytes = json_bytes(&record);
@@ -203,21 +205,7 @@ impl Thread {
 
     /// How much there is.
     pub(crate) fn stats(&self) -> Result<FileStats> {
-        self.read(|_, sql| {
-            let mut stats = FileStats::default();
-            let statement =
-                "SELECT kind, count(*), sum(size) FROM files WHERE parent IS NOT NULL GROUP BY kind";
-            sql.each(statement, &[], &mut |cells| {
-                let number = |at: usize| cells.get(at).and_then(Cell::int).unwrap_or_default().unsigned_abs();
-                if number(0) == Kind::Directory as u64 {
-                    stats.directory_count = number(1);
-                } else {
-                    (stats.file_count, stats.total_size) = (number(1), number(2));
-                }
-                Ok(ControlFlow::Continue(()))
-            })?;
-            Ok(stats)
-        })
+        self.read(|_, sql| places::stats(sql))
     }
 }
 
@@ -240,29 +228,9 @@ fn place_of(cursor: &str) -> Result<Place> {
     })
 }
 
-fn entries(
-    sql: &dyn Sql,
-    path: &FilePath,
-    after: Option<&Place>,
-    limit: i64,
-    each: &mut dyn FnMut(Row) -> Result<ControlFlow<()>>,
-) -> Result<()> {
-    let (kind, name) = after.map_or((-1, ""), |place| (place.kind, place.name.as_str()));
-    sql.each(
-        concat!(
-            "SELECT ",
-            columns!(),
-            " FROM files WHERE parent = ? AND (kind > ? OR (kind = ? AND name > ?)) ORDER BY kind, name LIMIT ?"
-        ),
-        &[
-            Param::Text(path.as_str()),
-            Param::Int(kind),
-            Param::Int(kind),
-            Param::Text(name),
-            Param::Int(limit),
-        ],
-        &mut |cells| each(Row::read(cells)?),
-    )
+/// Where a page begins: right behind this place, the first page before all entries.
+fn after_place(place: Option<&Place>) -> (i64, &str) {
+    place.map_or((-1, ""), |place| (place.kind, place.name.as_str()))
 }
 
 fn directory(parent: &str, name: &str, now: i64) -> Row {
@@ -323,8 +291,7 @@ pub(crate) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     if let Some(count) = state.files {
         return Ok(count);
     }
-    let count = rows::integer(sql, "SELECT count(*) FROM files WHERE parent IS NOT NULL", &[])?.unwrap_or(0);
-    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    let count = u32::try_from(places::count(sql)?).unwrap_or(u32::MAX);
     state.files = Some(count);
     Ok(count)
 }
@@ -333,7 +300,7 @@ pub(crate) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
 /// may have an object of stays named until that is deleted.
 pub(crate) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
     if row.search == Search::Index {
-        search::forget(sql, row.id)?;
+        file_texts::forget(sql, row.id)?;
     }
     if row.storage != Storage::Local {
         let (kind, storage) = (Kind::Gone, Storage::Copying);
@@ -346,46 +313,24 @@ pub(crate) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
     Row { parent: None, kind: Kind::Gone, search: Search::No, ..row.clone() }.update(sql)
 }
 
-/// Takes everything below a directory out of the tree. The rows of the files stay without a place, and a later write
-/// deletes their content bit by bit: it may be gigabytes.
+/// Takes everything below a directory out of the tree.
 fn discard_entries(sql: &dyn Sql, path: &FilePath) -> Result<()> {
-    let (first, end) = (format!("{path}/"), format!("{path}0"));
-    let below = [Param::Text(path.as_str()), Param::Text(&first), Param::Text(&end)];
+    let below = path.below();
     // What the bucket may have an object of is named until that is deleted.
-    sql.run(
-        "UPDATE objects SET storage = 1
-         WHERE id IN (SELECT id FROM files WHERE parent = ? OR (parent >= ? AND parent < ?))",
-        &below,
-    )?;
-    sql.run("DELETE FROM files WHERE kind = 0 AND (parent = ? OR (parent >= ? AND parent < ?))", &below)?;
-    sql.run(
-        "UPDATE files SET parent = NULL, kind = 4 WHERE parent = ? OR (parent >= ? AND parent < ?)",
-        &below,
-    )
+    objects::name_all(sql, &below)?;
+    places::discard(sql, &below)
 }
 
 /// Everything below a directory that was moved goes with it.
 fn move_entries(sql: &dyn Sql, from: &FilePath, to: &FilePath) -> Result<()> {
-    // What is below `/a` is from `/a/` up to `/a0`, which is the next after all that begin so.
-    let (first, end) = (format!("{from}/"), format!("{from}0"));
-    let below = [Param::Text(from.as_str()), Param::Text(&first), Param::Text(&end)];
-    let longest = rows::integer(
-        sql,
-        "SELECT max(length(CAST(parent AS BLOB)) + 1 + length(CAST(name AS BLOB))) FROM files
-         WHERE parent = ? OR (parent >= ? AND parent < ?)",
-        &below,
-    )?;
+    let below = from.below();
+    let longest = places::longest(sql, &below)?;
     let grown = longest.unwrap_or(0) as usize + to.as_str().len();
     let longest = grown.saturating_sub(from.as_str().len());
     if longest > limits::FILE_PATH_BYTES {
         return Err(too_long("path", longest));
     }
-    let [a, b, c] = below;
-    let rest = Param::Int(from.as_str().chars().count() as i64 + 1);
-    sql.run(
-        "UPDATE files SET parent = ? || substr(parent, ?) WHERE parent = ? OR (parent >= ? AND parent < ?)",
-        &[Param::Text(to.as_str()), rest, a, b, c],
-    )
+    places::shift(sql, &below, to)
 }
 
 /// What is at a path, or is not, forbids this.

@@ -16,6 +16,7 @@ use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::Query;
 use crate::request::fields::Body;
+use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
 use crate::store::files as table;
@@ -46,7 +47,7 @@ impl Thread {
             let row = draft.row(Kind::Upload, size, now);
             let row = Row { id: row.insert(sql)?, ..row };
             if let Some(thumbnail) = &draft.options.thumbnail {
-                table::put_thumbnail(sql, row.id, thumbnail)?;
+                chunks::put_thumbnail(sql, row.id, thumbnail)?;
             }
             Ok(row)
         })?;
@@ -113,7 +114,7 @@ impl Thread {
             let row = self.upload(sql, id, number, now)?;
             match row.kind {
                 Kind::File => Ok(json!({ "uploadId": id, "file": row.record()? })),
-                _ => Ok(told(id, &row, &table::stored_chunks(sql, row.id)?)),
+                _ => Ok(told(id, &row, &chunks::stored(sql, row.id)?)),
             }
         })
     }
@@ -159,7 +160,7 @@ impl Thread {
             state.must_live()?;
             let row = unfinished(self.upload(sql, id, number, now)?)?;
             check_room(sql, data.len() as u64)?;
-            table::put_chunk(sql, row.id, place, &data)
+            chunks::put(sql, row.id, place, &data)
         })?;
         Ok(json!({ "uploadId": id, "index": place, "size": data.len() }))
     }
@@ -169,7 +170,7 @@ impl Thread {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let (row, received) = self.read(|_, sql| {
             let row = self.upload(sql, id, number, now)?;
-            let received = table::stored_chunks(sql, row.id)?;
+            let received = chunks::stored(sql, row.id)?;
             Ok((row, received))
         })?;
         if row.kind == Kind::File {

@@ -13,10 +13,13 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::fields::bounded;
+use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
+use crate::store::file_texts;
 use crate::store::files as table;
-use crate::store::files::{Kind, Row, Search, Storage};
+use crate::store::files::{Kind, Row, Search};
+use crate::store::objects::Storage;
 use crate::store::state::State;
 
 /// A file that is to be written.
@@ -92,7 +95,7 @@ impl Draft {
             kind,
             mime: self.mime.clone(),
             size: i64::try_from(size).unwrap_or(i64::MAX),
-            chunks: i64::try_from(table::chunks_of(size)).unwrap_or(i64::MAX),
+            chunks: i64::try_from(chunks::of_size(size)).unwrap_or(i64::MAX),
             metadata: metadata.map(|metadata| Value::Object(metadata.clone()).to_string()),
             width: self.options.width.map(i64::from),
             height: self.options.height.map(i64::from),
@@ -203,7 +206,7 @@ impl Thread {
         }
         let writing = intake.store()?;
         self.install_stored(draft, size, |sql| {
-            let chunks = i64::try_from(table::chunks_of(size)).unwrap_or(i64::MAX);
+            let chunks = i64::try_from(chunks::of_size(size)).unwrap_or(i64::MAX);
             Ok(Row { size: i64::try_from(size).unwrap_or(i64::MAX), chunks, ..writing.row(sql)? })
         })
     }
@@ -230,7 +233,7 @@ impl Thread {
         self.read(|state, sql| {
             state.must_live()?;
             check_room(sql, chunk.len() as u64)?;
-            table::put_chunk(sql, id, index, chunk)
+            chunks::put(sql, id, index, chunk)
         })
     }
 
@@ -242,7 +245,7 @@ impl Thread {
         self.read_mut(|state, sql| {
             if !state.file_texts {
                 state.must_live()?;
-                search::make_index(sql)?;
+                file_texts::make(sql)?;
                 state.file_texts = true;
             }
             Ok(())
@@ -305,7 +308,7 @@ impl Thread {
             let mut limit = limits::PRUNED_CHUNKS;
             for row in &left {
                 if row.search == Search::Index {
-                    search::forget(sql, row.id)?;
+                    file_texts::forget(sql, row.id)?;
                 }
                 limit -= table::delete(sql, row, limit)?;
                 if limit <= 0 {
@@ -369,16 +372,16 @@ pub(crate) fn install(
         Content::Whole(bytes) => {
             row.id = row.insert(sql)?;
             for (index, chunk) in (0..).zip(bytes.chunks(limits::FILE_CHUNK_BYTES)) {
-                table::put_chunk(sql, row.id, index, chunk)?;
+                chunks::put(sql, row.id, index, chunk)?;
             }
         }
         Content::Stored(_) => row.update(sql)?,
     }
     if let Some(thumbnail) = &draft.options.thumbnail {
-        table::put_thumbnail(sql, row.id, thumbnail)?;
+        chunks::put_thumbnail(sql, row.id, thumbnail)?;
     }
     if let Some(text) = text.filter(|_| row.search == Search::Index) {
-        search::enter(sql, row.id, &text)?;
+        file_texts::enter(sql, row.id, &text)?;
     }
     if old.is_none() {
         state.files = state.files.map(|count| count + 1);

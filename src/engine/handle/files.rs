@@ -12,9 +12,9 @@ use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::Query;
 use crate::sdk::files::FileDoor;
+use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
-use crate::store::files as table;
 
 impl FileDoor for Open {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord> {
@@ -94,7 +94,7 @@ impl FileDoor for Open {
 
     fn get_file_thumbnail(&self, path: &str) -> Result<Option<Bytes>> {
         let Some(row) = self.thread.file(&self.at(path)?)? else { return Ok(None) };
-        self.thread.read(|_, sql| table::thumbnail(sql, row.id))
+        self.thread.read(|_, sql| chunks::thumbnail(sql, row.id))
     }
 }
 

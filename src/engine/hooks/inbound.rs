@@ -1,7 +1,4 @@
 //! Hooks at the beginning of a step: what a drain takes in (spec §35.24a), and before the first one the new thread.
-//!
-//! Column `hooked` of a message from outside: 0 while no create hook is done with it, 1 once `before_create_message` has
-//! run, which is stored with what that made of it, 2 once `after_create_message` was told.
 
 use std::rc::Rc;
 
@@ -12,11 +9,13 @@ use crate::engine::hooks::At;
 use crate::engine::hooks::message::{Created, fitting};
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::{Param, Sql};
 use crate::sdk::scope::Origin;
 use crate::spec::hook::HookName;
 use crate::store::messages as rows;
-use crate::store::messages::{Inbound, Row, Shared, columns};
+use crate::store::messages::queue;
+use crate::store::messages::queue::HookStage;
+use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::meta;
 use crate::store::runs::{Phase, Step};
 use crate::store::side::Side;
 
@@ -48,8 +47,10 @@ impl Thread {
         while self.has_hooks(definitions, &[HookName::BeforeCreateMessage]) {
             let next = self.read(|state, sql| match state.undrained {
                 None => Ok(None),
-                Some(first) => Ok(untold(sql, first.max(from), state.next_seq(), 1)?
-                    .map(|row| (state.meta.thread_id.clone(), row))),
+                Some(first) => {
+                    Ok(queue::unhooked(sql, first.max(from), state.next_seq(), HookStage::Before)?
+                        .map(|row| (state.meta.thread_id.clone(), row)))
+                }
             })?;
             let Some((thread_id, row)) = next else { break };
             if self.live.outgoing.get() >= self.outgoing_limit() {
@@ -67,19 +68,11 @@ impl Thread {
     /// Stores what the hooks made of a message. One that was changed or deleted meanwhile stays as it is.
     fn store_hooked(&self, before: &Row, after: Row) -> Result<()> {
         let changed = self.transition(|state, sql| {
-            sql.run("UPDATE messages SET hooked = 1 WHERE seq = ?", &[Param::Int(before.seq)])?;
+            queue::set_hooked(sql, before.seq, HookStage::Before)?;
             if after == *before || rows::find(sql, before.seq)?.as_ref() != Some(before) {
                 return Ok(None);
             }
-            sql.run(
-                "UPDATE messages SET content = ?, silent = ?, metadata = ? WHERE seq = ?",
-                &[
-                    after.content.as_ref().into(),
-                    Param::Int(i64::from(after.silent)),
-                    after.metadata.as_ref().into(),
-                    Param::Int(after.seq),
-                ],
-            )?;
+            after.update_inbound(sql)?;
             // Clients that come back have seen it as it was.
             state.meta.edits += 1;
             state.meta.update(sql)?;
@@ -106,7 +99,7 @@ impl Thread {
     ) -> Result<Drain> {
         let Some(mut from) = from else { return Ok(Drain::Ready(None)) };
         while self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
-            let next = self.read(|_, sql| untold(sql, from, step.block, 2))?;
+            let next = self.read(|_, sql| queue::unhooked(sql, from, step.block, HookStage::After))?;
             let Some(row) = next else { break };
             if self.live.outgoing.get() >= self.outgoing_limit() {
                 return Ok(Drain::Yields);
@@ -114,9 +107,7 @@ impl Thread {
             from = row.seq + 1;
             let seq = row.seq;
             self.after_create(definitions, &Shared::new(row)).await?;
-            self.transition(|_, sql| {
-                sql.run("UPDATE messages SET hooked = 2 WHERE seq = ?", &[Param::Int(seq)])
-            })?;
+            self.transition(|_, sql| queue::set_hooked(sql, seq, HookStage::After))?;
         }
         Ok(Drain::Ready(Some(from)))
     }
@@ -186,7 +177,7 @@ impl Thread {
         self.observe(&at, HookName::AfterThreadCreated, &[]).await?;
         self.transition(|state, sql| {
             state.created_told = true;
-            sql.run("UPDATE meta SET created_told = 1 WHERE id = 1", &[])
+            meta::set_created_told(sql)
         })
     }
 
@@ -205,18 +196,4 @@ impl Drop for Told<'_> {
     fn drop(&mut self) {
         self.0.live.telling.borrow_mut().take();
     }
-}
-
-/// The first message from outside in a range with which hooks are not that far.
-fn untold(sql: &dyn Sql, from: i64, below: i64, hooked: i64) -> Result<Option<Row>> {
-    let rows = rows::read(
-        sql,
-        concat!(
-            "SELECT ",
-            columns!(),
-            " FROM messages WHERE seq >= ? AND seq < ? AND inbound IN (1, 2) AND hooked < ? ORDER BY seq LIMIT 1"
-        ),
-        &[Param::Int(from), Param::Int(below), Param::Int(hooked)],
-    )?;
-    Ok(rows.into_iter().next())
 }

@@ -16,7 +16,6 @@ use crate::engine::replay;
 use crate::engine::thread::Thread;
 use crate::engine::tool_result::result_row;
 use crate::error::{Error, Result};
-use crate::host::Param;
 use crate::limits;
 use crate::sdk::scope::Entered;
 use crate::spec::hook::HookName;
@@ -144,11 +143,7 @@ impl Thread {
             let mut row = Row::clone(reply);
             replay::drop_call(&mut row.calls, call.index);
             row.reasoning = replay::without(row.reasoning.as_deref(), &call.call.id);
-            let calls = serde_json::to_string(&row.calls).map_err(Error::internal)?;
-            sql.run(
-                "UPDATE messages SET tool_calls = ?, reasoning = ? WHERE seq = ?",
-                &[Param::Text(&calls), row.reasoning.as_ref().into(), Param::Int(reply.seq)],
-            )?;
+            row.update_calls(sql)?;
             state.filled = state.filled.max(call.seq + 1 - reply.seq);
             // No later step takes its seq. Clients that come back have seen the call.
             state.meta.seq_floor = state.meta.seq_floor.max(call.seq);

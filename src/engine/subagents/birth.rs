@@ -13,10 +13,11 @@ use crate::sdk::scope::Entered;
 use crate::spec::message::Role;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::Letters;
-use crate::store::effects::Tally;
+use crate::store::effects::tally::Tally;
 use crate::store::messages::{Inbound, Row};
+use crate::store::meta::Meta;
 use crate::store::parent::Parent;
-use crate::store::state::{Meta, State};
+use crate::store::state::State;
 
 impl Thread {
     /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must

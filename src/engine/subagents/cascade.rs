@@ -67,7 +67,7 @@ impl Thread {
         state.meta.update(sql)?;
         Event::termination(state.active()).insert(sql, now)?;
         self.post_row(state, sql, now)?;
-        crate::store::effects::cancel_all(state, sql, now)?;
+        crate::store::effects::tally::cancel_all(state, sql, now)?;
         self.terminate_children(state, sql)
     }
 }

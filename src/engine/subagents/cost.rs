@@ -1,7 +1,7 @@
 //! What a thread and all below it have spent (`GET …/cost`): the sums of the log's attempts. Each thread asks its children,
 //! so that a tree is summed up level by level.
 
-use std::ops::{AddAssign, ControlFlow};
+use std::ops::AddAssign;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
 use crate::request::between::to_thread;
 use crate::request::{Query, Reply, ThreadRoute};
-use crate::store::children as registry;
 use crate::store::children::{Child, ChildState};
+use crate::store::{children as registry, logs};
 
 /// What requests to models have taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -124,28 +124,14 @@ fn rounded(dollars: f64) -> f64 {
 
 /// The sums of the log.
 fn spent(sql: &dyn Sql) -> Result<Spent> {
-    let mut spent = Spent::default();
-    sql.each(
-        "SELECT total(cost), sum(input), sum(cached), sum(output), sum(reasoning), count(*), sum(done AND cost IS NULL)
-         FROM (SELECT json_extract(data, '$.cost_total') cost, json_extract(data, '$.input_tokens') input,
-                json_extract(data, '$.cached_tokens') cached, json_extract(data, '$.output_tokens') output,
-                json_extract(data, '$.reasoning_tokens') reasoning,
-                json_extract(data, '$.status') IS 'completed' done
-            FROM logs WHERE kind = 'llm_request')",
-        &[],
-        &mut |cells| {
-            let number = |place: usize| cells.get(place).and_then(Cell::int).unwrap_or(0);
-            spent = Spent {
-                cost: rounded(cells.first().and_then(Cell::real).unwrap_or(0.0)),
-                input_tokens: number(1),
-                cached_tokens: number(2),
-                output_tokens: number(3),
-                reasoning_tokens: number(4),
-                requests: number(5),
-                unpriced: number(6),
-            };
-            Ok(ControlFlow::Break(()))
-        },
-    )?;
-    Ok(spent)
+    let sums = logs::sums(sql)?;
+    Ok(sums.map_or(Spent::default(), |sums| Spent {
+        cost: rounded(sums.cost),
+        input_tokens: sums.input_tokens,
+        cached_tokens: sums.cached_tokens,
+        output_tokens: sums.output_tokens,
+        reasoning_tokens: sums.reasoning_tokens,
+        requests: sums.requests,
+        unpriced: sums.unpriced,
+    }))
 }

@@ -5,15 +5,14 @@ use std::rc::Rc;
 
 use serde::Deserialize;
 
-use crate::engine::subagents::letter::TO_THREAD;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::Param;
 use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::to_thread;
 use crate::store::children::{Child, ChildState};
-use crate::store::{children as registry, messages as rows};
+use crate::store::outbox::TO_THREAD;
+use crate::store::{children as registry, outbox};
 
 /// How often it is looked whether a letter was taken.
 const LOOK_US: i64 = limits::SECOND_US / 100;
@@ -78,22 +77,14 @@ impl Thread {
             // What they were still to be told they need not know.
             self.read(|state, sql| {
                 let parent = state.meta.parent.as_ref().map(|parent| format!("{TO_THREAD}{}", parent.thread));
-                sql.run(
-                    "DELETE FROM outbox WHERE target LIKE 't:%' AND target IS NOT ?",
-                    &[parent.as_ref().into()],
-                )
+                outbox::forget_threads_but(sql, parent.as_deref())
             })?;
             return Ok(deleted);
         };
         // Another try need not ask these again; there may be more than one event can ask.
         self.transition(|state, sql| {
             state.children = None;
-            gone.iter().try_for_each(|reference| {
-                sql.run(
-                    "DELETE FROM children WHERE open IN (0, 1) AND reference = ?",
-                    &[Param::Text(reference.as_str())],
-                )
-            })
+            gone.iter().try_for_each(|reference| registry::delete(sql, reference))
         })?;
         let message = format!("The subagent {reference} could not be deleted: {error}");
         Err(Error { retry_after_s: Some(1), ..Error::new(Code::Overloaded, message) }
@@ -108,11 +99,7 @@ impl Thread {
             .filter(|child| child.state == ChildState::Creating || !child.is_open())
             .map(|child| format!("{TO_THREAD}{}", child.reference))
             .collect();
-        self.transition(|_, sql| {
-            creating
-                .iter()
-                .try_for_each(|target| sql.run("DELETE FROM outbox WHERE target = ?", &[Param::Text(target)]))
-        })?;
+        self.transition(|_, sql| creating.iter().try_for_each(|target| outbox::forget_target(sql, target)))?;
         let until = self.host.now_us() + limits::LETTER_US;
         while creating.iter().any(|target| self.live.delivering.borrow().contains_key(target)) {
             let now = self.host.now_us();
@@ -133,15 +120,14 @@ impl Thread {
     pub(crate) async fn parent_must_know(self: &Rc<Self>) -> Result<()> {
         let left = || {
             self.read(|state, sql| {
-                let Some(parent) = &state.meta.parent else { return Ok(None) };
-                let target = format!("{TO_THREAD}{}", parent.thread);
-                rows::integer(sql, "SELECT 1 FROM outbox WHERE target = ? LIMIT 1", &[Param::Text(&target)])
+                let Some(parent) = &state.meta.parent else { return Ok(false) };
+                outbox::has_for(sql, &format!("{TO_THREAD}{}", parent.thread))
             })
         };
         let mut pauses = limits::TELL_PAUSES_US.into_iter();
-        while left()?.is_some() {
+        while left()? {
             self.deliver_now().await;
-            if left()?.is_none() {
+            if !left()? {
                 break;
             }
             let Some(pause) = pauses.next() else {

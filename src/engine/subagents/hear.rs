@@ -24,7 +24,7 @@ use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::messages::{Inbound, Row};
-use crate::store::runs::Reason;
+use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::text::first_bytes;
 

@@ -8,12 +8,13 @@ use crate::engine::outbox::INLINE_US;
 use crate::engine::subagents::values::Sealed;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
-use crate::host::{Param, Sql};
+use crate::host::Sql;
 use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::to_thread;
 use crate::spec::ParentCommunication as Communication;
 use crate::store::children::Child;
+use crate::store::outbox::{Post, TO_THREAD};
 use crate::store::state::State;
 use crate::text::first_bytes;
 
@@ -126,9 +127,6 @@ impl Ending {
     }
 }
 
-/// The part of an outbox row's target that says that it is a thread.
-pub(crate) const TO_THREAD: &str = "t:";
-
 /// The request that carries a letter: the call of an object, up to the letter's JSON.
 pub(crate) fn head(to: &str) -> Result<String> {
     serde_json::to_string(&to_thread(to, ThreadRoute::Letter)).map_err(Error::internal)
@@ -178,18 +176,9 @@ impl Thread {
         let body = serde_json::to_string(&letter).map_err(Error::internal)?;
         let now = self.host.now_us();
         let due = now + INLINE_US;
-        // Behind an earlier one that waits to be sent again.
-        sql.run(
-            "INSERT INTO outbox (subject, target, body, version, tries, due_us)
-             VALUES (?1, ?2, ?3, ?4, 0, max(?5, ifnull((SELECT max(due_us) FROM outbox WHERE target = ?2), 0)))",
-            &[
-                Param::Text(&format!("{TO_THREAD}{to}:{n:012}")),
-                Param::Text(&format!("{TO_THREAD}{to}")),
-                Param::Text(&body),
-                Param::Int(n),
-                Param::Int(due),
-            ],
-        )?;
+        let (subject, target) = (format!("{TO_THREAD}{to}:{n:012}"), format!("{TO_THREAD}{to}"));
+        let post = Post { subject: &subject, target: &target, body: &body, version: n, due_us: due };
+        post.follow(sql)?;
         self.arm_at(state, sql, due, now)
     }
 }

@@ -11,7 +11,8 @@ use crate::host::Sql;
 use crate::spec::message::Role;
 use crate::store::log::Event;
 use crate::store::messages::{Row, Shared};
-use crate::store::runs::{Outcome, Reason, Run};
+use crate::store::runs::Run;
+use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
 
 impl Thread {

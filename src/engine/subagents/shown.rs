@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::host::Sql;
-use crate::store::children::{Child, find};
+use crate::store::children::Child;
+use crate::store::children::open::find;
 use crate::store::messages::Row;
 use crate::store::state::State;
 

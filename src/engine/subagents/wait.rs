@@ -11,13 +11,15 @@ use crate::engine::subagents::heard::Heard;
 use crate::engine::subagents::letter::{Letter, What, head};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Param, Sibling, Sql};
+use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::request::directory_call as call;
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
+use crate::store::outbox;
+use crate::store::outbox::TO_THREAD;
 use crate::store::receipts;
 use crate::store::receipts::Kind;
 use crate::store::runs::Phase;
@@ -156,16 +158,9 @@ impl Thread {
             reply.body.and_then(|body| serde_json::from_str(body.get()).ok()).unwrap_or_default();
         let gone = reply.status == 404 && body.pointer("/error/code") == Some(&"thread_not_found".into());
         // A letter that is on its way brings the answer, or makes the child.
-        let letters = self.read(|_, sql| {
-            let target = format!("{}{reference}", crate::engine::subagents::letter::TO_THREAD);
-            crate::store::messages::integer(
-                sql,
-                "SELECT count(*) FROM outbox WHERE target = ?",
-                &[Param::Text(&target)],
-            )
-        })?;
+        let letters = self.read(|_, sql| outbox::count_for(sql, &format!("{TO_THREAD}{reference}")))?;
         Ok(match (letters, gone, body.get("comes").and_then(Value::as_bool)) {
-            (Some(n), _, _) if n > 0 => None,
+            (n, _, _) if n > 0 => None,
             (_, true, _) => Some(format!("The subagent {reference} was deleted before it answered.")),
             (_, false, Some(false)) => Some(format!("The subagent {reference} ended without an answer.")),
             _ => None,
@@ -178,15 +173,11 @@ impl Thread {
             let Some(parent) = &state.meta.parent else {
                 return Err(Error::new(Code::Conflict, "It is no subagent."));
             };
-            let told = crate::store::messages::integer(
-                sql,
-                "SELECT count(*) FROM outbox WHERE target = ?",
-                &[Param::Text(&format!("{}{}", crate::engine::subagents::letter::TO_THREAD, parent.thread))],
-            )?;
+            let told = outbox::count_for(sql, &format!("{TO_THREAD}{}", parent.thread))?;
             let unheard = parent.letters.heard < asked;
             let queued = state.active().is_some() || state.waiting() > 0;
             let comes = state.meta.terminated_us.is_none() && (unheard || queued);
-            Ok(serde_json::json!({ "comes": comes || told.is_some_and(|n| n > 0) }))
+            Ok(serde_json::json!({ "comes": comes || told > 0 }))
         })
     }
 }

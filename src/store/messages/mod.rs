@@ -1,4 +1,11 @@
-//! Messages as rows: the columns, the public form, and the few statements that read and write them.
+//! The table `messages`. seq orders everything (spec §35.19).
+//!
+//! * here: the row and its public form. `page`: rows for lists and streams. `queue`: rows that a drain takes in. `change`:
+//!   rows that are changed or deleted.
+
+pub(crate) mod change;
+pub(crate) mod page;
+pub(crate) mod queue;
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -6,9 +13,21 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::{Cell, Param, Sql, integer};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::store::attachment::AttachmentRef;
+use crate::store::table::Table;
+
+/// Rows with inbound = 2 beyond the last run's block are the queue. `hooked` is how far hooks are with the message;
+/// `attachments` is a JSON array, `reasoning` what a reply's provider wants back, as JSON.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE messages (
+        seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
+        status TEXT, created_us INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL DEFAULT 0,
+        silent INTEGER NOT NULL DEFAULT 0, inbound INTEGER NOT NULL DEFAULT 0, metadata TEXT, attachments TEXT,
+        reasoning TEXT, hooked INTEGER NOT NULL DEFAULT 0)"],
+    drop: "DROP TABLE messages",
+};
 
 /// How a message came into the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +76,7 @@ macro_rules! columns {
         "seq, role, content, name, tool_calls, tool_call_id, status, created_us, parent, depth, silent, inbound, metadata, attachments, reasoning"
     };
 }
-pub(crate) use columns;
+use columns;
 
 impl Row {
     /// A message with text; everything else as for an ordinary one.
@@ -82,7 +101,7 @@ impl Row {
     }
 
     /// A row read with [`columns!`].
-    pub(crate) fn read(cells: &[Cell]) -> Result<Row> {
+    fn read(cells: &[Cell]) -> Result<Row> {
         let [
             seq,
             role,
@@ -282,7 +301,7 @@ pub(crate) fn not_found(id: &str) -> Error {
 }
 
 /// Reads messages, as many as the statement gives.
-pub(crate) fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     sql.each(statement, params, &mut |cells| {
         rows.push(Row::read(cells)?);
@@ -297,14 +316,35 @@ pub(crate) fn find(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
     Ok(rows.into_iter().next())
 }
 
-/// The first column of the first row, as an integer.
-pub(crate) fn integer(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
-    let mut value = None;
-    sql.each(statement, params, &mut |cells| {
-        value = cells.first().and_then(Cell::int);
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(value)
+/// Whatever is done with a row that was read.
+pub(crate) type Each<'a> = &'a mut dyn FnMut(Row) -> Result<ControlFlow<()>>;
+
+/// Hands over messages one by one, as long as `each` goes on.
+fn each_row(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>], each: Each<'_>) -> Result<()> {
+    sql.each(statement, params, &mut |cells| each(Row::read(cells)?))
+}
+
+/// The last seq that a message or a receipt has; a queued tool keeps the next one free.
+pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
+    let last = integer(
+        sql,
+        "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
+            ifnull((SELECT max(id) FROM calls), 0))",
+        &[],
+    )?;
+    Ok(last.unwrap_or(0))
+}
+
+/// How many rows of a block of seqs there are, up to the last one. A call that a hook dropped has left none, but a receipt.
+pub(crate) fn filled(sql: &dyn Sql, block: i64, beyond: i64) -> Result<i64> {
+    let filled = integer(
+        sql,
+        "SELECT max(seq) + 1 - ?1 FROM (
+            SELECT seq FROM messages WHERE seq >= ?1 AND seq < ?2
+            UNION ALL SELECT id FROM calls WHERE id >= ?1 AND id < ?2 AND state = 'dropped')",
+        &[Param::Int(block), Param::Int(beyond)],
+    )?;
+    Ok(filled.unwrap_or(0))
 }
 
 /// A row shared between the window in memory and whoever reads it.

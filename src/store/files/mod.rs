@@ -1,24 +1,34 @@
-//! The rows behind the files: `files` has one for each file, directory and unfinished content, `chunks` the content.
+//! The table `files`: the files of the thread (spec §16), a row for each file, directory and unfinished content. What is
+//! in them is in `chunks`, and of what the bucket has something there is a row in `objects`.
+//!
+//! * here: a row, by path or id, and what has no place in the tree. `tree`: many rows by their places.
 //!
 //! An id is never given out twice, and what is stored under one never changes: new content has a new id. So an id is a
 //! version (the ETag), and a reader that finds a chunk gone knows that its file was replaced.
 
+pub(crate) mod tree;
+
 use std::ops::ControlFlow;
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
-use crate::limits;
+use crate::host::{Cell, Param, Sql, integer};
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileRecord;
-use crate::store::messages as rows;
+use crate::store::objects::Storage;
+use crate::store::table::Table;
+use crate::store::{chunks, objects};
 
-/// Bits of a chunk's id that number it within its content.
-const INDEX_BITS: u32 = 20;
-/// The number under which a thumbnail lies, behind every chunk that a file can have.
-const THUMBNAIL: i64 = (1 << INDEX_BITS) - 1;
+/// A row without `parent` has no place in the tree: content that is being written, or that was replaced.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE files (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, parent TEXT, name TEXT NOT NULL, kind INTEGER NOT NULL,
+        mime TEXT NOT NULL, size INTEGER NOT NULL, chunks INTEGER NOT NULL, metadata TEXT, width INTEGER,
+        height INTEGER, created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL, search INTEGER NOT NULL,
+        UNIQUE (parent, name))"],
+    drop: "DROP TABLE files",
+};
 
 /// What a row is. The first two have a place in the tree; the others have none, and a later write deletes what is left
 /// of them.
@@ -47,26 +57,6 @@ pub(crate) enum Search {
     Index = 2,
 }
 
-/// Where the content of a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Storage {
-    /// In `chunks`, and nowhere else; the others are in `objects`.
-    Local = 0,
-    /// In `chunks`, all of it; the bucket may have an object of it, whole or none.
-    Copying = 1,
-    /// In the bucket; `chunks` may still have some of it.
-    Emptying = 2,
-    /// In the bucket alone.
-    Bucket = 3,
-}
-
-impl Storage {
-    /// Whether it is read from the bucket.
-    pub(crate) fn is_away(self) -> bool {
-        matches!(self, Storage::Emptying | Storage::Bucket)
-    }
-}
-
 /// A row of `files`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
@@ -89,16 +79,17 @@ pub(crate) struct Row {
     pub(crate) storage: Storage,
 }
 
+/// The columns of [`Row`], in the order of [`Row::read`]; whether there is something in the bucket is asked along.
 macro_rules! columns {
     () => {
         "id, parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us, search,
          (SELECT storage FROM objects WHERE objects.id = files.id)"
     };
 }
-pub(crate) use columns;
+use columns;
 
 impl Row {
-    pub(crate) fn read(cells: &[Cell]) -> Result<Row> {
+    fn read(cells: &[Cell]) -> Result<Row> {
         let [
             id,
             parent,
@@ -144,18 +135,13 @@ impl Row {
                 1 => Search::Scan,
                 _ => Search::Index,
             },
-            storage: match storage.int() {
-                None => Storage::Local,
-                Some(1) => Storage::Copying,
-                Some(2) => Storage::Emptying,
-                Some(_) => Storage::Bucket,
-            },
+            storage: Storage::of(storage.int()),
         })
     }
 
     /// Stores it under a new id, which is returned; `self.id` is not looked at, and no bucket has anything of it yet.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<i64> {
-        let inserted = rows::integer(
+        let inserted = integer(
             sql,
             "INSERT INTO files (parent, name, kind, mime, size, chunks, metadata, width, height, created_us, updated_us,
                 search) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -192,10 +178,7 @@ impl Row {
         if self.storage == Storage::Local {
             return Ok(());
         }
-        sql.run(
-            "INSERT OR REPLACE INTO objects (id, storage) VALUES (?, ?)",
-            &[Param::Int(self.id), Param::Int(self.storage as i64)],
-        )
+        objects::put(sql, self.id, self.storage)
     }
 
     /// Its path; that of a row without a place is empty.
@@ -238,7 +221,7 @@ impl Row {
 }
 
 /// Rows of a statement over all [`columns`].
-pub(crate) fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
     let mut found = Vec::new();
     sql.each(statement, params, &mut |cells| {
         found.push(Row::read(cells)?);
@@ -289,7 +272,7 @@ pub(crate) fn uploads(sql: &dyn Sql, since: i64, after: i64, limit: i64) -> Resu
 /// How many of them there are.
 pub(crate) fn count_uploads(sql: &dyn Sql, since: i64) -> Result<usize> {
     let statement = "SELECT count(*) FROM files WHERE parent IS NULL AND kind = 2 AND created_us > ?";
-    let count = rows::integer(sql, statement, &[Param::Int(since)])?;
+    let count = integer(sql, statement, &[Param::Int(since)])?;
     Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0))
 }
 
@@ -303,104 +286,17 @@ pub(crate) fn moving(sql: &dyn Sql) -> Result<Vec<Row>> {
     read(sql, statement, &[])
 }
 
-/// Ids beyond `after` that the bucket may have an object of, in order.
-pub(crate) fn with_objects(sql: &dyn Sql, after: i64, limit: i64) -> Result<Vec<i64>> {
-    let mut ids = Vec::new();
-    let statement = "SELECT id FROM objects WHERE id > ? ORDER BY id LIMIT ?";
-    sql.each(statement, &[Param::Int(after), Param::Int(limit)], &mut |cells| {
-        ids.extend(cells.first().and_then(Cell::int));
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(ids)
-}
-
-/// The bucket has nothing of a content any more.
-pub(crate) fn forget_object(sql: &dyn Sql, file: i64) -> Result<()> {
-    sql.run("DELETE FROM objects WHERE id = ?", &[Param::Int(file)])
-}
-
 /// Whether a directory has entries.
 pub(crate) fn has_entries(sql: &dyn Sql, path: &FilePath) -> Result<bool> {
-    let found =
-        rows::integer(sql, "SELECT 1 FROM files WHERE parent = ? LIMIT 1", &[Param::Text(path.as_str())])?;
+    let found = integer(sql, "SELECT 1 FROM files WHERE parent = ? LIMIT 1", &[Param::Text(path.as_str())])?;
     Ok(found.is_some())
-}
-
-/// How many chunks content of so many bytes has.
-pub(crate) fn chunks_of(size: u64) -> u64 {
-    size.div_ceil(limits::FILE_CHUNK_BYTES as u64)
-}
-
-/// Stores a chunk, in place of an earlier one with that index.
-pub(crate) fn put_chunk(sql: &dyn Sql, file: i64, index: i64, data: &[u8]) -> Result<()> {
-    sql.run(
-        "INSERT INTO chunks (id, data) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET data = excluded.data",
-        &[Param::Int((file << INDEX_BITS) + index), Param::Blob(data)],
-    )
-}
-
-/// A chunk; `None` when it is gone.
-pub(crate) fn chunk(sql: &dyn Sql, file: i64, index: i64) -> Result<Option<Bytes>> {
-    let mut found = None;
-    let id = Param::Int((file << INDEX_BITS) + index);
-    sql.each("SELECT data FROM chunks WHERE id = ?", &[id], &mut |cells| {
-        found = cells.first().and_then(Cell::blob).map(Bytes::copy_from_slice);
-        Ok(ControlFlow::Break(()))
-    })?;
-    Ok(found)
-}
-
-/// The indexes of the chunks that are there, in order; a thumbnail is none of them.
-pub(crate) fn stored_chunks(sql: &dyn Sql, file: i64) -> Result<Vec<i64>> {
-    let first = file << INDEX_BITS;
-    let mut indexes = Vec::new();
-    let range = [Param::Int(first), Param::Int(first + THUMBNAIL)];
-    sql.each("SELECT id FROM chunks WHERE id >= ? AND id < ? ORDER BY id", &range, &mut |cells| {
-        indexes.extend(cells.first().and_then(Cell::int).map(|id| id - first));
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(indexes)
-}
-
-/// Stores a thumbnail.
-pub(crate) fn put_thumbnail(sql: &dyn Sql, file: i64, data: &[u8]) -> Result<()> {
-    put_chunk(sql, file, THUMBNAIL, data)
-}
-
-/// The thumbnail, if one was given.
-pub(crate) fn thumbnail(sql: &dyn Sql, file: i64) -> Result<Option<Bytes>> {
-    chunk(sql, file, THUMBNAIL)
 }
 
 /// Deletes up to `limit` chunks of a content, its thumbnail too, and its row when that was all. How many it deleted.
 pub(crate) fn delete(sql: &dyn Sql, row: &Row, limit: i64) -> Result<i64> {
-    let deleted = delete_chunks(sql, row.id, THUMBNAIL + 1, limit)?;
+    let deleted = chunks::delete(sql, row.id, limit)?;
     if deleted < limit {
         sql.run("DELETE FROM files WHERE id = ?", &[Param::Int(row.id)])?;
     }
     Ok(deleted)
-}
-
-/// Deletes up to `limit` chunks of a content and keeps its thumbnail. How many it deleted.
-pub(crate) fn empty(sql: &dyn Sql, file: i64, limit: i64) -> Result<i64> {
-    delete_chunks(sql, file, THUMBNAIL, limit)
-}
-
-/// Deletes up to `limit` chunks with a number below `end`.
-fn delete_chunks(sql: &dyn Sql, file: i64, end: i64, limit: i64) -> Result<i64> {
-    let first = file << INDEX_BITS;
-    let some = [Param::Int(first), Param::Int(first + end), Param::Int(limit)];
-    let there = rows::integer(
-        sql,
-        "SELECT count(*) FROM (SELECT id FROM chunks WHERE id >= ? AND id < ? LIMIT ?)",
-        &some,
-    )?;
-    let there = there.unwrap_or(0);
-    if there > 0 {
-        sql.run(
-            "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE id >= ? AND id < ? LIMIT ?)",
-            &some,
-        )?;
-    }
-    Ok(there)
 }

@@ -1,5 +1,8 @@
-//! The children of a thread (spec §8.5): one row each, written before the child exists. The rows of children that are not
-//! terminated are in memory once they were needed; a thread without any, which its `meta` row says, reads nothing.
+//! The table `children`: the registry of subagents (spec §8.5), one row each, written before the child exists.
+//!
+//! * here: the row. `open`: the children that are not terminated, in memory once they were needed.
+
+pub(crate) mod open;
 
 use std::ops::ControlFlow;
 
@@ -7,11 +10,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::{Cell, Param, Sql, integer};
 use crate::page::Page;
 use crate::spec::ParentCommunication as Communication;
 use crate::store::side::Side;
-use crate::store::state::State;
+use crate::store::table::Table;
+
+/// `open`: 0 is terminated, 1 is not; `meta.children` counts the latter. `facts`: what never changes of a child, as JSON.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE children (
+    open INTEGER NOT NULL, reference TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL,
+    facts TEXT NOT NULL, created_us INTEGER NOT NULL, told INTEGER NOT NULL, heard INTEGER NOT NULL, receipt INTEGER,
+    asked INTEGER NOT NULL, due_us INTEGER, expires_us INTEGER, checks INTEGER NOT NULL DEFAULT 0, body TEXT,
+    PRIMARY KEY (open, reference)) WITHOUT ROWID"],
+    drop: "DROP TABLE children",
+};
 
 /// How far a child is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +237,23 @@ impl Child {
         }))
     }
 
+    fn insert(&self, sql: &dyn Sql) -> Result<()> {
+        self.write(
+            sql,
+            "INSERT INTO children (open, reference, state, status, agent, facts, created_us, told, heard, receipt, asked,
+                due_us, expires_us, checks, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+    }
+
+    fn update(&self, sql: &dyn Sql) -> Result<()> {
+        self.write(
+            sql,
+            "UPDATE children SET open = ?1, state = ?3, status = ?4, agent = ?5, facts = ?6, created_us = ?7, told = ?8,
+                heard = ?9, receipt = ?10, asked = ?11, due_us = ?12, expires_us = ?13, checks = ?14, body = ?15
+             WHERE open IN (0, 1) AND reference = ?2",
+        )
+    }
+
     fn write(&self, sql: &dyn Sql, statement: &'static str) -> Result<()> {
         let facts = serde_json::to_string(&self.facts).map_err(Error::internal)?;
         sql.run(
@@ -249,65 +279,26 @@ impl Child {
     }
 }
 
-impl State {
-    /// The children that are not terminated, oldest first.
-    pub(crate) fn open_children(&mut self, sql: &dyn Sql) -> Result<&[Child]> {
-        if self.children.is_none() {
-            let mut found = Vec::new();
-            if self.meta.children > 0 {
-                found = read(sql, children!("WHERE open = 1"), &[])?;
-                found.sort_by_key(|child| child.created_us);
-            }
-            self.children = Some(found);
-        }
-        Ok(self.children.as_deref().unwrap_or_default())
-    }
+/// Those that are not terminated.
+fn open_rows(sql: &dyn Sql) -> Result<Vec<Child>> {
+    read(sql, children!("WHERE open = 1"), &[])
+}
 
-    /// A child by its reference, terminated or not.
-    pub(crate) fn child(&mut self, sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
-        let open = self.open_children(sql)?.iter().find(|child| child.reference == reference).cloned();
-        if open.is_some() {
-            return Ok(open);
-        }
-        let found = read(sql, children!("WHERE open = 0 AND reference = ?"), &[Param::Text(reference)])?;
-        Ok(found.into_iter().next())
-    }
+/// A terminated one.
+fn terminated(sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
+    let found = read(sql, children!("WHERE open = 0 AND reference = ?"), &[Param::Text(reference)])?;
+    Ok(found.into_iter().next())
+}
 
-    /// Enters a new child. `meta` must be written afterwards.
-    pub(crate) fn insert_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
-        self.open_children(sql)?;
-        child.write(
-            sql,
-            "INSERT INTO children (open, reference, state, status, agent, facts, created_us, told, heard, receipt, asked,
-                due_us, expires_us, checks, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )?;
-        self.children.get_or_insert_default().push(child);
-        self.meta.children += 1;
-        self.meta.update(sql)
-    }
+/// Any of them.
+fn by_reference(sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
+    let statement = children!("WHERE open IN (0, 1) AND reference = ?");
+    Ok(read(sql, statement, &[Param::Text(reference)])?.into_iter().next())
+}
 
-    /// Writes what has changed of a child.
-    pub(crate) fn update_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
-        self.open_children(sql)?;
-        child.write(
-            sql,
-            "UPDATE children SET open = ?1, state = ?3, status = ?4, agent = ?5, facts = ?6, created_us = ?7, told = ?8,
-                heard = ?9, receipt = ?10, asked = ?11, due_us = ?12, expires_us = ?13, checks = ?14, body = ?15
-             WHERE open IN (0, 1) AND reference = ?2",
-        )?;
-        let open = self.children.get_or_insert_default();
-        let place = open.iter().position(|known| known.reference == child.reference);
-        match (place.and_then(|place| open.get_mut(place)), child.is_open()) {
-            (Some(known), true) => *known = child,
-            (Some(_), false) => {
-                open.retain(|known| known.reference != child.reference);
-                self.meta.children -= 1;
-                self.meta.update(sql)?;
-            }
-            (None, _) => {}
-        }
-        Ok(())
-    }
+/// Forgets a child, terminated or not.
+pub(crate) fn delete(sql: &dyn Sql, reference: &str) -> Result<()> {
+    sql.run("DELETE FROM children WHERE open IN (0, 1) AND reference = ?", &[Param::Text(reference)])
 }
 
 /// All children, newest first, without what those that are not made yet are to be made with.
@@ -359,12 +350,9 @@ fn at(sql: &dyn Sql, open: i64, reference: &str) -> Result<Option<Child>> {
     Ok(read(sql, statement, &[Param::Int(open), Param::Text(reference)])?.into_iter().next())
 }
 
-/// When the alarm must next look after a child.
-pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
-    if state.meta.children == 0 {
-        return Ok(None);
-    }
-    crate::store::messages::integer(sql, "SELECT min(due_us) FROM children WHERE open = 1", &[])
+/// When the alarm must next look after one that is not terminated.
+fn first_due(sql: &dyn Sql) -> Result<Option<i64>> {
+    integer(sql, "SELECT min(due_us) FROM children WHERE open = 1", &[])
 }
 
 fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Child>> {
@@ -374,16 +362,6 @@ fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(rows)
-}
-
-/// A child by its reference, terminated or not, for whoever only reads.
-pub(crate) fn find(state: &State, sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
-    let known = state.children.iter().flatten().find(|child| child.reference == reference);
-    if let Some(child) = known {
-        return Ok(Some(child.clone()));
-    }
-    let statement = children!("WHERE open IN (0, 1) AND reference = ?");
-    Ok(read(sql, statement, &[Param::Text(reference)])?.into_iter().next())
 }
 
 /// Numbers of letters between two threads, which grow by one each way: what was heard is not heard again.

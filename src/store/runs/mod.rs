@@ -1,17 +1,31 @@
-//! A run: from idle to idle. Its row is the engine's program counter: a process that dies anywhere is re-entered at
+//! The table `runs`. A run: from idle to idle. Its row is the engine's program counter: a process that dies anywhere is re-entered at
 //! the stored phase (docs/durability.md).
+
+pub(crate) mod end;
+pub(crate) mod session_result;
 
 use std::ops::ControlFlow;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
 use crate::limits;
-use crate::spec::SessionTool;
-use crate::spec::message::ToolCall;
+use crate::store::runs::end::{End, Reason};
+use crate::store::runs::session_result::SessionResult;
 use crate::store::side::{Asked, Side};
+use crate::store::table::Table;
+
+/// The program counter of the engine. At most the newest row is unfinished.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE runs (
+        id INTEGER PRIMARY KEY, phase TEXT NOT NULL, side TEXT NOT NULL, turn_from INTEGER NOT NULL,
+        started_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, reason TEXT, error TEXT,
+        step INTEGER NOT NULL, steps INTEGER NOT NULL, side_steps TEXT NOT NULL, block INTEGER NOT NULL,
+        model INTEGER NOT NULL, attempt INTEGER NOT NULL, stream INTEGER NOT NULL, recoveries INTEGER NOT NULL,
+        resume_us INTEGER, short_below INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, asked TEXT, result TEXT)"],
+    drop: "DROP TABLE runs",
+};
 
 /// The columns of [`Run`], in the order of [`Run::read`].
 macro_rules! run_columns {
@@ -62,128 +76,6 @@ impl Phase {
             other => return Err(Error::internal(format!("a run has the unknown phase {other:?}"))),
         })
     }
-}
-
-/// How a run ended, for whoever sent a message to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Completed,
-    Failed,
-    Stopped,
-}
-
-impl Outcome {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Completed => "completed",
-            Outcome::Failed => "failed",
-            Outcome::Stopped => "stopped",
-        }
-    }
-}
-
-/// Why a run ended (spec §21); each belongs to one outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    StopOnResponse,
-    StopTool,
-    SessionStop,
-    SessionFail,
-    MaxSteps,
-    MaxTotalSteps,
-    MaxSessionTurns,
-    RepeatedToolError,
-    EmptyReply,
-    ModelError,
-    RecoveryExhausted,
-    HookBlocked,
-    DefinitionMissing,
-    StoppedByUser,
-    StoppedByCode,
-    StoppedByParent,
-    Terminated,
-}
-
-impl Reason {
-    const ALL: [Reason; 17] = [
-        Reason::StopOnResponse,
-        Reason::StopTool,
-        Reason::SessionStop,
-        Reason::SessionFail,
-        Reason::MaxSteps,
-        Reason::MaxTotalSteps,
-        Reason::MaxSessionTurns,
-        Reason::RepeatedToolError,
-        Reason::EmptyReply,
-        Reason::ModelError,
-        Reason::RecoveryExhausted,
-        Reason::HookBlocked,
-        Reason::DefinitionMissing,
-        Reason::StoppedByUser,
-        Reason::StoppedByCode,
-        Reason::StoppedByParent,
-        Reason::Terminated,
-    ];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Reason::StopOnResponse => "stop_on_response",
-            Reason::StopTool => "stop_tool",
-            Reason::SessionStop => "session_stop",
-            Reason::SessionFail => "session_fail",
-            Reason::MaxSteps => "max_steps",
-            Reason::MaxTotalSteps => "max_total_steps",
-            Reason::MaxSessionTurns => "max_session_turns",
-            Reason::RepeatedToolError => "repeated_tool_error",
-            Reason::EmptyReply => "empty_reply",
-            Reason::ModelError => "model_error",
-            Reason::RecoveryExhausted => "recovery_exhausted",
-            Reason::HookBlocked => "hook_blocked",
-            Reason::DefinitionMissing => "definition_missing",
-            Reason::StoppedByUser => "stopped_by_user",
-            Reason::StoppedByCode => "stopped_by_code",
-            Reason::StoppedByParent => "stopped_by_parent",
-            Reason::Terminated => "terminated",
-        }
-    }
-
-    /// Whether the session is over with the run (spec §21); only then are its turns counted anew.
-    const fn ends_session(self) -> bool {
-        matches!(self, Reason::SessionStop | Reason::SessionFail | Reason::MaxSessionTurns)
-    }
-
-    fn parse(text: &str) -> Option<Reason> {
-        Reason::ALL.into_iter().find(|reason| reason.as_str() == text)
-    }
-
-    /// The outcome it belongs to.
-    pub(crate) const fn outcome(self) -> Outcome {
-        match self {
-            Reason::StopOnResponse | Reason::StopTool | Reason::SessionStop => Outcome::Completed,
-            Reason::StoppedByUser | Reason::StoppedByCode | Reason::StoppedByParent | Reason::Terminated => {
-                Outcome::Stopped
-            }
-            Reason::SessionFail
-            | Reason::MaxSteps
-            | Reason::MaxTotalSteps
-            | Reason::MaxSessionTurns
-            | Reason::RepeatedToolError
-            | Reason::EmptyReply
-            | Reason::ModelError
-            | Reason::RecoveryExhausted
-            | Reason::HookBlocked
-            | Reason::DefinitionMissing => Outcome::Failed,
-        }
-    }
-}
-
-/// The end of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct End {
-    pub(crate) reason: Reason,
-    /// What a person reads; only for failures.
-    pub(crate) message: Option<String>,
-    pub(crate) at_us: i64,
 }
 
 /// A row of `runs`.
@@ -493,59 +385,4 @@ impl Step {
     pub(crate) const fn own(block: i64) -> Step {
         Step { block, call: None, depth: 0 }
     }
-}
-
-/// What a session came to, for whoever began it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SessionResult {
-    /// What is said.
-    pub(crate) text: String,
-    /// Paths of the files that are given along.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attachments: Vec<String>,
-}
-
-impl SessionResult {
-    /// What a call of a session tool says, given the text of its result.
-    pub(crate) fn of(tool: &SessionTool, call: &ToolCall, result: &str) -> SessionResult {
-        let arguments = arguments(call);
-        let text = mapped(tool, &arguments).unwrap_or_else(|| result.to_owned());
-        SessionResult { text, attachments: paths(tool, &arguments).unwrap_or_default() }
-    }
-}
-
-pub(crate) fn arguments(call: &ToolCall) -> Value {
-    serde_json::from_str(&call.arguments).unwrap_or_default()
-}
-
-/// The argument that speaks for the session; `None` when it is missing or blank.
-pub(crate) fn mapped(tool: &SessionTool, arguments: &Value) -> Option<String> {
-    let text = match arguments.get(tool.message_property.as_ref()?)? {
-        Value::Null => return None,
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    (!text.trim().is_empty()).then_some(text)
-}
-
-/// The paths that the call names: one, or a list, each a text or an object with `path`.
-///
-/// # Errors
-/// Says what else it found.
-pub(crate) fn paths(tool: &SessionTool, arguments: &Value) -> std::result::Result<Vec<String>, String> {
-    let named = tool.attachments_property.as_ref().and_then(|property| arguments.get(property));
-    let list = match named {
-        None | Some(Value::Null) => &[],
-        Some(Value::Array(list)) => &list[..],
-        Some(one) => std::slice::from_ref(one),
-    };
-    let path = |value: &Value| {
-        match value {
-            Value::String(path) => Ok(path.clone()),
-            Value::Object(file) => file.get("path").and_then(Value::as_str).map(str::to_owned).ok_or(value),
-            other => Err(other),
-        }
-        .map_err(|value| format!("{value} names no file: give a path, or an object with `path`"))
-    };
-    list.iter().map(path).collect()
 }

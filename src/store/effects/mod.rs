@@ -1,16 +1,32 @@
-//! The rows of effects: what is still to run, and what has run.
+//! The table `effects`: what is still to run, and what has run (spec §10).
+//!
+//! * here: the rows. `tally`: when the next one is due, how many there are, and what goes.
+
+pub(crate) mod tally;
 
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 
 use crate::error::{Code, Error, Result};
-use crate::host::{Cell, Param, Sql};
+use crate::host::{Cell, Param, Sql, integer};
 use crate::limits;
 use crate::page::Page;
-use crate::store::messages::integer;
 use crate::store::repeat::Repeat;
-use crate::store::state::State;
+use crate::store::table::Table;
+
+/// `open`: 0 has ended, 1 waits, 2 is under way; with `at_us` it orders what is due next and what is to be forgotten first.
+pub(crate) const TABLE: Table = Table {
+    create: &[
+        "CREATE TABLE effects (
+        id INTEGER PRIMARY KEY, open INTEGER NOT NULL, status TEXT NOT NULL, at_us INTEGER NOT NULL,
+        name TEXT NOT NULL, args TEXT NOT NULL, repeats TEXT, scheduled_us INTEGER NOT NULL,
+        created_us INTEGER NOT NULL, occurrence INTEGER NOT NULL, attempts INTEGER NOT NULL, error TEXT,
+        of_effect INTEGER, replay_of INTEGER)",
+        "CREATE INDEX effects_at ON effects (open, at_us)",
+    ],
+    drop: "DROP TABLE effects",
+};
 
 /// The columns of [`Effect`], in the order of [`Effect::read`].
 macro_rules! columns {
@@ -247,9 +263,8 @@ pub(crate) fn effect_id(thread: &str, id: i64) -> String {
 ///
 /// # Errors
 /// `not_found` for anything that this thread never gave out.
-pub(crate) fn find(state: &State, sql: &dyn Sql, id: &str) -> Result<Effect> {
+pub(crate) fn find(thread: &str, sql: &dyn Sql, id: &str) -> Result<Effect> {
     let missing = || Error::new(Code::NotFound, format!("This thread has no effect “{id}”."));
-    let thread = &state.meta.thread_id;
     let number = id.rsplit_once('_').and_then(|(_, number)| number.parse::<i64>().ok());
     let number = number.filter(|number| effect_id(thread, *number) == id).ok_or_else(missing)?;
     by_id(sql, number)?.ok_or_else(missing)
@@ -359,19 +374,6 @@ fn fill(
     sql.each(statement, params, &mut |cells| page.add(|| Ok(Effect::read(cells)?.to_json(thread))))
 }
 
-/// Ends all that are still to run: the thread does.
-pub(crate) fn cancel_all(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
-    if next_due(state, sql)?.is_none() {
-        return Ok(());
-    }
-    state.effects.set(Tally { next: Some(Next::Never), counts: None });
-    sql.run(
-        "UPDATE effects SET open = 0, status = 'agent_canceled', at_us = ?, error = 'The thread was terminated.'
-         WHERE open > 0",
-        &[Param::Int(now)],
-    )
-}
-
 fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Effect>> {
     let mut rows = Vec::new();
     sql.each(statement, params, &mut |cells| {
@@ -379,106 +381,4 @@ fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(rows)
-}
-
-/// What is known of a thread's effects; read when it is asked for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
-    next: Option<Next>,
-    counts: Option<Counts>,
-}
-
-/// When the next effect is due; one under way counts as due at its own time, which is past.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Never,
-    At(i64),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Counts {
-    /// Still to run.
-    pub(crate) open: u32,
-    pub(crate) ended: u32,
-}
-
-impl Tally {
-    /// Of a thread that was just created.
-    pub(crate) fn of_none() -> Tally {
-        Tally { next: Some(Next::Never), counts: Some(Counts { open: 0, ended: 0 }) }
-    }
-
-    /// One more is scheduled.
-    pub(crate) fn scheduled(self, at: i64) -> Tally {
-        let next = self.next.map(|next| match next {
-            Next::Never => Next::At(at),
-            Next::At(next) => Next::At(next.min(at)),
-        });
-        let counts = self.counts.map(|counts| Counts { open: counts.open + 1, ..counts });
-        Tally { next, counts }
-    }
-
-    /// Times changed; so many ended, and so many ended ones were added or taken away.
-    pub(crate) fn moved(self, open: i64, ended: i64) -> Tally {
-        let add = |count: u32, more: i64| u32::try_from(i64::from(count) + more).unwrap_or(0);
-        let counts = self
-            .counts
-            .map(|counts| Counts { open: add(counts.open, open), ended: add(counts.ended, ended) });
-        Tally { next: None, counts }
-    }
-}
-
-/// When the next effect is due, in microseconds since 1970.
-pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
-    Ok(match state.effects.get().next {
-        Some(Next::Never) => None,
-        Some(Next::At(at)) => Some(at),
-        None => {
-            let next = integer(
-                sql,
-                "SELECT min(at) FROM (SELECT min(at_us) AS at FROM effects WHERE open = 2
-                 UNION ALL SELECT min(at_us) FROM effects WHERE open = 1)",
-                &[],
-            )?;
-            let tally = Tally { next: Some(next.map_or(Next::Never, Next::At)), ..state.effects.get() };
-            state.effects.set(tally);
-            next
-        }
-    })
-}
-
-/// How many there are.
-pub(crate) fn counts(state: &State, sql: &dyn Sql) -> Result<Counts> {
-    if let Some(counts) = state.effects.get().counts {
-        return Ok(counts);
-    }
-    let count = |statement| -> Result<u32> {
-        Ok(integer(sql, statement, &[])?.and_then(|n| u32::try_from(n).ok()).unwrap_or(0))
-    };
-    let counts = Counts {
-        open: count("SELECT count(*) FROM effects WHERE open > 0")?,
-        ended: count("SELECT count(*) FROM effects WHERE open = 0")?,
-    };
-    state.effects.set(Tally { counts: Some(counts), ..state.effects.get() });
-    Ok(counts)
-}
-
-/// Forgets effects that ended long ago, or that are too many to list: a hundred at most at a time. The newest row
-/// stays, so that no id, and with it no idempotency key, is ever given out again.
-pub(crate) fn prune(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
-    let oldest = integer(sql, "SELECT min(at_us) FROM effects WHERE open = 0", &[])?;
-    let too_many = counts(state, sql)?.ended > limits::EFFECT_HISTORY;
-    let cutoff = now - limits::EFFECT_HISTORY_US;
-    if !too_many && oldest.is_none_or(|oldest| oldest > cutoff) {
-        return Ok(());
-    }
-    sql.run(
-        "DELETE FROM effects WHERE id IN (SELECT id FROM effects WHERE open = 0 AND (?1 OR at_us <= ?2)
-         ORDER BY at_us LIMIT 100) AND id < (SELECT max(id) FROM effects)",
-        &[Param::Int(i64::from(too_many)), Param::Int(cutoff)],
-    )?;
-    let counts = state.effects.get().counts.filter(|_| too_many);
-    let counts = counts.map(|counts| Counts { ended: counts.ended.saturating_sub(100), ..counts });
-    state.effects.set(Tally { counts, ..state.effects.get() });
-    Ok(())
 }

@@ -1,0 +1,8 @@
+//! The tables of a directory, one file each: the row, its `CREATE TABLE`, its statements. No other file names the table,
+//! which `npm test` checks. Values of variables lie in the same table `env` as a thread's. `schema` lists the tables.
+
+pub(crate) mod claims;
+pub(crate) mod owners;
+pub(crate) mod schema;
+pub(crate) mod state;
+pub(crate) mod threads;

@@ -1,0 +1,41 @@
+//! The tables of a directory, each as its own file makes it. Migrations go forward only, like those of a thread.
+
+use crate::directory::store::{claims, owners, state, threads};
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::store::env;
+use crate::store::table::Table;
+
+/// Today's tables.
+const TABLES: [Table; 5] = [state::TABLE, threads::TABLE, claims::TABLE, owners::TABLE, env::TABLE];
+
+/// What leads from each version to the next; the first entry leads from 1 to 2. Whatever one does, a new table has to
+/// come to the same.
+const MIGRATIONS: &[&[&str]] = &[];
+
+/// The version that this code writes.
+const VERSION: i64 = 1 + MIGRATIONS.len() as i64;
+
+/// Brings the database to [`VERSION`]. Runs inside the caller's transaction.
+///
+/// # Errors
+/// A database newer than this code is refused: it would be written wrongly.
+pub(crate) fn migrate(sql: &dyn Sql) -> Result<()> {
+    let version = state::schema(sql)?;
+    if version > VERSION {
+        return Err(Error::internal(format!(
+            "This directory has schema {version}; this version of Bobbin knows {VERSION}. Deploy the newer version again."
+        )));
+    }
+    match usize::try_from(version - 1) {
+        Err(_) => {
+            let mut statements = TABLES.iter().flat_map(|table| table.create);
+            statements.try_for_each(|statement| sql.run(statement, &[]))?;
+        }
+        Ok(passed) => {
+            let mut missing = MIGRATIONS.get(passed..).unwrap_or_default().iter().copied().flatten();
+            missing.try_for_each(|statement| sql.run(statement, &[]))?;
+        }
+    }
+    if version < VERSION { state::set_schema(sql, VERSION) } else { Ok(()) }
+}

@@ -1,0 +1,104 @@
+//! The table `state`: one row, with counts that the default listing would otherwise have to read all threads for, how far
+//! the root was told of them, and the version of the values of variables, which grows with each change.
+
+use std::ops::ControlFlow;
+
+use crate::directory::{int_at, text_at};
+use crate::error::Result;
+use crate::host::{Sql, integer};
+use crate::store::table::Table;
+
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE state (
+        id INTEGER PRIMARY KEY CHECK (id = 1), schema INTEGER NOT NULL, owner TEXT,
+        threads INTEGER NOT NULL DEFAULT 0, top INTEGER NOT NULL DEFAULT 0, changes INTEGER NOT NULL DEFAULT 0,
+        told INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, env_version INTEGER NOT NULL DEFAULT 0)"],
+    drop: "DROP TABLE state",
+};
+
+/// What the root does not know yet.
+pub(crate) struct News {
+    pub(crate) owner: Option<String>,
+    pub(crate) threads: i64,
+    /// How many changes there were until now.
+    pub(crate) changes: i64,
+}
+
+/// The version of the tables; 0 when there are none.
+pub(crate) fn schema(sql: &dyn Sql) -> Result<i64> {
+    let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'state'";
+    match integer(sql, found, &[])? {
+        None => Ok(0),
+        Some(_) => Ok(integer(sql, "SELECT schema FROM state", &[])?.unwrap_or(0)),
+    }
+}
+
+/// The tables were brought to this version.
+pub(crate) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
+    sql.run(
+        "INSERT INTO state (id, schema) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET schema = excluded.schema",
+        &[version.into()],
+    )
+}
+
+/// One thread more is listed; `top` is 1 when it is no child.
+pub(crate) fn thread_came(sql: &dyn Sql, owner: Option<&str>, top: i64) -> Result<()> {
+    sql.run(
+        "UPDATE state SET owner = ?, threads = threads + 1, top = top + ?, changes = changes + 1",
+        &[owner.into(), top.into()],
+    )
+}
+
+/// One thread fewer is listed; `top` is 1 when it was no child.
+pub(crate) fn thread_went(sql: &dyn Sql, top: i64) -> Result<()> {
+    sql.run("UPDATE state SET threads = threads - 1, top = top - ?, changes = changes + 1", &[top.into()])
+}
+
+/// How many threads are listed.
+pub(crate) fn threads(sql: &dyn Sql) -> Result<i64> {
+    Ok(integer(sql, "SELECT threads FROM state", &[])?.unwrap_or(0))
+}
+
+/// How many of them are no children.
+pub(crate) fn top(sql: &dyn Sql) -> Result<i64> {
+    Ok(integer(sql, "SELECT top FROM state", &[])?.unwrap_or(0))
+}
+
+/// How many changes the root was not told of.
+pub(crate) fn untold(sql: &dyn Sql) -> Result<i64> {
+    Ok(integer(sql, "SELECT changes - told FROM state", &[])?.unwrap_or(0))
+}
+
+/// What the root is to be told, if it does not know it.
+pub(crate) fn news(sql: &dyn Sql) -> Result<Option<News>> {
+    let mut news = None;
+    sql.each("SELECT owner, threads, changes, told FROM state", &[], &mut |row| {
+        if int_at(row, 2)? > int_at(row, 3)? {
+            let owner = text_at(row, 0).map(str::to_owned);
+            news = Some(News { owner, threads: int_at(row, 1)?, changes: int_at(row, 2)? });
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(news)
+}
+
+/// The root was told of so many changes.
+pub(crate) fn set_told(sql: &dyn Sql, changes: i64) -> Result<()> {
+    sql.run("UPDATE state SET told = ?, tries = 0", &[changes.into()])
+}
+
+/// The root could not be told. How often that was so since it could.
+pub(crate) fn count_try(sql: &dyn Sql) -> Result<i64> {
+    sql.run("UPDATE state SET tries = tries + 1", &[])?;
+    Ok(integer(sql, "SELECT tries FROM state", &[])?.unwrap_or(1))
+}
+
+/// The version of the values of variables.
+pub(crate) fn env_version(sql: &dyn Sql) -> Result<i64> {
+    Ok(integer(sql, "SELECT env_version FROM state", &[])?.unwrap_or(0))
+}
+
+/// Values of variables were changed.
+pub(crate) fn env_changed(sql: &dyn Sql) -> Result<()> {
+    sql.run("UPDATE state SET env_version = env_version + 1", &[])
+}

@@ -1,0 +1,135 @@
+//! Many rows of `files` by their places: directories, all there is, what a search looks at.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql, integer};
+use crate::store::file_path::{Below, FilePath};
+use crate::store::file_record::FileStats;
+use crate::store::files::{Kind, Row, columns};
+
+/// The entries of a directory behind a place, directories first, then by name, as long as `each` goes on.
+pub(crate) fn entries(
+    sql: &dyn Sql,
+    path: &FilePath,
+    (kind, name): (i64, &str),
+    limit: i64,
+    each: &mut dyn FnMut(Row) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    sql.each(
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM files WHERE parent = ? AND (kind > ? OR (kind = ? AND name > ?)) ORDER BY kind, name LIMIT ?"
+        ),
+        &[
+            Param::Text(path.as_str()),
+            Param::Int(kind),
+            Param::Int(kind),
+            Param::Text(name),
+            Param::Int(limit),
+        ],
+        &mut |cells| each(Row::read(cells)?),
+    )
+}
+
+/// How much there is.
+pub(crate) fn stats(sql: &dyn Sql) -> Result<FileStats> {
+    let mut stats = FileStats::default();
+    let statement = "SELECT kind, count(*), sum(size) FROM files WHERE parent IS NOT NULL GROUP BY kind";
+    sql.each(statement, &[], &mut |cells| {
+        let number = |at: usize| cells.get(at).and_then(Cell::int).unwrap_or_default().unsigned_abs();
+        if number(0) == Kind::Directory as u64 {
+            stats.directory_count = number(1);
+        } else {
+            (stats.file_count, stats.total_size) = (number(1), number(2));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(stats)
+}
+
+/// How many files and directories there are.
+pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
+    Ok(integer(sql, "SELECT count(*) FROM files WHERE parent IS NOT NULL", &[])?.unwrap_or(0))
+}
+
+/// Takes everything below a directory out of the tree. The rows of the files stay without a place, and a later write
+/// deletes their content bit by bit: it may be gigabytes.
+pub(crate) fn discard(sql: &dyn Sql, below: &Below) -> Result<()> {
+    let below = below.params();
+    sql.run("DELETE FROM files WHERE kind = 0 AND (parent = ? OR (parent >= ? AND parent < ?))", &below)?;
+    sql.run(
+        "UPDATE files SET parent = NULL, kind = 4 WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &below,
+    )
+}
+
+/// Bytes of the longest path below a directory; `None` when there is nothing.
+pub(crate) fn longest(sql: &dyn Sql, below: &Below) -> Result<Option<i64>> {
+    integer(
+        sql,
+        "SELECT max(length(CAST(parent AS BLOB)) + 1 + length(CAST(name AS BLOB))) FROM files
+         WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &below.params(),
+    )
+}
+
+/// Everything below a directory goes to another one.
+pub(crate) fn shift(sql: &dyn Sql, below: &Below, to: &FilePath) -> Result<()> {
+    let [a, b, c] = below.params();
+    let rest = Param::Int(below.directory().chars().count() as i64 + 1);
+    sql.run(
+        "UPDATE files SET parent = ? || substr(parent, ?) WHERE parent = ? OR (parent >= ? AND parent < ?)",
+        &[Param::Text(to.as_str()), rest, a, b, c],
+    )
+}
+
+/// The ids and paths of what has a place, by id from behind one on, as long as `look` goes on. Nothing else is read: what
+/// else a row has may be large.
+pub(crate) fn each_path(
+    sql: &dyn Sql,
+    after: i64,
+    mut look: impl FnMut(i64, &FilePath) -> ControlFlow<()>,
+) -> Result<()> {
+    let statement = "SELECT id, parent, name FROM files WHERE id > ? AND +parent IS NOT NULL ORDER BY id";
+    sql.each(statement, &[Param::Int(after)], &mut |cells| {
+        let [id, parent, name] = cells else {
+            return Err(Error::internal("a row of files has the wrong number of columns"));
+        };
+        let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
+        Ok(look(id.int().unwrap_or_default(), &path))
+    })
+}
+
+/// Text files that may have a text: the path, the id, and the bytes of each. With a `question` the index says which of
+/// those in it have the groups asked for; without one it is all of them.
+pub(crate) fn texts(sql: &dyn Sql, question: Option<&str>) -> Result<Vec<(String, i64, u64)>> {
+    let mut found = Vec::new();
+    let mut note = |cells: &[Cell]| {
+        let [id, parent, name, size] = cells else {
+            return Err(Error::internal("a row of files has the wrong number of columns"));
+        };
+        let path = FilePath::of(parent.text().unwrap_or_default(), name.text().unwrap_or_default());
+        let size = size.int().unwrap_or_default().unsigned_abs();
+        found.push((path.to_string(), id.int().unwrap_or_default(), size));
+        Ok(ControlFlow::Continue(()))
+    };
+    match question {
+        None => {
+            sql.each(
+                "SELECT id, parent, name, size FROM files WHERE search > 0 AND +parent IS NOT NULL",
+                &[],
+                &mut note,
+            )?;
+        }
+        Some(question) => sql.each(
+            "SELECT id, parent, name, size FROM files
+             WHERE (search = 1 OR id IN (SELECT rowid FROM file_texts WHERE file_texts MATCH ?))
+                AND +parent IS NOT NULL",
+            &[Param::Text(question)],
+            &mut note,
+        )?,
+    }
+    Ok(found)
+}

@@ -1,0 +1,188 @@
+//! The table `logs`: one row per attempt at a model, and one per stop, recovery, failure and termination (spec §29).
+//! What the rows say is written in `log.rs`. Rows are never deleted.
+
+use std::ops::ControlFlow;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql, integer};
+use crate::limits;
+use crate::store::table::Table;
+use crate::text::shorten;
+
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE logs (
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, run INTEGER, at_us INTEGER NOT NULL, reply INTEGER,
+        retry_of INTEGER, data TEXT NOT NULL)"],
+    drop: "DROP TABLE logs",
+};
+
+/// A row of `logs`.
+pub(crate) struct Entry {
+    pub(crate) id: i64,
+    pub(crate) kind: String,
+    pub(crate) run: Option<i64>,
+    pub(crate) at_us: i64,
+    pub(crate) reply: Option<i64>,
+    pub(crate) retry_of: Option<i64>,
+    /// JSON, as stored.
+    pub(crate) data: String,
+}
+
+/// The sums over all attempts.
+pub(crate) struct Sums {
+    /// USD, of the requests whose models have a price.
+    pub(crate) cost: f64,
+    pub(crate) input_tokens: i64,
+    pub(crate) cached_tokens: i64,
+    pub(crate) output_tokens: i64,
+    pub(crate) reasoning_tokens: i64,
+    pub(crate) requests: i64,
+    /// Requests that were answered and have no price.
+    pub(crate) unpriced: i64,
+}
+
+/// Writes a row; an error text that is too long is cut.
+pub(crate) fn insert(
+    sql: &dyn Sql,
+    kind: &str,
+    run: Option<i64>,
+    at_us: i64,
+    reply: Option<i64>,
+    retry_of: Option<i64>,
+    data: &Value,
+) -> Result<()> {
+    let mut text = data.to_string();
+    if text.len() > limits::LOG_ROW_BYTES {
+        // Only an error text can be that long; what is cut is its end.
+        let mut short = data.clone();
+        if let Some(Value::String(error)) = short.get_mut("error") {
+            shorten(error, limits::LOG_ROW_BYTES / 4);
+        }
+        text = short.to_string();
+    }
+    sql.run(
+        "INSERT INTO logs (kind, run, at_us, reply, retry_of, data) VALUES (?, ?, ?, ?, ?, ?)",
+        &[
+            Param::Text(kind),
+            run.into(),
+            Param::Int(at_us),
+            reply.into(),
+            retry_of.into(),
+            Param::Text(&text),
+        ],
+    )
+}
+
+/// One row.
+pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Entry>> {
+    let mut entry = None;
+    sql.each(
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
+        &[Param::Int(id)],
+        &mut |cells| {
+            let [id, kind, run, at, reply, retry_of, data] = cells else {
+                return Err(Error::internal("a log row has the wrong number of columns"));
+            };
+            entry = Some(Entry {
+                id: id.int().unwrap_or_default(),
+                kind: kind.text().unwrap_or_default().to_owned(),
+                run: run.int(),
+                at_us: at.int().unwrap_or_default(),
+                reply: reply.int(),
+                retry_of: retry_of.int(),
+                data: data.text().unwrap_or_default().to_owned(),
+            });
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(entry)
+}
+
+/// Whether an attempt at a reply is among the newest rows.
+pub(crate) fn has_recent_attempt(sql: &dyn Sql, reply: i64, stream: u32) -> Result<bool> {
+    let found = integer(
+        sql,
+        "SELECT 1 FROM logs WHERE id > (SELECT max(id) FROM logs) - 20 AND reply = ? AND kind = 'llm_request'
+         AND data ->> 'attempt' = ? LIMIT 1",
+        &[Param::Int(reply), Param::Int(i64::from(stream))],
+    )?;
+    Ok(found.is_some())
+}
+
+/// The number of the stream that gave a stored reply.
+pub(crate) fn stream_of(sql: &dyn Sql, reply: i64) -> Result<Option<u32>> {
+    let stream = integer(
+        sql,
+        "SELECT json_extract(data, '$.attempt') FROM logs
+         WHERE reply = ? AND kind = 'llm_request' ORDER BY id DESC LIMIT 1",
+        &[Param::Int(reply)],
+    )?;
+    Ok(stream.and_then(|stream| u32::try_from(stream).ok()))
+}
+
+/// How many entries the log has together with the receipts, which clients see as entries of it: rows are never deleted,
+/// receipts are few.
+pub(crate) fn count_with_calls(sql: &dyn Sql) -> Result<i64> {
+    let statement = "SELECT ifnull((SELECT max(id) FROM logs), 0) + (SELECT count(*) FROM calls)";
+    Ok(integer(sql, statement, &[])?.unwrap_or(0))
+}
+
+/// When rows were written, and their ids: of the first `limit` in the order of the ids, or of the last ones.
+pub(crate) fn times(sql: &dyn Sql, limit: i64, ascending: bool) -> Result<Vec<(i64, i64)>> {
+    let statement = match ascending {
+        true => "SELECT at_us, id FROM logs ORDER BY id LIMIT ?",
+        false => "SELECT at_us, id FROM logs ORDER BY id DESC LIMIT ?",
+    };
+    pairs(sql, statement, &[Param::Int(limit)])
+}
+
+/// The same of rows with these ids, and of those that belong to these messages. Both lists are JSON.
+pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(i64, i64)>> {
+    pairs(
+        sql,
+        "SELECT at_us, id FROM logs
+         WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))",
+        &[Param::Text(ids), Param::Text(messages)],
+    )
+}
+
+fn pairs(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<(i64, i64)>> {
+    let mut found = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        if let [at, id] = cells {
+            found.push((at.int().unwrap_or_default(), id.int().unwrap_or_default()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// What all attempts have taken together.
+pub(crate) fn sums(sql: &dyn Sql) -> Result<Option<Sums>> {
+    let mut sums = None;
+    sql.each(
+        "SELECT total(cost), sum(input), sum(cached), sum(output), sum(reasoning), count(*), sum(done AND cost IS NULL)
+         FROM (SELECT json_extract(data, '$.cost_total') cost, json_extract(data, '$.input_tokens') input,
+                json_extract(data, '$.cached_tokens') cached, json_extract(data, '$.output_tokens') output,
+                json_extract(data, '$.reasoning_tokens') reasoning,
+                json_extract(data, '$.status') IS 'completed' done
+            FROM logs WHERE kind = 'llm_request')",
+        &[],
+        &mut |cells| {
+            let number = |place: usize| cells.get(place).and_then(Cell::int).unwrap_or(0);
+            sums = Some(Sums {
+                cost: cells.first().and_then(Cell::real).unwrap_or(0.0),
+                input_tokens: number(1),
+                cached_tokens: number(2),
+                output_tokens: number(3),
+                reasoning_tokens: number(4),
+                requests: number(5),
+                unpriced: number(6),
+            });
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(sums)
+}

@@ -1,0 +1,75 @@
+//! Rows of `messages` that are changed or deleted.
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::host::{Param, Sql};
+use crate::limits;
+use crate::store::messages::{Row, columns, read};
+
+impl Row {
+    /// Writes what a change of a message may have changed.
+    pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
+        sql.run(
+            "UPDATE messages SET content = ?, reasoning = ?, silent = ?, metadata = ? WHERE seq = ?",
+            &[
+                self.content.as_ref().into(),
+                self.reasoning.as_ref().into(),
+                Param::Int(i64::from(self.silent)),
+                self.metadata.as_ref().into(),
+                Param::Int(self.seq),
+            ],
+        )
+    }
+
+    /// Writes what hooks may have made of a message from outside.
+    pub(crate) fn update_inbound(&self, sql: &dyn Sql) -> Result<()> {
+        sql.run(
+            "UPDATE messages SET content = ?, silent = ?, metadata = ? WHERE seq = ?",
+            &[
+                self.content.as_ref().into(),
+                Param::Int(i64::from(self.silent)),
+                self.metadata.as_ref().into(),
+                Param::Int(self.seq),
+            ],
+        )
+    }
+
+    /// Writes the calls of a reply, and what its provider wants back.
+    pub(crate) fn update_calls(&self, sql: &dyn Sql) -> Result<()> {
+        let calls = serde_json::to_string(&self.calls).map_err(Error::internal)?;
+        sql.run(
+            "UPDATE messages SET tool_calls = ?, reasoning = ? WHERE seq = ?",
+            &[Param::Text(&calls), self.reasoning.as_ref().into(), Param::Int(self.seq)],
+        )
+    }
+
+    /// The results of its calls that show files.
+    pub(crate) fn results_with_files(&self, sql: &dyn Sql) -> Result<Vec<Row>> {
+        let statement = concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE seq > ? AND seq < ? AND role = 'tool' AND attachments IS NOT NULL
+              AND tool_call_id IN (SELECT value FROM json_each(?))"
+        );
+        read(
+            sql,
+            statement,
+            &[Param::Int(self.seq), Param::Int(self.seq + limits::BLOCK), Param::Text(&self.call_ids())],
+        )
+    }
+
+    /// Deletes it, and with a reply the results of its calls.
+    pub(crate) fn delete(&self, sql: &dyn Sql) -> Result<()> {
+        sql.run(
+            "DELETE FROM messages WHERE seq = ?1 OR (seq > ?1 AND seq < ?2 AND role = 'tool'
+             AND tool_call_id IN (SELECT value FROM json_each(?3)))",
+            &[Param::Int(self.seq), Param::Int(self.seq + limits::BLOCK), Param::Text(&self.call_ids())],
+        )
+    }
+
+    /// The ids of its calls, as a JSON array.
+    fn call_ids(&self) -> String {
+        self.calls.iter().map(|call| call.id.as_str()).collect::<Value>().to_string()
+    }
+}

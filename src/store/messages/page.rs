@@ -1,0 +1,102 @@
+//! Rows of `messages` for lists, for streams, and for the window.
+
+use crate::error::Result;
+use crate::host::{Param, Sql, integer};
+use crate::store::messages::{Each, columns, each_row};
+
+/// What a client is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Messages that are no deeper than this.
+    pub(crate) depth: u32,
+    /// Silent ones too.
+    pub(crate) silent: bool,
+}
+
+/// A page of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) shown: Shown,
+    pub(crate) after: i64,
+    pub(crate) before: i64,
+    pub(crate) newest_first: bool,
+    pub(crate) limit: i64,
+    pub(crate) offset: u32,
+}
+
+/// A page.
+pub(crate) fn page(sql: &dyn Sql, wanted: &Wanted, each: Each<'_>) -> Result<()> {
+    let params = [
+        Param::Int(wanted.after),
+        Param::Int(wanted.before),
+        Param::Int(i64::from(wanted.shown.depth)),
+        Param::Int(i64::from(wanted.shown.silent)),
+        Param::Int(wanted.limit),
+        Param::Int(i64::from(wanted.offset)),
+    ];
+    let statement = if wanted.newest_first {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
+              ORDER BY seq DESC LIMIT ? OFFSET ?"
+        )
+    } else {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE seq > ? AND seq < ? AND depth <= ? AND (silent = 0 OR ?)
+              ORDER BY seq LIMIT ? OFFSET ?"
+        )
+    };
+    each_row(sql, statement, &params, each)
+}
+
+/// How many such messages there are.
+pub(crate) fn count(sql: &dyn Sql, shown: Shown) -> Result<i64> {
+    let counted = integer(
+        sql,
+        "SELECT count(*) FROM messages WHERE depth <= ? AND (silent = 0 OR ?)",
+        &[Param::Int(i64::from(shown.depth)), Param::Int(i64::from(shown.silent))],
+    )?;
+    Ok(counted.unwrap_or(0))
+}
+
+/// How many top-level messages there are that are not silent.
+pub(crate) fn count_visible(sql: &dyn Sql) -> Result<Option<i64>> {
+    integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND silent = 0", &[])
+}
+
+/// The newest ones, newest first.
+pub(crate) fn newest(sql: &dyn Sql, shown: Shown, limit: i64, each: Each<'_>) -> Result<()> {
+    each_row(
+        sql,
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE depth <= ? AND (silent = 0 OR ?) ORDER BY seq DESC LIMIT ?"
+        ),
+        &[Param::Int(i64::from(shown.depth)), Param::Int(i64::from(shown.silent)), Param::Int(limit)],
+        each,
+    )
+}
+
+/// All after one, in order.
+pub(crate) fn after(sql: &dyn Sql, seq: i64, limit: i64, each: Each<'_>) -> Result<()> {
+    each_row(
+        sql,
+        concat!("SELECT ", columns!(), " FROM messages WHERE seq > ? ORDER BY seq LIMIT ?"),
+        &[Param::Int(seq), Param::Int(limit)],
+        each,
+    )
+}
+
+/// Top-level ones from one on, newest first.
+pub(crate) fn top_level_from(sql: &dyn Sql, seq: i64, each: Each<'_>) -> Result<()> {
+    each_row(
+        sql,
+        concat!("SELECT ", columns!(), " FROM messages WHERE seq >= ? AND depth = 0 ORDER BY seq DESC"),
+        &[Param::Int(seq)],
+        each,
+    )
+}

@@ -1,0 +1,234 @@
+//! The table `meta`: one row, which says who the thread is, and the few values that outlive runs.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql, integer};
+use crate::store::parent::Parent;
+use crate::store::table::Table;
+
+/// `env` counts the values of variables, `children` the children that are not terminated; `parent` is what a child knows
+/// of its parent, as JSON; `created_told` is 0 while hooks are still to be told of the thread's creation.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE meta (
+        id INTEGER PRIMARY KEY CHECK (id = 1), schema INTEGER NOT NULL, thread_id TEXT NOT NULL, agent TEXT NOT NULL,
+        origin_agent TEXT NOT NULL, owner TEXT, tags TEXT NOT NULL, properties TEXT NOT NULL,
+        created_us INTEGER NOT NULL, terminated_us INTEGER, stopped INTEGER NOT NULL DEFAULT 0,
+        edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
+        window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
+        env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1,
+        parent TEXT, children INTEGER NOT NULL DEFAULT 0,
+        activates INTEGER NOT NULL DEFAULT 0, apart INTEGER NOT NULL DEFAULT 0)"],
+    drop: "DROP TABLE meta",
+};
+
+/// The row of `meta`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Meta {
+    pub(crate) thread_id: String,
+    pub(crate) agent: String,
+    pub(crate) origin_agent: String,
+    pub(crate) owner: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) properties: Map<String, Value>,
+    pub(crate) created_us: i64,
+    pub(crate) terminated_us: Option<i64>,
+    /// Stopped by a user: queued messages wait for the next send or `continue`.
+    pub(crate) stopped: bool,
+    /// Grows with every change to a stored message, so that a resuming stream knows to start over.
+    pub(crate) edits: i64,
+    /// Seqs up to this one were given out, also if their rows are gone.
+    pub(crate) seq_floor: i64,
+    /// History before this seq is not sent.
+    pub(crate) window_cut: i64,
+    /// Bytes of history that are sent at most, once a provider found a request too long.
+    pub(crate) window_bytes: Option<usize>,
+    /// Grows with every change that the directory must learn.
+    pub(crate) version: i64,
+    /// How many values of variables the thread has.
+    pub(crate) env: i64,
+    /// What it knows of its parent, when it is a subagent.
+    pub(crate) parent: Option<Parent>,
+    /// How many children it has that are not terminated.
+    pub(crate) children: i64,
+    /// The sides whose prompts are still to become active and begin subagents then (`subagents/immediate`).
+    pub(crate) activates: i64,
+    /// Receipts of calls apart from any run that have a lower id are closed; 0 while all are (`apart`).
+    pub(crate) apart: i64,
+}
+
+impl Meta {
+    /// Reads it, and the version of the tables; `None` when the thread was never created.
+    pub(crate) fn load(sql: &dyn Sql) -> Result<Option<(Meta, i64)>> {
+        let mut found = None;
+        let read = sql.each(
+            "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
+                stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
+                activates, apart FROM meta",
+            &[],
+            &mut |cells| {
+                found = Some(Meta::read(cells)?);
+                Ok(ControlFlow::Break(()))
+            },
+        );
+        match read {
+            Ok(()) => Ok(found),
+            // An object that nobody created has no tables; asking must not make any.
+            Err(error) if error.message.contains("no such table") => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(cells: &[Cell]) -> Result<(Meta, i64)> {
+        let [
+            schema,
+            thread_id,
+            agent,
+            origin,
+            owner,
+            tags,
+            properties,
+            created,
+            terminated,
+            stopped,
+            edits,
+            floor,
+            cut,
+            window_bytes,
+            version,
+            env,
+            parent,
+            children,
+            activates,
+            apart,
+        ] = cells
+        else {
+            return Err(Error::internal("the meta row has the wrong number of columns"));
+        };
+        let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+        let number = |cell: &Cell| cell.int().unwrap_or_default();
+        let damaged = |what: &str| Error::internal(format!("the stored {what} are not JSON"));
+        let meta = Meta {
+            thread_id: text(thread_id),
+            agent: text(agent),
+            origin_agent: text(origin),
+            owner: owner.text().map(str::to_owned),
+            tags: serde_json::from_str(&text(tags)).map_err(|_| damaged("tags"))?,
+            properties: serde_json::from_str(&text(properties)).map_err(|_| damaged("properties"))?,
+            created_us: number(created),
+            terminated_us: terminated.int(),
+            stopped: number(stopped) == 1,
+            edits: number(edits),
+            seq_floor: number(floor),
+            window_cut: number(cut),
+            window_bytes: window_bytes.int().and_then(|bytes| usize::try_from(bytes).ok()),
+            version: number(version),
+            env: number(env),
+            parent: parent
+                .text()
+                .map(serde_json::from_str)
+                .transpose()
+                .map_err(|_| damaged("facts of the parent"))?,
+            children: number(children),
+            activates: number(activates),
+            apart: number(apart),
+        };
+        Ok((meta, number(schema)))
+    }
+
+    /// Writes the row of a new thread, whose tables have this version.
+    pub(crate) fn insert(&self, sql: &dyn Sql, schema: i64) -> Result<()> {
+        let (tags, properties) = self.json_columns();
+        let parent = self.parent_column()?;
+        sql.run(
+            "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env,
+                parent, activates)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            &[
+                Param::Int(schema),
+                Param::Text(&self.thread_id),
+                Param::Text(&self.agent),
+                Param::Text(&self.origin_agent),
+                self.owner.as_ref().into(),
+                Param::Text(&tags),
+                Param::Text(&properties),
+                Param::Int(self.created_us),
+                Param::Int(self.env),
+                parent.as_ref().into(),
+                Param::Int(self.activates),
+            ],
+        )
+    }
+
+    /// Writes what may change.
+    pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
+        let (tags, properties) = self.json_columns();
+        let parent = self.parent_column()?;
+        sql.run(
+            "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
+                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ?, activates = ?
+             WHERE id = 1",
+            &[
+                Param::Text(&self.agent),
+                Param::Text(&tags),
+                Param::Text(&properties),
+                self.terminated_us.into(),
+                Param::Int(i64::from(self.stopped)),
+                Param::Int(self.edits),
+                Param::Int(self.seq_floor),
+                Param::Int(self.window_cut),
+                self.window_bytes.and_then(|bytes| i64::try_from(bytes).ok()).into(),
+                Param::Int(self.version),
+                parent.as_ref().into(),
+                Param::Int(self.children),
+                Param::Int(self.activates),
+            ],
+        )
+    }
+
+    fn parent_column(&self) -> Result<Option<String>> {
+        self.parent.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)
+    }
+
+    fn json_columns(&self) -> (String, String) {
+        let tags: Value = self.tags.iter().map(String::as_str).collect();
+        (tags.to_string(), Value::Object(self.properties.clone()).to_string())
+    }
+}
+
+/// The version of the tables. For a row that can be read in no other way: an older version has written it.
+pub(crate) fn schema(sql: &dyn Sql) -> Result<Option<i64>> {
+    integer(sql, "SELECT schema FROM meta", &[])
+}
+
+/// The tables were brought to this version.
+pub(crate) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
+    sql.run("UPDATE meta SET schema = ? WHERE id = 1", &[Param::Int(version)])
+}
+
+/// Whether hooks were told of the thread's creation, or there were none.
+pub(crate) fn created_told(sql: &dyn Sql) -> Result<bool> {
+    Ok(integer(sql, "SELECT created_told FROM meta", &[])? != Some(0))
+}
+
+/// Hooks are still to be told of the thread's creation.
+pub(crate) fn must_tell_created(sql: &dyn Sql) -> Result<()> {
+    sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])
+}
+
+/// Hooks were told of it.
+pub(crate) fn set_created_told(sql: &dyn Sql) -> Result<()> {
+    sql.run("UPDATE meta SET created_told = 1 WHERE id = 1", &[])
+}
+
+/// Writes how many values of variables there are.
+pub(crate) fn set_env(sql: &dyn Sql, values: i64) -> Result<()> {
+    sql.run("UPDATE meta SET env = ? WHERE id = 1", &[Param::Int(values)])
+}
+
+/// Receipts of calls apart from any run that have a lower id are closed.
+pub(crate) fn set_apart(sql: &dyn Sql, receipt: i64) -> Result<()> {
+    sql.run("UPDATE meta SET apart = ? WHERE id = 1", &[Param::Int(receipt)])
+}

@@ -1,0 +1,123 @@
+//! How and why a run ended.
+
+/// How a run ended, for whoever sent a message to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Completed,
+    Failed,
+    Stopped,
+}
+
+impl Outcome {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::Stopped => "stopped",
+        }
+    }
+}
+
+/// Why a run ended (spec §21); each belongs to one outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    StopOnResponse,
+    StopTool,
+    SessionStop,
+    SessionFail,
+    MaxSteps,
+    MaxTotalSteps,
+    MaxSessionTurns,
+    RepeatedToolError,
+    EmptyReply,
+    ModelError,
+    RecoveryExhausted,
+    HookBlocked,
+    DefinitionMissing,
+    StoppedByUser,
+    StoppedByCode,
+    StoppedByParent,
+    Terminated,
+}
+
+impl Reason {
+    const ALL: [Reason; 17] = [
+        Reason::StopOnResponse,
+        Reason::StopTool,
+        Reason::SessionStop,
+        Reason::SessionFail,
+        Reason::MaxSteps,
+        Reason::MaxTotalSteps,
+        Reason::MaxSessionTurns,
+        Reason::RepeatedToolError,
+        Reason::EmptyReply,
+        Reason::ModelError,
+        Reason::RecoveryExhausted,
+        Reason::HookBlocked,
+        Reason::DefinitionMissing,
+        Reason::StoppedByUser,
+        Reason::StoppedByCode,
+        Reason::StoppedByParent,
+        Reason::Terminated,
+    ];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Reason::StopOnResponse => "stop_on_response",
+            Reason::StopTool => "stop_tool",
+            Reason::SessionStop => "session_stop",
+            Reason::SessionFail => "session_fail",
+            Reason::MaxSteps => "max_steps",
+            Reason::MaxTotalSteps => "max_total_steps",
+            Reason::MaxSessionTurns => "max_session_turns",
+            Reason::RepeatedToolError => "repeated_tool_error",
+            Reason::EmptyReply => "empty_reply",
+            Reason::ModelError => "model_error",
+            Reason::RecoveryExhausted => "recovery_exhausted",
+            Reason::HookBlocked => "hook_blocked",
+            Reason::DefinitionMissing => "definition_missing",
+            Reason::StoppedByUser => "stopped_by_user",
+            Reason::StoppedByCode => "stopped_by_code",
+            Reason::StoppedByParent => "stopped_by_parent",
+            Reason::Terminated => "terminated",
+        }
+    }
+
+    /// Whether the session is over with the run (spec §21); only then are its turns counted anew.
+    pub(crate) const fn ends_session(self) -> bool {
+        matches!(self, Reason::SessionStop | Reason::SessionFail | Reason::MaxSessionTurns)
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Reason> {
+        Reason::ALL.into_iter().find(|reason| reason.as_str() == text)
+    }
+
+    /// The outcome it belongs to.
+    pub(crate) const fn outcome(self) -> Outcome {
+        match self {
+            Reason::StopOnResponse | Reason::StopTool | Reason::SessionStop => Outcome::Completed,
+            Reason::StoppedByUser | Reason::StoppedByCode | Reason::StoppedByParent | Reason::Terminated => {
+                Outcome::Stopped
+            }
+            Reason::SessionFail
+            | Reason::MaxSteps
+            | Reason::MaxTotalSteps
+            | Reason::MaxSessionTurns
+            | Reason::RepeatedToolError
+            | Reason::EmptyReply
+            | Reason::ModelError
+            | Reason::RecoveryExhausted
+            | Reason::HookBlocked
+            | Reason::DefinitionMissing => Outcome::Failed,
+        }
+    }
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct End {
+    pub(crate) reason: Reason,
+    /// What a person reads; only for failures.
+    pub(crate) message: Option<String>,
+    pub(crate) at_us: i64,
+}

@@ -1,0 +1,79 @@
+//! The table `vals`: the values of the thread (spec §18), JSON text by key.
+
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+use crate::host::{Cell, Param, Sql, integer};
+use crate::store::table::Table;
+
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE vals (
+    key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_us INTEGER NOT NULL) WITHOUT ROWID"],
+    drop: "DROP TABLE vals",
+};
+
+/// A row of `vals`, without its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    /// JSON.
+    pub(crate) text: String,
+    pub(crate) updated_us: i64,
+}
+
+/// The keys from one on, in the order of their bytes, as long as `look` goes on.
+pub(crate) fn each_key(
+    sql: &dyn Sql,
+    from: &str,
+    mut look: impl FnMut(&str) -> ControlFlow<()>,
+) -> Result<()> {
+    sql.each("SELECT key FROM vals WHERE key >= ? ORDER BY key", &[Param::Text(from)], &mut |cells| {
+        Ok(look(cells.first().and_then(Cell::text).unwrap_or_default()))
+    })
+}
+
+/// What is stored under a key.
+pub(crate) fn find(sql: &dyn Sql, key: &str) -> Result<Option<Stored>> {
+    let mut found = None;
+    sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
+        if let [value, updated] = cells {
+            let text = value.text().unwrap_or_default().to_owned();
+            found = Some(Stored { text, updated_us: updated.int().unwrap_or_default() });
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// The JSON under a key.
+pub(crate) fn text(sql: &dyn Sql, key: &str) -> Result<Option<String>> {
+    let mut found = None;
+    sql.each("SELECT value FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
+        found = cells.first().and_then(Cell::text).map(str::to_owned);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// Whether there is anything under a key.
+pub(crate) fn exists(sql: &dyn Sql, key: &str) -> Result<bool> {
+    Ok(integer(sql, "SELECT 1 FROM vals WHERE key = ?", &[Param::Text(key)])?.is_some())
+}
+
+/// How many there are.
+pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
+    Ok(integer(sql, "SELECT count(*) FROM vals", &[])?.unwrap_or(0))
+}
+
+/// Stores a value in place of the one that is there.
+pub(crate) fn put(sql: &dyn Sql, key: &str, text: &str, now_us: i64) -> Result<()> {
+    sql.run(
+        "INSERT INTO vals (key, value, updated_us) VALUES (?, ?, ?)
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us",
+        &[Param::Text(key), Param::Text(text), Param::Int(now_us)],
+    )
+}
+
+/// Deletes what is under a key.
+pub(crate) fn delete(sql: &dyn Sql, key: &str) -> Result<()> {
+    sql.run("DELETE FROM vals WHERE key = ?", &[Param::Text(key)])
+}
