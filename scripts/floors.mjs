@@ -1,5 +1,6 @@
 // The floors of the core: `src/lib.rs` lists its modules from the ground up, and each imports only those listed above it.
-// Also finds circles between files. `node scripts/floors.mjs` prints what `npm test` checks.
+// Also finds circles between files, and tables that another file than their own names. `node scripts/floors.mjs` prints what
+// `npm test` checks.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -7,6 +8,21 @@ import { fileURLToPath } from "node:url";
 
 /** The most files that may import each other in a circle. */
 export const LARGEST_CIRCLE = 12;
+
+/**
+ * Files whose statements join a table of another file: the rows are theirs, and of the other table they know the join alone.
+ *
+ * @type {Record<string, string[]>}
+ */
+export const JOINED = {
+  "store/messages/mod.rs": ["calls"],
+  "store/logs.rs": ["calls"],
+  "store/bodies.rs": ["logs"],
+  "store/files/mod.rs": ["objects"],
+  "store/files/tree.rs": ["file_texts"],
+  "store/objects.rs": ["files"],
+  "directory/store/threads.rs": ["state"],
+};
 
 /** @typedef {{ file: string, module: string[], text: string, children: Map<string, string[]>, exports: Map<string, string[][]>, defines: Set<string> }} Module */
 
@@ -189,11 +205,59 @@ export function circles(edges) {
   return found.sort((a, b) => b.length - a.length);
 }
 
+/** The texts in a Rust file, tests included. @param {string} rust */
+const texts = (rust) => {
+  const token =
+    /\/\/[^\n]*|\/\*[\s\S]*?\*\/|r(#*)"([\s\S]*?)"\1|"((?:[^"\\]|\\[\s\S])*)"|'(?:[^'\\\n]|\\(?:u\{[0-9a-fA-F]+\}|x[0-9a-fA-F]{2}|.))'/g;
+  return [...rust.matchAll(token)].map(([, , raw, text]) => raw ?? text ?? "").filter(Boolean);
+};
+
+/** What SQL in a text names, by the words before it. @param {string} text @param {RegExp} words @returns {string[]} */
+const named = (text, words) => [...text.matchAll(words)].map(([, name]) => name ?? "");
+
+/**
+ * Tables that another file names than the one which makes them, or the folder that it heads.
+ *
+ * @param {Map<string, string>} files  their texts, by path
+ * @param {Record<string, string[]>} joined  tables that a file may name besides
+ */
+export function strayTables(files, joined) {
+  /** @type {Map<string, string>} */
+  const makers = new Map();
+  const said = [];
+  const all = [...files].map(([file, rust]) => ({ file, texts: texts(rust) }));
+  const made = /\bCREATE\s+(?:VIRTUAL\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)/g;
+  for (const { file, texts } of all) {
+    for (const table of texts.flatMap((text) => named(text, made))) {
+      const other = makers.get(table);
+      if (other !== undefined && other !== file) said.push(`src/${file} makes the table ${table}, as src/${other} does`);
+      else makers.set(table, file);
+    }
+  }
+  const used = /\b(?:FROM|INTO|UPDATE|JOIN|TABLE|ON|EXISTS)\s+(\w+)/g;
+  const joins = new Set();
+  for (const { file, texts } of all) {
+    for (const table of new Set(texts.flatMap((text) => named(text, used)))) {
+      const maker = makers.get(table);
+      if (maker === undefined || file === maker) continue;
+      if (maker.endsWith("/mod.rs") && file.startsWith(maker.slice(0, -"mod.rs".length))) continue;
+      if (joined[file]?.includes(table)) joins.add(`${file} ${table}`);
+      else said.push(`src/${file} names the table ${table}, which only src/${maker} may`);
+    }
+  }
+  for (const [file, tables] of Object.entries(joined)) {
+    for (const table of tables) {
+      if (!joins.has(`${file} ${table}`)) said.push(`scripts/floors.mjs lets src/${file} join the table ${table}, which it does not`);
+    }
+  }
+  return said;
+}
+
 /** The modules that `lib.rs` lists, from the ground up. @param {string} lib */
 export const listed = (lib) => [...lib.matchAll(/^\/\/! (?:\d+\. |\* )\[`(\w+)`\]|^\/\/! \* `(\w+)`/gm)].map(([, a, b]) => a ?? b ?? "");
 
-/** What is wrong with the floors. @param {string} root */
-export function complaints(root) {
+/** What is wrong with the floors. @param {string} root @param {Record<string, string[]>} [joined] */
+export function complaints(root, joined = JOINED) {
   const modules = readModules(root);
   const edges = imports(modules);
   const order = listed(readFileSync(join(root, "lib.rs"), "utf8"));
@@ -210,6 +274,8 @@ export function complaints(root) {
   for (const circle of circles(edges)) {
     if (circle.length > LARGEST_CIRCLE) said.push(`${circle.length} files import each other: ${circle.join(", ")}`);
   }
+  const files = rustFiles(root).map((path) => /** @type {const} */ ([relative(root, path).replaceAll("\\", "/"), readFileSync(path, "utf8")]));
+  said.push(...strayTables(new Map(files), joined));
   return { said, edges };
 }
 
