@@ -103,7 +103,7 @@ impl Sim {
             body: String::new(),
         };
         let world = self.world.clone();
-        let body = Upload::new(&world, sent.pieces, sent.breaks);
+        let body = Upload::body(&world, sent.pieces, sent.breaks);
         self.world
             .enter_at(&self.member, "request", move |object| async move {
                 let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.clone();

@@ -24,7 +24,7 @@ pub struct Upload {
 
 impl Upload {
     /// A body of these pieces. One that breaks has no end.
-    pub fn new(world: &Rc<World>, pieces: Vec<Bytes>, breaks: bool) -> Body {
+    pub fn body(world: &Rc<World>, pieces: Vec<Bytes>, breaks: bool) -> Body {
         let upload = Upload { world: world.clone(), pieces: pieces.into(), breaks };
         Box::pin(stream::unfold(upload, |mut upload| async move {
             upload.next().await.map(|piece| (piece, upload))
