@@ -31,12 +31,15 @@ pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
     Ok(integer(sql, "SELECT count(*) FROM owners WHERE threads > 0", &[])?.unwrap_or(0))
 }
 
+/// Takes an owner and how many threads it has.
+pub(crate) type EachOwner<'a> = dyn FnMut(Option<&str>, i64) -> Result<ControlFlow<()>> + 'a;
+
 /// Owners that have threads and how many, by name, as long as `each` goes on.
 pub(crate) fn page(
     sql: &dyn Sql,
     limit: u32,
     offset: u32,
-    each: &mut dyn FnMut(Option<&str>, i64) -> Result<ControlFlow<()>>,
+    each: &mut EachOwner<'_>,
 ) -> Result<()> {
     sql.each(
         "SELECT owner, threads FROM owners WHERE threads > 0 ORDER BY name LIMIT ? OFFSET ?",

@@ -160,8 +160,7 @@ impl Sandbox for SimHost {
             gate().await;
             let source = run.source.clone();
             let (world, member) = (host.world().clone(), host.member().clone());
-            let aside =
-                move |work: futures::future::LocalBoxFuture<'static, ()>| world.spawn(&member, work);
+            let aside = move |work: futures::future::LocalBoxFuture<'static, ()>| world.spawn(&member, work);
             let outcome = host.world().outside.sandbox.start(run, door, Rc::new(aside)).await;
             host.point(At::SandboxDone, &source).await;
             outcome
