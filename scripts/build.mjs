@@ -20,9 +20,11 @@ const DIST = inCheckout("dist");
  * How the Worker is compiled: `release`, which is deployed and measured, or `quick`, which is built again after a change
  * in a third of the time and is a little slower and twice as large. BOBBIN_BUILD chooses it for a while of work.
  */
-const PROFILE = process.env.BOBBIN_BUILD ?? "release";
+const profile = () => process.env.BOBBIN_BUILD ?? "release";
 /** The program of scripts/build/. */
 export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
+/** The Worker's crate compiles to wasm only. */
+export const NATIVE = ["--workspace", "--exclude", "bobbin-worker"];
 /** Where cargo puts things, whatever a person's own settings say. */
 export const TARGET_DIR = ["--target-dir", inCheckout("target")];
 
@@ -40,7 +42,7 @@ export const WASM_FEATURES = [
 /** What both Rust builds are made from. */
 const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
 const WORKER_SOURCES = [...RUST_SOURCES, "worker", "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
-export const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
+const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
 
 /**
  * What is compiled: the Worker of the checkout, or a crate of the application's own that depends on it.
@@ -59,25 +61,40 @@ export const TOOL_SOURCES = [...RUST_SOURCES, "scripts/build"];
  * @param {string} [crate]                       the folder of a crate of the application's own
  */
 export async function buildWorker(tools, crate) {
-  const product = crate === undefined ? WORKER : await ownCrate(crate);
+  const product = crate === undefined ? worker() : await ownCrate(crate);
   const { dist } = product;
+  if (!["release", "quick"].includes(profile())) throw new Complaint(`BOBBIN_BUILD is release or quick, not “${profile()}”.`);
+  // Nobody waits for a build of something else.
+  if (isToolBuilt() && isBuilt(product, stampOf(tools, product))) return dist;
   await locked(inCheckout(".bobbin/build.lock"), async () => {
     await buildTool();
-    if (!["release", "quick"].includes(PROFILE)) throw new Complaint(`BOBBIN_BUILD is release or quick, not “${PROFILE}”.`);
-    const sources = contentHash([...WORKER_SOURCES, ...product.sources]);
-    const stamp = hash(sources, contentHash(TOOL_SOURCES), tools.compiler.sysroot, PROFILE);
-    if (readIfThere(join(dist, ".stamp")) === stamp && existsSync(join(dist, "index.js"))) return;
+    const stamp = stampOf(tools, product);
+    if (isBuilt(product, stamp)) return;
     await buildDist(tools, product);
     writeFileSync(join(dist, ".stamp"), stamp);
   });
   return dist;
 }
 
-/** @param {string} name of a crate's library @returns {string} */
-const wasmOf = (name) => inCheckout(`target/${TARGET}/${PROFILE}/${name}.wasm`);
+/** Compiles the Worker of the checkout, for `buildWorker` to go on with. @param {import("./setup.mjs").Tools} tools */
+export async function compileWorker(tools) {
+  const product = worker();
+  if (!isBuilt(product, stampOf(tools, product))) await compile(tools, product);
+}
 
-/** @type {Product} */
-const WORKER = { manifest: inCheckout("worker/Cargo.toml"), wasm: wasmOf("bobbin_worker"), dist: DIST, sources: [] };
+/** @param {import("./setup.mjs").Tools} tools @param {Product} product */
+function stampOf({ compiler }, { sources }) {
+  return hash(contentHash([...WORKER_SOURCES, ...sources]), contentHash(TOOL_SOURCES), compiler.sysroot, profile());
+}
+
+/** @param {Product} product @param {string} stamp */
+const isBuilt = ({ dist }, stamp) => readIfThere(join(dist, ".stamp")) === stamp && existsSync(join(dist, "index.js"));
+
+/** @param {string} name of a crate's library @returns {string} */
+const wasmOf = (name) => inCheckout(`target/${TARGET}/${profile()}/${name}.wasm`);
+
+/** @returns {Product} */
+const worker = () => ({ manifest: inCheckout("worker/Cargo.toml"), wasm: wasmOf("bobbin_worker"), dist: DIST, sources: [] });
 
 /**
  * A crate of the application's own: a library of the kind `cdylib` that depends on `bobbin-worker`.
@@ -109,28 +126,52 @@ const PROFILES = [
   ...['quick.inherits="release"', "quick.opt-level=1", 'quick.lto="off"', "quick.codegen-units=32", "quick.incremental=true"],
 ].flatMap((setting) => ["--config", `profile.${setting}`]);
 
+/** Says of which sources the build tool is. */
+const TOOL_STAMP = inCheckout("target/bobbin-build.stamp");
+
+/** @param {string} sources  their hash */
+export const isToolBuilt = (sources = contentHash(TOOL_SOURCES)) => readIfThere(TOOL_STAMP) === sources && existsSync(BUILD_TOOL);
+
 /** Builds the native build tool; the scripts run it as a program. */
 export async function buildTool() {
-  const stamp = inCheckout("target/bobbin-build.stamp");
   const sources = contentHash(TOOL_SOURCES);
-  if (readIfThere(stamp) === sources && existsSync(BUILD_TOOL)) return;
+  if (isToolBuilt(sources)) return;
   await step("build tool", (note) =>
     run("cargo", ["build", "-p", "bobbin-build", ...TARGET_DIR], { cwd: inCheckout("."), onLine: cargoProgress(note) }),
   );
-  writeFileSync(stamp, sources);
+  writeFileSync(TOOL_STAMP, sources);
+}
+
+/**
+ * Compiles the build tool as the tests of the core compile it: with a test beside it, cargo gives to all that they share
+ * the features that the tests need, and compiles it once.
+ *
+ * @param {(text: string) => void} note
+ */
+export async function compileTool(note) {
+  const sources = contentHash(TOOL_SOURCES);
+  if (isToolBuilt(sources)) return;
+  await run("cargo", ["build", ...NATIVE, "--bins", "--test", "directory", ...TARGET_DIR], { cwd: inCheckout("."), onLine: cargoProgress(note) });
+  writeFileSync(TOOL_STAMP, sources);
 }
 
 /** @param {import("./setup.mjs").Tools} tools @param {Product} product */
-async function buildDist(tools, { manifest, wasm: made, dist }) {
+async function compile(tools, { manifest, wasm }) {
   const env = wasmEnv(tools.compiler);
-  const profiles = made === WORKER.wasm ? [] : PROFILES;
+  const profiles = wasm === worker().wasm ? [] : PROFILES;
   await step("Worker (Rust)", (note) =>
-    run("cargo", ["build", "--profile", PROFILE, ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR], {
+    run("cargo", ["build", "--profile", profile(), ...profiles, "--target", TARGET, "--manifest-path", manifest, ...TARGET_DIR], {
       cwd: inCheckout("."),
       env,
       onLine: cargoProgress(note),
     }),
   );
+}
+
+/** @param {import("./setup.mjs").Tools} tools @param {Product} product */
+async function buildDist(tools, product) {
+  const { wasm: made, dist } = product;
+  await compile(tools, product);
   await pack(tools, "Worker", { wasm: made, shim: inCheckout("worker/shim.js"), out: dist });
   const wasm = readFileSync(join(dist, "index_bg.wasm"));
   const kib = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
@@ -155,7 +196,7 @@ export async function pack(tools, name, { wasm, shim, out }) {
       inCheckout("node_modules/binaryen/bin/wasm-opt"),
       // LLVM has optimised already: higher levels take four times as long, and what they make is neither faster
       // nor, compressed, smaller.
-      ...[PROFILE === "quick" ? "-O0" : "-O1", ...WASM_FEATURES],
+      ...[profile() === "quick" ? "-O0" : "-O1", ...WASM_FEATURES],
       join(glue, "index_bg.wasm"),
       ...["-o", join(out, "index_bg.wasm")],
     ]),

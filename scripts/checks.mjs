@@ -2,13 +2,12 @@
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { BUILD_TOOL } from "./build.mjs";
+import { BUILD_TOOL, TARGET_DIR } from "./build.mjs";
 import { inCheckout, root } from "./files.mjs";
+import { complaints } from "./floors.mjs";
 import { cargoProgress, Complaint, run } from "./run.mjs";
 import { clippyEnv, TARGET, wasmEnv } from "./rust.mjs";
 
-/** The Worker's crate compiles to wasm only. */
-export const NATIVE = ["--workspace", "--exclude", "bobbin-worker"];
 const TIMEOUT = { timeoutMs: 30 * 60_000 };
 
 /** @typedef {(text: string) => void} Note */
@@ -25,7 +24,7 @@ export async function formatted() {
  * @param {Note} note
  */
 export async function clippy(what, note) {
-  await run("cargo", ["clippy", ...what, "--all-targets", "--", "-D", "warnings"], {
+  await run("cargo", ["clippy", ...what, "--all-targets", ...TARGET_DIR, "--", "-D", "warnings"], {
     cwd: inCheckout("."),
     onLine: cargoProgress(note),
     ...TIMEOUT,
@@ -39,7 +38,7 @@ export async function clippy(what, note) {
  * @param {Note} note
  */
 export async function workerClippy(compiler, note) {
-  await run("cargo", ["check", "--target", TARGET, "-p", "bobbin-worker"], {
+  await run("cargo", ["check", "--target", TARGET, "-p", "bobbin-worker", ...TARGET_DIR], {
     cwd: inCheckout("."),
     env: { ...wasmEnv(compiler), ...clippyEnv(compiler) },
     onLine: cargoProgress(note),
@@ -51,6 +50,12 @@ export async function workerClippy(compiler, note) {
 export async function types(project) {
   const args = [inCheckout("node_modules/typescript/bin/tsc"), "--project", inCheckout(project), "--pretty", "false"];
   await run(process.execPath, args, { cwd: inCheckout("."), ...TIMEOUT });
+}
+
+/** No module of the core imports one above it, and no large circle of files imports each other. @returns {Promise<void>} */
+export async function floors() {
+  const { said } = complaints(inCheckout("src"));
+  if (said.length > 0) throw new Complaint(said.join("\n"));
 }
 
 /** The committed JSON Schemas of the definition files are those of the types. */

@@ -102,6 +102,7 @@ export function readModules(root) {
 function target(modules, from, path, depth = 0) {
   if (depth > 8) return undefined;
   let [first, ...rest] = path;
+  /** @type {string[]} */
   let at;
   if (first === "crate") at = [];
   else if (first === "self") at = from.module;

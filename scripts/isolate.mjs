@@ -9,7 +9,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { BUILD_TOOL, buildTool, TARGET_DIR, TOOL_SOURCES, WASM_FEATURES } from "./build.mjs";
+import { BUILD_TOOL, buildTool, isToolBuilt, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
 import { cargoProgress, Complaint, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
@@ -18,7 +18,8 @@ const DIST = inCheckout("dist-isolate");
 const COMPILER = inCheckout(`target/${TARGET}/release/bobbin_compiler.wasm`);
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
 
-const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/isolate.mjs", "scripts/rust.mjs"];
+/** The meter is a part of the build tool that knows nothing of the core. */
+const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/isolate.mjs", "scripts/rust.mjs"];
 
 /**
  * Builds what is out of date; returns the folder with index.js, quickjs.wasm and compiler.wasm.
@@ -26,18 +27,30 @@ const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "sc
  * @param {import("./setup.mjs").Tools} tools
  */
 export async function buildIsolate(tools) {
-  await locked(inCheckout(".bobbin/build.lock"), async () => {
+  if (isToolBuilt() && isBuilt(stampOf(tools))) return DIST;
+  await locked(inCheckout(".bobbin/build-isolate.lock"), async () => {
     await buildTool();
-    const stamp = hash(contentHash(SOURCES), contentHash(TOOL_SOURCES), tools.compiler.sysroot);
-    if (readIfThere(join(DIST, ".stamp")) === stamp && existsSync(join(DIST, "index.js"))) return;
+    const stamp = stampOf(tools);
+    if (isBuilt(stamp)) return;
     await buildDist(tools);
     writeFileSync(join(DIST, ".stamp"), stamp);
   });
   return DIST;
 }
 
+/** Compiles the compiler, for `buildIsolate` to go on with. @param {import("./setup.mjs").Tools} tools */
+export async function compileCompiler(tools) {
+  if (!isBuilt(stampOf(tools))) await compile(tools);
+}
+
 /** @param {import("./setup.mjs").Tools} tools */
-async function buildDist(tools) {
+const stampOf = ({ compiler }) => hash(contentHash(SOURCES), compiler.sysroot);
+
+/** @param {string} stamp */
+const isBuilt = (stamp) => readIfThere(join(DIST, ".stamp")) === stamp && existsSync(join(DIST, "index.js"));
+
+/** @param {import("./setup.mjs").Tools} tools */
+async function compile(tools) {
   await step("isolate: compiler (Rust)", (note) =>
     run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-compiler", ...TARGET_DIR], {
       cwd: inCheckout("."),
@@ -45,6 +58,11 @@ async function buildDist(tools) {
       onLine: cargoProgress(note),
     }),
   );
+}
+
+/** @param {import("./setup.mjs").Tools} tools */
+async function buildDist(tools) {
+  await compile(tools);
   // New files, not new contents: running servers hold links to the old ones.
   rmSync(DIST, { recursive: true, force: true });
   mkdirSync(DIST, { recursive: true });

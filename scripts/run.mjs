@@ -14,6 +14,18 @@ const live = process.stdout.isTTY === true;
 /** @param {number} since from performance.now() */
 export const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1);
 
+/** What is being done now, as a line each: several things at once. @type {Set<() => string>} */
+const steps = new Set();
+/** @type {NodeJS.Timeout | undefined} */
+let timer;
+
+/** On a terminal, all on the one line that is written again and again. */
+function showSteps() {
+  if (!live) for (const line of steps) process.stdout.write(`${line()}\n`);
+  // A line that wraps cannot be replaced by the next one.
+  else process.stdout.write(`\r\x1b[K${[...steps].map((line) => line()).join(" |").slice(0, (process.stdout.columns || 80) - 1)}`);
+}
+
 /**
  * Shows `title` with the seconds gone while `work` runs; a step under a second leaves no line.
  *
@@ -26,19 +38,17 @@ export const seconds = (since) => ((performance.now() - since) / 1000).toFixed(1
 export async function step(title, work, { closing = true } = {}) {
   const start = performance.now();
   let note = "";
-  const line = () => {
-    const text = `  ${title} … ${Math.round((performance.now() - start) / 1000)} s${note && `: ${note}`}`;
-    // A line that wraps cannot be replaced by the next one.
-    return live ? text.slice(0, (process.stdout.columns || 80) - 1) : text;
-  };
-  const show = live
-    ? () => process.stdout.write(`\r\x1b[K${line()}`)
-    : () => process.stdout.write(`${line()}\n`);
-  const timer = setInterval(show, live ? 1000 : 15_000);
+  const line = () => `  ${title} … ${Math.round((performance.now() - start) / 1000)} s${note && `: ${note}`}`;
+  steps.add(line);
+  timer ??= setInterval(showSteps, live ? 1000 : 15_000);
   try {
     return await work((text) => (note = text));
   } finally {
-    clearInterval(timer);
+    steps.delete(line);
+    if (steps.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
     if (live) process.stdout.write("\r\x1b[K");
     if (closing && performance.now() - start > 1000) process.stdout.write(`  ${title}: ${seconds(start)} s\n`);
   }

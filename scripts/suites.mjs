@@ -1,13 +1,16 @@
 // The two test runners, run and counted: cargo's for the core and Node's for the built Worker. A runner that
 // crashed, hung or ran nothing never counts as success.
 
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { basename, join } from "node:path";
-import { inCheckout } from "./files.mjs";
+import { basename, dirname, join } from "node:path";
+import { TARGET_DIR } from "./build.mjs";
+import { inCheckout, readIfThere } from "./files.mjs";
 import { cargoProgress, outcome, print } from "./run.mjs";
 
 const MINUTE = 60_000;
+/** Files of tests at once. Each has a server with two processes of its own, which mostly wait. */
+const AT_ONCE = Math.max(3, Math.floor(availableParallelism() / 2));
 
 /**
  * @typedef {object} Counts
@@ -40,7 +43,7 @@ export async function cargoTest(args, { note, env, minutes = 30 }) {
     timeoutMs: minutes * MINUTE,
   };
   // Compiled first, so that the time of the tests is their own.
-  const build = await outcome("cargo", ["test", "--no-run", ...forCargo], { ...run, onLine: cargoProgress(note) });
+  const build = await outcome("cargo", ["test", "--no-run", ...TARGET_DIR, ...forCargo], { ...run, onLine: cargoProgress(note) });
   if (build.status !== 0) {
     print(build.all.trimEnd());
     print(build.late ? `   cargo did not end within ${minutes} minutes` : `   cargo test --no-run failed (${build.status})`);
@@ -51,7 +54,7 @@ export async function cargoTest(args, { note, env, minutes = 30 }) {
   let targets = 0;
   let results = 0;
   let seen = 0;
-  const ended = await outcome("cargo", ["test", "--no-fail-fast", ...forCargo, ...forTests], {
+  const ended = await outcome("cargo", ["test", "--no-fail-fast", ...TARGET_DIR, ...forCargo, ...forTests], {
     ...run,
     onLine: (line) => {
       if (/^ +(Running (unittests )?\S+ \(|Doc-tests )/.test(line)) {
@@ -100,7 +103,7 @@ export function testFiles(folder, names = [""]) {
 }
 
 /**
- * `node --test` over files.
+ * Node's tests in files.
  *
  * @param {string} node
  * @param {string[]} files
@@ -115,13 +118,7 @@ export async function nodeTest(node, files, { note, env, minutes = 30 }) {
   const printed = new Map();
   const ended = await outcome(
     node,
-    [
-      "--test",
-      // Each file has a server with two processes of its own, which mostly wait.
-      `--test-concurrency=${Math.max(2, Math.floor(availableParallelism() / 2))}`,
-      ...["--test-reporter", inCheckout("scripts/test-reporter.mjs")],
-      ...files,
-    ],
+    [inCheckout("scripts/node-tests.mjs"), String(AT_ONCE), ...longestFirst(files)],
     {
       cwd: inCheckout("."),
       env: { ...env },
@@ -137,6 +134,7 @@ export async function nodeTest(node, files, { note, env, minutes = 30 }) {
           printed.set(file, (printed.get(file) ?? "") + event.text);
         } else if (event.type === "end") {
           if (event.tests > 0) open.delete(event.file);
+          noteTime(event.file, event.ms);
         } else {
           counts[event.type === "pass" ? "passed" : event.type === "fail" ? "failed" : "skipped"]++;
           const name = `${file}: ${event.name}`;
@@ -160,6 +158,25 @@ export async function nodeTest(node, files, { note, env, minutes = 30 }) {
   for (const problem of problems) print(`   ${problem}`);
   counts.failed += problems.length;
   return counts;
+}
+
+/** How long each file took when it last ran, in ms. */
+const TIMES = inCheckout(".bobbin/test-times.json");
+
+/** @returns {Record<string, number>} */
+const times = () => JSON.parse(readIfThere(TIMES) ?? "{}");
+
+/** @param {string} file @param {number} ms */
+function noteTime(file, ms) {
+  mkdirSync(dirname(TIMES), { recursive: true });
+  writeFileSync(TIMES, JSON.stringify({ ...times(), [basename(file)]: Math.round(ms) }));
+}
+
+/** As far as it is known, or can be told from the name. @param {string[]} files */
+function longestFirst(files) {
+  const known = times();
+  const ms = (/** @type {string} */ file) => known[basename(file)] ?? (/kill|end|own-crate/.test(file) ? Infinity : MINUTE / 4);
+  return files.toSorted((a, b) => (ms(a) === ms(b) ? 0 : ms(b) - ms(a)));
 }
 
 /**

@@ -4,7 +4,7 @@
 /**
  * @typedef {{ type: "pass" | "skip" | "fail", file: string, name: string, text?: string }} TestLine
  * @typedef {{ type: "output", file: string, text: string }} OutputLine   printed by a test
- * @typedef {{ type: "end", file: string, tests: number }} EndLine        a file ended in order
+ * @typedef {{ type: "end", file: string, tests: number, ms: number }} EndLine        a file ended in order
  * @typedef {TestLine | OutputLine | EndLine} Line
  */
 
@@ -21,7 +21,7 @@ export default async function* (events) {
     } else if (type === "test:stdout" || type === "test:stderr") {
       yield line({ type: "output", file, text: data.message });
     } else if (type === "test:summary" && file !== "") {
-      yield line({ type: "end", file, tests: data.counts.tests });
+      yield line({ type: "end", file, tests: data.counts.tests, ms: data.duration_ms });
     } else if (type === "test:pass" && data.details.type !== "suite") {
       // A file without tests is reported as a test of its own name.
       if (data.name === file) continue;

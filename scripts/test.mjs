@@ -1,38 +1,35 @@
 // `npm test`: sets up, then runs every check and every test, whatever failed before, and ends with the line
-// `N passed, N failed`. A check counts as one.
+// `N passed, N failed`. A check counts as one. What has passed before with the same inputs is not run again.
 
-import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
-import { buildTool, buildWorker, compileCatalog } from "./build.mjs";
-import { buildIsolate } from "./isolate.mjs";
-import { clippy, formatted, NATIVE, portable, schemas, types, workerClippy } from "./checks.mjs";
-import { inCheckout } from "./files.mjs";
-import { Complaint, main, print, seconds, step } from "./run.mjs";
+import { root } from "./files.mjs";
+import { Passed } from "./passed.mjs";
+import { Complaint, main, outcome, print, seconds, step } from "./run.mjs";
+import { schedule } from "./schedule.mjs";
+import { GROUPS, sections } from "./sections.mjs";
 import { setUp, setUpRustComponents } from "./setup.mjs";
-import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
 
 /** @typedef {import("./suites.mjs").Counts} Counts */
-/** @typedef {(text: string) => void} Note */
+/** @typedef {import("./sections.mjs").Section} Section */
 
-/**
- * @typedef {object} Section
- * @property {string} group                                    what --only calls it
- * @property {string} title
- * @property {(note: Note) => Promise<Counts | void>} run      throws when it failed; without counts it is one check
- */
-
-const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker"];
+/** Sections at a time: a test that waits and a compiler fill two processors together. */
+const LANES = 2;
 
 const HELP = `npm test -- [flags]
 
   --only GROUPS    of ${GROUPS.join(", ")}: those, separated by commas
-  --help           this text`;
+  --full           every failure at every point, and the Worker as it is deployed; again, whatever passed before
+  --again          runs what has passed before with the same inputs, too
+  --help           this text
+
+BOBBIN_SAMPLE=N chooses the failures that the engine is tried with; it is printed, and follows from the commit.`;
 
 await main(async () => {
   const started = performance.now();
-  const only = readFlags(process.argv.slice(2));
-  if (!only) return console.log(HELP);
+  const flags = readFlags(process.argv.slice(2));
+  if (!flags) return console.log(HELP);
+  const { only, full } = flags;
   print("set-up");
   const tools = await setUp().catch((error) => {
     print(error instanceof Complaint ? error.message : String(error.stack));
@@ -40,19 +37,52 @@ await main(async () => {
   });
   if (only.includes("fmt") || only.includes("clippy")) await setUpRustComponents();
 
+  // What the tests build, the servers that they start build alike.
+  process.env.BOBBIN_BUILD ??= full ? "release" : "quick";
+  const passed = await Passed.read(tools);
+  const sample = full ? undefined : (process.env.BOBBIN_SAMPLE ?? (await seedOfCommit()));
+  if (only.includes("core")) print(full ? "failures of the engine: all" : `failures of the engine: sample ${sample}; again: BOBBIN_SAMPLE=${sample} npm test`);
+
   const total = { passed: 0, failed: 0, skipped: 0 };
   /** @type {string[]} */
   const failures = [];
-  for (const section of sections(tools)) {
-    if (!only.includes(section.group)) continue;
-    const counts = await runSection(section);
-    if (counts.failed > 0) failures.push(section.title);
+  /** Titles with seconds. @type {[string, number][]} */
+  const times = [];
+  const count = (/** @type {Section} */ { title }, /** @type {Counts} */ counts) => {
+    if (counts.failed > 0) failures.push(title);
     for (const name of /** @type {const} */ (["passed", "failed", "skipped"])) total[name] += counts[name];
+  };
+
+  const all = sections(tools, sample);
+  const wanted = all.filter(({ group }) => only.includes(group));
+  /** @type {Section[]} */
+  const left = [];
+  for (const section of wanted) {
+    const counts = full || flags.again ? undefined : passed.before(section.title, section.unread);
+    if (counts === undefined) left.push(section);
+    else {
+      print(`  ${section.title}: unchanged, ${counts.passed} passed before`);
+      count(section, counts);
+    }
   }
+  // What is built is built for those that are left.
+  const jobs = withBuilds(left, all).map((what) => ({ what, id: what.title, needs: what.needs ?? [] }));
+  await schedule(jobs, LANES, async (section, ready) => {
+    const start = performance.now();
+    const counts = await runSection(section, ready);
+    times.push([section.title, Number(seconds(start))]);
+    if (section.group !== "build" || counts.failed > 0) count(section, counts);
+    if (counts.failed === 0 && section.group !== "build") await passed.note(section.title, section.unread, counts, tools);
+    return counts.failed === 0;
+  });
 
   // A run that found nothing to do says nothing about the product.
   if (total.passed + total.failed === 0) throw new Complaint("Nothing ran.");
   print("");
+  // Two at a time, so that they come to more than the whole.
+  const longest = times.filter(([, took]) => took >= 1).toSorted(([, a], [, b]) => b - a);
+  if (longest.length > 0) print("seconds, two things at a time:");
+  for (const [title, took] of longest) print(`${took.toFixed(0).padStart(6)}  ${title}`);
   if (failures.length > 0) print(`Failed: ${failures.join(", ")}`);
   if (total.skipped > 0) print(`${total.skipped} skipped`);
   print(`${seconds(started)} s`);
@@ -60,13 +90,32 @@ await main(async () => {
   if (total.failed > 0) process.exitCode = 1;
 });
 
-/** @param {Section} section @returns {Promise<Counts>} */
-async function runSection({ title, run }) {
+/** The failures of a commit are the same whenever it is tested. */
+async function seedOfCommit() {
+  const { stdout } = await outcome("git", ["rev-parse", "HEAD"], { cwd: root });
+  return String(Number.parseInt(stdout.slice(0, 8), 16) || 1);
+}
+
+/**
+ * Those sections and all builds that they need, in the order of the whole list.
+ *
+ * @param {Section[]} left @param {Section[]} all
+ */
+function withBuilds(left, all) {
+  const taken = new Set(left);
+  for (const section of taken) {
+    for (const other of all) if (section.needs?.includes(other.title) && other.group === "build") taken.add(other);
+  }
+  return all.filter((section) => taken.has(section));
+}
+
+/** @param {Section} section @param {boolean} ready  whether what it needs was built @returns {Promise<Counts>} */
+async function runSection({ title, run }, ready) {
   const start = performance.now();
-  print(`\n${title}`);
   /** @type {Counts} */
   let counts;
   try {
+    if (!ready) throw new Complaint("   not run: what it needs was not built");
     counts = (await step(title, run, { closing: false })) ?? { passed: 1, failed: 0, skipped: 0 };
   } catch (error) {
     // A fault of these scripts too: the other sections still run.
@@ -78,55 +127,11 @@ async function runSection({ title, run }) {
   return counts;
 }
 
-/** In the order in which a person wants to hear of mistakes. @param {import("./setup.mjs").Tools} tools @returns {Section[]} */
-function sections(tools) {
-  const { compiler, node } = tools;
-  return [
-    { group: "fmt", title: "rustfmt", run: formatted },
-    { group: "fmt", title: "no traces of a machine", run: portable },
-    { group: "types", title: "types of the scripts and tests", run: () => types("tsconfig.json") },
-    { group: "types", title: "types of the shim", run: () => types("worker/tsconfig.json") },
-    { group: "types", title: "types of the isolate Worker", run: () => types("isolate/tsconfig.json") },
-    { group: "types", title: "types of what runs in its engine", run: () => types("isolate/web/tsconfig.json") },
-    { group: "clippy", title: "clippy: core", run: (note) => clippy(["--package", "bobbin"], note) },
-    { group: "clippy", title: "clippy: core with schemas, build tool", run: (note) => clippy([...NATIVE, "--features", "bobbin/schema"], note) },
-    { group: "clippy", title: "clippy: Worker", run: (note) => workerClippy(compiler, note) },
-    { group: "core", title: "cargo test", run: (note) => cargoTest(NATIVE, { note }) },
-    {
-      group: "core",
-      title: "schemas of the definition files",
-      run: async () => {
-        await buildTool();
-        await schemas();
-      },
-    },
-    { group: "isolate", title: "build of the isolate", run: async () => void (await buildIsolate(tools)) },
-    {
-      group: "isolate",
-      title: "tests of the isolate",
-      run: async (note) => nodeTest(node, testFiles("tests/isolate"), { note }),
-    },
-    {
-      group: "worker",
-      title: "build of the Worker",
-      run: async () => compileCatalog(inCheckout("agents"), join(await buildWorker(tools), "catalog.json")),
-    },
-    { group: "worker", title: "build of the isolate Worker", run: async () => void (await buildIsolate(tools)) },
-    {
-      group: "worker",
-      title: "tests of the Worker and of npm start",
-      run: async (note) => {
-        const files = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
-        return files.length > 0 ? nodeTest(node, files, { note }) : { passed: 0, failed: 0, skipped: 0 };
-      },
-    },
-  ];
-}
-
 /** @param {string[]} args */
 function readFlags(args) {
-  const options = /** @type {const} */ ({ only: { type: "string" }, help: { type: "boolean", default: false } });
-  /** @type {{ only?: string, help: boolean }} */
+  const no = /** @type {const} */ ({ type: "boolean", default: false });
+  const options = /** @type {const} */ ({ only: { type: "string" }, full: no, again: no, help: no });
+  /** @type {{ only?: string, full: boolean, again: boolean, help: boolean }} */
   let values;
   try {
     ({ values } = parseArgs({ args, strict: true, allowPositionals: false, options }));
@@ -137,5 +142,5 @@ function readFlags(args) {
   const only = values.only?.split(",") ?? GROUPS;
   const unknown = only.filter((name) => !GROUPS.includes(name));
   if (unknown.length > 0) throw new Complaint(`--only knows ${GROUPS.join(", ")}, not “${unknown.join(", ")}”.`);
-  return only;
+  return { ...values, only };
 }

@@ -1,5 +1,5 @@
-//! A scenario, and what is done to it: undisturbed under several schedules, then with each way to fail at each point,
-//! then (`npm run soak`) with several failures at random points for as long as wanted.
+//! A scenario, and what is done to it: undisturbed under several schedules, then with each way to fail at each point
+//! (or at a sample of them: sample.rs), then (`npm run soak`) with several failures at random points for as long as wanted.
 //!
 //! A failure prints how to replay it: `BOBBIN_SEED`, `BOBBIN_POINT` and `BOBBIN_FAULT` run exactly one simulation.
 
@@ -14,6 +14,7 @@ use crate::host::fault::{Fault, Plan, once};
 use crate::host::outside::ModelRequest;
 use crate::host::rng::Rng;
 use crate::host::{Answer, DAY_US, Say};
+use crate::sample::{self, Points};
 use crate::sim::{Sim, catalog};
 
 /// The seed of a sweep when none is asked for.
@@ -143,7 +144,10 @@ impl Scenario {
                 sim.world.members().iter().map(|member| member.alarm.get()).collect::<Vec<_>>()
             ));
         }
-        let ways = sim.world.faults.borrow().ways.clone();
+        let points = {
+            let faults = sim.world.faults.borrow();
+            Points { ways: faults.ways.clone(), kinds: faults.kinds.clone() }
+        };
         let requests = sim.world.outside.requests.borrow().len();
         let fired: Vec<String> = {
             let faults = sim.world.faults.borrow();
@@ -167,7 +171,7 @@ impl Scenario {
             }
         }
         sim.dispose();
-        Run { ways, requests, fired, broken, panics }
+        Run { points, requests, fired, broken, panics }
     }
 
     /// Runs it and gives up with everything that is known when it fails.
@@ -201,17 +205,12 @@ impl Scenario {
         if self.replay() {
             return;
         }
-        for seed in SEED..SEED + SCHEDULES {
-            self.must(seed, None, None, "");
-        }
-        let calm = self.must(SEED, None, None, "");
-        let every: Vec<(u64, Fault)> = (0..)
-            .zip(&calm.ways)
-            .flat_map(|(point, ways)| ways.iter().map(move |fault| (point, *fault)))
-            .collect();
-        let chosen: Vec<(u64, Fault)> = match self.sampled {
-            None => every,
-            Some(n) => {
+        let calm = self.undisturbed();
+        let chosen = match (sample::seed(), self.sampled) {
+            (Some(seed), most) => sample::sample(self.name, &calm.points, most, seed),
+            (None, None) => sample::every(&calm.points),
+            (None, Some(n)) => {
+                let every = sample::every(&calm.points);
                 let mut rng = Rng::new(SEED);
                 (0..n).map(|_| every[rng.below(every.len())]).collect()
             }
@@ -224,12 +223,18 @@ impl Scenario {
 
     /// Only the undisturbed runs: for stories whose failures are part of the script.
     pub fn calm(&self) {
-        if self.replay() {
-            return;
+        if !self.replay() {
+            self.undisturbed();
         }
-        for seed in SEED..SEED + SCHEDULES {
+    }
+
+    /// The undisturbed runs; the first of them is always the same.
+    fn undisturbed(&self) -> Run {
+        let calm = self.must(SEED, None, None, "");
+        for seed in sample::schedules(self.name, SEED, SCHEDULES) {
             self.must(seed, None, None, "");
         }
+        calm
     }
 
     /// One undisturbed run: for stories that take long.
@@ -244,8 +249,8 @@ impl Scenario {
         let calm = self.must(seed, None, None, "BOBBIN_SHAKE=1");
         let mut rng = Rng::new(seed ^ 0x50a4);
         let mut left = 1 + rng.below(3);
-        let spread = calm.ways.len().max(2);
-        let ways = calm.ways.iter().copied().max_by_key(|ways| ways.len()).unwrap_or(&Fault::ALL);
+        let spread = calm.points.ways.len().max(2);
+        let ways = calm.points.ways.iter().copied().max_by_key(|ways| ways.len()).unwrap_or(&Fault::ALL);
         let plan: Plan = Box::new(move |_| {
             if left == 0 || !rng.one_in(spread) {
                 return None;
@@ -276,8 +281,7 @@ impl Scenario {
 
 /// What one simulation came to.
 struct Run {
-    /// How each point may fail.
-    ways: Vec<&'static [Fault]>,
+    points: Points,
     requests: usize,
     fired: Vec<String>,
     broken: Vec<String>,

@@ -1,6 +1,7 @@
 //! The points at which a process may fail, and the plan that says where it does.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::member::Member;
 
@@ -131,6 +132,8 @@ pub struct Faults {
     pub trace: Option<Vec<Point>>,
     /// The ways to fail at each point that differ from each other there.
     pub ways: Vec<&'static [Fault]>,
+    /// The kind of each point: the same for the same thing about to happen to the same.
+    pub kinds: Vec<u64>,
     /// What happened.
     pub fired: Vec<(Point, Fault)>,
     plan: Plan,
@@ -139,7 +142,14 @@ pub struct Faults {
 impl Faults {
     /// No failure until a plan is set.
     pub fn none() -> Faults {
-        Faults { count: 0, trace: None, ways: Vec::new(), fired: Vec::new(), plan: Box::new(|_| None) }
+        Faults {
+            count: 0,
+            trace: None,
+            ways: Vec::new(),
+            kinds: Vec::new(),
+            fired: Vec::new(),
+            plan: Box::new(|_| None),
+        }
     }
 
     /// Replaces the plan.
@@ -149,7 +159,10 @@ impl Faults {
 
     /// The next point, in this object, which may be alone in its world.
     pub(super) fn reach(&mut self, at: At, what: &str, member: &Member, alone: bool) -> Option<Fault> {
-        let what = what.chars().take(90).collect();
+        let what: String = what.chars().take(90).collect();
+        let mut kind = DefaultHasher::new();
+        (at, &what).hash(&mut kind);
+        self.kinds.push(kind.finish());
         let point = Point { index: self.count, object: member.place, at, what };
         self.count += 1;
         // While nothing waits for the next await, there is nothing that a crash could lose or keep.

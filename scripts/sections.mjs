@@ -1,0 +1,106 @@
+// What `npm test` consists of: checks, builds and tests, with what each needs and which files it does not read.
+
+import { join } from "node:path";
+import { compileCatalog, compileTool, compileWorker, buildWorker, NATIVE } from "./build.mjs";
+import { clippy, floors, formatted, portable, schemas, types, workerClippy } from "./checks.mjs";
+import { inCheckout } from "./files.mjs";
+import { buildIsolate, compileCompiler } from "./isolate.mjs";
+import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
+
+/** @typedef {import("./suites.mjs").Counts} Counts */
+/** @typedef {(text: string) => void} Note */
+
+/**
+ * @typedef {object} Section
+ * @property {string} group                                    what --only calls it; `build` what is only needed by others
+ * @property {string} title
+ * @property {string[]} [needs]                                titles of what must have run before
+ * @property {RegExp} [unread]                                 paths of the checkout that it does not read
+ * @property {(note: Note) => Promise<Counts | void>} run      throws when it failed; without counts it is one check
+ */
+
+export const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker"];
+
+const TOOL_BUILD = "compiling the core and the build tool";
+const WASM_BUILD = "compiling the Worker and the compiler";
+const ISOLATE_BUILD = "build of the isolate Worker";
+const WORKER_BUILD = "build of the Worker";
+
+/** Whatever is read by no program, and what only the programs of JavaScript read. */
+const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
+const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts)/|scripts/[^/]*$|worker/[^/]*\\.js$|package)`);
+const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
+const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
+const OF_WORKER = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate)/)`);
+/** The tests that compare the documents with everything. */
+const DOCUMENTS = "documents.test.mjs";
+
+/**
+ * In the order in which they begin, as far as they have what they need: mistakes that are found in seconds first, then
+ * the two compilations beside each other, then the tests, with what checks the sources beside those that wait.
+ *
+ * @param {import("./setup.mjs").Tools} tools
+ * @param {string | undefined} sample  which failures the engine is tried with; without, all
+ * @returns {Section[]}
+ */
+export function sections(tools, sample) {
+  const { compiler, node } = tools;
+  const black = [...testFiles("tests/worker"), ...testFiles("tests/scripts")];
+  const documents = black.filter((file) => file.endsWith(DOCUMENTS));
+  const engine = sample === undefined ? {} : { BOBBIN_SAMPLE: sample };
+  return [
+    { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
+    { group: "fmt", title: "rustfmt", unread: /(?<!\.rs|\.toml)$/, run: formatted },
+    { group: "fmt", title: "no traces of a machine", run: portable },
+    { group: "fmt", title: "floors of the core", run: floors },
+    { group: "build", title: TOOL_BUILD, run: compileTool },
+    {
+      group: "core",
+      title: "cargo test",
+      needs: [TOOL_BUILD],
+      unread: OF_RUST,
+      run: (note) => cargoTest(NATIVE, { note, env: engine }),
+    },
+    { group: "core", title: "schemas of the definition files", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
+    {
+      group: "build",
+      title: WORKER_BUILD,
+      needs: [TOOL_BUILD, WASM_BUILD],
+      run: async () => compileCatalog(inCheckout("agents"), join(await buildWorker(tools), "catalog.json")),
+    },
+    { group: "build", title: ISOLATE_BUILD, needs: [TOOL_BUILD, WASM_BUILD], run: async () => void (await buildIsolate(tools)) },
+    {
+      group: "worker",
+      title: "tests of the Worker and of npm start",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      unread: OF_WORKER,
+      run: (note) => nodeTest(node, black.filter((file) => !documents.includes(file)), { note }),
+    },
+    { group: "types", title: "types of the scripts and tests", unread: OF_TYPES, run: () => types("tsconfig.json") },
+    { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },
+    { group: "types", title: "types of the isolate Worker", unread: OF_TYPES, run: () => types("isolate/tsconfig.json") },
+    { group: "types", title: "types of what runs in its engine", unread: OF_TYPES, run: () => types("isolate/web/tsconfig.json") },
+    { group: "clippy", title: "clippy: core, build tool", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => clippy(NATIVE, note) },
+    {
+      group: "clippy",
+      title: "clippy: Worker",
+      // What it has in common with the native build would be waited for.
+      needs: [TOOL_BUILD, WASM_BUILD],
+      unread: OF_RUST,
+      run: (note) => workerClippy(compiler, note),
+    },
+    {
+      group: "isolate",
+      title: "tests of the isolate",
+      needs: [ISOLATE_BUILD],
+      unread: OF_ISOLATE,
+      run: (note) => nodeTest(node, testFiles("tests/isolate"), { note }),
+    },
+    {
+      group: "worker",
+      title: "tests of the documents",
+      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      run: (note) => nodeTest(node, documents, { note }),
+    },
+  ];
+}
