@@ -32,15 +32,22 @@ const START_MS = Number(process.env.BOBBIN_START_SECONDS ?? 600) * 1000;
  */
 export const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
-/** @returns {Promise<number>} a port that was free a moment ago */
+/**
+ * A port that was free a moment ago. It is none of those that the system gives to whoever asks for any: one of these may be
+ * another's a moment later, or while its server is down.
+ *
+ * @returns {Promise<number>}
+ */
 export async function freePort() {
-  const probe = createServer();
-  probe.listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = /** @type {import("node:net").AddressInfo} */ (probe.address());
-  probe.close();
-  await once(probe, "close");
-  return port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    const probe = createServer().listen(port, "127.0.0.1");
+    const free = await once(probe, "listening").then(() => true, () => false);
+    if (!free) continue;
+    probe.close();
+    await once(probe, "close");
+    return port;
+  }
 }
 
 /** @param {string} purpose @param {string} [where] @returns {string} a new folder for temporary files */
