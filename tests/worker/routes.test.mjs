@@ -1,4 +1,4 @@
-// What holds for every route, walked by the table of src/api/table.rs: nothing is taken that a route does not know, and a
+// What holds for every route, walked by the table of src/request/table.rs: nothing is taken that a route does not know, and a
 // thread that is not the caller's is answered as one that does not exist, byte for byte.
 
 import assert from "node:assert/strict";
@@ -27,7 +27,7 @@ bobbin.nativeEndpoint("glance", "summary");
 bobbin.nativeEndpoint("glance.put", "summary");
 
 /** @type {[string, string][]} */
-const table = [...readFileSync(new URL("../../src/api/table.rs", import.meta.url), "utf8").matchAll(/^ {4}\("([A-Z]+)", "(\/[^"]*)"\),$/gm)].map(
+const table = [...readFileSync(new URL("../../src/request/table.rs", import.meta.url), "utf8").matchAll(/^ {4}\("([A-Z]+)", "(\/[^"]*)"\),$/gm)].map(
   ([, method = "", path = ""]) => [method, path],
 );
 assert.ok(table.length >= 51, "the table of routes was read");
