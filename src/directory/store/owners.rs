@@ -35,12 +35,7 @@ pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
 pub(crate) type EachOwner<'a> = dyn FnMut(Option<&str>, i64) -> Result<ControlFlow<()>> + 'a;
 
 /// Owners that have threads and how many, by name, as long as `each` goes on.
-pub(crate) fn page(
-    sql: &dyn Sql,
-    limit: u32,
-    offset: u32,
-    each: &mut EachOwner<'_>,
-) -> Result<()> {
+pub(crate) fn page(sql: &dyn Sql, limit: u32, offset: u32, each: &mut EachOwner<'_>) -> Result<()> {
     sql.each(
         "SELECT owner, threads FROM owners WHERE threads > 0 ORDER BY name LIMIT ? OFFSET ?",
         &[i64::from(limit).into(), i64::from(offset).into()],
