@@ -49,7 +49,7 @@ pub const QUEUED_ARGS_BYTES: usize = 1_000_000;
 /// Arguments of a call that code makes and waits for, as JSON; its receipt keeps them with the result.
 pub const INVOKED_ARGS_BYTES: usize = 100_000;
 /// Receipts after which the mark that says where calls apart from any run may be open is moved (`thread/apart`).
-pub const APART_SPAN: i64 = 1_000;
+pub const DETACHED_SPAN: i64 = 1_000;
 /// Calls within calls: prompts that call prompts, tools that call tools.
 pub const CALL_DEPTH: u32 = 8;
 

@@ -10,10 +10,9 @@ use crate::host::Sql;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::store::effects::tally::Tally;
-use crate::store::meta;
 use crate::store::meta::Meta;
-use crate::store::schema;
 use crate::store::state::State;
+use crate::store::{meta, schema};
 
 /// What `POST /threads` may say.
 const NEW_THREAD: &[&str] = &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs"];
@@ -27,7 +26,7 @@ impl Thread {
             Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
             Err(error) => return Err(error),
         }
-        self.start_telling()?;
+        self.start_created_hook()?;
         self.deliver_now().await;
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let body = json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
@@ -63,7 +62,7 @@ impl Thread {
             window_bytes: None,
             version: 1,
             env: 0,
-            apart: 0,
+            detached: 0,
             parent: None,
             children: 0,
             activates,
@@ -77,9 +76,9 @@ impl Thread {
         state.created_told = self.nobody_is_told(&state.meta.agent);
         // Of an object that is new all this is known.
         state.effects.set(Tally::of_none());
-        self.live.alarm.is_none();
+        self.ephemeral.alarm.is_none();
         self.transaction(|sql| {
-            self.found(&state, sql, now)?;
+            self.create_tables(&state, sql, now)?;
             self.store_new_env(&mut state, sql, &env)
         })?;
         *self.state.borrow_mut() = Some(state);
@@ -87,7 +86,7 @@ impl Thread {
     }
 
     /// Writes the tables and the row of a new thread, inside the transaction that makes it; the directory is told.
-    pub(crate) fn found(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(crate) fn create_tables(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         schema::migrate(sql, 0)?;
         state.meta.insert(sql, schema::VERSION)?;
         if !state.created_told {

@@ -17,11 +17,10 @@ use crate::host::http;
 use crate::limits;
 use crate::request::fields::Body;
 use crate::request::{Content, Query, Reply, Served, ThreadRequest, ThreadRoute};
-use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{BYTES, FileOptions, base64, options};
-use crate::store::files as table;
 use crate::store::files::{Kind, Row};
+use crate::store::{chunks, files as table};
 
 /// Headers of every content: what somebody stored must run nothing where the API is.
 const SAFE: [(&str, &str); 3] = [

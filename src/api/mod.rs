@@ -57,14 +57,14 @@ impl Thread {
         if request.route == ThreadRoute::Create {
             return self.create(&request).await;
         }
-        if request.route == ThreadRoute::Letter {
-            return self.hear(&request).await;
+        if request.route == ThreadRoute::Envelope {
+            return self.receive_envelope(&request).await;
         }
         self.authorise(&request)?;
         check_query(&request)?;
         self.wake()?;
         match &request.route {
-            ThreadRoute::Create | ThreadRoute::Letter | ThreadRoute::Stream | ThreadRoute::Events => {
+            ThreadRoute::Create | ThreadRoute::Envelope | ThreadRoute::Stream | ThreadRoute::Events => {
                 Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
             }
             ThreadRoute::Member => self.answer_member(&request).await,

@@ -12,9 +12,8 @@ use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply, ThreadRequest, agents};
-use crate::store::messages::page as list;
 use crate::store::messages::page::{Shown, Wanted};
-use crate::store::messages::{Row, message_seq, not_found};
+use crate::store::messages::{Row, message_seq, not_found, page as list};
 use crate::store::outbox::Due;
 use crate::store::state::State;
 use crate::store::{logs, messages as rows, outbox, schema};
@@ -39,7 +38,7 @@ impl Thread {
                     "env_types": types, "parent": meta.parent.as_ref().map(|parent| &parent.thread),
                     "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
                     "created_at": meta.created_us / limits::SECOND_US,
-                    "executing": state.active().is_some(), "state": state.word(),
+                    "executing": state.active().is_some(), "state": state.status(),
                 },
                 "agent": agent.map(|agent| agents::summary(agent, origin)),
                 "stats": {
@@ -145,21 +144,21 @@ impl Thread {
                     due.push(json!({ "what": "subagent", "subject": child.reference, "at": at, "tries": child.checks }));
                 }
             }
-            let handler_running = self.live.alarm.get() == Alarm::Held;
+            let handler_running = self.ephemeral.alarm.get() == Alarm::Held;
             let body = json!({
                 "threadId": state.meta.thread_id,
-                "state": state.word(),
+                "state": state.status(),
                 "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
                 "run": state.run.as_ref().map(crate::store::runs::Run::to_json),
                 "queue": { "waiting": state.waiting(), "tools": state.waiting() - state.queued },
                 "effects": {
-                    "next": crate::store::effects::tally::next_due(state, sql)?, "running": self.live.effects.borrow().len(),
+                    "next": crate::store::effects::tally::next_due(state, sql)?, "running": self.ephemeral.effects.borrow().len(),
                 },
                 "waitingReceipts": waiting,
                 "children": children,
                 "alarm": { "at": alarm_at, "handlerRunning": handler_running, "due": alarm::due(state, sql, now)? },
                 "due": due,
-                "flow": { "running": self.live.flow.borrow().is_some(), "outgoingCalls": self.live.outgoing.get() },
+                "flow": { "running": self.ephemeral.flow.borrow().is_some(), "outgoingCalls": self.ephemeral.outgoing.get() },
                 "listeners": self.host.listeners().any(),
                 "history": {
                     "lastSeq": state.max_seq, "settled": state.settled(), "cut": state.meta.window_cut,

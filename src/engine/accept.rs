@@ -22,9 +22,8 @@ use crate::spec::message::Role;
 use crate::store::children::Child;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
-use crate::store::messages::queue;
 use crate::store::messages::queue::HookStage;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::Run;
 use crate::store::state::State;
 
@@ -111,7 +110,7 @@ impl Input {
     /// As hooks see it before it is stored.
     pub(crate) fn draft(&self, now: i64) -> Row {
         Row {
-            inbound: Inbound::Quiet,
+            inbound: Inbound::Stored,
             silent: self.silent,
             metadata: self.metadata.clone(),
             ..Row::new(0, self.role, self.content.as_str(), now)
@@ -170,9 +169,9 @@ struct Accepted {
 impl Accepted {
     /// What its sender is told of the thread: the same when the request comes again later.
     fn state(&self, state: &State) -> &'static str {
-        match (self.row.inbound, state.word()) {
-            (Inbound::Wakes, "parked") => "parked",
-            (Inbound::Wakes, _) => "running",
+        match (self.row.inbound, state.status()) {
+            (Inbound::Triggers, "parked") => "parked",
+            (Inbound::Triggers, _) => "running",
             (_, word) => word,
         }
     }
@@ -190,7 +189,7 @@ impl Thread {
             return Ok(Reply::json(202, &json!({ "messageId": id })));
         }
         let accepted = self.accept(input, key.as_ref())?;
-        if wait && accepted.row.inbound == Inbound::Wakes {
+        if wait && accepted.row.inbound == Inbound::Triggers {
             return self.await_outcome(&accepted).await;
         }
         self.read(|state, _| {
@@ -229,7 +228,7 @@ impl Thread {
             )?;
             let row = Row {
                 attachments,
-                inbound: if input.wakes == Wakes::Yes { Inbound::Wakes } else { Inbound::Quiet },
+                inbound: if input.wakes == Wakes::Yes { Inbound::Triggers } else { Inbound::Stored },
                 silent: input.silent,
                 metadata: input.metadata,
                 ..Row::new(state.next_seq(), input.role, input.content, now)
@@ -241,7 +240,7 @@ impl Thread {
             if let Some(key) = key {
                 key.insert(sql, row.seq, now)?;
             }
-            let stays = row.inbound != Inbound::Wakes || (input.by == By::Code && state.meta.stopped);
+            let stays = row.inbound != Inbound::Triggers || (input.by == By::Code && state.meta.stopped);
             let started = if stays { None } else { self.start_run(state, sql, now)? };
             Ok(Accepted { row, started })
         })?;

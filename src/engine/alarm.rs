@@ -21,7 +21,7 @@ impl Thread {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
     pub async fn alarm(self: Rc<Self>) {
         let _lost = LostFrames(&*self.host);
-        let holding = Holding::begin(&self.live.alarm);
+        let holding = Holding::begin(&self.ephemeral.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
         if let Err(error) = self.wake() {
             // An object that was deleted may still be woken once.
@@ -35,7 +35,7 @@ impl Thread {
         {
             self.log(&format!("effects could not be run: {error}"));
         }
-        if let Err(error) = self.tend_children().await
+        if let Err(error) = self.poll_children().await
             && error.code != Code::ThreadNotFound
         {
             self.log(&format!("subagents could not be looked after: {error}"));
@@ -71,10 +71,10 @@ impl Thread {
     async fn hold(self: &Rc<Self>, deadline: i64) -> Result<()> {
         let mut begun = Begun::default();
         loop {
-            let (send, stirred) = oneshot::channel();
-            self.live.stirred.borrow_mut().push(send);
+            let (send, alarm_waiters) = oneshot::channel();
+            self.ephemeral.alarm_waiters.borrow_mut().push(send);
             let Ahead { next, spent } = match self.start_effects(&mut begun) {
-                Err(error) if self.live.flow.borrow().is_none() => return Err(error),
+                Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
                     // The flow is joined all the same.
                     self.log(&format!("effects could not be started: {error}"));
@@ -83,10 +83,10 @@ impl Thread {
                 Ok(ahead) => ahead,
             };
             let now = self.host.now_us();
-            let running = !self.live.effects.borrow().is_empty();
+            let running = !self.ephemeral.effects.borrow().is_empty();
             // Whoever delivers a letter does so to its end, also when it is due by now.
-            let delivers = !self.live.delivering.borrow().is_empty();
-            let busy = running || delivers || self.live.flow.borrow().is_some();
+            let delivers = !self.ephemeral.delivering.borrow().is_empty();
+            let busy = running || delivers || self.ephemeral.flow.borrow().is_some();
             let soon = next.is_some_and(|at| at <= now + limits::EFFECT_SOON_US);
             // What waits for a fresh event waits for none of those that run: they go on beside it.
             if now >= deadline || spent || !(busy || soon) {
@@ -94,13 +94,13 @@ impl Thread {
             }
             let until = self.host.sleep_until(next.map_or(deadline, |at| at.min(deadline)));
             pin_mut!(until);
-            let _either = select(stirred, until).await;
+            let _either = select(alarm_waiters, until).await;
         }
     }
 
     /// Makes sure that the object wakes at `at` or earlier. What is not known of the alarm may be due earlier still.
     pub(crate) fn arm_at(&self, state: &State, sql: &dyn Sql, at: i64, now: i64) -> Result<()> {
-        match self.live.alarm.get() {
+        match self.ephemeral.alarm.get() {
             Alarm::Unknown if at > now => self.rearm(state, sql, now),
             _ => self.arm(Some(at)),
         }
@@ -108,7 +108,7 @@ impl Thread {
 
     /// Sets the alarm for what is due next, or removes it. Inside a transition it commits with it.
     pub(crate) fn rearm(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
-        let alarm = self.live.alarm.get();
+        let alarm = self.ephemeral.alarm.get();
         if alarm == Alarm::Held {
             return Ok(());
         }
@@ -123,20 +123,20 @@ impl Thread {
             return Ok(());
         }
         self.host.set_alarm(due)?;
-        self.live.alarm.set(due.map_or(Alarm::None, Alarm::At));
+        self.ephemeral.alarm.set(due.map_or(Alarm::None, Alarm::At));
         Ok(())
     }
 
     /// Makes sure that the object wakes at `due` or earlier. Inside a transition it commits with it. A running
     /// handler looks again before it returns.
     pub(crate) fn arm(&self, due: Option<i64>) -> Result<()> {
-        match (self.live.alarm.get(), due) {
+        match (self.ephemeral.alarm.get(), due) {
             (Alarm::Held, _) | (Alarm::None, None) => return Ok(()),
             (Alarm::At(set), Some(due)) if set <= due => return Ok(()),
             _ => {}
         }
         self.host.set_alarm(due)?;
-        self.live.alarm.set(due.map_or(Alarm::None, Alarm::At));
+        self.ephemeral.alarm.set(due.map_or(Alarm::None, Alarm::At));
         Ok(())
     }
 }

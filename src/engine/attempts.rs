@@ -3,12 +3,12 @@
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::store::log::Tries;
+use crate::store::log::AttemptState;
 use crate::store::runs::Step;
 
 impl Thread {
     /// How far a step is.
-    pub(crate) fn tries(&self, step: Step) -> Result<Tries> {
-        self.read(|state, sql| Tries::of(state, sql, step))
+    pub(crate) fn tries(&self, step: Step) -> Result<AttemptState> {
+        self.read(|state, sql| AttemptState::of(state, sql, step))
     }
 }

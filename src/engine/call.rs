@@ -12,7 +12,7 @@ use crate::request::fields::bounded;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::Origin;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
-use crate::spec::{Callable, Prompt, Run, Tool, schema};
+use crate::spec::{Callable, Implementation, Prompt, Tool, schema};
 use crate::store::messages::{Row, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Opening, Receipt, ReceiptData, ReceiptState};
@@ -58,9 +58,9 @@ impl<'a> Work<'a> {
     /// As receipts name it.
     pub(crate) const fn kind(self) -> Kind {
         match self {
-            Work::Tool(Tool { run: Run::Native(_), .. }) => Kind::Native,
-            Work::Tool(Tool { run: Run::Http(_), .. }) => Kind::Http,
-            Work::Tool(Tool { run: Run::Code(_), .. }) => Kind::Code,
+            Work::Tool(Tool { run: Implementation::Native(_), .. }) => Kind::Native,
+            Work::Tool(Tool { run: Implementation::Http(_), .. }) => Kind::Http,
+            Work::Tool(Tool { run: Implementation::Code(_), .. }) => Kind::Code,
             Work::Prompt(_) => Kind::Prompt,
         }
     }
@@ -208,7 +208,7 @@ pub(crate) fn interrupted(name: &str) -> String {
 }
 
 /// The call's arguments, or what the model is told about them.
-pub(crate) fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result::Result<Value, String> {
+pub(crate) fn arguments(callable: Callable<'_>, call: &ToolCall) -> Result<Value, String> {
     let name = &call.name;
     callable
         .check(parsed(call)?)
@@ -216,7 +216,7 @@ pub(crate) fn arguments(callable: Callable<'_>, call: &ToolCall) -> std::result:
 }
 
 /// The same, unchecked.
-pub(crate) fn parsed(call: &ToolCall) -> std::result::Result<Value, String> {
+pub(crate) fn parsed(call: &ToolCall) -> Result<Value, String> {
     // Models that call a tool without arguments often send nothing at all.
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let name = &call.name;
@@ -269,10 +269,7 @@ pub(crate) fn told(result: &ToolResult) -> Option<String> {
 
 /// The files that a result brings; an error result when one of them cannot be taken.
 #[expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
-pub(crate) fn files_of(
-    name: &str,
-    result: &mut ToolResult,
-) -> std::result::Result<Vec<NewAttachment>, ToolResult> {
+pub(crate) fn files_of(name: &str, result: &mut ToolResult) -> Result<Vec<NewAttachment>, ToolResult> {
     crate::sdk::given::listed(result.take_files()).map_err(|error| no_files(name, &error))
 }
 

@@ -3,7 +3,7 @@
 use crate::engine::context::turn_rows;
 use crate::engine::definitions::Definitions;
 use crate::engine::stop;
-use crate::engine::stop::{Facts, Verdict};
+use crate::engine::stop::{StepFacts, Verdict};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -23,7 +23,7 @@ impl Thread {
         let (ended, turn_over) = self.read_mut(|state, sql| {
             let history = turn_rows(state, sql)?;
             let run = state.active_mut()?;
-            let verdict = stop::evaluate(&Facts {
+            let verdict = stop::evaluate(&StepFacts {
                 kind: definitions.agent.kind,
                 active: definitions.active,
                 side: definitions.side,

@@ -11,7 +11,7 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::models::{ChatMessage, ChatRequest, JsonMode, Kept, Part, Reasoning, ToolOffer, fit};
+use crate::models::{CachedJson, ChatMessage, ChatRequest, JsonMode, Part, Reasoning, ToolDefinition, fit};
 use crate::spec::message::{Role, ToolCall};
 use crate::spec::{Model, Prompt};
 use crate::store::messages::Shared;
@@ -39,7 +39,7 @@ impl Thread {
         self: &Rc<Self>,
         definitions: &Definitions<'_>,
         step: Step,
-    ) -> Result<std::result::Result<ChatRequest, Blocked>> {
+    ) -> Result<Result<ChatRequest, Blocked>> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
         let own = definitions.active.role();
@@ -100,9 +100,9 @@ impl Thread {
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
-        system: Kept<ChatMessage>,
+        system: CachedJson<ChatMessage>,
         room: &mut Room,
-    ) -> Result<Vec<Kept<ChatMessage>>> {
+    ) -> Result<Vec<CachedJson<ChatMessage>>> {
         let (prompt, own) = (definitions.prompt, definitions.active.role());
         self.read(|state, sql| {
             let budget = budget(model, state.meta.window_bytes);
@@ -127,11 +127,14 @@ impl Thread {
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
-        messages: Vec<Kept<ChatMessage>>,
+        messages: Vec<CachedJson<ChatMessage>>,
     ) -> Result<ChatRequest> {
         let prompt = definitions.prompt;
-        let tools =
-            if model.capabilities.supports_tool_calls { self.offers(definitions)? } else { Kept::default() };
+        let tools = if model.capabilities.supports_tool_calls {
+            self.offers(definitions)?
+        } else {
+            CachedJson::default()
+        };
         let mut options = model.provider_options.clone();
         options.extend(prompt.provider_options.clone());
         Ok(ChatRequest {
@@ -149,13 +152,13 @@ impl Thread {
     }
 
     /// The system message; that of an earlier request while it says the same.
-    fn system(&self, text: String) -> Kept<ChatMessage> {
+    fn system(&self, text: String) -> CachedJson<ChatMessage> {
         let message = ChatMessage::System(text);
-        let mut sent = self.live.system.borrow_mut();
+        let mut sent = self.ephemeral.system.borrow_mut();
         if let Some(sent) = sent.iter().find(|sent| ***sent == message) {
             return sent.clone();
         }
-        let message = Kept::from(message);
+        let message = CachedJson::from(message);
         if sent.len() >= SYSTEMS {
             sent.remove(0);
         }
@@ -165,18 +168,21 @@ impl Thread {
 
     /// The functions that a prompt offers, made strict once (spec §5.4), and again when what it offers of subagents has
     /// changed.
-    pub(crate) fn offers(&self, definitions: &Definitions<'_>) -> Result<Kept<Vec<ToolOffer>>> {
+    pub(crate) fn offers(&self, definitions: &Definitions<'_>) -> Result<CachedJson<Vec<ToolDefinition>>> {
         let prompt = definitions.prompt;
         let family = self.family(definitions)?;
-        let mut known = self.live.offers.borrow_mut();
+        let mut known = self.ephemeral.offers.borrow_mut();
         let place = known.iter().position(|offers| offers.prompt == prompt.name);
         if let Some(offers) =
             place.and_then(|place| known.get(place)).filter(|offers| offers.family == family)
         {
             return Ok(offers.tools.clone());
         }
-        let tools =
-            Kept::from(crate::engine::subagents::offers::offers(&self.catalog, &prompt.tools, &family));
+        let tools = CachedJson::from(crate::engine::subagents::toolset::offers(
+            &self.catalog,
+            &prompt.tools,
+            &family,
+        ));
         if let Some(place) = place {
             known.swap_remove(place);
         }
@@ -226,10 +232,10 @@ impl History<'_> {
     /// there twice, and the last message is somebody else's.
     fn messages(
         &self,
-        system: Kept<ChatMessage>,
+        system: CachedJson<ChatMessage>,
         room: &mut Room,
         sql: &dyn Sql,
-    ) -> Result<Vec<Kept<ChatMessage>>> {
+    ) -> Result<Vec<CachedJson<ChatMessage>>> {
         let mut out = Vec::with_capacity(self.entries.len() + 2);
         let mut pictured = Pictured::default();
         out.push(system);
@@ -258,14 +264,14 @@ impl History<'_> {
     }
 
     /// Notes the message that is next, if it may show images.
-    fn note(&self, pictured: &mut Pictured, out: &[Kept<ChatMessage>], row: &Shared) {
+    fn note(&self, pictured: &mut Pictured, out: &[CachedJson<ChatMessage>], row: &Shared) {
         if row.seq >= self.pictured {
             pictured.note(out, row);
         }
     }
 
     /// A reply and the results of its calls.
-    fn reply(&self, entry: &Entry, out: &mut Vec<Kept<ChatMessage>>, pictured: &mut Pictured) {
+    fn reply(&self, entry: &Entry, out: &mut Vec<CachedJson<ChatMessage>>, pictured: &mut Pictured) {
         let row = &entry.row;
         let calls = match row.seq >= self.turn_from || self.prompt.include_past_tools {
             true => &row.calls[..],
@@ -304,7 +310,7 @@ impl History<'_> {
     }
 
     /// The stored result of a call of the reply at `seq`: it is in the reply's block.
-    fn result(&self, seq: i64, call_id: &str) -> Option<(&Shared, Kept<ChatMessage>)> {
+    fn result(&self, seq: i64, call_id: &str) -> Option<(&Shared, CachedJson<ChatMessage>)> {
         let start = self.entries.partition_point(|entry| entry.row.seq <= seq);
         let block = self.entries.get(start..).unwrap_or_default();
         let answers = |entry: &&Entry| {

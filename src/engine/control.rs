@@ -9,7 +9,7 @@ use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
 use crate::engine::subagents::delete::{BY_PARENT, Told};
-use crate::engine::subagents::letter::What;
+use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -70,7 +70,7 @@ impl Thread {
                 return Ok(Halted { finished: None, results: Vec::new() });
             }
             self.end_for_good(state, sql, now)?;
-            self.tell_parent(state, sql, What::Terminated)?;
+            self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
             self.halt(state, sql, Reason::Terminated, now)
         })?;
         self.abort_effects();
@@ -220,7 +220,7 @@ impl Thread {
         let below = self.delete_children().await?;
         self.delete_objects().await?;
         if parent == Told::IsTold {
-            self.parent_must_know().await?;
+            self.flush_parent_notice().await?;
         }
         let (id, owner) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))?;
@@ -243,7 +243,7 @@ impl Thread {
             schema::drop_all(sql)?;
             self.host.set_alarm(None)
         })?;
-        self.live.alarm.forget();
+        self.ephemeral.alarm.forget();
         self.host.listeners().close("the thread was deleted");
         Ok(std::iter::once(id).chain(below).collect())
     }

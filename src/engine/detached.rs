@@ -2,7 +2,7 @@
 //! was running when the process was lost, is of unknown outcome: its receipt says so as soon as anybody looks, and no
 //! receipt stays `started` that nothing works on.
 //!
-//! `meta.apart` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
+//! `meta.detached` is the mark: no receipt of such a call with a lower id is `started`; 0 while none is. It is written with the
 //! first such receipt, so that a thread whose work apart calls nothing pays nothing, here and when it wakes.
 
 use std::rc::Rc;
@@ -15,21 +15,20 @@ use crate::limits;
 use crate::sdk::ThreadState;
 use crate::sdk::scope::{Entered, Scope};
 use crate::store::log::Unfinished;
-use crate::store::meta;
-use crate::store::receipts;
 use crate::store::state::State;
+use crate::store::{meta, receipts};
 
 /// Work under way. However it ends, its calls have ended with it.
-pub(crate) struct Apart {
+pub(crate) struct DetachedWork {
     thread: Rc<Thread>,
     scope: Scope,
     /// The last receipt before it.
     after: i64,
 }
 
-impl Drop for Apart {
+impl Drop for DetachedWork {
     fn drop(&mut self) {
-        let works = &self.thread.live.works;
+        let works = &self.thread.ephemeral.works;
         works.open.set(works.open.get().saturating_sub(1));
         if self.scope.may_have_invoked() {
             works.ended.borrow_mut().push(Ended::Work(self.scope.work.clone(), self.after));
@@ -39,43 +38,43 @@ impl Drop for Apart {
 
 impl State {
     /// Notes, with the receipt, that a call apart from any run has started.
-    pub(crate) fn starts_apart(&mut self, sql: &dyn Sql, scope: &Scope, receipt: i64) -> Result<()> {
-        if !scope.is_detached() || (self.meta.apart > 0 && self.meta.apart <= receipt) {
+    pub(crate) fn starts_detached(&mut self, sql: &dyn Sql, scope: &Scope, receipt: i64) -> Result<()> {
+        if !scope.is_detached() || (self.meta.detached > 0 && self.meta.detached <= receipt) {
             return Ok(());
         }
-        self.mark_apart(sql, receipt)
+        self.mark_detached(sql, receipt)
     }
 
-    fn mark_apart(&mut self, sql: &dyn Sql, receipt: i64) -> Result<()> {
+    fn mark_detached(&mut self, sql: &dyn Sql, receipt: i64) -> Result<()> {
         meta::set_apart(sql, receipt)?;
-        self.meta.apart = receipt;
+        self.meta.detached = receipt;
         Ok(())
     }
 }
 
 impl Thread {
     /// Work apart from any run begins.
-    pub(crate) fn work_apart(self: &Rc<Self>, state: &ThreadState) -> Result<Apart> {
-        let scope = state.invoke_door().scope().clone();
+    pub(crate) fn begin_detached(self: &Rc<Self>, state: &ThreadState) -> Result<DetachedWork> {
+        let scope = state.calls_api().scope().clone();
         let after = match scope.entered {
             Entered::First => self.read(|state, _| Ok(state.max_seq))?,
             // It may make calls of an earlier attempt again.
             Entered::Again => 0,
         };
-        let works = &self.live.works;
+        let works = &self.ephemeral.works;
         works.open.set(works.open.get() + 1);
-        Ok(Apart { thread: self.clone(), scope, after })
+        Ok(DetachedWork { thread: self.clone(), scope, after })
     }
 
     /// It has ended: what it called and did not wait for was dropped with it, and its outcome is not known.
-    pub(crate) fn end_apart(&self, apart: Apart) -> Result<()> {
-        drop(apart);
+    pub(crate) fn end_detached(&self, detached: DetachedWork) -> Result<()> {
+        drop(detached);
         self.ensure_loaded()
     }
 
     /// Settles the calls of work that is over. Done by whoever looks at the thread next.
     pub(crate) fn settle_works(&self) -> Result<()> {
-        let works = &self.live.works;
+        let works = &self.ephemeral.works;
         if works.looked.get() && works.ended.borrow().is_empty() {
             return Ok(());
         }
@@ -83,11 +82,11 @@ impl Thread {
         let Ok(mut place) = self.state.try_borrow_mut() else { return Ok(()) };
         let Some(mut state) = place.take() else { return Ok(()) };
         drop(place);
-        if !works.looked.replace(true) && state.meta.apart > 0 {
+        if !works.looked.replace(true) && state.meta.detached > 0 {
             works.ended.borrow_mut().push(Ended::Lost(state.max_seq));
         }
         let ended = works.ended.borrow().clone();
-        if ended.is_empty() || state.meta.apart == 0 {
+        if ended.is_empty() || state.meta.detached == 0 {
             works.ended.borrow_mut().clear();
             *self.state.borrow_mut() = Some(state);
             return Ok(());
@@ -99,9 +98,9 @@ impl Thread {
             }
             let idle = works.open.get() == 0;
             let lost = ended.iter().any(|work| matches!(work, Ended::Lost(_)));
-            let far = state.max_seq - state.meta.apart > limits::APART_SPAN;
-            if state.meta.apart > 0 && idle && (lost || far) {
-                state.mark_apart(sql, 0)?;
+            let far = state.max_seq - state.meta.detached > limits::DETACHED_SPAN;
+            if state.meta.detached > 0 && idle && (lost || far) {
+                state.mark_detached(sql, 0)?;
             }
             Ok(())
         })?;
@@ -114,7 +113,7 @@ impl Thread {
 impl Thread {
     /// Closes the receipts that work has left open. A prompt among the calls may have asked its model.
     fn close_calls_of(&self, state: &mut State, sql: &dyn Sql, ended: &Ended, now: i64) -> Result<()> {
-        let mark = state.meta.apart;
+        let mark = state.meta.detached;
         let (prompts, why) = match ended {
             Ended::Lost(last) => (receipts::abandon_lost(sql, mark, *last, now)?, Unfinished::Lost),
             Ended::Work(work, after) => {

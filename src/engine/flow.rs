@@ -57,8 +57,8 @@ fn reenter(run: &mut Run, now: i64) -> Reentry {
 impl Thread {
     /// Goes on with an unfinished run that nobody drives.
     pub(crate) fn wake(self: &Rc<Self>) -> Result<()> {
-        self.start_telling()?;
-        if self.live.flow.borrow().is_some() {
+        self.start_created_hook()?;
+        if self.ephemeral.flow.borrow().is_some() {
             if self.read(|state, _| Ok(state.active().is_none()))? {
                 // Left over by a panic right after the commit that ended its run.
                 self.abort_flow();
@@ -77,12 +77,12 @@ impl Thread {
 
     /// Starts the flow, unless one is running.
     pub(crate) fn start_flow(self: &Rc<Self>, entered: Entered) {
-        if self.live.flow.borrow().is_some() {
+        if self.ephemeral.flow.borrow().is_some() {
             return;
         }
-        let number = self.live.flows.get() + 1;
-        self.live.flows.set(number);
-        self.live.outgoing.set(0);
+        let number = self.ephemeral.flows.get() + 1;
+        self.ephemeral.flows.set(number);
+        self.ephemeral.outgoing.set(0);
         let guard = FlowGuard { thread: self.clone(), number };
         let thread = self.clone();
         let (flow, abort) = abortable(async move {
@@ -95,7 +95,7 @@ impl Thread {
                 thread.host.listeners().close("the thread had to start over");
             }
         });
-        *self.live.flow.borrow_mut() = Some(Flow { number, abort });
+        *self.ephemeral.flow.borrow_mut() = Some(Flow { number, abort });
         self.host.spawn(Box::pin(async move {
             // An aborted flow was ended by whoever aborted it.
             let _aborted = flow.await;
@@ -104,22 +104,22 @@ impl Thread {
 
     /// Drops the running flow at its next await. The caller has already committed what ends or moves the run.
     pub(crate) fn abort_flow(&self) {
-        if let Some(flow) = self.live.flow.borrow_mut().take() {
+        if let Some(flow) = self.ephemeral.flow.borrow_mut().take() {
             flow.abort.abort();
         }
         self.flow_over();
     }
 
     fn flow_over(&self) {
-        self.live.partial.borrow_mut().take();
-        self.live.stir();
+        self.ephemeral.partial.borrow_mut().take();
+        self.ephemeral.notify_alarm();
     }
 
     async fn drive(self: &Rc<Self>, entered: Entered) -> Result<()> {
         let mut active = self.enter(entered)?;
         while active {
             let next = self.step().await?;
-            self.live.entered.set(Entered::First);
+            self.ephemeral.entered.set(Entered::First);
             active = match next {
                 Next::Step if self.may_go_on() => true,
                 Next::Step | Next::Yield => {
@@ -141,7 +141,7 @@ impl Thread {
 
     /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
     fn enter(self: &Rc<Self>, entered: Entered) -> Result<bool> {
-        self.live.entered.set(entered);
+        self.ephemeral.entered.set(entered);
         if entered == Entered::First {
             self.tell_directory_started()?;
             return Ok(true);
@@ -192,7 +192,7 @@ impl Thread {
 
     /// Whether the event that the flow runs in may make further requests.
     fn may_go_on(&self) -> bool {
-        self.live.outgoing.get() < self.outgoing_limit()
+        self.ephemeral.outgoing.get() < self.outgoing_limit()
     }
 
     /// Goes on in a fresh event, whose limit on requests starts anew.
@@ -249,9 +249,9 @@ impl Thread {
             Some(window) => window.row(run.block).cloned(),
             None => rows::find(sql, run.block)?.map(Shared::new),
         };
-        self.live.context.borrow_mut().clear();
-        self.live.told_failures.borrow_mut().clear();
-        self.live.aborted.borrow_mut().take();
+        self.ephemeral.context.borrow_mut().clear();
+        self.ephemeral.told_failures.borrow_mut().clear();
+        self.ephemeral.aborted.borrow_mut().take();
         if reason == Reason::DefinitionMissing && !run.block_open() {
             // Nothing can take in what waits: it has failed with this run and starts no other.
             run.block = state.next_seq();
@@ -309,7 +309,7 @@ impl Thread {
         }
         self.broadcast_stopped(&run);
         // A run that opened no step has taken in what it failed with.
-        for waiter in self.live.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq < run.block) {
+        for waiter in self.ephemeral.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq < run.block) {
             waiter.run = waiter.run.or(Some(run.id));
         }
         // What is queued behind a run that code has stopped stays there.
@@ -324,23 +324,23 @@ impl Thread {
 
     /// Answers every waiting client for whom `verdict` has one.
     pub(crate) fn settle(&self, verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>) {
-        let waiting = std::mem::take(&mut *self.live.waiters.borrow_mut());
+        let waiting = std::mem::take(&mut *self.ephemeral.waiters.borrow_mut());
         for waiter in waiting {
             match verdict(&waiter) {
                 Some(answer) => {
                     let _client_left = waiter.send.send(answer);
                 }
-                None => self.live.waiters.borrow_mut().push(waiter),
+                None => self.ephemeral.waiters.borrow_mut().push(waiter),
             }
         }
     }
 
     /// Answers waiting clients from what is stored: a flow that was lost may have ended its run without telling them.
     pub(crate) fn settle_stored(&self) -> Result<()> {
-        let seqs: Vec<i64> = self.live.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
+        let seqs: Vec<i64> = self.ephemeral.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
         for seq in seqs {
             let (verdict, run) = self.read(|state, sql| verdict_of(state, sql, seq))?;
-            for waiter in self.live.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq == seq) {
+            for waiter in self.ephemeral.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq == seq) {
                 waiter.run = waiter.run.or(run);
             }
             self.settle(|waiter| verdict.clone().filter(|_| waiter.seq == seq));
@@ -351,7 +351,7 @@ impl Thread {
     /// Resolves when the run that takes in message `seq` has an outcome.
     pub(crate) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
         let (send, receive) = oneshot::channel();
-        self.live.waiters.borrow_mut().push(crate::engine::ephemeral::Waiter { seq, run, send });
+        self.ephemeral.waiters.borrow_mut().push(crate::engine::ephemeral::Waiter { seq, run, send });
         receive
     }
 }
@@ -375,9 +375,9 @@ struct FlowGuard {
 
 impl Drop for FlowGuard {
     fn drop(&mut self) {
-        let own = self.thread.live.flow.borrow().as_ref().is_some_and(|flow| flow.number == self.number);
+        let own = self.thread.ephemeral.flow.borrow().as_ref().is_some_and(|flow| flow.number == self.number);
         if own {
-            self.thread.live.flow.borrow_mut().take();
+            self.thread.ephemeral.flow.borrow_mut().take();
             self.thread.flow_over();
         }
     }

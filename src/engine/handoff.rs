@@ -135,7 +135,7 @@ impl Thread {
         let attachments = opening.files(state, sql, || self.host.random(), now)?;
         let text = opening.message.clone().unwrap_or_default();
         let row = Row {
-            inbound: Inbound::Quiet,
+            inbound: Inbound::Stored,
             attachments,
             metadata: Some(json!({ "handoff": true }).to_string()),
             ..Row::new(state.next_seq(), Role::User, text, now)

@@ -11,7 +11,7 @@ use crate::engine::call::{Work, abandon_inner, files_of, interrupted, no_files, 
 use crate::engine::definitions::Definitions;
 use crate::engine::handle::Open;
 use crate::engine::handoff;
-use crate::engine::subagents::call::Wanted;
+use crate::engine::subagents::call::SubagentCall;
 use crate::engine::thread::Thread;
 use crate::engine::tool_call::Performed;
 use crate::engine::tool_result::{is_of_files, logged_error};
@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::shallow;
-use crate::sdk::calls::InvokeDoor;
+use crate::sdk::calls::CallsApi;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
@@ -29,7 +29,7 @@ use crate::store::receipts::{Kind, NewReceipt, ReceiptData, ReceiptState};
 use crate::store::state::State;
 use crate::work::native::tools::execute;
 
-impl InvokeDoor for Open {
+impl CallsApi for Open {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
         let (thread, scope) = (self.thread.clone(), self.scope.clone());
         // Keys follow the order in which the calls are made, not that in which they are first polled.
@@ -102,7 +102,7 @@ impl Thread {
                 }
             },
             // Looked at below.
-            None if crate::engine::subagents::wanted::is_tool(name) => args,
+            None if crate::engine::subagents::resolve::is_tool(name) => args,
             None => return refused(format!("There is no tool \"{name}\".")),
         };
         if let Err(error) = shallow("args", &args) {
@@ -162,7 +162,7 @@ impl Thread {
                     Some(Err(result)) => return Ok(result),
                     None => return refused(format!("There is no tool \"{name}\".")),
                 };
-                if let Wanted::Create(new) = &wanted {
+                if let SubagentCall::Create(new) = &wanted {
                     self.ready_child(new.agent).await?;
                 }
                 let now = self.host.now_us();

@@ -73,7 +73,7 @@ pub use crate::engine::hooks::HookCall;
 pub use crate::engine::subagents::{RemoteThread, Subagent};
 pub use crate::engine::thread::Thread;
 pub use crate::sdk::messages::{MessageUpdate, NewAttachment};
-pub use crate::sdk::run_handle::{AbortSignal, Execution};
+pub use crate::sdk::run_handle::{AbortSignal, RunHandle};
 pub use crate::sdk::{Identity, NewMessage, ThreadState};
 pub use crate::store::side::Side;
 pub use crate::work::native::{EffectCall, NativeCall, Natives};

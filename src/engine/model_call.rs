@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
 use crate::spec::Model;
-use crate::store::log::{Attempt, Tries};
+use crate::store::log::{Attempt, AttemptState};
 use crate::store::runs::Step;
 
 /// What came of it.
@@ -103,7 +103,7 @@ impl Thread {
     fn after(&self, definitions: &Definitions<'_>, step: Step, failed: &ProviderError) -> Result<After> {
         // The history is halved once for a step; a model that still finds it too long is given up.
         if failed.code == ProviderCode::ContextLength
-            && self.live.halved.replace(Some(step.block)) != Some(step.block)
+            && self.ephemeral.halved.replace(Some(step.block)) != Some(step.block)
         {
             return Ok(After::Shorten);
         }
@@ -122,7 +122,7 @@ impl Thread {
     fn next_attempt(&self, step: Step, failed: &Attempt, after: &After) -> Result<()> {
         let stream = self.transition(|state, sql| {
             failed.insert(sql)?;
-            let mut tries = Tries::of(state, sql, step)?;
+            let mut tries = AttemptState::of(state, sql, step)?;
             match after {
                 After::Shorten => {}
                 After::Retry(_) => tries.attempt += 1,
@@ -146,7 +146,7 @@ impl Thread {
         self.log_bodies(failed);
         if let Some(stream) = stream {
             if step.call.is_none() {
-                self.live.partial.borrow_mut().take();
+                self.ephemeral.partial.borrow_mut().take();
             }
             self.announce_reset(step.block, stream, step.depth)?;
         }
@@ -163,7 +163,8 @@ impl Thread {
         let run = self.read(|state, _| Ok(state.active().map_or(0, |run| run.id)))?;
         let stream = self.tries(step)?.stream;
         if step.call.is_none() {
-            *self.live.partial.borrow_mut() = Some(Partial { seq: step.block, stream, text: String::new() });
+            *self.ephemeral.partial.borrow_mut() =
+                Some(Partial { seq: step.block, stream, text: String::new() });
         }
         self.announce_request(&model.name, stream)?;
         let now = self.host.now_us();
@@ -177,7 +178,7 @@ impl Thread {
         model: &Model,
         request: &Rc<ChatRequest>,
         attempt: &mut Attempt,
-    ) -> Result<std::result::Result<Reply, ProviderError>> {
+    ) -> Result<Result<Reply, ProviderError>> {
         let deployment = |name: &str| self.deployment(name);
         if let Some(lack) = model.lacks(&deployment) {
             return Ok(Err(ProviderError::not_set_up(&lack)));

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use futures::future::join_all;
 
 use crate::engine::stream::preview;
-use crate::engine::subagents::letter::head;
+use crate::engine::subagents::envelope::head;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -127,9 +127,9 @@ impl Thread {
     }
 
     async fn deliver_to(self: &Rc<Self>, target: String, mut letters: Vec<Letter>) {
-        let busy = self.live.delivering.borrow_mut().insert(target.clone(), false);
+        let busy = self.ephemeral.delivering.borrow_mut().insert(target.clone(), false);
         if busy.is_some() {
-            self.live.delivering.borrow_mut().insert(target, true);
+            self.ephemeral.delivering.borrow_mut().insert(target, true);
             return;
         }
         let delivering = Delivering { thread: self.clone(), target };
@@ -144,7 +144,7 @@ impl Thread {
                 }
             }
             // From here to the end of the loop nothing is awaited: whatever is written later is seen by its writer.
-            let again = self.live.delivering.borrow_mut().insert(delivering.target.clone(), false);
+            let again = self.ephemeral.delivering.borrow_mut().insert(delivering.target.clone(), false);
             if again != Some(true) {
                 return;
             }
@@ -219,7 +219,7 @@ struct Delivering {
 
 impl Drop for Delivering {
     fn drop(&mut self) {
-        self.thread.live.delivering.borrow_mut().remove(&self.target);
-        self.thread.live.stir();
+        self.thread.ephemeral.delivering.borrow_mut().remove(&self.target);
+        self.thread.ephemeral.notify_alarm();
     }
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::host::http::{FetchError, Request, Response};
 use crate::limits;
 use crate::models::{
-    Chunks, Delta, Door, ProviderCall, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
+    Chunks, Delta, ProviderCall, ProviderCalls, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
 };
 use crate::store::log::Attempt;
 use crate::store::runs::Step;
@@ -43,10 +43,7 @@ impl<'a> Streaming<'a> {
     }
 
     /// Asks the provider, and takes what it says until it ends or is silent for too long.
-    pub(crate) async fn reply(
-        mut self,
-        call: ProviderCall,
-    ) -> Result<std::result::Result<Reply, ProviderError>> {
+    pub(crate) async fn reply(mut self, call: ProviderCall) -> Result<Result<Reply, ProviderError>> {
         let host = &*self.thread.host;
         let (out, name) = (call.out.clone(), call.provider.clone());
         let mut watch = Watch::new(host, host.now_us() + limits::FIRST_CHUNK_US);
@@ -90,7 +87,7 @@ impl<'a> Streaming<'a> {
     }
 
     /// Folds deltas into the reply and sends their text to whoever listens, as one frame.
-    fn take(&mut self, deltas: &[Delta]) -> Result<std::result::Result<(), ProviderError>> {
+    fn take(&mut self, deltas: &[Delta]) -> Result<Result<(), ProviderError>> {
         let mut text = String::new();
         let mut reasoning = String::new();
         for delta in deltas {
@@ -145,16 +142,16 @@ impl Outside {
     }
 }
 
-impl Door for Outside {
+impl ProviderCalls for Outside {
     fn now_us(&self) -> i64 {
         self.thread.host.now_us()
     }
 
-    fn fetch(&self, request: Request) -> LocalBoxFuture<'static, std::result::Result<Response, FetchError>> {
+    fn fetch(&self, request: Request) -> LocalBoxFuture<'static, Result<Response, FetchError>> {
         if self.thread.logs_bodies() {
             self.sent.replace(request.body.clone());
         }
-        let outgoing = &self.thread.live.outgoing;
+        let outgoing = &self.thread.ephemeral.outgoing;
         outgoing.set(outgoing.get() + 1);
         self.thread.host.fetch(request)
     }

@@ -23,6 +23,6 @@ impl Thread {
 
     /// Whether the run's step may have done something before: its receipts say what.
     pub(crate) fn entered(&self, run: &Run) -> Entered {
-        if run.recoveries > 0 { Entered::Again } else { self.live.entered.get() }
+        if run.recoveries > 0 { Entered::Again } else { self.ephemeral.entered.get() }
     }
 }

@@ -181,11 +181,11 @@ impl Thread {
 
     /// Clients that wait for a message learn which run took it in.
     fn drained(&self, block: i64) -> Result<()> {
-        if self.live.waiters.borrow().is_empty() {
+        if self.ephemeral.waiters.borrow().is_empty() {
             return Ok(());
         }
         let run = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
-        for waiter in self.live.waiters.borrow_mut().iter_mut() {
+        for waiter in self.ephemeral.waiters.borrow_mut().iter_mut() {
             if waiter.run.is_none() && waiter.seq < block {
                 waiter.run = run;
             }
@@ -213,7 +213,7 @@ impl Thread {
             state.active_mut()?.phase = Phase::Tools;
             Ok(row)
         })?;
-        self.live.partial.borrow_mut().take();
+        self.ephemeral.partial.borrow_mut().take();
         self.log_bodies(&attempt);
         self.announce_reply(&row, &attempt)?;
         self.after_create(definitions, &row).await?;
@@ -249,7 +249,7 @@ pub(crate) fn reply_row(
     }
     Row {
         calls,
-        inbound: Inbound::No,
+        inbound: Inbound::Step,
         metadata: Some(Value::Object(metadata).to_string()),
         ..Row::new(step.block, definitions.active.role(), content, now)
     }

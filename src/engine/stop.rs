@@ -12,7 +12,7 @@ use crate::store::side::{Asked, Side};
 
 /// What is known when a step's calls are done.
 #[derive(Clone, Copy)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct StepFacts<'a> {
     pub(crate) kind: AgentKind,
     /// The side that acted, and how it is set up.
     pub(crate) active: Side,
@@ -39,7 +39,7 @@ pub(crate) enum Verdict {
 }
 
 /// A rule: what it makes of the facts, if it applies.
-type Rule = fn(&Facts<'_>) -> Option<Verdict>;
+type Rule = fn(&StepFacts<'_>) -> Option<Verdict>;
 
 /// The rules after a step; the first that applies decides. The caps come before the next step ([`cap`]).
 const RULES: [Rule; 9] = [
@@ -59,24 +59,24 @@ const RULES: [Rule; 9] = [
 ];
 
 /// What follows the step.
-pub(crate) fn evaluate(facts: &Facts<'_>) -> Verdict {
+pub(crate) fn evaluate(facts: &StepFacts<'_>) -> Verdict {
     RULES.iter().find_map(|rule| rule(facts)).unwrap_or(Verdict::Step)
 }
 
 /// A successful call of the tool that ends the session as a failure.
-fn session_fail(facts: &Facts<'_>) -> Option<Verdict> {
+fn session_fail(facts: &StepFacts<'_>) -> Option<Verdict> {
     succeeded(facts, facts.side.session_fail.as_ref()?)
         .map(|index| Verdict::Session(Reason::SessionFail, index))
 }
 
 /// A successful call of the tool that ends the session as a success.
-fn session_stop(facts: &Facts<'_>) -> Option<Verdict> {
+fn session_stop(facts: &StepFacts<'_>) -> Option<Verdict> {
     succeeded(facts, facts.side.session_stop.as_ref()?)
         .map(|index| Verdict::Session(Reason::SessionStop, index))
 }
 
 /// Place of the first successful call of a tool.
-fn succeeded(facts: &Facts<'_>, tool: &SessionTool) -> Option<usize> {
+fn succeeded(facts: &StepFacts<'_>, tool: &SessionTool) -> Option<usize> {
     let result = |call: &ToolCall| {
         facts.history.iter().find(|row| {
             row.role == Role::Tool
@@ -89,12 +89,12 @@ fn succeeded(facts: &Facts<'_>, tool: &SessionTool) -> Option<usize> {
 }
 
 /// `execution.stop()`.
-fn stopped_by_code(facts: &Facts<'_>) -> Option<Verdict> {
+fn stopped_by_code(facts: &StepFacts<'_>) -> Option<Verdict> {
     (facts.asked == Some(Asked::Stop)).then_some(Verdict::End(Reason::StoppedByCode, None))
 }
 
 /// `execution.forceTurn()`: the side that acts goes on whatever its reply was; the other one takes over.
-fn forced_turn(facts: &Facts<'_>) -> Option<Verdict> {
+fn forced_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
     match (facts.kind, facts.asked?) {
         (AgentKind::DualAi, Asked::Turn(side)) if side == facts.active => Some(Verdict::Step),
         (AgentKind::DualAi, Asked::Turn(_)) => Some(Verdict::Switch),
@@ -104,25 +104,25 @@ fn forced_turn(facts: &Facts<'_>) -> Option<Verdict> {
 }
 
 /// A call of the side's stop tool, whatever came of it (spec §35.3).
-fn stop_tool(facts: &Facts<'_>) -> Option<Verdict> {
+fn stop_tool(facts: &StepFacts<'_>) -> Option<Verdict> {
     let tool = facts.side.stop_tool.as_ref()?;
     let called = facts.reply.calls.iter().any(|call| call.name == *tool);
     called.then(|| turn_over(facts, Reason::StopTool))
 }
 
 /// A text without calls, where that ends a turn.
-fn stop_on_response(facts: &Facts<'_>) -> Option<Verdict> {
+fn stop_on_response(facts: &StepFacts<'_>) -> Option<Verdict> {
     let text = facts.reply.calls.is_empty() && !facts.reply.is_empty_reply();
     (text && facts.side.stop_on_response).then(|| turn_over(facts, Reason::StopOnResponse))
 }
 
 /// Two models of which this one has no way to end its turn take turns after each step (spec §20.1).
-fn either_turn(facts: &Facts<'_>) -> Option<Verdict> {
+fn either_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
     let endless = !facts.side.stop_on_response && facts.side.stop_tool.is_none();
     (endless && facts.kind == AgentKind::DualAi && !facts.reply.is_empty_reply()).then_some(Verdict::Switch)
 }
 
-fn turn_over(facts: &Facts<'_>, reason: Reason) -> Verdict {
+fn turn_over(facts: &StepFacts<'_>, reason: Reason) -> Verdict {
     match facts.kind {
         AgentKind::AiHuman => Verdict::Turn(reason),
         AgentKind::DualAi => Verdict::Switch,
@@ -130,7 +130,7 @@ fn turn_over(facts: &Facts<'_>, reason: Reason) -> Verdict {
 }
 
 /// Neither text nor calls, for the second time.
-fn empty_reply(facts: &Facts<'_>) -> Option<Verdict> {
+fn empty_reply(facts: &StepFacts<'_>) -> Option<Verdict> {
     let reply = facts.reply;
     let before = facts.history.iter().rev().find(|row| row.seq < reply.seq)?;
     (reply.is_empty_reply() && before.is_empty_reply()).then(|| {
@@ -140,7 +140,7 @@ fn empty_reply(facts: &Facts<'_>) -> Option<Verdict> {
 }
 
 /// The same error of a tool too often in a row.
-fn repeated_tool_error(facts: &Facts<'_>) -> Option<Verdict> {
+fn repeated_tool_error(facts: &StepFacts<'_>) -> Option<Verdict> {
     if facts.reply.calls.is_empty() {
         return None;
     }
@@ -280,7 +280,7 @@ mod tests {
         }
 
         fn verdict(&self) -> Verdict {
-            evaluate(&Facts {
+            evaluate(&StepFacts {
                 kind: self.agent.kind,
                 active: Side::A,
                 side: &self.agent.side_a,

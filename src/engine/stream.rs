@@ -19,9 +19,8 @@ use crate::page::{Page, json_bytes};
 use crate::spec::message::{Role, ToolStatus};
 use crate::store::log::Attempt;
 use crate::store::logs;
-use crate::store::messages::page;
 use crate::store::messages::page::Shown;
-use crate::store::messages::{Row, Shared, message_id, message_seq};
+use crate::store::messages::{Row, Shared, message_id, message_seq, page};
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 
@@ -160,7 +159,7 @@ impl Thread {
 
     /// The newest rows and the running attempt's text.
     fn snapshot(&self, state: &State, sql: &dyn Sql, filter: &Filter) -> Result<Frame> {
-        let partial = self.live.partial.borrow();
+        let partial = self.ephemeral.partial.borrow();
         let partial = partial.as_ref().filter(|partial| !partial.text.is_empty());
         let left =
             limits::SNAPSHOT_BYTES.saturating_sub(partial.map_or(0, |partial| json_bytes(&partial.text)));
@@ -183,7 +182,7 @@ impl Thread {
             "partial": partial.map(|partial| json!({
                 "message_id": message_id(thread, partial.seq), "attempt": partial.stream, "text": partial.text,
             })),
-            "state": state.word(),
+            "state": state.status(),
         });
         let id = Position::now(state, partial).id(thread);
         Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0 })
@@ -203,7 +202,7 @@ impl Thread {
             return Ok(None);
         }
         let missed = missed.into_rows();
-        let running = self.live.partial.borrow();
+        let running = self.ephemeral.partial.borrow();
         let running = running.as_ref().filter(|partial| !partial.text.is_empty());
         let mut frames = Vec::with_capacity(missed.len() + 2);
         let mut at = Position { text: None, ..position };
@@ -291,12 +290,12 @@ impl Thread {
             return Ok(());
         }
         let (frame, queued) = self.read(|state, sql| {
-            let mut at = Position::now(state, self.live.partial.borrow().as_ref());
+            let mut at = Position::now(state, self.ephemeral.partial.borrow().as_ref());
             at.mark = at.mark.min(row.seq);
             Ok((message_frame(state, sql, row, at)?, state.is_queued(row)))
         })?;
         if queued {
-            self.live.shown_queued.borrow_mut().push(row.clone());
+            self.ephemeral.announced_queue.borrow_mut().push(row.clone());
         }
         self.host.listeners().broadcast(&frame);
         Ok(())
@@ -304,7 +303,7 @@ impl Thread {
 
     /// Sends more of the running attempt's text, and keeps it for those who resume.
     pub(crate) fn stream_text(&self, seq: i64, text: &str) -> Result<()> {
-        let mut partial = self.live.partial.borrow_mut();
+        let mut partial = self.ephemeral.partial.borrow_mut();
         let Some(partial) = partial.as_mut().filter(|partial| partial.seq == seq) else { return Ok(()) };
         let from = partial.text.len();
         if from + text.len() > limits::PARTIAL_BYTES {
@@ -372,7 +371,7 @@ impl Thread {
 
     /// A step was opened; messages that it took in are no longer queued.
     pub(crate) fn announce_step(&self) -> Result<()> {
-        for row in self.live.shown_queued.take() {
+        for row in self.ephemeral.announced_queue.take() {
             self.broadcast_message(&row)?;
         }
         if self.host.listeners().any() {
@@ -439,7 +438,7 @@ impl Thread {
 
 impl State {
     /// `running`, `parked`, `stopped`, `terminated` or `idle`, for clients.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn status(&self) -> &'static str {
         match self.active() {
             Some(run) if run.phase.is_parked() => "parked",
             Some(_) => "running",

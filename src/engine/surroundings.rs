@@ -40,7 +40,7 @@ impl Surroundings for Lender {
     }
 
     fn counts_request(&self) {
-        let outgoing = &self.0.live.outgoing;
+        let outgoing = &self.0.ephemeral.outgoing;
         outgoing.set(outgoing.get() + 1);
     }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::access;
-use crate::engine::ephemeral::Live;
+use crate::engine::ephemeral::Ephemeral;
 use crate::error::Result;
 use crate::host::{Host, Sql, Transactions};
 use crate::sandbox::Sandbox;
@@ -21,7 +21,7 @@ pub struct Thread {
     /// A cache; `None` until read, and again after anything went wrong.
     pub(crate) state: RefCell<Option<State>>,
     /// What exists only while the object lives: the flow, waiters, the partial text.
-    pub(crate) live: Live,
+    pub(crate) ephemeral: Ephemeral,
 }
 
 impl Thread {
@@ -32,7 +32,14 @@ impl Thread {
         sandbox: Rc<dyn Sandbox>,
         catalog: Rc<Catalog>,
     ) -> Rc<Self> {
-        Rc::new(Thread { host, natives, sandbox, catalog, state: RefCell::new(None), live: Live::default() })
+        Rc::new(Thread {
+            host,
+            natives,
+            sandbox,
+            catalog,
+            state: RefCell::new(None),
+            ephemeral: Ephemeral::default(),
+        })
     }
 
     /// Looks at the state and the tables.
@@ -62,7 +69,7 @@ impl Thread {
     /// A transaction of the host. When it rolls back, by an error or a panic, what was known of the alarm is forgotten:
     /// it may have been set inside.
     pub(crate) fn transaction<T>(&self, f: impl FnOnce(&dyn Sql) -> Result<T>) -> Result<T> {
-        let rolls_back = self.live.alarm.forget_unless_kept();
+        let rolls_back = self.ephemeral.alarm.forget_unless_kept();
         let value = self.host.transaction(f)?;
         rolls_back.keep();
         Ok(value)
@@ -72,7 +79,7 @@ impl Thread {
         self.load()?;
         let Err(error) = self.settle_works() else { return Ok(()) };
         // A thread that can be written no more stays readable; the next look tries again.
-        self.tell_once(format!("the outcome of calls could not be stored: {error}"));
+        self.log_once(format!("the outcome of calls could not be stored: {error}"));
         self.load()
     }
 

@@ -44,7 +44,7 @@ impl Thread {
     pub(crate) fn next_call(&self, reply: &Shared) -> Result<Option<(Shared, Call)>> {
         self.read(|state, sql| {
             let index = match reply.inbound {
-                Inbound::Tool => reply.calls.len(),
+                Inbound::QueuedTool => reply.calls.len(),
                 _ => usize::try_from(state.filled - 1).unwrap_or(0),
             };
             if index < reply.calls.len() {
@@ -78,7 +78,7 @@ impl Thread {
     ) -> Result<CallOutcome> {
         let name = &call.call.name;
         // What code calls need not be listed.
-        let unlisted = (reply.inbound == Inbound::Tool).then(|| ToolEntry::unlisted(name));
+        let unlisted = (reply.inbound == Inbound::QueuedTool).then(|| ToolEntry::unlisted(name));
         let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
         let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
         if let Some(wanted) = self.wanted(definitions, listed, &call.call)? {
@@ -151,12 +151,12 @@ impl Thread {
         self.transition(|state, sql| {
             state.must_live()?;
             if let Some(id) = earlier {
-                state.starts_apart(sql, scope, id)?;
+                state.starts_detached(sql, scope, id)?;
                 receipts::restart(sql, id)?;
                 return Ok((id, Entered::Again));
             }
             let receipt = new(state);
-            state.starts_apart(sql, scope, receipt.id)?;
+            state.starts_detached(sql, scope, receipt.id)?;
             receipt.insert(sql)?;
             Ok((receipt.id, Entered::First))
         })
@@ -205,7 +205,7 @@ impl Thread {
         };
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
-        if let Some(text) = self.unready(definitions, entry, tool).await? {
+        if let Some(text) = self.missing_variable(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
         let declared = tool.variables.iter().filter_map(|variable| {

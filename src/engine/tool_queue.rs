@@ -16,8 +16,7 @@ use crate::sdk::scope::Entered;
 use crate::spec::message::ToolCall;
 use crate::spec::schema;
 use crate::store::messages as rows;
-use crate::store::messages::queue;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::{Counters, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
@@ -91,7 +90,7 @@ impl Thread {
                 Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)))
             })?,
             // Its call says what is wrong with them.
-            None if crate::engine::subagents::wanted::is_tool(name) => args,
+            None if crate::engine::subagents::resolve::is_tool(name) => args,
             None => {
                 let message = format!("There is no tool, prompt or exposed agent “{name}”.");
                 return Err(Error::field("name", message));
@@ -128,7 +127,7 @@ impl Thread {
         let row = Row {
             content: None,
             calls: vec![call],
-            inbound: Inbound::Tool,
+            inbound: Inbound::QueuedTool,
             metadata: Some(Value::Object(metadata).to_string()),
             ..Row::new(seq, side.role(), "", now)
         };

@@ -36,7 +36,7 @@ impl Thread {
         if done.ran_and_failed() {
             self.tell_of_tool(&call.call.name, call.seq, &done.result)?;
         }
-        if reply.inbound == Inbound::Tool {
+        if reply.inbound == Inbound::QueuedTool {
             // It does not wait any more.
             self.broadcast_message(reply)?;
         }
@@ -82,7 +82,7 @@ impl Thread {
                 // The last one wins.
                 receipts::end(sql, earlier, now)?;
             }
-            if reply.inbound == Inbound::Tool {
+            if reply.inbound == Inbound::QueuedTool {
                 let run = state.active_mut()?;
                 run.steps += 1;
                 run.update(sql)?;

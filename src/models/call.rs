@@ -23,7 +23,7 @@ const WAITING: usize = 64;
 pub(crate) type Chunks = LocalBoxStream<'static, Result<Bytes, FetchError>>;
 
 /// What the engine gives a provider of the outside.
-pub(crate) trait Door {
+pub(crate) trait ProviderCalls {
     fn now_us(&self) -> i64;
     fn fetch(&self, request: Request) -> LocalBoxFuture<'static, Result<Response, FetchError>>;
     fn sleep_until(&self, us: i64) -> LocalBoxFuture<'static, ()>;
@@ -47,7 +47,7 @@ pub struct ProviderCall {
     pub api_key: Option<String>,
     /// Streams of this reply so far, with this one: retries, fallbacks and recoveries.
     pub stream: u32,
-    pub(crate) door: Rc<dyn Door>,
+    pub(crate) door: Rc<dyn ProviderCalls>,
     pub(crate) out: Rc<Out>,
 }
 
@@ -129,7 +129,7 @@ pub struct Incoming {
     body: Chunks,
     url: String,
     key: Option<String>,
-    door: Rc<dyn Door>,
+    door: Rc<dyn ProviderCalls>,
     out: Rc<Out>,
 }
 

@@ -187,7 +187,7 @@ fn words_of(message: &ChatMessage) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{Kept, Reply, ReplyBuilder, ToolOffer};
+    use crate::models::{CachedJson, Reply, ReplyBuilder, ToolDefinition};
     use crate::spec::message::{ToolCall, ToolStatus};
 
     fn user(text: &str) -> ChatMessage {
@@ -221,7 +221,7 @@ mod tests {
     fn request(messages: Vec<ChatMessage>) -> ChatRequest {
         ChatRequest {
             model: "demo".into(),
-            messages: messages.into_iter().map(Kept::from).collect(),
+            messages: messages.into_iter().map(CachedJson::from).collect(),
             ..ChatRequest::default()
         }
     }
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn it_lists_its_tools() {
-        let offer = |name: &str| ToolOffer {
+        let offer = |name: &str| ToolDefinition {
             name: name.into(),
             description: String::new(),
             parameters: serde_json::json!({}),

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::models::{ChatMessage, Kept, Part};
+use crate::models::{CachedJson, ChatMessage, Part};
 
 /// An unstored user's message, where a request must have one.
 pub const CONTINUE: &str = "Continue.";
@@ -14,16 +14,16 @@ pub const CONTINUE: &str = "Continue.";
 const ID_CHARS: usize = 128;
 
 /// Makes messages fit. Each reply's results stand directly behind it, in the order of its calls.
-pub fn fit(messages: &mut Vec<Kept<ChatMessage>>) {
+pub fn fit(messages: &mut Vec<CachedJson<ChatMessage>>) {
     unique_ids(messages);
-    let says = || Kept::from(ChatMessage::User(vec![Part::Text(CONTINUE.to_owned())]));
+    let says = || CachedJson::from(ChatMessage::User(vec![Part::Text(CONTINUE.to_owned())]));
     if !messages.iter().any(|message| matches!(**message, ChatMessage::User(_))) {
         // Code alone has begun this; some providers take no request without a user's message.
         let leading =
             messages.iter().take_while(|message| matches!(***message, ChatMessage::System(_))).count();
         messages.insert(leading, says());
     }
-    let own = |message: &Kept<ChatMessage>| {
+    let own = |message: &CachedJson<ChatMessage>| {
         matches!(**message, ChatMessage::Assistant { .. } | ChatMessage::System(_))
     };
     if messages.last().is_none_or(own) {
@@ -33,7 +33,7 @@ pub fn fit(messages: &mut Vec<Kept<ChatMessage>>) {
 
 /// Gives calls whose id an earlier one has, in any provider's eyes, another one, and their results too. The same
 /// messages get the same ids again, so that providers' caches hold.
-fn unique_ids(messages: &mut [Kept<ChatMessage>]) {
+fn unique_ids(messages: &mut [CachedJson<ChatMessage>]) {
     let mut seen: HashSet<Cow<'_, str>> = HashSet::new();
     let mut replaced: Vec<(usize, usize, String)> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -57,7 +57,7 @@ fn unique_ids(messages: &mut [Kept<ChatMessage>]) {
     }
 }
 
-fn replace(messages: &mut [Kept<ChatMessage>], at: usize, index: usize, id: String) {
+fn replace(messages: &mut [CachedJson<ChatMessage>], at: usize, index: usize, id: String) {
     if let Some(result) = messages.get_mut(at + 1 + index)
         && matches!(**result, ChatMessage::Tool { .. })
     {
@@ -93,15 +93,15 @@ mod tests {
     use super::*;
     use crate::spec::message::{ToolCall, ToolStatus};
 
-    fn said(text: &str) -> Kept<ChatMessage> {
+    fn said(text: &str) -> CachedJson<ChatMessage> {
         ChatMessage::User(vec![Part::Text(text.into())]).into()
     }
 
-    fn system() -> Kept<ChatMessage> {
+    fn system() -> CachedJson<ChatMessage> {
         ChatMessage::System("s".into()).into()
     }
 
-    fn exchange(ids: &[&str]) -> Vec<Kept<ChatMessage>> {
+    fn exchange(ids: &[&str]) -> Vec<CachedJson<ChatMessage>> {
         let call = |id: &&str| ToolCall { id: (*id).into(), ..ToolCall::default() };
         let tool_calls = ids.iter().map(call).collect();
         let result = |id: &&str| ChatMessage::Tool {
@@ -112,11 +112,11 @@ mod tests {
             images: Vec::new(),
         };
         let reply = ChatMessage::Assistant { content: String::new(), tool_calls, payload: Vec::new() };
-        std::iter::once(reply).chain(ids.iter().map(result)).map(Kept::from).collect()
+        std::iter::once(reply).chain(ids.iter().map(result)).map(CachedJson::from).collect()
     }
 
-    fn ids(messages: &[Kept<ChatMessage>]) -> Vec<&str> {
-        let of = |message: &'_ Kept<ChatMessage>| match &**message {
+    fn ids(messages: &[CachedJson<ChatMessage>]) -> Vec<&str> {
+        let of = |message: &'_ CachedJson<ChatMessage>| match &**message {
             ChatMessage::Tool { call_id, .. } => vec![call_id.clone()],
             ChatMessage::Assistant { tool_calls, .. } => {
                 tool_calls.iter().map(|call| call.id.clone()).collect()
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn somebody_else_has_the_last_word() {
-        let reply = || -> Kept<ChatMessage> {
+        let reply = || -> CachedJson<ChatMessage> {
             ChatMessage::Assistant { content: "r".into(), tool_calls: Vec::new(), payload: Vec::new() }.into()
         };
         let go = || said(CONTINUE);

@@ -12,13 +12,13 @@ pub(crate) mod address;
 pub mod anthropic;
 pub(crate) mod backoff;
 pub(crate) mod body;
+pub(crate) mod cached_json;
 pub(crate) mod call;
 pub(crate) mod decoding;
 pub mod demo;
 pub mod failure;
 pub(crate) mod fit;
 pub(crate) mod halves;
-pub(crate) mod kept;
 pub(crate) mod literal;
 pub mod openai;
 pub(crate) mod provider;
@@ -29,11 +29,11 @@ pub mod sse;
 pub(crate) mod usable;
 
 pub use crate::models::backoff::backoff_us;
-pub(crate) use crate::models::call::{Chunks, Door};
+pub use crate::models::cached_json::CachedJson;
+pub(crate) use crate::models::call::{Chunks, ProviderCalls};
 pub use crate::models::call::{Incoming, ProviderCall};
 pub use crate::models::failure::Silence;
 pub use crate::models::fit::{CONTINUE, fit};
-pub use crate::models::kept::Kept;
 pub use crate::models::provider::{Decoder, Native, providers, register, run, start};
 pub use crate::models::reasoning::{Payload, Placed, Reasoning};
 pub use crate::models::reply::ReplyBuilder;
@@ -56,9 +56,9 @@ pub struct ChatRequest {
     pub model: String,
     /// System prompt first, then history, oldest first. Calls and results are paired, and the last message is not
     /// an assistant's: the engine's `context` sees to that.
-    pub messages: Vec<Kept<ChatMessage>>,
+    pub messages: Vec<CachedJson<ChatMessage>>,
     /// Functions the model may call; empty sends none.
-    pub tools: Kept<Vec<ToolOffer>>,
+    pub tools: CachedJson<Vec<ToolDefinition>>,
     /// Whether it must, may or must not call one.
     pub tool_choice: ToolChoice,
     /// Whether one reply may carry several calls.
@@ -144,7 +144,7 @@ pub enum Part {
 
 /// A function that the model may call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolOffer {
+pub struct ToolDefinition {
     /// Its name.
     pub name: String,
     /// What it does.

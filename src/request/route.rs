@@ -135,7 +135,7 @@ pub enum ThreadRoute {
     /// `GET /events`: server-sent events.
     Events,
     /// What another thread of the family tells this one: no route of the API, but what one object sends to another.
-    Letter,
+    Envelope,
     /// A call of a member of the thread by code of another one of its family: no route of the API, either.
     Member,
     /// Any other path: the object looks for an endpoint of its catalog.
@@ -431,7 +431,7 @@ mod tests {
     fn path(route: &ThreadRoute) -> Option<&'static str> {
         Some(match route {
             ThreadRoute::Create
-            | ThreadRoute::Letter
+            | ThreadRoute::Envelope
             | ThreadRoute::Member
             | ThreadRoute::Endpoint { .. } => return None,
             ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",

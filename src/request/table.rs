@@ -47,7 +47,7 @@ impl ThreadRoute {
     pub fn parameters(&self) -> Option<&'static [&'static str]> {
         Some(match self {
             ThreadRoute::Create
-            | ThreadRoute::Letter
+            | ThreadRoute::Envelope
             | ThreadRoute::Member
             | ThreadRoute::Get
             | ThreadRoute::Patch

@@ -39,7 +39,7 @@ pub struct Run {
     pub fuel: Option<u64>,
     /// Whether the code can report.
     pub report: bool,
-    /// Whether its success is told of only once no call of [`Door::call`] is under way.
+    /// Whether its success is told of only once no call of [`HostCalls::call`] is under way.
     pub awaits_calls: bool,
     /// Names of the globals.
     pub globals: Vec<String>,
@@ -65,11 +65,11 @@ pub type Back = Rc<dyn Fn(u64, Packed) -> LocalBoxFuture<'static, Answer>>;
 /// What runs code.
 pub trait Sandbox {
     /// Runs it. Whatever happens to it is an outcome.
-    fn run(&self, run: Run, door: Rc<dyn Door>) -> LocalBoxFuture<'static, Outcome>;
+    fn run(&self, run: Run, door: Rc<dyn HostCalls>) -> LocalBoxFuture<'static, Outcome>;
 }
 
 /// What a sandbox may ask of the side that started it. Its texts are hostile.
-pub trait Door {
+pub trait HostCalls {
     /// Calls a function of this side. `back` calls those among its arguments.
     fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answer>;
 

@@ -8,13 +8,13 @@ use futures::future::{Either, FutureExt, LocalBoxFuture, Shared, select};
 
 use crate::host::Sleep;
 use crate::limits;
-use crate::sandbox::boundary::{Door, Outcome, Run};
-use crate::sandbox::inner::{Inside, read};
-use crate::sandbox::inside;
+use crate::sandbox::ancestry;
+use crate::sandbox::boundary::{HostCalls, Outcome, Run};
 use crate::sandbox::life::{Keep, Life};
 use crate::sandbox::options::{Options, Reports};
 use crate::sandbox::packed::{Packed, pack};
 use crate::sandbox::result::{CodeError, CodeResult, Status};
+use crate::sandbox::session::{Session, read};
 use crate::sandbox::value::{Thrown, Value};
 
 /// Running code. It settles with a [`CodeResult`], whatever happens, and never fails:
@@ -36,12 +36,12 @@ use crate::sandbox::value::{Thrown, Value};
 ///
 /// Code that nobody holds any more is ended: dropping the handle terminates, and so does the end of the tool, hook or run
 /// that waited for it.
-pub struct Execution {
+pub struct CodeHandle {
     keep: Rc<Keep>,
     settled: Shared<oneshot::Receiver<Rc<CodeResult>>>,
 }
 
-impl Execution {
+impl CodeHandle {
     /// Ends the code, at once whatever it does. A second time, or after its end, nothing changes.
     pub fn terminate(&self, reason: &str) {
         self.keep.0.end(reason);
@@ -78,13 +78,13 @@ impl Execution {
 }
 
 #[cfg(test)]
-impl Execution {
+impl CodeHandle {
     pub(crate) fn life(&self) -> &Rc<Life> {
         &self.keep.0
     }
 }
 
-impl Drop for Execution {
+impl Drop for CodeHandle {
     fn drop(&mut self) {
         if self.running() {
             self.terminate("Nobody waits for the code any more.");
@@ -92,7 +92,7 @@ impl Drop for Execution {
     }
 }
 
-impl IntoFuture for Execution {
+impl IntoFuture for CodeHandle {
     type Output = Rc<CodeResult>;
     type IntoFuture = LocalBoxFuture<'static, Rc<CodeResult>>;
 
@@ -120,18 +120,18 @@ pub(crate) struct Start {
 /// Starts code. The second value drives it and is to run beside the caller, until the execution has settled.
 pub(crate) fn start<F>(
     start: Start,
-    sandbox: impl FnOnce(Run, Rc<dyn Door>) -> F,
-) -> (Execution, Option<LocalBoxFuture<'static, ()>>)
+    sandbox: impl FnOnce(Run, Rc<dyn HostCalls>) -> F,
+) -> (CodeHandle, Option<LocalBoxFuture<'static, ()>>)
 where
     F: Future<Output = Outcome> + 'static,
 {
     let (settle, settled) = oneshot::channel();
     let Start { source, mut options, id, owner, sleep } = start;
-    let ancestors = inside::runs();
+    let ancestors = ancestry::runs();
     let runs = ancestors.iter().cloned().chain([id.clone()]).collect();
     let reports = !matches!(options.report, Reports::No);
     let keep = Life::begin(runs, std::mem::take(&mut options.report));
-    let execution = Execution { keep: keep.clone(), settled: settled.shared() };
+    let execution = CodeHandle { keep: keep.clone(), settled: settled.shared() };
     let life = keep.0.clone();
     let settle = move |result: CodeResult| {
         let reports = life.settled(result.status == Status::Success);
@@ -151,7 +151,7 @@ where
         }
     };
     let run = run(Named { id, owner, ancestors, source, reports }, &options, values);
-    let outcome = sandbox(run, Rc::new(Inside(keep.0.clone())));
+    let outcome = sandbox(run, Rc::new(Session(keep.0.clone())));
     let late = late(&keep.0, sleep);
     drop(options);
     let drive = async move {

@@ -3,26 +3,26 @@
 //!
 //! - [`Value`]: what crosses; [`packed`]: how it travels.
 //! - [`Options`]: what a caller may say, and what is wrong with it.
-//! - [`Run`], [`Door`], [`Outcome`]: what a host is asked for and what it answers.
-//! - [`Execution`]: the handle. [`CodeResult`]: what comes of it.
+//! - [`Run`], [`HostCalls`], [`Outcome`]: what a host is asked for and what it answers.
+//! - [`CodeHandle`]: the handle. [`CodeResult`]: what comes of it.
 
+pub(crate) mod ancestry;
 pub(crate) mod boundary;
 pub(crate) mod calls;
 pub(crate) mod execution;
-pub(crate) mod inner;
-pub(crate) mod inside;
 pub(crate) mod life;
 pub(crate) mod options;
 pub(crate) mod packed;
 pub(crate) mod result;
 pub(crate) mod room;
+pub(crate) mod session;
 pub(crate) mod surrogates;
 #[cfg(test)]
 pub(crate) mod tree;
 pub(crate) mod value;
 
-pub use crate::sandbox::boundary::{Answer, Back, Door, Outcome, RawLog, Run, Sandbox};
-pub use crate::sandbox::execution::Execution;
+pub use crate::sandbox::boundary::{Answer, Back, HostCalls, Outcome, RawLog, Run, Sandbox};
+pub use crate::sandbox::execution::CodeHandle;
 pub use crate::sandbox::options::{Language, Options, Reports, WrongOptions};
 pub use crate::sandbox::packed::Packed;
 pub use crate::sandbox::result::{CodeError, CodeResult, Log, Status};

@@ -9,10 +9,10 @@ use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
 use serde_json::json;
 
-use crate::sandbox::boundary::{Answer, Back, Door, Outcome, Run};
+use crate::sandbox::boundary::{Answer, Back, HostCalls, Outcome, Run};
 use crate::sandbox::execution::{Start, start};
 use crate::sandbox::life::Life;
-use crate::sandbox::{CodeError, Execution, Function, Options, Packed, Reports, Status, Thrown, Value};
+use crate::sandbox::{CodeError, CodeHandle, Function, Options, Packed, Reports, Status, Thrown, Value};
 
 /// What happened, in order.
 type Trace = Rc<RefCell<Vec<String>>>;
@@ -40,7 +40,7 @@ type Script = fn(Ran) -> LocalBoxFuture<'static, Outcome>;
 /// One run, as its sandbox sees it.
 #[derive(Clone)]
 struct Ran {
-    door: Rc<dyn Door>,
+    door: Rc<dyn HostCalls>,
     world: World,
     back: Back,
 }
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Starts code whose sandbox does what the script says; and as the transport does, holds it until nobody needs it.
-    fn start(&self, name: &'static str, options: Options, script: Script) -> Execution {
+    fn start(&self, name: &'static str, options: Options, script: Script) -> CodeHandle {
         self.last.set(self.last.get() + 1);
         let start_it = Start {
             source: name.to_owned(),
@@ -72,7 +72,7 @@ impl World {
             sleep: Rc::new(|_| Box::pin(pending())),
         };
         let world = self.clone();
-        let (execution, drive) = start(start_it, move |_: Run, door: Rc<dyn Door>| {
+        let (execution, drive) = start(start_it, move |_: Run, door: Rc<dyn HostCalls>| {
             let ended = door.ended();
             let over = world.trace.clone();
             world.spawn(async move {
@@ -111,7 +111,7 @@ impl World {
             let held = Rc::new(RefCell::new(Some(world.start("inner", options(args, &world), script))));
             let taken = held.clone();
             let result = Function::new("result", move |_| {
-                let (settled, taken) = (taken.borrow().as_ref().map(Execution::result), taken.clone());
+                let (settled, taken) = (taken.borrow().as_ref().map(CodeHandle::result), taken.clone());
                 Box::pin(async move {
                     let settled = settled.ok_or_else(|| Thrown::new("taken"))?.await;
                     drop(taken.take());
@@ -333,7 +333,7 @@ fn runs_that_have_functions_of_each_other_do_not_hold_each_other() {
     );
     world.settle();
     let function =
-        |execution: &Execution| futures::FutureExt::now_or_never(execution.result()).unwrap().result.clone();
+        |execution: &CodeHandle| futures::FutureExt::now_or_never(execution.result()).unwrap().result.clone();
     for (caller, given) in [(&a, &b), (&b, &a)] {
         let Value::Function(caller) = function(caller) else { panic!("a function is given") };
         let mut called = caller.call(vec![function(given)]);

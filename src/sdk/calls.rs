@@ -21,12 +21,12 @@ impl ThreadState {
     /// # Errors
     /// `terminated`.
     pub fn invoke_tool(&self, name: &str, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
-        self.invoke_door().invoke(name.to_owned(), args)
+        self.calls_api().invoke(name.to_owned(), args)
     }
 }
 
 /// The thread behind it.
-pub(crate) trait InvokeDoor {
+pub(crate) trait CallsApi {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>>;
     fn scope(&self) -> &Scope;
 }

@@ -1,35 +1,35 @@
 //! Running code (spec §17) from code that works in a thread.
 
 use crate::error::Result;
-use crate::sandbox::{Execution, Function, Options, Thrown, Value};
+use crate::sandbox::{CodeHandle, Function, Options, Thrown, Value};
 use crate::sdk::ThreadState;
 
 impl ThreadState {
     /// Runs an ES module in the sandbox (spec §17.1): TypeScript unless the options say otherwise, with nothing of the
     /// host's but what they give it. It starts at once; the handle gives its result, ends it, and must be held for as long
-    /// as it is to run. There is no time limit: whoever wants one calls [`Execution::terminate`].
+    /// as it is to run. There is no time limit: whoever wants one calls [`CodeHandle::terminate`].
     ///
     /// Whatever is wrong with the source or the options is a result, too.
-    pub fn run_code(&self, source: &str, options: Options) -> Execution {
-        self.code_door().run_code(source, options)
+    pub fn run_code(&self, source: &str, options: Options) -> CodeHandle {
+        self.code_api().run_code(source, options)
     }
 }
 
 impl ThreadState {
     /// What this code needs to reach these hosts, and no others.
     pub(crate) fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
-        self.code_door().web(code, allowed_hosts)
+        self.code_api().web(code, allowed_hosts)
     }
 
     /// Names of what the prompt offers here.
     pub(crate) fn offered(&self) -> Result<Vec<String>> {
-        self.code_door().offered()
+        self.code_api().offered()
     }
 }
 
 /// The thread behind it.
-pub(crate) trait CodeDoor {
-    fn run_code(&self, source: &str, options: Options) -> Execution;
+pub(crate) trait CodeApi {
+    fn run_code(&self, source: &str, options: Options) -> CodeHandle;
     fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web;
     fn offered(&self) -> Result<Vec<String>>;
 }

@@ -39,7 +39,7 @@ impl ThreadState {
 }
 
 /// The values of a thread, whatever its host.
-pub(crate) trait EnvDoor {
+pub(crate) trait EnvApi {
     fn env(&self, name: String) -> LocalBoxFuture<'static, Result<String>>;
     fn env_type(&self, name: String) -> LocalBoxFuture<'static, Result<VariableKind>>;
     fn set_env(&self, name: &str, value: &str, kind: Option<VariableKind>) -> Result<()>;

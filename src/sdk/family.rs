@@ -187,7 +187,7 @@ impl RemoteThread {
         let asked = Asked {
             method: method.to_owned(),
             args: args.into_iter().map(told).collect(),
-            package: self.from.invoke_door().scope().package.as_deref().map(str::to_owned),
+            package: self.from.calls_api().scope().package.as_deref().map(str::to_owned),
         };
         let body = serde_json::to_string(&asked).map_err(Error::internal)?;
         let answer = self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::Member) }).await?;
@@ -317,7 +317,7 @@ impl RemoteThread {
 }
 
 /// The family of a thread, whatever its host.
-pub(crate) trait FamilyDoor {
+pub(crate) trait FamilyApi {
     fn children(&self) -> Result<Vec<Subagent>>;
     fn is_child(&self, reference: &str) -> Result<bool>;
     fn parent(&self) -> Result<Option<String>>;

@@ -110,7 +110,7 @@ impl ThreadState {
 }
 
 /// The files of the thread behind a [`ThreadState`], whatever its host.
-pub(crate) trait FileDoor {
+pub(crate) trait FilesApi {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord>;
     fn read_file(&self, path: &str) -> Result<Option<Bytes>>;
     fn read_file_stream(&self, path: &str) -> Result<Option<LocalBoxStream<'static, Result<FileChunk>>>>;

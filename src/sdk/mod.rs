@@ -22,15 +22,15 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::request::{Query, table};
-use crate::sdk::calls::InvokeDoor;
-use crate::sdk::code::CodeDoor;
+use crate::sdk::calls::CallsApi;
+use crate::sdk::code::CodeApi;
 use crate::sdk::effects::NewEffect;
-use crate::sdk::env::EnvDoor;
-use crate::sdk::family::FamilyDoor;
-use crate::sdk::files::FileDoor;
+use crate::sdk::env::EnvApi;
+use crate::sdk::family::FamilyApi;
+use crate::sdk::files::FilesApi;
 use crate::sdk::messages::{MessageUpdate, NewAttachment};
-use crate::sdk::resources::ResourceDoor;
-use crate::sdk::run_handle::ExecutionDoor;
+use crate::sdk::resources::ResourcesApi;
+use crate::sdk::run_handle::RunApi;
 use crate::spec::finite;
 use crate::spec::message::Role;
 
@@ -59,7 +59,7 @@ use crate::spec::message::Role;
 ///
 /// Methods fail with the codes of the API: `terminated` on a terminated thread, `too_large` with the cap that was hit.
 #[derive(Clone)]
-pub struct ThreadState(pub(crate) Rc<dyn Door>);
+pub struct ThreadState(pub(crate) Rc<dyn ThreadApi>);
 
 /// Who a thread is (spec §12.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,27 +252,27 @@ impl ThreadState {
 
 impl ThreadState {
     /// Its files and values of variables; `files/state.rs` and `env/state.rs` have their methods.
-    pub(crate) fn door(&self) -> &dyn Door {
+    pub(crate) fn door(&self) -> &dyn ThreadApi {
         &*self.0
     }
 
     /// The run; `execution.rs`.
-    pub(crate) fn execution_door(&self) -> Rc<dyn ExecutionDoor> {
+    pub(crate) fn run_api(&self) -> Rc<dyn RunApi> {
         self.0.clone()
     }
 
     /// Calls; `invoke.rs`.
-    pub(crate) fn invoke_door(&self) -> &dyn InvokeDoor {
+    pub(crate) fn calls_api(&self) -> &dyn CallsApi {
         &*self.0
     }
 
     /// Code; `code/`.
-    pub(crate) fn code_door(&self) -> &dyn CodeDoor {
+    pub(crate) fn code_api(&self) -> &dyn CodeApi {
         &*self.0
     }
 
     /// Definitions and logs; `resources.rs`.
-    pub(crate) fn resources(&self) -> &dyn ResourceDoor {
+    pub(crate) fn resources(&self) -> &dyn ResourcesApi {
         &*self.0
     }
 }
@@ -287,8 +287,8 @@ pub(crate) enum Wakes {
 }
 
 /// The thread behind it, whatever its host.
-pub(crate) trait Door:
-    FileDoor + EnvDoor + ExecutionDoor + ResourceDoor + InvokeDoor + FamilyDoor + CodeDoor
+pub(crate) trait ThreadApi:
+    FilesApi + EnvApi + RunApi + ResourcesApi + CallsApi + FamilyApi + CodeApi
 {
     fn identity(&self) -> Result<Identity>;
     fn value(&self, key: &str) -> Result<Option<Value>>;

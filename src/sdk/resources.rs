@@ -67,7 +67,7 @@ pub(crate) fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) ->
 pub(crate) type Keys<'k> = Box<dyn Iterator<Item = &'k String> + 'k>;
 
 /// The thread behind it.
-pub(crate) trait ResourceDoor {
+pub(crate) trait ResourcesApi {
     fn catalog(&self) -> &Catalog;
     /// The name in the catalog of what the code here calls by this one.
     fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>>;

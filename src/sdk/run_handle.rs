@@ -13,7 +13,7 @@ use crate::store::side::{Asked, Side};
 
 /// The run that code works in: as it was when it was asked for.
 #[derive(Clone)]
-pub struct Execution {
+pub struct RunHandle {
     /// The run's id, as the API shows it.
     pub flow_id: String,
     /// The side that acts.
@@ -30,10 +30,10 @@ pub struct Execution {
     pub stopped_by: Option<Side>,
     /// The prompts that led here, the active side's first.
     pub prompt_path: Vec<String>,
-    door: Rc<dyn ExecutionDoor>,
+    door: Rc<dyn RunApi>,
 }
 
-impl Execution {
+impl RunHandle {
     /// Makes a side act next: once the step's calls are done, whatever the reply was. Forcing the side that acts makes
     /// its turn go on. Stored before this returns; the last word of a step counts.
     ///
@@ -90,44 +90,44 @@ pub(crate) struct Abort {
 
 impl ThreadState {
     /// The run that this code works in; `None` for what runs apart from any: effects and endpoints.
-    pub fn execution(&self) -> Result<Option<Execution>> {
-        let door = self.execution_door();
+    pub fn execution(&self) -> Result<Option<RunHandle>> {
+        let door = self.run_api();
         let seen = door.clone().execution()?;
         Ok(seen.map(|execution| execution.with(door)))
     }
 
     /// A value of the run's scratch space, which is in memory only: it is gone when the run ends or its process does.
     pub fn get_context(&self, key: &str) -> Option<Value> {
-        self.execution_door().context(key)
+        self.run_api().context(key)
     }
 
     /// The whole of it.
     pub(crate) fn whole_context(&self) -> Context {
-        self.execution_door().whole_context()
+        self.run_api().whole_context()
     }
 
     /// Takes such a value away.
     pub fn remove_context(&self, key: &str) {
-        self.execution_door().remove_context(key);
+        self.run_api().remove_context(key);
     }
 
     /// Sets such a value. Nothing is kept where no run works ([`ThreadState::execution`]).
     pub fn set_context(&self, key: &str, value: Value) {
-        self.execution_door().set_context(key, value);
+        self.run_api().set_context(key, value);
     }
 }
 
-/// An [`Execution`] without its door.
+/// An [`RunHandle`] without its door.
 pub(crate) struct Seen {
     pub(crate) run: crate::store::runs::Run,
     pub(crate) prompt_path: Vec<String>,
 }
 
 impl Seen {
-    fn with(self, door: Rc<dyn ExecutionDoor>) -> Execution {
+    fn with(self, door: Rc<dyn RunApi>) -> RunHandle {
         let Seen { run, prompt_path } = self;
         let [side_a_step_count, side_b_step_count] = run.side_steps;
-        Execution {
+        RunHandle {
             flow_id: run.public_id(),
             current_side: run.side,
             step_count: run.step,
@@ -142,7 +142,7 @@ impl Seen {
 }
 
 /// The run behind it.
-pub(crate) trait ExecutionDoor {
+pub(crate) trait RunApi {
     fn execution(&self) -> Result<Option<Seen>>;
     fn ask(&self, asked: Asked) -> Result<()>;
     fn context(&self, key: &str) -> Option<Value>;

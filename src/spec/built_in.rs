@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::spec::catalog::Catalog;
 use crate::spec::execute_code;
-use crate::spec::tool::{Run, Tool};
+use crate::spec::tool::{Implementation, Tool};
 
 impl Catalog {
     /// Whether some prompt lets the code of its model reach hosts: then the catalog needs the web's modules.
@@ -31,7 +31,7 @@ impl Catalog {
             name: execute_code::NAME.to_owned(),
             description: execute_code::DESCRIPTION.to_owned(),
             args: Some(json!({ "type": "object", "properties": { "code": code }, "required": ["code"] })),
-            run: Run::Native(execute_code::NAME.to_owned()),
+            run: Implementation::Native(execute_code::NAME.to_owned()),
             timeout_ms: None,
             idempotent: false,
             variables: Vec::new(),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::spec::schema;
-use crate::spec::tool::Run;
+use crate::spec::tool::Implementation;
 use crate::spec::variable::Variable;
 
 /// Something that a thread does at a time, once or again and again.
@@ -23,7 +23,7 @@ pub struct Effect {
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub args: Option<Value>,
     /// What runs.
-    pub run: Run,
+    pub run: Implementation,
     /// Milliseconds after which an attempt counts as failed: for http 60,000 unless given, for native 600,000; 600,000
     /// at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::tool::Run;
+use crate::spec::tool::Implementation;
 use crate::spec::variable::Variable;
 
 /// The first segments below a thread that belong to the runtime: its routes, and those that are to come. `ThreadRoute::of`
@@ -51,7 +51,7 @@ pub struct Endpoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What runs.
-    pub run: Run,
+    pub run: Implementation,
     /// Milliseconds after which a request counts as failed; 60,000 unless given and 600,000 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,

@@ -9,7 +9,7 @@ use crate::spec::catalog::Catalog;
 use crate::spec::hook::Hook;
 use crate::spec::prompt::{Prompt, PromptPart, ToolEntry};
 use crate::spec::template;
-use crate::spec::tool::{Http, Run, Tool};
+use crate::spec::tool::{Http, Implementation, Tool};
 use crate::spec::variable::{Variable, VariableKind};
 
 /// Values by name, as definitions give them.
@@ -68,12 +68,12 @@ impl<'c> Item<'c> {
     }
 }
 
-impl Run {
+impl Implementation {
     /// Where it is, when it is behind a URL.
     pub fn http(&self) -> Option<&Http> {
         match self {
-            Run::Http(http) => Some(http),
-            Run::Native(_) | Run::Code(_) => None,
+            Implementation::Http(http) => Some(http),
+            Implementation::Native(_) | Implementation::Code(_) => None,
         }
     }
 }
@@ -250,7 +250,7 @@ impl Declared {
         declared
     }
 
-    fn takes(&mut self, variables: &[Variable], run: Option<&Run>) {
+    fn takes(&mut self, variables: &[Variable], run: Option<&Implementation>) {
         for variable in variables {
             let names = match variable.kind {
                 VariableKind::Text => &mut self.text,
@@ -258,7 +258,7 @@ impl Declared {
             };
             note(names, &variable.name);
         }
-        if let Some(Run::Http(http)) = run {
+        if let Some(Implementation::Http(http)) = run {
             for name in http.headers.values().flat_map(|value| template::names(value)) {
                 note(&mut self.sent, name);
             }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::tool::Run;
+use crate::spec::tool::Implementation;
 use crate::spec::variable::Variable;
 
 /// One implementation of a hook. It runs where a prompt or an agent lists its id.
@@ -20,7 +20,7 @@ pub struct Hook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What runs.
-    pub run: Run,
+    pub run: Implementation,
     /// Milliseconds after which it counts as failed; 30,000 unless given, and at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,

@@ -45,5 +45,5 @@ pub use crate::spec::model::{Capabilities, Model, Provider};
 pub use crate::spec::package::{Package, Packages, Sought};
 pub use crate::spec::prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use crate::spec::subagent::{Immediate, ParentCommunication, Receives, Resumable};
-pub use crate::spec::tool::{Code, Http, Run, Tool};
+pub use crate::spec::tool::{Code, Http, Implementation, Tool};
 pub use crate::spec::variable::{Variable, VariableKind};

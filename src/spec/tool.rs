@@ -24,7 +24,7 @@ pub struct Tool {
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub args: Option<Value>,
     /// What runs.
-    pub run: Run,
+    pub run: Implementation,
     /// Milliseconds after which a call counts as failed; for http, 60,000 unless given and 600,000 at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -41,7 +41,7 @@ pub struct Tool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Run {
+pub enum Implementation {
     /// A function of the Worker itself, by its registered name.
     Native(String),
     /// A POST to an address of yours.

@@ -156,7 +156,7 @@ impl Unfinished {
 /// The last attempt of a prompt that was called, whose end nobody saw.
 pub(crate) struct Lost<'a> {
     pub(crate) step: Step,
-    pub(crate) tries: &'a Tries,
+    pub(crate) tries: &'a AttemptState,
     pub(crate) prompt: &'a Prompt,
     pub(crate) why: Unfinished,
 }
@@ -251,7 +251,7 @@ impl Event {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tries {
+pub(crate) struct AttemptState {
     /// Seq reserved for the reply.
     pub(crate) block: i64,
     /// Place of the model in its chain of fallbacks.
@@ -268,14 +268,14 @@ pub(crate) struct Tries {
     pub(crate) logged: u32,
 }
 
-impl Tries {
+impl AttemptState {
     /// Of a step.
-    pub(crate) fn of(state: &State, sql: &dyn Sql, step: Step) -> Result<Tries> {
+    pub(crate) fn of(state: &State, sql: &dyn Sql, step: Step) -> Result<AttemptState> {
         match step.call {
             Some(receipt) => {
                 receipts::inner(sql, receipt)?.ok_or_else(|| Error::internal("an inner step is not open"))
             }
-            None => Ok(state.active().map_or(Tries::default(), |run| Tries {
+            None => Ok(state.active().map_or(AttemptState::default(), |run| AttemptState {
                 block: run.block,
                 model: run.model,
                 attempt: run.attempt,

@@ -20,7 +20,7 @@ pub(crate) const TABLE: Table = Table {
         window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
         env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1,
         parent TEXT, children INTEGER NOT NULL DEFAULT 0,
-        activates INTEGER NOT NULL DEFAULT 0, apart INTEGER NOT NULL DEFAULT 0)"],
+        activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0)"],
     drop: "DROP TABLE meta",
 };
 
@@ -55,8 +55,8 @@ pub(crate) struct Meta {
     pub(crate) children: i64,
     /// The sides whose prompts are still to become active and begin subagents then (`subagents/immediate`).
     pub(crate) activates: i64,
-    /// Receipts of calls apart from any run that have a lower id are closed; 0 while all are (`apart`).
-    pub(crate) apart: i64,
+    /// Receipts of calls detached from any run that have a lower id are closed; 0 while all are (`detached`).
+    pub(crate) detached: i64,
 }
 
 impl Meta {
@@ -66,7 +66,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
-                activates, apart FROM meta",
+                activates, detached FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -102,7 +102,7 @@ impl Meta {
             parent,
             children,
             activates,
-            apart,
+            detached,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -133,7 +133,7 @@ impl Meta {
                 .map_err(|_| damaged("facts of the parent"))?,
             children: number(children),
             activates: number(activates),
-            apart: number(apart),
+            detached: number(detached),
         };
         Ok((meta, number(schema)))
     }
@@ -228,7 +228,7 @@ pub(crate) fn set_env(sql: &dyn Sql, values: i64) -> Result<()> {
     sql.run("UPDATE meta SET env = ? WHERE id = 1", &[Param::Int(values)])
 }
 
-/// Receipts of calls apart from any run that have a lower id are closed.
+/// Receipts of calls detached from any run that have a lower id are closed.
 pub(crate) fn set_apart(sql: &dyn Sql, receipt: i64) -> Result<()> {
-    sql.run("UPDATE meta SET apart = ? WHERE id = 1", &[Param::Int(receipt)])
+    sql.run("UPDATE meta SET detached = ? WHERE id = 1", &[Param::Int(receipt)])
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::spec::message::{ToolResult, ToolStatus};
-use crate::store::log::Tries;
+use crate::store::log::AttemptState;
 use crate::store::table::Table;
 
 pub(crate) const TABLE: Table = Table {
@@ -134,7 +134,7 @@ pub(crate) struct ReceiptData {
     pub(crate) result: Option<ToolResult>,
     /// How far the step of a prompt is that was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) inner: Option<Tries>,
+    pub(crate) inner: Option<AttemptState>,
     /// How an agent that is to take over begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opening: Option<Opening>,
@@ -365,12 +365,12 @@ pub(crate) fn pending_handoff(sql: &dyn Sql, block: i64) -> Result<Option<i64>> 
 }
 
 /// How far the step of a prompt is that was called, if it was opened.
-pub(crate) fn inner(sql: &dyn Sql, id: i64) -> Result<Option<Tries>> {
+pub(crate) fn inner(sql: &dyn Sql, id: i64) -> Result<Option<AttemptState>> {
     Ok(find(sql, id)?.and_then(|receipt| receipt.data.inner))
 }
 
 /// Stores that.
-pub(crate) fn set_inner(sql: &dyn Sql, id: i64, inner: &Tries) -> Result<()> {
+pub(crate) fn set_inner(sql: &dyn Sql, id: i64, inner: &AttemptState) -> Result<()> {
     let text = serde_json::to_string(inner).map_err(Error::internal)?;
     sql.run(
         "UPDATE calls SET data = json_set(ifnull(data, '{}'), '$.inner', json(?)) WHERE id = ?",

@@ -140,7 +140,7 @@ const FIELDS: [CronField; 5] = [
 
 impl CronField {
     /// A list of `*`, numbers and ranges, each with a step as wanted.
-    fn check(&self, text: &str) -> std::result::Result<(), String> {
+    fn check(&self, text: &str) -> Result<(), String> {
         let name = self.name;
         for item in text.split(',') {
             let (range, step) = match item.split_once('/') {
@@ -165,7 +165,7 @@ impl CronField {
         Ok(())
     }
 
-    fn number(&self, text: &str, item: &str) -> std::result::Result<u32, String> {
+    fn number(&self, text: &str, item: &str) -> Result<u32, String> {
         let CronField { name, least, most, names } = self;
         if let Some(at) = (*least..).zip(*names).find(|(_, known)| known.eq_ignore_ascii_case(text)) {
             return Ok(at.0);

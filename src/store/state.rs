@@ -8,9 +8,8 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::store::children::Child;
 use crate::store::effects::tally::Tally;
-use crate::store::messages::queue;
 use crate::store::messages::queue::Queued;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::meta::Meta;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
@@ -159,14 +158,14 @@ impl State {
         row.insert(sql)?;
         self.max_seq = self.max_seq.max(row.seq);
         match row.inbound {
-            Inbound::No => {}
-            Inbound::Quiet => self.undrained = self.undrained.or(Some(row.seq)),
-            Inbound::Wakes => {
+            Inbound::Step => {}
+            Inbound::Stored => self.undrained = self.undrained.or(Some(row.seq)),
+            Inbound::Triggers => {
                 self.undrained = self.undrained.or(Some(row.seq));
                 self.wakes = self.wakes.or(Some(Side::woken_by(row.role)));
                 self.queued += 1;
             }
-            Inbound::Tool => {
+            Inbound::QueuedTool => {
                 self.undrained = self.undrained.or(Some(row.seq));
                 self.queued_tools.push(Queued { seq: row.seq, done: false });
                 self.max_seq = self.max_seq.max(row.seq + 1);
@@ -199,10 +198,10 @@ impl State {
 
     /// Whether this row waits for a drain. A run that is about to open a step takes everything in at once.
     pub(crate) fn is_queued(&self, row: &Row) -> bool {
-        if row.inbound == Inbound::Tool {
+        if row.inbound == Inbound::QueuedTool {
             return self.queued_tools.iter().any(|tool| tool.seq == row.seq && !tool.done);
         }
         let opening = self.active().is_some_and(|run| run.phase == Phase::Start);
-        row.inbound == Inbound::Wakes && !opening && row.seq > self.run.as_ref().map_or(0, |run| run.block)
+        row.inbound == Inbound::Triggers && !opening && row.seq > self.run.as_ref().map_or(0, |run| run.block)
     }
 }

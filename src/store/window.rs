@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::models::{ChatMessage, Kept, Part, Placed};
+use crate::models::{CachedJson, ChatMessage, Part, Placed};
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::spec::{Model, Prompt, Provider};
 use crate::store::attachment::AttachmentRef;
-use crate::store::messages::page;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, Shared, page};
 use crate::text::first_bytes;
 
 /// What is left of a tool result that is shortened.
@@ -41,7 +40,7 @@ pub(crate) struct Entry {
     replay: OnceCell<Option<Replay>>,
 }
 
-type Sent = RefCell<Option<(Form, Kept<ChatMessage>)>>;
+type Sent = RefCell<Option<(Form, CachedJson<ChatMessage>)>>;
 
 /// Whom a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +89,7 @@ impl Entry {
     }
 
     /// The message for it, made once for each change of form.
-    pub(crate) fn message(&self, form: Form, view: View) -> Kept<ChatMessage> {
+    pub(crate) fn message(&self, form: Form, view: View) -> CachedJson<ChatMessage> {
         let sent = match view {
             View::Own => &self.own,
             View::Other => &self.other,
@@ -103,7 +102,7 @@ impl Entry {
             *tool_calls = self.row.calls.iter().filter(|call| !call.is_dropped()).cloned().collect();
             *payload = self.replay().map(|replay| replay.placed(&self.row)).unwrap_or_default();
         }
-        let message = Kept::from(made);
+        let message = CachedJson::from(made);
         *sent.borrow_mut() = Some((form, message.clone()));
         message
     }

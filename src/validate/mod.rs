@@ -23,7 +23,7 @@ use std::fmt;
 use crate::spec::catalog::{Catalog, RESERVED_PREFIX};
 use crate::spec::references::Kind;
 use crate::spec::template;
-use crate::spec::tool::Run;
+use crate::spec::tool::Implementation;
 use crate::spec::variable::{Variable, VariableKind};
 
 /// How bad a complaint is.
@@ -134,8 +134,8 @@ impl Natives {
 pub fn missing_natives(catalog: &Catalog) -> Vec<String> {
     let natives = Natives::registered();
     let mut missing = Vec::new();
-    let mut look = |kind: Kind, name: &str, run: &Run, natives: &[&str]| {
-        if let Run::Native(native) = run
+    let mut look = |kind: Kind, name: &str, run: &Implementation, natives: &[&str]| {
+        if let Implementation::Native(native) = run
             && !natives.contains(&native.as_str())
         {
             missing.push(format!("{} {name}: native \"{native}\"", kind.noun()));

@@ -4,7 +4,7 @@ use crate::limits::HTTP_TOOL_MAX_MS;
 use crate::names::{hint, wrong_callable};
 use crate::spec::references::Kind;
 use crate::spec::schema;
-use crate::spec::tool::{Http, Run};
+use crate::spec::tool::{Http, Implementation};
 use crate::validate::{Check, Place};
 
 /// Headers that the runtime or the platform sets.
@@ -38,11 +38,17 @@ impl Check<'_> {
     }
 
     /// What runs, with the natives that it may name.
-    pub(crate) fn run(&mut self, at: Place<'_>, run: &Run, natives: &[&str], timeout_ms: Option<u64>) {
+    pub(crate) fn run(
+        &mut self,
+        at: Place<'_>,
+        run: &Implementation,
+        natives: &[&str],
+        timeout_ms: Option<u64>,
+    ) {
         match run {
-            Run::Native(native) => self.native(at, native, natives),
-            Run::Http(http) => self.http(at, http),
-            Run::Code(code) => self.code(at, code),
+            Implementation::Native(native) => self.native(at, native, natives),
+            Implementation::Http(http) => self.http(at, http),
+            Implementation::Code(code) => self.code(at, code),
         }
         if timeout_ms.is_some_and(|ms| ms == 0 || ms > HTTP_TOOL_MAX_MS) {
             self.error(at, "timeoutMs", format!("must be from 1 to {HTTP_TOOL_MAX_MS} (ten minutes)"));

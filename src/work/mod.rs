@@ -20,7 +20,7 @@ use crate::env::redact::Shown;
 use crate::error::Error;
 use crate::host::{Host, Pending, Sleep};
 use crate::registry::Panicked;
-use crate::spec::{Catalog, Http, Run};
+use crate::spec::{Catalog, Http, Implementation};
 use crate::work::code::file::{FileCall, run_file};
 use crate::work::http::{Answered, Post, post_signed};
 use crate::work::native::Natives;
@@ -119,7 +119,7 @@ pub(crate) trait Work: Sized {
 
 /// How work is run.
 pub(crate) struct Way<'a> {
-    pub(crate) run: &'a Run,
+    pub(crate) run: &'a Implementation,
     /// How long it may take within the object, in milliseconds; `None` without a limit.
     pub(crate) limit_ms: Option<u64>,
     /// How long an answer from elsewhere may take; `None` for what is usual.
@@ -136,7 +136,7 @@ pub(crate) async fn run<W: Work>(
 ) -> Result<W::Answer, Failure> {
     let host = around.host().clone();
     match way.run {
-        Run::Native(name) => {
+        Implementation::Native(name) => {
             let running = work.native(around.natives(), name);
             match in_time(&*host, way.limit_ms, running).await? {
                 Ok(answer) => answer,
@@ -147,12 +147,12 @@ pub(crate) async fn run<W: Work>(
                 }
             }
         }
-        Run::Code(code) => {
+        Implementation::Code(code) => {
             let (call, meaning) = work.in_file();
             let value = in_time(&*host, way.limit_ms, run_file(around, code, call)).await?;
             meaning(value.map_err(Failure::Failed)?)
         }
-        Run::Http(http) => {
+        Implementation::Http(http) => {
             let Posted { name, idempotency_key, random, now_us, body } = work.posted();
             let post = Post {
                 name: &name,

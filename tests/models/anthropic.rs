@@ -4,7 +4,7 @@ use bobbin::host::http::Request;
 use bobbin::models::anthropic::{Decoder as Anthropic, request};
 use bobbin::models::{
     Answer, ChatMessage, ChatRequest, Decoder, FinishReason, JsonMode, Part, Placed, ProviderCode,
-    ProviderError, Reasoning, Reply, ToolChoice, ToolOffer, Usage,
+    ProviderError, Reasoning, Reply, ToolChoice, ToolDefinition, Usage,
 };
 use bobbin::spec::message::{ToolCall, ToolStatus};
 use bobbin::spec::opaque::Opaque;
@@ -240,8 +240,8 @@ fn chat(messages: Vec<ChatMessage>) -> ChatRequest {
     }
 }
 
-fn offer(name: &str) -> ToolOffer {
-    ToolOffer {
+fn offer(name: &str) -> ToolDefinition {
+    ToolDefinition {
         name: name.into(),
         description: "Does it.".into(),
         parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),

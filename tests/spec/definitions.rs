@@ -2,8 +2,8 @@
 
 use bobbin::models::Usage;
 use bobbin::spec::{
-    Agent, Catalog, Model, ParentCommunication, Prompt, PromptText, Receives, Run, SessionTool, Tool,
-    ToolEntry,
+    Agent, Catalog, Implementation, Model, ParentCommunication, Prompt, PromptText, Receives, SessionTool,
+    Tool, ToolEntry,
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn a_catalog_reads_what_it_writes_and_names_its_definitions() {
         catalog.agents["g"].side_a.session_stop,
         Some(SessionTool { name: "a".into(), ..SessionTool::default() })
     );
-    assert!(matches!(&catalog.tools["a"].run, Run::Native(name) if name == "clock"));
+    assert!(matches!(&catalog.tools["a"].run, Implementation::Native(name) if name == "clock"));
     let again = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
     assert_eq!(again, catalog);
 }

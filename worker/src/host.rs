@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bobbin::engine::spilled_above;
 use bobbin::host::http::{FetchError, Request, Response};
 use bobbin::host::{Bucket, Host, Listeners, Object, Pending, Sibling, Sql};
-use bobbin::sandbox::{Door, Outcome, Run, Sandbox};
+use bobbin::sandbox::{HostCalls, Outcome, Run, Sandbox};
 use bobbin::{Error, Result};
 use futures::FutureExt;
 use wasm_bindgen::prelude::*;
@@ -174,7 +174,7 @@ impl Host for ObjectHost {
 }
 
 impl Sandbox for ObjectHost {
-    fn run(&self, run: Run, door: Rc<dyn Door>) -> Pending<Outcome> {
+    fn run(&self, run: Run, door: Rc<dyn HostCalls>) -> Pending<Outcome> {
         Box::pin(sandbox::run(self.env.isolate(), run, door))
     }
 }

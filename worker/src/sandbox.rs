@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::{Rc, Weak};
 
-use bobbin::sandbox::{Answer, Back, CodeError, Door, Outcome, Packed, RawLog, Run, Status};
+use bobbin::sandbox::{Answer, Back, CodeError, HostCalls, Outcome, Packed, RawLog, Run, Status};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
@@ -44,7 +44,7 @@ impl Drop for Open {
 }
 
 /// Runs code; a sandbox that is lost is an outcome, too.
-pub(crate) async fn run(isolate: Option<JsValue>, wanted: Run, door: Rc<dyn Door>) -> Outcome {
+pub(crate) async fn run(isolate: Option<JsValue>, wanted: Run, door: Rc<dyn HostCalls>) -> Outcome {
     let Some(isolate) = isolate else {
         let error =
             CodeError::new("NoSandbox", "No sandbox is bound: wrangler.toml has no service “ISOLATE”.");
@@ -56,7 +56,7 @@ pub(crate) async fn run(isolate: Option<JsValue>, wanted: Run, door: Rc<dyn Door
     }
 }
 
-async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn Door>) -> Result<Outcome, JsValue> {
+async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn HostCalls>) -> Result<Outcome, JsValue> {
     let request = serde_json::to_string(wanted).map_err(|error| JsValue::from_str(&error.to_string()))?;
     let open = open(&door)?;
     let Packed { text, bytes } = &wanted.values;
@@ -88,7 +88,7 @@ async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn Door>) -> Result<Outc
     Ok(outcome)
 }
 
-fn open(door: &Rc<dyn Door>) -> Result<Rc<Open>, JsValue> {
+fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
     // The functions of the sandbox are called through the run, which owns what hears. What a panic leaves half-done in
     // here is this run's alone.
     let this: AssertUnwindSafe<Rc<RefCell<Weak<Open>>>> = AssertUnwindSafe(Rc::default());

@@ -87,9 +87,9 @@ impl Thread {
             http_ms: endpoint.timeout_ms,
             env: &env,
         };
-        let apart = self.work_apart(&call.state)?;
+        let detached = self.begin_detached(&call.state)?;
         let ended = work::run(self.lender(), way, call).await;
-        self.end_apart(apart)?;
+        self.end_detached(detached)?;
         let failed = match ended.map_err(|failure| self.refusal(failure)) {
             Ok(answer) => match crate::api::endpoint_answer::served(self.shown(answer), method) {
                 Ok(served) => return Ok(served),

@@ -8,7 +8,7 @@ use crate::engine::attachments::picture::Picture;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::models::{ChatMessage, Kept, Part};
+use crate::models::{CachedJson, ChatMessage, Part};
 use crate::store::attachment::Flaw;
 use crate::store::messages::Shared;
 
@@ -30,7 +30,7 @@ impl Default for Room {
 
 impl Pictured {
     /// Notes the message that is next in the request, if its row has images.
-    pub(crate) fn note(&mut self, out: &[Kept<ChatMessage>], row: &Shared) {
+    pub(crate) fn note(&mut self, out: &[CachedJson<ChatMessage>], row: &Shared) {
         if row.has_images() {
             self.0.push((out.len(), row.clone()));
         }
@@ -39,7 +39,12 @@ impl Pictured {
     /// Puts the images into the messages: newest first, in the messages and in each of them, until they are as many or as
     /// large as a request may carry. What is no image, whatever its type says, is told of in words. Messages with images
     /// are made anew for each request: images are large, and not kept in memory between two.
-    pub(crate) fn show(self, out: &mut [Kept<ChatMessage>], room: &mut Room, sql: &dyn Sql) -> Result<()> {
+    pub(crate) fn show(
+        self,
+        out: &mut [CachedJson<ChatMessage>],
+        room: &mut Room,
+        sql: &dyn Sql,
+    ) -> Result<()> {
         for (place, row) in self.0.iter().rev() {
             if room.images == 0 {
                 break;

@@ -61,7 +61,7 @@ pub(crate) fn store(
 /// `internal` for what is none.
 pub(crate) fn stored(given: &[Value]) -> Result<Vec<AttachmentRef>> {
     let read = |value: &Value| serde_json::from_value(value.clone());
-    given.iter().map(read).collect::<std::result::Result<_, _>>().map_err(Error::internal)
+    given.iter().map(read).collect::<Result<_, _>>().map_err(Error::internal)
 }
 
 /// The same as a result keeps them until its message is stored.

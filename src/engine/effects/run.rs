@@ -15,10 +15,9 @@ use crate::env::Shown;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::sdk::scope::{Entered, Origin, Scope};
-use crate::spec::{Run, schema};
+use crate::spec::{Implementation, schema};
 use crate::store::effects as rows;
-use crate::store::effects::tally;
-use crate::store::effects::{Effect, Status};
+use crate::store::effects::{Effect, Status, tally};
 use crate::store::log::Event;
 use crate::store::state::State;
 use crate::work::Way;
@@ -60,7 +59,7 @@ impl Thread {
             return Ok(Ahead::default());
         }
         let (processing, mut next) = self.read(|_, sql| rows::outlook(sql))?;
-        let running = self.live.effects.borrow().len();
+        let running = self.ephemeral.effects.borrow().len();
         let due = next.is_some_and(|at| at <= now);
         if processing > running || (due && self.room(begun) > 0) {
             let room = self.room(begun);
@@ -90,14 +89,14 @@ impl Thread {
 
     /// How many more may run at the same time.
     fn places(&self) -> usize {
-        limits::EFFECTS_AT_ONCE.saturating_sub(self.live.effects.borrow().len())
+        limits::EFFECTS_AT_ONCE.saturating_sub(self.ephemeral.effects.borrow().len())
     }
 
     /// Which of those that are due start now, the earliest first, `room` at most. One starts only while those of its name
     /// hold fewer places than are free: effects that hang leave places for the others, and those of several names do.
     fn chosen(&self, sql: &dyn Sql, room: usize, now: i64) -> Result<Vec<i64>> {
         let mut held: BTreeMap<String, usize> = BTreeMap::new();
-        for effect in self.live.effects.borrow().values() {
+        for effect in self.ephemeral.effects.borrow().values() {
             *held.entry(effect.name.clone()).or_default() += 1;
         }
         let (mut free, mut chosen) = (self.places(), Vec::new());
@@ -126,7 +125,7 @@ impl Thread {
     ) -> Result<(Vec<Attempt>, Vec<Effect>)> {
         let (mut attempts, mut over) = (Vec::new(), Vec::new());
         for effect in rows::processing(sql)? {
-            if !self.live.effects.borrow().contains_key(&effect.id) {
+            if !self.ephemeral.effects.borrow().contains_key(&effect.id) {
                 let error = self.shown("The process was lost in the middle of it.".to_owned());
                 over.push(self.failed(state, sql, effect, error, now)?);
             }
@@ -159,7 +158,7 @@ impl Thread {
     }
 
     /// Its arguments and whether it sends a request, or why it cannot be run, today or ever.
-    fn ready(&self, effect: &Effect) -> std::result::Result<(Value, bool), String> {
+    fn ready(&self, effect: &Effect) -> Result<(Value, bool), String> {
         if effect.status != Status::Pending {
             return Err("Its row is damaged.".to_owned());
         }
@@ -179,7 +178,7 @@ impl Thread {
             Some(schema) => schema::with_defaults(schema, args),
             None => args,
         };
-        Ok((args, matches!(definition.run, Run::Http(_))))
+        Ok((args, matches!(definition.run, Implementation::Http(_))))
     }
 
     /// Runs an attempt beside everything else.
@@ -195,14 +194,14 @@ impl Thread {
                 thread.log(&format!("the end of an effect could not be stored: {error}"));
             }
         });
-        self.live.effects.borrow_mut().insert(id, RunningEffect { name, abort });
+        self.ephemeral.effects.borrow_mut().insert(id, RunningEffect { name, abort });
         self.host.spawn(Box::pin(async move {
             // An aborted attempt was ended by whoever aborted it.
             let _aborted = work.await;
         }));
     }
 
-    async fn attempt_effect(self: &Rc<Self>, attempt: Attempt) -> std::result::Result<(), String> {
+    async fn attempt_effect(self: &Rc<Self>, attempt: Attempt) -> Result<(), String> {
         let Some(definition) = self.catalog.effects.get(&attempt.name) else {
             return Err(format!("There is no effect “{}” any more.", attempt.name));
         };
@@ -251,14 +250,14 @@ impl Thread {
             http_ms: definition.timeout_ms,
             env: &env,
         };
-        let apart = self.work_apart(&call.state).map_err(|error| error.message)?;
+        let detached = self.begin_detached(&call.state).map_err(|error| error.message)?;
         let ended = work::run(self.lender(), way, call).await;
-        self.end_apart(apart).map_err(|error| error.message)?;
+        self.end_detached(detached).map_err(|error| error.message)?;
         ended.map_err(|failure| failure.of("it"))
     }
 
     /// Stores how an attempt ended, unless the thread was terminated meanwhile.
-    fn attempt_ended(&self, id: i64, outcome: std::result::Result<(), Shown>) -> Result<()> {
+    fn attempt_ended(&self, id: i64, outcome: Result<(), Shown>) -> Result<()> {
         let now = self.host.now_us();
         let changed = self.transition(|state, sql| {
             let effect = rows::by_id(sql, id)?.filter(|effect| effect.status == Status::Processing);
@@ -363,11 +362,11 @@ impl Thread {
 
     /// Drops the attempts that are under way, at their next await. The caller has already ended their rows.
     pub(crate) fn abort_effects(&self) {
-        let running = std::mem::take(&mut *self.live.effects.borrow_mut());
+        let running = std::mem::take(&mut *self.ephemeral.effects.borrow_mut());
         for effect in running.into_values() {
             effect.abort.abort();
         }
-        self.live.stir();
+        self.ephemeral.notify_alarm();
     }
 }
 
@@ -379,7 +378,7 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.thread.live.effects.borrow_mut().remove(&self.id);
-        self.thread.live.stir();
+        self.thread.ephemeral.effects.borrow_mut().remove(&self.id);
+        self.thread.ephemeral.notify_alarm();
     }
 }

@@ -14,13 +14,12 @@ use crate::sdk::effects::{NewEffect, at_time};
 use crate::sdk::scope::Scope;
 use crate::spec::{Sought, schema};
 use crate::store::effects as rows;
-use crate::store::effects::tally;
-use crate::store::effects::{Effect, Status, effect_id};
+use crate::store::effects::{Effect, Status, effect_id, tally};
 use crate::store::idempotency::Key;
 use crate::store::repeat::{Repeat, Repetition};
 
 /// The same, with its time settled.
-struct Wanted {
+struct SubagentCall {
     name: String,
     args: Value,
     /// Microseconds since 1970; `None` for the next time that `repeat` says.
@@ -61,7 +60,7 @@ impl Thread {
             (None, None) => Repetition::Once,
         };
         let repeat = Repeat::of(&repeats)?;
-        let id = self.schedule(Wanted { name, args, from, field, repeat }, key.as_ref())?;
+        let id = self.schedule(SubagentCall { name, args, from, field, repeat }, key.as_ref())?;
         self.read(|state, sql| {
             let effect = rows::by_id(sql, id)?
                 .ok_or_else(|| Error::internal("the effect went away as it was scheduled"))?;
@@ -79,17 +78,18 @@ impl Thread {
             (None, Some(at)) => (Some(at), "at"),
             (None, None) => (None, "cron"),
         };
-        let id = self.schedule(Wanted { name: effect.name, args: effect.args, from, field, repeat }, None)?;
+        let id =
+            self.schedule(SubagentCall { name: effect.name, args: effect.args, from, field, repeat }, None)?;
         self.read(|state, _| Ok(effect_id(&state.meta.thread_id, id)))
     }
 
     /// One transition: its row and the alarm.
-    fn schedule(&self, wanted: Wanted, key: Option<&Key>) -> Result<i64> {
+    fn schedule(&self, wanted: SubagentCall, key: Option<&Key>) -> Result<i64> {
         let now = self.host.now_us();
         if let Some(id) = self.read(|_, sql| key.map_or(Ok(None), |key| key.replayed(sql, now)))? {
             return Ok(id);
         }
-        let Wanted { name, args, from, field, repeat } = wanted;
+        let SubagentCall { name, args, from, field, repeat } = wanted;
         self.check_effect(&name, &args)?;
         let at = match (&repeat, from) {
             (None, from) => from.unwrap_or(now),
@@ -127,7 +127,7 @@ impl Thread {
             Ok(effect)
         })?;
         // A handler that is running waits in memory, maybe for longer.
-        self.live.stir();
+        self.ephemeral.notify_alarm();
         self.announce_effect(&effect)?;
         Ok(effect.id)
     }
@@ -247,7 +247,7 @@ impl Thread {
                     self.arm_at(state, sql, now, now)?;
                     Ok(effect)
                 })?;
-                self.live.stir();
+                self.ephemeral.notify_alarm();
                 self.announce_effect(&effect)?;
                 Ok(Reply::json(200, &json!({ "action": "ran", "id": id })))
             }

@@ -53,7 +53,7 @@ impl Thread {
     async fn refresh(&self) -> Result<()> {
         let (run, owner) =
             self.read(|state, _| Ok((state.active().map(|run| run.id), state.meta.owner.clone())))?;
-        let levels = &self.live.env.levels;
+        let levels = &self.ephemeral.env.levels;
         if run.is_some() && levels.fresh.get() == run {
             return Ok(());
         }
@@ -71,11 +71,11 @@ impl Thread {
         loop {
             let account = async {
                 match owner {
-                    Some(_) => self.ask_level(call::name_of(owner), &self.live.env.levels.account).await,
+                    Some(_) => self.ask_level(call::name_of(owner), &self.ephemeral.env.levels.account).await,
                     None => Ok(()),
                 }
             };
-            let instance = self.ask_level(ROOT.to_owned(), &self.live.env.levels.instance);
+            let instance = self.ask_level(ROOT.to_owned(), &self.ephemeral.env.levels.instance);
             let Err(error) = try_join(account, instance).await else { return Ok(()) };
             let Some(pause) = pauses.next() else {
                 return Err(Error::new(
@@ -101,7 +101,7 @@ impl Thread {
         if let Some(rows) = answer.values.filter(|_| newer) {
             let set = Set::of(&call::env_object(&directory), rows, &self.keys()?);
             *level.borrow_mut() = Some(Copy { version: answer.version, set });
-            self.live.env.secrets.forget();
+            self.ephemeral.env.secrets.forget();
         }
         Ok(())
     }
@@ -109,7 +109,8 @@ impl Thread {
     /// Whether a run of this agent may need a value of the account or the instance.
     #[inline(never)]
     fn uses_values(&self, agent: &str) -> bool {
-        if let Some((_, uses)) = self.live.env.uses.borrow().as_ref().filter(|(known, _)| known == agent) {
+        if let Some((_, uses)) = self.ephemeral.env.uses.borrow().as_ref().filter(|(known, _)| known == agent)
+        {
             return *uses;
         }
         let uses = self.catalog.agents.get(agent).is_some_and(|agent| {
@@ -121,7 +122,7 @@ impl Thread {
                 model || found.item.uses_values()
             })
         });
-        *self.live.env.uses.borrow_mut() = Some((agent.to_owned(), uses));
+        *self.ephemeral.env.uses.borrow_mut() = Some((agent.to_owned(), uses));
         uses
     }
 

@@ -62,7 +62,7 @@ impl Thread {
                 note(&mut needs.required, name);
                 let there = given(name)
                     || self.defined(name, &found.above).is_some()
-                    || self.beneath(name, None, &found.below).is_some();
+                    || self.lower_levels(name, None, &found.below).is_some();
                 if !there {
                     note(&mut needs.missing, name);
                 }

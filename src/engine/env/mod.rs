@@ -32,7 +32,7 @@ impl Thread {
     /// A value of the deployment: a Worker variable, or else a value of the instance. The runtime's own settings are
     /// invisible to definitions.
     pub(crate) fn deployment(&self, name: &str) -> Option<String> {
-        self.told(name, Ok(self.of_deployment(name)))
+        self.text_or_log(name, Ok(self.of_deployment(name)))
     }
 
     /// A value for a prompt's `env` part: an empty text where it is a secret, which no part may show.
@@ -40,16 +40,16 @@ impl Thread {
         let found = self.resolve(name, &[], &[&definitions.agent.env, &definitions.prompt.env]);
         let secret = matches!(&found, Ok(Some(Value { kind: VariableKind::Secret, .. })));
         if secret || self.declared().is_secret(name) {
-            self.tell_once(format!("{name} is a secret: nothing stands in its place in a prompt."));
+            self.log_once(format!("{name} is a secret: nothing stands in its place in a prompt."));
             return Some(String::new());
         }
-        self.told(name, found)
+        self.text_or_log(name, found)
     }
 
     /// A value for what runs apart from any prompt: an effect or an endpoint.
     pub(crate) fn agent_env(&self, agent: &str, name: &str) -> Option<String> {
         let env = self.catalog.agents.get(agent).map(|agent| &agent.env);
-        self.told(name, self.resolve(name, &[], env.as_slice()))
+        self.text_or_log(name, self.resolve(name, &[], env.as_slice()))
     }
 
     /// A value for a call of a tool; the prompt's entry of it has the first word.
@@ -60,15 +60,15 @@ impl Thread {
         name: &str,
     ) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
-        self.told(name, self.resolve(name, &[&entry.env], &below))
+        self.text_or_log(name, self.resolve(name, &[&entry.env], &below))
     }
 
     /// A value for a call of a hook.
     pub(crate) fn hook_env(&self, definitions: &Definitions<'_>, name: &str) -> Option<String> {
-        self.told(name, self.resolve(name, &[], &[&definitions.agent.env, &definitions.prompt.env]))
+        self.text_or_log(name, self.resolve(name, &[], &[&definitions.agent.env, &definitions.prompt.env]))
     }
 
-    /// Why a hook cannot run, as [`Thread::unready`] says it of a tool. Its values are known by now.
+    /// Why a hook cannot run, as [`Thread::missing_variable`] says it of a tool. Its values are known by now.
     pub(crate) fn hook_lacks(&self, definitions: &Definitions<'_>, hook: &Hook) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
         self.first_lacking(&hook.variables, &[], &below).map(|(name, error)| match error {
@@ -79,7 +79,7 @@ impl Thread {
 
     /// Why a tool cannot run: a variable that it requires has no value, or one that cannot be read (spec §6.3). Before
     /// that, sees to it that its values are known, also of a tool that the agent's prompts do not lead to.
-    pub(crate) async fn unready(
+    pub(crate) async fn missing_variable(
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
@@ -127,12 +127,12 @@ impl Thread {
             return Ok(Some(value));
         }
         let own = self.own(name)?;
-        Ok(self.beneath(name, own, below))
+        Ok(self.lower_levels(name, own, below))
     }
 
     /// The same from the thread's values on, where these are known.
-    fn beneath(&self, name: &str, own: Option<Held>, below: &[&Env]) -> Option<Value> {
-        let held = own.or_else(|| self.live.env.levels.account(name));
+    fn lower_levels(&self, name: &str, own: Option<Held>, below: &[&Env]) -> Option<Value> {
+        let held = own.or_else(|| self.ephemeral.env.levels.account(name));
         held.map(|held| self.typed(name, &held))
             .or_else(|| self.of_deployment(name))
             .or_else(|| self.defined(name, below))
@@ -145,7 +145,7 @@ impl Thread {
         }
         match self.host.var(name) {
             Some(text) => Some(Value { kind: self.declared().kind(name), text: Ok(text) }),
-            None => self.live.env.levels.instance(name).map(|held| self.typed(name, &held)),
+            None => self.ephemeral.env.levels.instance(name).map(|held| self.typed(name, &held)),
         }
     }
 
@@ -163,16 +163,16 @@ impl Thread {
     }
 
     pub(crate) fn declared(&self) -> &Declared {
-        self.live.env.declared.get_or_init(|| Declared::of(&self.catalog))
+        self.ephemeral.env.declared.get_or_init(|| Declared::of(&self.catalog))
     }
 
     /// The text of a value. One that cannot be read is told to the operator, and is none.
     #[inline(never)]
-    fn told(&self, name: &str, found: Result<Option<Value>>) -> Option<String> {
+    fn text_or_log(&self, name: &str, found: Result<Option<Value>>) -> Option<String> {
         match found.and_then(|found| found.map(|value| value.text).transpose()) {
             Ok(text) => text,
             Err(error) => {
-                self.tell_once(format!("{name} has no value here: {error}"));
+                self.log_once(format!("{name} has no value here: {error}"));
                 None
             }
         }

@@ -99,7 +99,7 @@ impl Thread {
             state.meta.env = values;
             meta::set_env(sql, values)?;
         }
-        self.live.env.secrets.forget();
+        self.ephemeral.env.secrets.forget();
         Ok(())
     }
 
@@ -127,7 +127,7 @@ impl Thread {
         let set = self.own_set(state, sql)?;
         let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);
         for error in texts.filter_map(|(_, held)| held.read().err()) {
-            self.tell_once(error.message);
+            self.log_once(error.message);
         }
         Ok((Value::Object(set.texts()), Value::Object(set.types())))
     }

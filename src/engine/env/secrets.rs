@@ -24,7 +24,7 @@ impl Thread {
     /// What takes the secrets out.
     #[inline(never)]
     pub(crate) fn redactor(&self) -> Rc<Redactor> {
-        let secrets = &self.live.env.secrets;
+        let secrets = &self.ephemeral.env.secrets;
         if !secrets.whole.get() {
             self.gather();
         }
@@ -45,11 +45,11 @@ impl Thread {
     }
 
     fn gather_with(&self, own: Option<Vec<(String, Held)>>) {
-        let secrets = &self.live.env.secrets;
+        let secrets = &self.ephemeral.env.secrets;
         let declared = self.declared();
         let whole = own.is_some();
         let mut held: Vec<(String, Held)> = Vec::new();
-        self.live.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
+        self.ephemeral.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
         held.extend(own.into_iter().flatten());
         let mut known = secrets.known.borrow_mut();
         for (name, held) in held {
@@ -102,7 +102,7 @@ impl Thread {
     /// Sees to it that the thread's values are known, in the middle of a transition: also those that are replaced by it,
     /// for code that was given them may still be at work.
     pub(crate) fn learn_own(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
-        if !self.live.env.secrets.whole.get() {
+        if !self.ephemeral.env.secrets.whole.get() {
             let own = held_in(self.own_set(state, sql)?);
             self.gather_with(Some(own));
         }
@@ -111,7 +111,7 @@ impl Thread {
 
     /// Values that the definitions tell the runtime to show: they are no secrets from now on.
     pub(crate) fn show(&self, values: &[String]) {
-        let secrets = &self.live.env.secrets;
+        let secrets = &self.ephemeral.env.secrets;
         secrets.known.borrow_mut().retain(|(_, known)| !values.contains(known));
         secrets.forget();
     }
@@ -182,8 +182,8 @@ impl Thread {
 
     /// The same, once while the object lives.
     #[inline(never)]
-    pub(crate) fn tell_once(&self, line: String) {
-        let mut told = self.live.env.secrets.told.borrow_mut();
+    pub(crate) fn log_once(&self, line: String) {
+        let mut told = self.ephemeral.env.secrets.told.borrow_mut();
         if !told.contains(&line) {
             self.log(&line);
             told.push(line);

@@ -14,7 +14,7 @@ use futures::future::AbortHandle;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
-use crate::models::{ChatMessage, Kept};
+use crate::models::{CachedJson, ChatMessage};
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
 use crate::store::messages::Shared;
@@ -22,17 +22,17 @@ use crate::store::runs::Run;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Live {
+pub(crate) struct Ephemeral {
     pub(crate) flow: RefCell<Option<Flow>>,
     pub(crate) flows: Cell<u64>,
     /// Told when the alarm's handler should look again.
-    pub(crate) stirred: RefCell<Vec<oneshot::Sender<()>>>,
+    pub(crate) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
     /// Attempts at effects that are under way.
     pub(crate) effects: RefCell<BTreeMap<i64, RunningEffect>>,
     pub(crate) waiters: RefCell<Vec<Waiter>>,
     pub(crate) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.
-    pub(crate) shown_queued: RefCell<Vec<Shared>>,
+    pub(crate) announced_queue: RefCell<Vec<Shared>>,
     pub(crate) alarm: Armed,
     /// Requests sent since this event began.
     pub(crate) outgoing: Cell<u32>,
@@ -53,21 +53,21 @@ pub(crate) struct Live {
     /// Resolves when the active run ends; made when code asks for it.
     pub(crate) aborted: RefCell<Option<Abort>>,
     /// Who moves files between the database and the bucket.
-    pub(crate) mover: Mover,
+    pub(crate) mover: BucketSync,
     /// Who waits for the hooks of a new thread, while they run.
-    pub(crate) telling: Telling,
+    pub(crate) created_hook: Telling,
     /// Work apart from any run.
     pub(crate) works: Works,
     /// Failures of this run that the operator was told of.
     pub(crate) told_failures: RefCell<ToldFailures>,
     /// System messages of the last requests.
-    pub(crate) system: RefCell<Vec<Kept<ChatMessage>>>,
+    pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }
 
-impl Live {
+impl Ephemeral {
     /// Makes the alarm's handler look again: the flow or an effect has ended, or an effect was scheduled.
-    pub(crate) fn stir(&self) {
-        for waiting in self.stirred.borrow_mut().drain(..) {
+    pub(crate) fn notify_alarm(&self) {
+        for waiting in self.alarm_waiters.borrow_mut().drain(..) {
             let _nobody_waits = waiting.send(());
         }
     }
@@ -186,7 +186,7 @@ impl Drop for Forgetting<'_> {
 
 /// Whether files are being moved, and who waits for the end of it.
 #[derive(Default)]
-pub(crate) struct Mover {
+pub(crate) struct BucketSync {
     pub(crate) busy: Cell<bool>,
     pub(crate) waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }

@@ -1,6 +1,6 @@
 //! What the requests of a prompt have in common, made once.
 
-use crate::models::{Kept, ToolOffer};
+use crate::models::{CachedJson, ToolDefinition};
 use crate::spec::ToolEntry;
 
 /// What the requests of a prompt have in common.
@@ -8,7 +8,7 @@ use crate::spec::ToolEntry;
 pub(crate) struct Offers {
     pub(crate) prompt: String,
     pub(crate) family: Family,
-    pub(crate) tools: Kept<Vec<ToolOffer>>,
+    pub(crate) tools: CachedJson<Vec<ToolDefinition>>,
 }
 
 /// What may change of a prompt's offers: nothing of one that lists no subagents.

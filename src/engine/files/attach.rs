@@ -5,12 +5,11 @@ use crate::engine::files::write::{Content, Draft, check_room, install};
 use crate::engine::files::{search, tree};
 use crate::error::Result;
 use crate::host::Sql;
-use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
-use crate::store::files as table;
 use crate::store::files::Kind;
 use crate::store::state::State;
+use crate::store::{chunks, files as table};
 
 /// Writes a file whose content is here as a whole. The index over texts must be there: `make_index`.
 pub(crate) fn put(

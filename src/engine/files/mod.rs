@@ -4,21 +4,21 @@
 //!
 //! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
 //! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
-//!   requests of its own. `spill`: large content that goes to the bucket.
+//!   requests of its own. `bucket`: large content that goes to the bucket.
 //! * `attach`: files of messages. `received`: files of other threads. `serve`: the routes of the API. `state`: the methods of [`crate::sdk::ThreadState`].
 
 pub(crate) mod attach;
+pub(crate) mod bucket;
 pub(crate) mod conditions;
 pub(crate) mod glob;
 pub(crate) mod read;
 pub(crate) mod received;
 pub(crate) mod search;
-pub(crate) mod spill;
 pub(crate) mod tree;
 pub(crate) mod uploads;
 pub(crate) mod write;
 
-pub use crate::engine::files::spill::spilled_above;
+pub use crate::engine::files::bucket::spilled_above;
 pub use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult};
 
 use crate::error::{Code, Error, Result};

@@ -8,17 +8,16 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::LocalBoxStream;
 use futures::{StreamExt, stream};
 
-use crate::engine::files::spill::refused;
+use crate::engine::files::bucket::refused;
 use crate::engine::files::tree;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
 use crate::limits;
-use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileChunk;
-use crate::store::files as table;
 use crate::store::files::{Kind, Row};
+use crate::store::{chunks, files as table};
 
 /// Bytes of a chunk.
 const CHUNK: u64 = limits::FILE_CHUNK_BYTES as u64;

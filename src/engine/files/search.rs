@@ -16,12 +16,9 @@ use crate::host::Sql;
 use crate::limits;
 use crate::limits::FOUND_FILES;
 use crate::page::{Page, json_bytes};
-use crate::store::chunks;
 use crate::store::file_record::{FileRecord, GrepMatch, GrepResult};
-use crate::store::file_texts;
-use crate::store::files as table;
-use crate::store::files::tree as places;
-use crate::store::files::{Row, Search};
+use crate::store::files::{Row, Search, tree as places};
+use crate::store::{chunks, file_texts, files as table};
 
 /// Three-letter groups of a pattern that the index is asked for; more would not narrow it.
 const GROUPS: usize = 32;

@@ -16,12 +16,10 @@ use crate::page::{Page, json_bytes};
 use crate::request::Query;
 use crate::store::file_path::{FilePath, too_long};
 use crate::store::file_record::{FileRecord, FileStats};
-use crate::store::file_texts;
-use crate::store::files::tree as places;
-use crate::store::files::{Kind, Row, Search};
+use crate::store::files::{Kind, Row, Search, tree as places};
 use crate::store::objects::Storage;
 use crate::store::state::State;
-use crate::store::{files as table, objects};
+use crate::store::{file_texts, files as table, objects};
 
 /// The type of a directory (spec §16.2).
 const DIRECTORY: &str = "inode/directory";

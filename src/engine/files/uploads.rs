@@ -16,11 +16,10 @@ use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::Query;
 use crate::request::fields::Body;
-use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
-use crate::store::files as table;
 use crate::store::files::{Kind, Row};
+use crate::store::{chunks, files as table};
 
 /// Chunks that an answer names as missing.
 const NAMED: usize = 20;

@@ -13,14 +13,12 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::fields::bounded;
-use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
-use crate::store::file_texts;
-use crate::store::files as table;
 use crate::store::files::{Kind, Row, Search};
 use crate::store::objects::Storage;
 use crate::store::state::State;
+use crate::store::{chunks, file_texts, files as table};
 
 /// A file that is to be written.
 #[derive(Debug)]
@@ -213,7 +211,7 @@ impl Thread {
 
     fn begin_write(self: &Rc<Self>, draft: &Draft) -> Result<Writing> {
         let now = self.host.now_us();
-        let open = self.live.writing.borrow().len();
+        let open = self.ephemeral.writing.borrow().len();
         if open >= limits::WRITES {
             return Err(Error::new(
                 Code::Conflict,
@@ -225,7 +223,7 @@ impl Thread {
             state.must_live()?;
             draft.row(Kind::Write, 0, now).insert(sql)
         })?;
-        self.live.writing.borrow_mut().insert(id);
+        self.ephemeral.writing.borrow_mut().insert(id);
         Ok(Writing { thread: self.clone(), id })
     }
 
@@ -300,7 +298,7 @@ impl Thread {
     fn prune(&self) -> Result<bool> {
         let expired = self.host.now_us() - limits::UPLOAD_US;
         let mut left = self.read(|_, sql| table::placeless(sql, expired))?;
-        left.retain(|row| row.kind != Kind::Write || !self.live.writing.borrow().contains(&row.id));
+        left.retain(|row| row.kind != Kind::Write || !self.ephemeral.writing.borrow().contains(&row.id));
         if left.is_empty() {
             return Ok(false);
         }
@@ -457,7 +455,7 @@ impl Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.thread.live.writing.borrow_mut().remove(&self.id);
+        self.thread.ephemeral.writing.borrow_mut().remove(&self.id);
     }
 }
 

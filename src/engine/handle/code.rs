@@ -7,13 +7,13 @@ use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::request::{Reply, ThreadRequest};
 use crate::sandbox::execution::{Start, start};
-use crate::sandbox::{Execution, Options};
+use crate::sandbox::{CodeHandle, Options};
 use crate::sdk::afar::Asked;
-use crate::sdk::code::{CodeDoor, Web};
+use crate::sdk::code::{CodeApi, Web};
 use crate::sdk::scope::Origin;
 
-impl CodeDoor for Open {
-    fn run_code(&self, source: &str, options: Options) -> Execution {
+impl CodeApi for Open {
+    fn run_code(&self, source: &str, options: Options) -> CodeHandle {
         self.thread.run_code(source, options)
     }
 
@@ -33,13 +33,13 @@ impl Thread {
     pub(crate) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
         let state = self.state_at(Origin::Detached, asked.package.as_deref());
-        let apart = self.work_apart(&state)?;
+        let detached = self.begin_detached(&state)?;
         let answer = crate::work::code::bridge::afar::answer(&state, asked).await;
-        self.end_apart(apart)?;
+        self.end_detached(detached)?;
         Ok(Reply::json(200, &answer?))
     }
 
-    fn run_code(self: &Rc<Self>, source: &str, options: Options) -> Execution {
+    fn run_code(self: &Rc<Self>, source: &str, options: Options) -> CodeHandle {
         let id: String = self.host.random().iter().map(|byte| format!("{byte:02x}")).collect();
         let owner = self.read(|state, _| Ok(state.meta.thread_id.clone())).unwrap_or_default();
         let wanted = Start { source: source.to_owned(), options, id, owner, sleep: self.sleep() };

@@ -8,10 +8,10 @@ use crate::engine::env::Value;
 use crate::engine::handle::Open;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::sdk::env::EnvDoor;
+use crate::sdk::env::EnvApi;
 use crate::spec::VariableKind;
 
-impl EnvDoor for Open {
+impl EnvApi for Open {
     fn env(&self, name: String) -> LocalBoxFuture<'static, Result<String>> {
         let thread = self.thread.clone();
         Box::pin(async move {

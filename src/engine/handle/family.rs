@@ -8,11 +8,11 @@ use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
 use crate::request::ThreadRequest;
 use crate::sdk::NewMessage;
-use crate::sdk::family::{FamilyDoor, Subagent, attached};
+use crate::sdk::family::{FamilyApi, Subagent, attached};
 use crate::store::children as registry;
 use crate::store::children::ChildState;
 
-impl FamilyDoor for Open {
+impl FamilyApi for Open {
     fn children(&self) -> Result<Vec<Subagent>> {
         let children = self.thread.read(|_, sql| registry::all(sql))?;
         Ok(children.into_iter().map(Subagent::of).collect())

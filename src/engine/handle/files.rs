@@ -11,12 +11,12 @@ use crate::engine::handle::Open;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::Query;
-use crate::sdk::files::FileDoor;
+use crate::sdk::files::FilesApi;
 use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
 
-impl FileDoor for Open {
+impl FilesApi for Open {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord> {
         if data.len() > limits::FILE_WHOLE_BYTES {
             let message = format!(

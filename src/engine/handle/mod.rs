@@ -19,7 +19,7 @@ use crate::request::Query;
 use crate::sdk::effects::NewEffect;
 use crate::sdk::messages::MessageUpdate;
 use crate::sdk::scope::{Entered, Origin, Scope};
-use crate::sdk::{Door, Identity, NewMessage, ThreadState, Wakes};
+use crate::sdk::{Identity, NewMessage, ThreadApi, ThreadState, Wakes};
 use crate::spec::package::Sought;
 
 /// A thread on its host.
@@ -29,7 +29,7 @@ pub(crate) struct Open {
     pub(crate) scope: Scope,
 }
 
-impl Door for Open {
+impl ThreadApi for Open {
     fn identity(&self) -> Result<Identity> {
         self.thread.read(|state, _| {
             let meta = &state.meta;

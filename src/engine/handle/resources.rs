@@ -8,11 +8,11 @@ use crate::engine::handle::Open;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::request::Query;
-use crate::sdk::resources::{Keys, ResourceDoor};
+use crate::sdk::resources::{Keys, ResourcesApi};
 use crate::sdk::scope::Scope;
 use crate::spec::{Catalog, Sought};
 
-impl ResourceDoor for Open {
+impl ResourcesApi for Open {
     fn catalog(&self) -> &Catalog {
         &self.thread.catalog
     }

@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::engine::handle::Open;
 use crate::error::{Code, Error, Result};
 use crate::request::Query;
-use crate::sdk::run_handle::{Abort, Context, ExecutionDoor, Seen};
+use crate::sdk::run_handle::{Abort, Context, RunApi, Seen};
 use crate::spec::AgentKind;
 use crate::store::side::Asked;
 
-impl ExecutionDoor for Open {
+impl RunApi for Open {
     fn execution(&self) -> Result<Option<Seen>> {
         if !self.scope.origin.in_step() {
             return Ok(None);
@@ -39,22 +39,26 @@ impl ExecutionDoor for Open {
     }
 
     fn context(&self, key: &str) -> Option<Value> {
-        self.thread.live.context.borrow().get(key).cloned()
+        self.thread.ephemeral.context.borrow().get(key).cloned()
     }
 
     fn whole_context(&self) -> Context {
-        if self.scope.origin.in_step() { self.thread.live.context.borrow().clone() } else { Context::new() }
+        if self.scope.origin.in_step() {
+            self.thread.ephemeral.context.borrow().clone()
+        } else {
+            Context::new()
+        }
     }
 
     fn set_context(&self, key: &str, value: Value) {
         if self.scope.origin.in_step() {
-            self.thread.live.context.borrow_mut().insert(key.to_owned(), value);
+            self.thread.ephemeral.context.borrow_mut().insert(key.to_owned(), value);
         }
     }
 
     fn remove_context(&self, key: &str) {
         if self.scope.origin.in_step() {
-            self.thread.live.context.borrow_mut().remove(key);
+            self.thread.ephemeral.context.borrow_mut().remove(key);
         }
     }
 
@@ -71,7 +75,7 @@ impl ExecutionDoor for Open {
     }
 
     fn aborted(&self) -> Shared<oneshot::Receiver<()>> {
-        let mut aborted = self.thread.live.aborted.borrow_mut();
+        let mut aborted = self.thread.ephemeral.aborted.borrow_mut();
         let abort = aborted.get_or_insert_with(|| {
             let (end, signal) = oneshot::channel();
             Abort { _end: end, signal: signal.shared() }

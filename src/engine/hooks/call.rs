@@ -8,7 +8,7 @@ use crate::engine::hooks::At;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sdk::scope::Origin;
-use crate::spec::Run;
+use crate::spec::Implementation;
 use crate::spec::hook::Hook;
 use crate::work::Way;
 use crate::work::native::hook_call::HookCall;
@@ -24,7 +24,7 @@ impl Thread {
         at: &At<'_>,
         hook: &Hook,
         args: Vec<Value>,
-    ) -> Result<std::result::Result<Value, String>> {
+    ) -> Result<Result<Value, String>> {
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = match self.hook_values(at, hook).await {
             Ok(env) => env,
@@ -47,22 +47,18 @@ impl Thread {
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
         let env = |name: &str| self.hook_env(at.definitions, name);
         let way = Way { run: &hook.run, limit_ms: Some(limit_ms), http_ms: Some(limit_ms), env: &env };
-        if at.origin == Origin::DetachedHook && matches!(hook.run, Run::Http(_)) {
+        if at.origin == Origin::DetachedHook && matches!(hook.run, Implementation::Http(_)) {
             self.ready_env().await?;
         }
-        let apart = self.work_apart(&call.state)?;
+        let detached = self.begin_detached(&call.state)?;
         let outcome = work::run(self.lender(), way, call).await.map_err(|failure| failure.of("it"));
-        self.end_apart(apart)?;
+        self.end_detached(detached)?;
         self.goes_on(at).await?;
         Ok(outcome)
     }
 
     /// The values of the variables that it declares; why it cannot run without one.
-    async fn hook_values(
-        self: &Rc<Self>,
-        at: &At<'_>,
-        hook: &Hook,
-    ) -> std::result::Result<Map<String, Value>, String> {
+    async fn hook_values(self: &Rc<Self>, at: &At<'_>, hook: &Hook) -> Result<Map<String, Value>, String> {
         if hook.variables.is_empty() {
             return Ok(Map::new());
         }

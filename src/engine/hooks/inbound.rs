@@ -11,13 +11,11 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sdk::scope::Origin;
 use crate::spec::hook::HookName;
-use crate::store::messages as rows;
-use crate::store::messages::queue;
 use crate::store::messages::queue::HookStage;
-use crate::store::messages::{Inbound, Row, Shared};
-use crate::store::meta;
+use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::{Phase, Step};
 use crate::store::side::Side;
+use crate::store::{messages as rows, meta};
 
 /// How far hooks are with what a drain takes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +51,7 @@ impl Thread {
                 }
             })?;
             let Some((thread_id, row)) = next else { break };
-            if self.live.outgoing.get() >= self.outgoing_limit() {
+            if self.ephemeral.outgoing.get() >= self.outgoing_limit() {
                 return Ok(Drain::Yields);
             }
             from = row.seq + 1;
@@ -84,7 +82,9 @@ impl Thread {
             Ok(Some(row))
         })?;
         let Some(row) = changed else { return Ok(()) };
-        for shown in self.live.shown_queued.borrow_mut().iter_mut().filter(|shown| shown.seq == row.seq) {
+        for shown in
+            self.ephemeral.announced_queue.borrow_mut().iter_mut().filter(|shown| shown.seq == row.seq)
+        {
             *shown = row.clone();
         }
         self.broadcast_message(&row)
@@ -101,7 +101,7 @@ impl Thread {
         while self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
             let next = self.read(|_, sql| queue::unhooked(sql, from, step.block, HookStage::After))?;
             let Some(row) = next else { break };
-            if self.live.outgoing.get() >= self.outgoing_limit() {
+            if self.ephemeral.outgoing.get() >= self.outgoing_limit() {
                 return Ok(Drain::Yields);
             }
             from = row.seq + 1;
@@ -124,7 +124,7 @@ impl Thread {
         }
         let newest = self.read(|state, sql| {
             let queued = state.queued_tools.iter().rfind(|tool| tool.done).map(|tool| tool.seq + 1);
-            match queued.or((reply.inbound != Inbound::Tool).then_some(reply.seq + state.filled - 1)) {
+            match queued.or((reply.inbound != Inbound::QueuedTool).then_some(reply.seq + state.filled - 1)) {
                 Some(seq) => rows::find(sql, seq),
                 None => Ok(None),
             }
@@ -137,9 +137,9 @@ impl Thread {
     }
 
     /// Tells of the new thread beside everything else, unless that is done or under way.
-    pub(crate) fn start_telling(self: &Rc<Self>) -> Result<()> {
+    pub(crate) fn start_created_hook(self: &Rc<Self>) -> Result<()> {
         let told = self.read(|state, _| Ok(state.created_told || state.meta.terminated_us.is_some()))?;
-        if told || self.live.telling.borrow().is_some() {
+        if told || self.ephemeral.created_hook.borrow().is_some() {
             return Ok(());
         }
         let thread = self.clone();
@@ -164,14 +164,14 @@ impl Thread {
                 return Ok(());
             }
             let (done, wait) = oneshot::channel();
-            match self.live.telling.borrow_mut().as_mut() {
+            match self.ephemeral.created_hook.borrow_mut().as_mut() {
                 Some(waiting) => waiting.push(done),
                 None => break,
             }
             // It ends without a word, whether it was told or lost.
             let _ended = wait.await;
         }
-        *self.live.telling.borrow_mut() = Some(Vec::new());
+        *self.ephemeral.created_hook.borrow_mut() = Some(Vec::new());
         let _told = Told(self);
         let at = At { definitions, place: "0".to_owned(), origin };
         self.observe(&at, HookName::AfterThreadCreated, &[]).await?;
@@ -194,6 +194,6 @@ struct Told<'a>(&'a Thread);
 
 impl Drop for Told<'_> {
     fn drop(&mut self) {
-        self.0.live.telling.borrow_mut().take();
+        self.0.ephemeral.created_hook.borrow_mut().take();
     }
 }

@@ -45,7 +45,7 @@ impl Subject for Created {
         vec![message]
     }
 
-    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<Next, String> {
         let fields = match answer {
             Value::Null => return Ok(Next::Go),
             Value::Object(fields) => fields,
@@ -82,11 +82,7 @@ impl Subject for Created {
 }
 
 /// Metadata as stored; what is the same stays as it was written.
-fn written(
-    row: &Row,
-    metadata: &Map<String, Value>,
-    secrets: &Redactor,
-) -> std::result::Result<Option<String>, String> {
+fn written(row: &Row, metadata: &Map<String, Value>, secrets: &Redactor) -> Result<Option<String>, String> {
     let before = row.metadata();
     if before == *metadata {
         return Ok(row.metadata.clone());
@@ -115,7 +111,7 @@ impl Subject for Updates {
         vec![self.id.as_str().into(), self.update.to_json()]
     }
 
-    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<Next, String> {
         if !answer.is_null() && !answer.is_object() {
             return Err(wrong("the changes or null", &answer));
         }
@@ -291,7 +287,7 @@ mod tests {
 
     fn created(role: Role) -> Created {
         let metadata = Some(r#"{"a":1}"#.to_owned());
-        let inbound = if role == Role::User { Inbound::Wakes } else { Inbound::No };
+        let inbound = if role == Role::User { Inbound::Triggers } else { Inbound::Step };
         Created::new("thread", Row { inbound, metadata, ..Row::new(7, role, "text", 5) }, Rc::default())
     }
 

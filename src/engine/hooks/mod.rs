@@ -63,7 +63,7 @@ trait Subject {
     ///
     /// # Errors
     /// Why that cannot be taken, in words; then nothing has changed.
-    fn take(&mut self, answer: Value) -> std::result::Result<Next, String>;
+    fn take(&mut self, answer: Value) -> Result<Next, String>;
 }
 
 /// Whether the next hook is asked.

@@ -11,7 +11,7 @@ use crate::engine::hooks::{At, Blocked, Next, Subject, wrong};
 use crate::engine::thread::Thread;
 use crate::env::Redactor;
 use crate::error::Result;
-use crate::models::{ChatMessage, Kept, Part, fit};
+use crate::models::{CachedJson, ChatMessage, Part, fit};
 use crate::spec::hook::HookName;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::store::messages::{Row, Shared};
@@ -29,7 +29,7 @@ impl Subject for System {
         vec![self.text.as_str().into()]
     }
 
-    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<Next, String> {
         match answer {
             Value::Null => {}
             Value::String(text) => self.text = self.secrets.owned(text),
@@ -52,7 +52,7 @@ impl Subject for Stored {
         vec![self.rows.iter().map(|row| row.to_json(&self.thread_id, false)).collect()]
     }
 
-    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<Next, String> {
         let messages = match answer {
             Value::Null => return Ok(Next::Go),
             Value::Array(messages) => messages,
@@ -98,7 +98,7 @@ fn without(secrets: &Redactor, call: ToolCall) -> ToolCall {
 }
 
 /// A row with what a hook gives of it.
-fn changed(mut row: Row, fields: &Map<String, Value>) -> std::result::Result<Row, String> {
+fn changed(mut row: Row, fields: &Map<String, Value>) -> Result<Row, String> {
     let text = |name: &str| match fields.get(name) {
         None => Ok(None),
         Some(Value::Null) => Ok(Some(None)),
@@ -140,7 +140,7 @@ fn wire(calls: &[ToolCall]) -> Vec<Value> {
 }
 
 /// Calls in the form in which clients see them: a list, or its JSON as a text.
-fn calls_of(value: &Value) -> std::result::Result<Vec<ToolCall>, String> {
+fn calls_of(value: &Value) -> Result<Vec<ToolCall>, String> {
     let parsed: Value;
     let list = match value {
         Value::Null => return Ok(Vec::new()),
@@ -164,7 +164,7 @@ fn calls_of(value: &Value) -> std::result::Result<Vec<ToolCall>, String> {
 
 /// The messages of a request, as the model gets them.
 struct Sent {
-    messages: Vec<Kept<ChatMessage>>,
+    messages: Vec<CachedJson<ChatMessage>>,
     blocked: Option<String>,
     /// Of what hooks add or change.
     secrets: Rc<Redactor>,
@@ -182,7 +182,7 @@ impl Subject for Sent {
         vec![Value::Array(self.form())]
     }
 
-    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<Next, String> {
         let given = match answer {
             Value::Null => return Ok(Next::Go),
             Value::Array(given) => given,
@@ -219,7 +219,7 @@ impl Subject for Sent {
 
 impl Sent {
     /// A message of the hook's own, or one that it changed.
-    fn read(&self, value: &Value) -> std::result::Result<ChatMessage, String> {
+    fn read(&self, value: &Value) -> Result<ChatMessage, String> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
         let content = self.secrets.owned(text("content").unwrap_or_default().to_owned());
         Ok(match text("role").and_then(Role::parse) {
@@ -251,7 +251,7 @@ impl Sent {
 
     /// A reply: the one that made these calls, with other words, or one of the hook's own.
     fn assistant(&self, words: String, calls: Vec<ToolCall>) -> ChatMessage {
-        let made = |message: &&Kept<ChatMessage>| {
+        let made = |message: &&CachedJson<ChatMessage>| {
             matches!(&***message, ChatMessage::Assistant { tool_calls, .. }
                 if !calls.is_empty() && wire(tool_calls) == wire(&calls))
         };
@@ -268,7 +268,7 @@ impl Sent {
         message
     }
 
-    fn parts(&self, parts: &[Value]) -> std::result::Result<Vec<Part>, String> {
+    fn parts(&self, parts: &[Value]) -> Result<Vec<Part>, String> {
         let images = || {
             let parts = self.messages.iter().flat_map(|message| match &**message {
                 ChatMessage::User(parts) => &parts[..],
@@ -318,10 +318,10 @@ fn form(message: &ChatMessage, images: &mut usize) -> Value {
 
 /// What a hook gave, as a provider takes it: each call with its result after it, no result without its call, no id twice,
 /// no message that says nothing, and somebody else's word at the end.
-fn repaired(messages: &[Kept<ChatMessage>]) -> Vec<Kept<ChatMessage>> {
-    let mut results: Vec<&Kept<ChatMessage>> =
+fn repaired(messages: &[CachedJson<ChatMessage>]) -> Vec<CachedJson<ChatMessage>> {
+    let mut results: Vec<&CachedJson<ChatMessage>> =
         messages.iter().filter(|message| matches!(&***message, ChatMessage::Tool { .. })).collect();
-    let mut out: Vec<Kept<ChatMessage>> = Vec::with_capacity(messages.len() + 1);
+    let mut out: Vec<CachedJson<ChatMessage>> = Vec::with_capacity(messages.len() + 1);
     for message in messages {
         let (content, tool_calls) = match &**message {
             ChatMessage::Assistant { content, tool_calls, .. } => (content, tool_calls),
@@ -337,7 +337,7 @@ fn repaired(messages: &[Kept<ChatMessage>]) -> Vec<Kept<ChatMessage>> {
         }
         out.push(message.clone());
         for call in tool_calls {
-            let answers = |result: &&Kept<ChatMessage>| matches!(&***result, ChatMessage::Tool { call_id, .. } if *call_id == call.id);
+            let answers = |result: &&CachedJson<ChatMessage>| matches!(&***result, ChatMessage::Tool { call_id, .. } if *call_id == call.id);
             out.push(match results.iter().position(answers) {
                 Some(place) => results.remove(place).clone(),
                 None => not_run(call).into(),
@@ -396,8 +396,8 @@ impl Thread {
         self: &Rc<Self>,
         definitions: &Definitions<'_>,
         step: Step,
-        messages: Vec<Kept<ChatMessage>>,
-    ) -> Result<std::result::Result<Vec<Kept<ChatMessage>>, Blocked>> {
+        messages: Vec<CachedJson<ChatMessage>>,
+    ) -> Result<Result<Vec<CachedJson<ChatMessage>>, Blocked>> {
         if !self.has_hooks(definitions, &[HookName::PrefilterLlmHistory]) {
             return Ok(Ok(messages));
         }

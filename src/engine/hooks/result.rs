@@ -57,7 +57,7 @@ impl Subject for Outcome {
         vec![self.call.clone(), result]
     }
 
-    fn take(&mut self, answer: Value) -> std::result::Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<Next, String> {
         if answer.is_null() {
             return Ok(if self.null == Null::Drops { Next::Stop } else { Next::Go });
         }
@@ -101,7 +101,7 @@ impl Thread {
             ToolStatus::Error => HookName::AfterToolCallFailure,
         };
         // A call that code has queued, and one that hands the thread off, are never dropped.
-        let drops = reply.inbound != Inbound::Tool && !done.hands_off();
+        let drops = reply.inbound != Inbound::QueuedTool && !done.hands_off();
         let null = if drops { Null::Drops } else { Null::Keeps };
         for (name, null) in [(ended, null), (HookName::BeforeStoreToolResult, Null::Keeps)] {
             if !self.has_hooks(definitions, &[name]) {

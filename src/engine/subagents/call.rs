@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::subagents::immediate::Begun;
-use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::envelope::Content;
+use crate::engine::subagents::immediate::ImmediateStart;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, ParentCommunication as Communication, Receives, ToolEntry};
-use crate::store::children::Facts;
+use crate::store::children::ChildInfo;
 use crate::store::messages::Row;
 use crate::store::side::Side;
 
@@ -17,15 +17,15 @@ pub(crate) struct NewChild<'a> {
     /// Its label.
     pub(crate) name: Option<String>,
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) words: Words,
+    pub(crate) words: Content,
     /// How an activation of the prompt began it.
-    pub(crate) begun: Option<Begun>,
+    pub(crate) begun: Option<ImmediateStart>,
 }
 
 impl NewChild<'_> {
     /// It is made by a call that an activation has queued, if the message of the call says so.
     pub(crate) fn begun_by(&mut self, reply: &Row) {
-        self.begun = Begun::of(reply);
+        self.begun = ImmediateStart::of(reply);
         let Some(begun) = &self.begun else { return };
         self.name = self.name.take().or_else(|| begun.name.clone());
         if self.entry.resumable.is_none() {
@@ -46,8 +46,8 @@ impl NewChild<'_> {
         self.entry.blocks()
     }
 
-    pub(crate) fn facts(&self, side: Side, group: Option<String>) -> Facts {
-        Facts {
+    pub(crate) fn facts(&self, side: Side, group: Option<String>) -> ChildInfo {
+        ChildInfo {
             name: self.name.clone(),
             title: self.agent.title.clone(),
             description: self.agent.tool_description.clone().unwrap_or_default(),
@@ -78,9 +78,9 @@ impl NewChild<'_> {
 }
 
 /// What a call wants of subagents.
-pub(crate) enum Wanted<'a> {
+pub(crate) enum SubagentCall<'a> {
     Create(NewChild<'a>),
-    Message { reference: String, words: Words },
+    Message { reference: String, words: Content },
 }
 
 /// A child that a call has made or written to.

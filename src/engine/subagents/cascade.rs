@@ -1,6 +1,6 @@
 //! Stop and terminate reach the children, and theirs (spec §30, §35.23).
 
-use crate::engine::subagents::letter::What;
+use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
@@ -15,7 +15,7 @@ impl Thread {
             state,
             sql,
             |child| child.state.exists() && child.status != "idle",
-            What::Stop,
+            EnvelopeBody::Stop,
             |child| {
                 "idle".clone_into(&mut child.status);
             },
@@ -28,7 +28,7 @@ impl Thread {
             state,
             sql,
             |_| true,
-            What::Terminate,
+            EnvelopeBody::Terminate,
             |child| {
                 child.state = ChildState::Terminated;
                 "terminated".clone_into(&mut child.status);
@@ -41,7 +41,7 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         which: impl Fn(&Child) -> bool,
-        what: What,
+        what: EnvelopeBody,
         change: impl Fn(&mut Child),
     ) -> Result<()> {
         if state.meta.children == 0 {

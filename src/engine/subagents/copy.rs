@@ -154,7 +154,7 @@ impl Thread {
     }
 
     /// What there is at a path of another thread, or why there is nothing.
-    async fn look_at(&self, from: &str, path: &str) -> Result<std::result::Result<Foreign, String>> {
+    async fn look_at(&self, from: &str, path: &str) -> Result<Result<Foreign, String>> {
         let mut request = to_thread(from, ThreadRoute::GetFile(path.to_owned()));
         request.query.0.push(("stat".to_owned(), "1".to_owned()));
         let answer = self.ask_streamed(&request).await.map_err(|error| lost(path, &error))?;

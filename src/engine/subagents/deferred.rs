@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::engine::accept::room;
 use crate::engine::env::missing::Needs;
-use crate::engine::subagents::heard::Heard;
-use crate::engine::subagents::letter::{Birth, What, Words};
-use crate::engine::subagents::values::Given;
+use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
+use crate::engine::subagents::values::OwnValues;
 use crate::engine::thread::Thread;
 use crate::env::{Change, Level};
 use crate::error::{Code, Error, Result};
@@ -30,7 +30,7 @@ use crate::store::state::State;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Deferred {
     /// Its `env` holds the values that it was given at its creation, without those that it will inherit.
-    pub(crate) birth: Birth,
+    pub(crate) birth: ChildSpec,
     /// Names that it does not inherit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) withheld: Vec<String>,
@@ -69,7 +69,7 @@ fn unknown(id: &str) -> Error {
 impl Thread {
     /// `GET /threads/:id/variables/:request`.
     pub(crate) async fn get_variables(self: &Rc<Self>, id: &str) -> Result<Reply> {
-        let (child, needs) = self.waiting_child(id, &Given::default()).await?;
+        let (child, needs) = self.waiting_child(id, &OwnValues::default()).await?;
         let parent = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let body = json!({
             "request_id": id, "parent_thread_id": parent, "agent_name": child.agent,
@@ -99,7 +99,7 @@ impl Thread {
             return Ok(Reply::json(200, &answer));
         }
         self.read(|state, _| state.must_live())?;
-        let given = Given { values: change.plain(), withheld: Vec::new() };
+        let given = OwnValues { values: change.plain(), withheld: Vec::new() };
         let (child, needs) = self.waiting_child(id, &given).await?;
         if !needs.missing.is_empty() {
             return Err(Error {
@@ -127,7 +127,7 @@ impl Thread {
     }
 
     /// A child that waits, and what it needs once it is given these values.
-    async fn waiting_child(self: &Rc<Self>, id: &str, given: &Given) -> Result<(Child, Needs)> {
+    async fn waiting_child(self: &Rc<Self>, id: &str, given: &OwnValues) -> Result<(Child, Needs)> {
         let look = || {
             self.read_mut(|state, sql| {
                 let (child, deferred) = pending(state, sql, id)?;
@@ -155,14 +155,14 @@ impl Thread {
     }
 
     /// What it was given at its creation, and what it is given now.
-    fn deferred_values(&self, id: &str, deferred: Deferred, given: &Given) -> Result<Given> {
+    fn deferred_values(&self, id: &str, deferred: Deferred, given: &OwnValues) -> Result<OwnValues> {
         let mut values = self.open_sealed(id, deferred.birth.env)?.plain();
         values.retain(|value| given.values.iter().all(|new| new.name != value.name));
         values.extend(given.values.iter().cloned());
-        Ok(Given { values, withheld: deferred.withheld })
+        Ok(OwnValues { values, withheld: deferred.withheld })
     }
 
-    fn begin_deferred(&self, state: &mut State, sql: &dyn Sql, id: &str, given: &Given) -> Result<()> {
+    fn begin_deferred(&self, state: &mut State, sql: &dyn Sql, id: &str, given: &OwnValues) -> Result<()> {
         let (mut child, deferred) = pending(state, sql, id)?;
         let agent = self.deferred_agent(&child)?;
         let alike = |other: &&Child| other.agent == child.agent && other.state.exists();
@@ -184,7 +184,7 @@ impl Thread {
         child.state = ChildState::Creating;
         "running".clone_into(&mut child.status);
         (child.due_us, child.body) = (None, None);
-        self.tell_child(state, sql, &mut child, What::Create(Box::new(birth)))?;
+        self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         Event::subagent("create", &child, state.active(), None).insert(sql, self.host.now_us())?;
         state.update_child(sql, child)
     }
@@ -193,7 +193,7 @@ impl Thread {
     pub(crate) fn give_up(self: &Rc<Self>, reference: &str) -> Result<()> {
         let now = self.host.now_us();
         let heard = self.transition(|state, sql| {
-            let mut heard = Heard::default();
+            let mut heard = Applied::default();
             let waits = |child: &Child| {
                 child.state == ChildState::Pending && child.due_us.is_some_and(|at| at <= now)
             };
@@ -210,12 +210,21 @@ impl Thread {
             self.lose_child(state, sql, &mut child, "was not started", &mut heard)?;
             "failed".clone_into(&mut child.status);
             (child.due_us, child.body) = (None, None);
-            let words = Words { text, files: Vec::new() };
-            self.queue_words(state, sql, &child, "failure", &words, Vec::new(), Inbound::Wakes, &mut heard)?;
+            let words = Content { text, files: Vec::new() };
+            self.queue_words(
+                state,
+                sql,
+                &child,
+                "failure",
+                &words,
+                Vec::new(),
+                Inbound::Triggers,
+                &mut heard,
+            )?;
             state.update_child(sql, child)?;
             Ok(heard)
         })?;
-        self.act_on(heard)
+        self.after_commit(heard)
     }
 
     /// Enters a child that waits for variables. A model that asks for the same once more, later, finds the one that waits

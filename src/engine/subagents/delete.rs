@@ -44,7 +44,7 @@ impl Thread {
     pub(crate) async fn delete_children(self: &Rc<Self>) -> Result<Vec<String>> {
         let (id, children) =
             self.read(|state, sql| Ok((state.meta.thread_id.clone(), registry::all(sql)?)))?;
-        self.make_no_more(&children).await?;
+        self.cancel_creations(&children).await?;
         let made: Vec<String> = children
             .into_iter()
             .filter(|child| child.state != ChildState::Pending)
@@ -93,7 +93,7 @@ impl Thread {
 
     /// Takes back the letters to children that are still to be made, and waits for those that are on their way: a child
     /// that is not there afterwards will not be, or finds its parent gone and deletes itself.
-    async fn make_no_more(self: &Rc<Self>, children: &[Child]) -> Result<()> {
+    async fn cancel_creations(self: &Rc<Self>, children: &[Child]) -> Result<()> {
         let creating: Vec<String> = children
             .iter()
             .filter(|child| child.state == ChildState::Creating || !child.is_open())
@@ -101,7 +101,7 @@ impl Thread {
             .collect();
         self.transition(|_, sql| creating.iter().try_for_each(|target| outbox::forget_target(sql, target)))?;
         let until = self.host.now_us() + limits::LETTER_US;
-        while creating.iter().any(|target| self.live.delivering.borrow().contains_key(target)) {
+        while creating.iter().any(|target| self.ephemeral.delivering.borrow().contains_key(target)) {
             let now = self.host.now_us();
             if now >= until {
                 let message = "A subagent that is being made does not answer.";
@@ -117,7 +117,7 @@ impl Thread {
     ///
     /// # Errors
     /// `overloaded` when it could not be told.
-    pub(crate) async fn parent_must_know(self: &Rc<Self>) -> Result<()> {
+    pub(crate) async fn flush_parent_notice(self: &Rc<Self>) -> Result<()> {
         let left = || {
             self.read(|state, sql| {
                 let Some(parent) = &state.meta.parent else { return Ok(false) };

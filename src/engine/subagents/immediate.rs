@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::engine::definitions::Definitions;
-use crate::engine::subagents::letter::BEGIN;
-use crate::engine::subagents::values::Given;
+use crate::engine::subagents::envelope::BEGIN;
+use crate::engine::subagents::values::OwnValues;
 use crate::engine::thread::Thread;
 use crate::env::{Change, Plain, Set};
 use crate::error::{Code, Result};
@@ -30,7 +30,7 @@ const MARK: &str = "immediate";
 
 /// What the message of such a call keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Begun {
+pub(crate) struct ImmediateStart {
     /// The place in the row of its variables; none without hints.
     #[serde(default)]
     place: u32,
@@ -42,9 +42,9 @@ pub(crate) struct Begun {
     pub(crate) text: Option<String>,
 }
 
-impl Begun {
+impl ImmediateStart {
     /// That of a call's message, if it is such a call.
-    pub(crate) fn of(reply: &Row) -> Option<Begun> {
+    pub(crate) fn of(reply: &Row) -> Option<ImmediateStart> {
         let metadata: Map<String, Value> = serde_json::from_str(reply.metadata.as_deref()?).ok()?;
         serde_json::from_value(metadata.get(MARK)?.clone()).ok()
     }
@@ -52,8 +52,8 @@ impl Begun {
 
 /// Values that a child takes from the thread.
 #[derive(Default)]
-pub(crate) struct Taken {
-    pub(crate) given: Given,
+pub(crate) struct ConsumedValues {
+    pub(crate) given: OwnValues,
     /// Names of the thread's values that go with it.
     pub(crate) names: Vec<String>,
 }
@@ -155,7 +155,7 @@ impl Thread {
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
         immediate: &Immediate,
-    ) -> Result<Vec<Begun>> {
+    ) -> Result<Vec<ImmediateStart>> {
         let (active, mut places) = self.read_mut(|state, sql| {
             let alike =
                 |child: &&crate::store::children::Child| child.agent == entry.name && child.state.exists();
@@ -165,12 +165,12 @@ impl Thread {
         let hint = |hint: &Option<String>, place: u32| {
             let name = hint.as_ref()?;
             if self.declared().is_secret(name) {
-                self.tell_once(format!("{name} is a secret: it names and instructs no subagent."));
+                self.log_once(format!("{name} is a secret: it names and instructs no subagent."));
                 return None;
             }
             self.tool_env(definitions, entry, &at(name, place)).filter(|text| !text.trim().is_empty())
         };
-        let begun = |place| Begun {
+        let begun = |place| ImmediateStart {
             place,
             name: hint(&immediate.name_env, place),
             text: hint(&immediate.description_env, place),
@@ -191,7 +191,7 @@ impl Thread {
     }
 
     /// The call that makes such a child.
-    fn call_of(&self, entry: &ToolEntry, begun: Begun) -> (String, Value, Begun) {
+    fn call_of(&self, entry: &ToolEntry, begun: ImmediateStart) -> (String, Value, ImmediateStart) {
         if entry.resumable.is_some() {
             let title = self.catalog.agents.get(&entry.name).and_then(|agent| agent.title.clone());
             let args = json!({
@@ -224,9 +224,9 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         entry: &ToolEntry,
-        begun: Option<&Begun>,
-    ) -> Result<Taken> {
-        let mut taken = Taken::default();
+        begun: Option<&ImmediateStart>,
+    ) -> Result<ConsumedValues> {
+        let mut taken = ConsumedValues::default();
         let (Some(begun), Some(immediate)) = (begun, &entry.immediate) else { return Ok(taken) };
         taken.given.withheld = hints(immediate).map(str::to_owned).collect();
         let own = self.own_set(state, sql)?;
@@ -247,8 +247,8 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        begun: Option<&Begun>,
-        taken: &Taken,
+        begun: Option<&ImmediateStart>,
+        taken: &ConsumedValues,
     ) -> Result<()> {
         if taken.names.is_empty() {
             return Ok(());

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::engine::subagents::letter::{Ending, Report, What, Words, bounded};
+use crate::engine::subagents::envelope::{Content, Ending, EnvelopeBody, Report, bounded};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result, unstopped};
 use crate::host::Sql;
@@ -35,7 +35,7 @@ impl Thread {
         let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
         let report = Report { run: run.id, answers, ending, words };
         Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
-        self.tell_parent(state, sql, What::Report(report))?;
+        self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
         let metadata = json!({
             "status_kind": "subagent_event", "subagent_event": "parent_handoff", "handoff_kind": ending.as_str(),
             "parent_thread_id": parent.thread,
@@ -54,8 +54,8 @@ impl Thread {
     }
 
     /// What a run came to, in words that may be long and hold secrets.
-    fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Words) {
-        let words = |text: &str| Words { text: text.to_owned(), files: Vec::new() };
+    fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Content) {
+        let words = |text: &str| Content { text: text.to_owned(), files: Vec::new() };
         let Some(end) = &run.end else { return (Ending::Failure, words("")) };
         let name = &state.meta.agent;
         if end.reason.outcome() == Outcome::Stopped {
@@ -63,7 +63,7 @@ impl Thread {
         }
         if let Some(result) = &run.result {
             let ending = if end.reason == Reason::SessionStop { Ending::Result } else { Ending::Failure };
-            return (ending, Words { text: result.text.clone(), files: result.attachments.clone() });
+            return (ending, Content { text: result.text.clone(), files: result.attachments.clone() });
         }
         let said =
             answer.filter(|row| row.is_reply()).and_then(|row| row.content.as_deref()).unwrap_or_default();
@@ -94,7 +94,7 @@ impl Thread {
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
     pub(crate) fn notify_parent(self: &Rc<Self>, text: &str) -> Result<()> {
-        self.say_to_parent(text, "content", What::Notify)
+        self.say_to_parent(text, "content", EnvelopeBody::Notify)
     }
 
     /// How the child is, as the parent's registry shows it (spec §24.3); without a parent nothing happens.
@@ -102,14 +102,14 @@ impl Thread {
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
     pub(crate) fn set_status(self: &Rc<Self>, text: &str) -> Result<()> {
-        self.say_to_parent(text, "status", What::Status)
+        self.say_to_parent(text, "status", EnvelopeBody::Status)
     }
 
     fn say_to_parent(
         self: &Rc<Self>,
         text: &str,
         field: &str,
-        what: impl FnOnce(String) -> What,
+        what: impl FnOnce(String) -> EnvelopeBody,
     ) -> Result<()> {
         let text = text.trim();
         if text.is_empty() {

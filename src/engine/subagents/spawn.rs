@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use crate::engine::call::{Call, CallOutcome};
 use crate::engine::definitions::Definitions;
-use crate::engine::subagents::call::{NewChild, Told, Wanted};
+use crate::engine::subagents::call::{NewChild, SubagentCall, Told};
+use crate::engine::subagents::checks::{may_wait, refused};
 use crate::engine::subagents::deferred::Deferred;
-use crate::engine::subagents::fit::{may_wait, refused};
-use crate::engine::subagents::letter::{Birth, What};
+use crate::engine::subagents::envelope::{ChildSpec, EnvelopeBody};
 use crate::engine::subagents::shown::listed;
-use crate::engine::subagents::values::{Sealed, env_required};
+use crate::engine::subagents::values::{EncryptedValues, env_required};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -32,7 +32,7 @@ fn about(child: &Child, text: String) -> ToolResult {
 }
 
 /// A child whose values cannot be had is not made; anything else is no error of the call.
-fn not_created(name: &str, error: Error) -> Result<std::result::Result<Told, ToolResult>> {
+fn not_created(name: &str, error: Error) -> Result<Result<Told, ToolResult>> {
     match error.code {
         Code::EncryptionUnavailable | Code::TooLarge => {
             Ok(Err(refused(format!("\"{name}\" was not created: {}", error.message))))
@@ -50,7 +50,7 @@ impl Thread {
         definitions: &Definitions<'_>,
         reply: &Shared,
         call: &Call,
-        wanted: std::result::Result<Wanted<'_>, ToolResult>,
+        wanted: Result<SubagentCall<'_>, ToolResult>,
     ) -> Result<CallOutcome> {
         if scope.entered == Entered::Again
             && let Some(stored) = self.read(|_, sql| receipts::find(sql, call.seq))?
@@ -65,8 +65,8 @@ impl Thread {
             Ok(wanted) => wanted,
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
-        if let Wanted::Create(new) = &mut wanted {
-            if reply.inbound == Inbound::Tool {
+        if let SubagentCall::Create(new) = &mut wanted {
+            if reply.inbound == Inbound::QueuedTool {
                 new.begun_by(reply);
             }
             self.ready_child(new.agent).await?;
@@ -86,7 +86,7 @@ impl Thread {
                     let receipt = NewReceipt::started(call.seq, reply.seq, id, name, Kind::Subagent, now);
                     let waits = told.result.is_none();
                     let data = ReceiptData { work: scope.detached_work(), ..ReceiptData::default() };
-                    state.starts_apart(sql, scope, call.seq)?;
+                    state.starts_detached(sql, scope, call.seq)?;
                     NewReceipt {
                         state: if waits { ReceiptState::Waiting } else { ReceiptState::Started },
                         data,
@@ -117,7 +117,7 @@ impl Thread {
     pub(crate) fn invoke_child(
         self: &Rc<Self>,
         scope: &Scope,
-        wanted: &Wanted<'_>,
+        wanted: &SubagentCall<'_>,
         insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<()>,
     ) -> Result<ToolResult> {
         let result = self.transition(|state, sql| {
@@ -141,17 +141,17 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        wanted: &Wanted<'_>,
+        wanted: &SubagentCall<'_>,
         side: Side,
         group: Option<String>,
         by: &str,
         receipt: Option<i64>,
         origin: &Origin,
-    ) -> Result<std::result::Result<Told, ToolResult>> {
+    ) -> Result<Result<Told, ToolResult>> {
         state.must_live()?;
         let now = self.host.now_us();
         match wanted {
-            Wanted::Create(new) => {
+            SubagentCall::Create(new) => {
                 let waits = new.blocking();
                 if let Err(result) = may_wait(waits, receipt, origin, &new.agent.name) {
                     return Ok(Err(result));
@@ -161,7 +161,7 @@ impl Thread {
                 }
                 self.make_child(state, sql, new, side, group, by, waits.then_some(receipt).flatten())
             }
-            Wanted::Message { reference, words } => {
+            SubagentCall::Message { reference, words } => {
                 let inactive = || {
                     refused(format!(
                         "There is no active subagent \"{reference}\". Use the reference that subagent_create gave."
@@ -176,10 +176,10 @@ impl Thread {
                 if let Err(result) = may_wait(child.facts.blocking, receipt, origin, "subagent_message") {
                     return Ok(Err(result));
                 }
-                if let Some(result) = self.unfit(sql, words)? {
+                if let Some(result) = self.check_content(sql, words)? {
                     return Ok(Err(result));
                 }
-                let what = What::Message(words.clone());
+                let what = EnvelopeBody::Message(words.clone());
                 self.tell_child(state, sql, &mut child, what)?;
                 child.asked = child.letters.told;
                 "running".clone_into(&mut child.status);
@@ -206,7 +206,7 @@ impl Thread {
         group: Option<String>,
         by: &str,
         receipt: Option<i64>,
-    ) -> Result<std::result::Result<Told, ToolResult>> {
+    ) -> Result<Result<Told, ToolResult>> {
         let now = self.host.now_us();
         let begun = new.begun.as_ref();
         let taken = match self.taken_by(state, sql, new.entry, begun) {
@@ -228,7 +228,7 @@ impl Thread {
             body: None,
         };
         child.facts.own = taken.given.values.iter().map(|value| value.name.clone()).collect();
-        let mut birth = Birth {
+        let mut birth = ChildSpec {
             agent: child.agent.clone(),
             owner: state.meta.owner.clone(),
             depth: state.meta.parent.as_ref().map_or(1, |parent| parent.depth + 1),
@@ -239,7 +239,7 @@ impl Thread {
             name: child.facts.name.clone(),
             arguments: new.arguments.clone(),
             words: new.words.clone(),
-            env: Sealed::default(),
+            env: EncryptedValues::default(),
             held: self.holds_children(state),
         };
         let needs = match self.begin_with(state, sql, new.agent, &child.reference, &taken.given) {
@@ -258,7 +258,7 @@ impl Thread {
             let result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
             return Ok(Ok(Told { result: Some(result) }));
         }
-        self.tell_child(state, sql, &mut child, What::Create(Box::new(birth)))?;
+        self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         if let Some(receipt) = receipt {
             self.begin_wait(state, sql, &mut child, receipt, now)?;
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::env::missing::Needs;
-use crate::engine::subagents::letter::What;
+use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::thread::Thread;
 use crate::env;
 use crate::env::{Change, Plain, Set, Stored};
@@ -20,7 +20,7 @@ use crate::store::state::State;
 
 /// Values in a letter to a child.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Sealed {
+pub(crate) struct EncryptedValues {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     values: Vec<Stored>,
     /// Names whose values go.
@@ -28,7 +28,7 @@ pub(crate) struct Sealed {
     deleted: Vec<String>,
 }
 
-impl Sealed {
+impl EncryptedValues {
     /// Whether it says nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty() && self.deleted.is_empty()
@@ -37,7 +37,7 @@ impl Sealed {
 
 /// What a child is given besides what it inherits.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct OwnValues {
     /// Its own values.
     pub(crate) values: Vec<Plain>,
     /// Names of the parent's that it does not inherit, whatever their place in a row ([`base`]).
@@ -79,7 +79,7 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         agent: &Agent,
-        given: &Given,
+        given: &OwnValues,
     ) -> Result<Vec<Plain>> {
         let mut values = Vec::new();
         if state.meta.env > 0 {
@@ -115,8 +115,8 @@ impl Thread {
         sql: &dyn Sql,
         agent: &Agent,
         child: &str,
-        given: &Given,
-    ) -> Result<(Sealed, Needs)> {
+        given: &OwnValues,
+    ) -> Result<(EncryptedValues, Needs)> {
         let values = self.child_values(state, sql, agent, given)?;
         let needs = self.child_needs(agent, &values);
         let begins = if needs.missing.is_empty() { &values } else { &given.values };
@@ -127,13 +127,13 @@ impl Thread {
     ///
     /// # Errors
     /// `encryption_unavailable` without keys; `too_large` for more than a thread may have.
-    pub(crate) fn seal_for(&self, child: &str, values: &[Plain]) -> Result<Sealed> {
+    pub(crate) fn seal_for(&self, child: &str, values: &[Plain]) -> Result<EncryptedValues> {
         if values.is_empty() {
-            return Ok(Sealed::default());
+            return Ok(EncryptedValues::default());
         }
         Set::empty("").changed(&Change::of(values))?;
         let sealed = env::seal(&object(child), values, &self.keys()?, &|| self.host.random())?;
-        Ok(Sealed { values: sealed, deleted: Vec::new() })
+        Ok(EncryptedValues { values: sealed, deleted: Vec::new() })
     }
 
     /// Tells the children that exist of a change of the thread's values, in its transition (spec §11.3): but for names that
@@ -156,9 +156,9 @@ impl Thread {
                 }
             }
             let deleted = change.deleted().filter(reaches).map(str::to_owned).collect();
-            let sealed = Sealed { deleted, ..self.seal_for(&child.reference, &values)? };
+            let sealed = EncryptedValues { deleted, ..self.seal_for(&child.reference, &values)? };
             if !sealed.is_empty() {
-                self.tell_child(state, sql, &mut child, What::SetEnv(sealed))?;
+                self.tell_child(state, sql, &mut child, EnvelopeBody::SetEnv(sealed))?;
                 state.update_child(sql, child)?;
             }
         }
@@ -167,7 +167,7 @@ impl Thread {
 
     /// Does in a child what its parent says about values, inside the transition that hears it. What cannot be done here
     /// is told to the operator; the parent cannot help it.
-    pub(crate) fn hear_env(&self, state: &mut State, sql: &dyn Sql, sealed: Sealed) -> Result<()> {
+    pub(crate) fn hear_env(&self, state: &mut State, sql: &dyn Sql, sealed: EncryptedValues) -> Result<()> {
         if state.meta.terminated_us.is_some() {
             return Ok(());
         }
@@ -193,14 +193,14 @@ impl Thread {
     }
 
     fn not_taken(&self, error: &Error) {
-        self.tell_once(format!("values that the parent has set were not taken over: {error}"));
+        self.log_once(format!("values that the parent has set were not taken over: {error}"));
     }
 
     /// What a letter to this thread says about its values.
     ///
     /// # Errors
     /// `encryption_unavailable` for a value that no key opens here.
-    pub(crate) fn open_sealed(&self, thread_id: &str, sealed: Sealed) -> Result<Change> {
+    pub(crate) fn open_sealed(&self, thread_id: &str, sealed: EncryptedValues) -> Result<Change> {
         // Names alone need no key.
         let keys = if sealed.values.is_empty() { env::Keys::default() } else { self.keys()? };
         env::open(&object(thread_id), sealed.values, sealed.deleted, &keys)

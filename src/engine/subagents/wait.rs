@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::engine::call::Call;
 use crate::engine::ephemeral::Verdict;
-use crate::engine::subagents::heard::Heard;
-use crate::engine::subagents::letter::{Letter, What, head};
+use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::envelope::{Envelope, EnvelopeBody, head};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -18,12 +18,11 @@ use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
-use crate::store::outbox;
 use crate::store::outbox::TO_THREAD;
-use crate::store::receipts;
 use crate::store::receipts::Kind;
 use crate::store::runs::Phase;
 use crate::store::state::State;
+use crate::store::{outbox, receipts};
 
 impl Thread {
     /// Parks the run on a receipt, unless its result is there. Never comes back then: the flow ends here, and another one
@@ -55,7 +54,7 @@ impl Thread {
         sql: &dyn Sql,
         child: &mut Child,
         result: &ToolResult,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
         let Some(wait) = child.wait.take() else { return Ok(()) };
         child.due_us = None;
@@ -73,7 +72,7 @@ impl Thread {
     }
 
     /// Looks after the children that are due. When a child cannot be asked it is asked again later.
-    pub(crate) async fn tend_children(self: &Rc<Self>) -> Result<()> {
+    pub(crate) async fn poll_children(self: &Rc<Self>) -> Result<()> {
         let now = self.host.now_us();
         let due: Vec<Child> = self.read_mut(|state, sql| {
             if state.meta.children == 0 {
@@ -97,15 +96,15 @@ impl Thread {
                 (false, Some(_)) => self.ask_child(&child.reference, child.asked).await?,
                 (false, None) => None,
             };
-            self.looked_after(&child, lost, expired)?;
+            self.record_poll(&child, lost, expired)?;
         }
         Ok(())
     }
 
-    fn looked_after(self: &Rc<Self>, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
+    fn record_poll(self: &Rc<Self>, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
         let now = self.host.now_us();
         let heard = self.transition(|state, sql| {
-            let mut heard = Heard::default();
+            let mut heard = Applied::default();
             let Some(mut child) = state.child(sql, &seen.reference)?.filter(|child| child.wait == seen.wait)
             else {
                 return Ok(heard);
@@ -114,10 +113,10 @@ impl Thread {
                 Some(text) if child.wait.is_some() => {
                     "idle".clone_into(&mut child.status);
                     if expired && child.facts.resumable {
-                        self.tell_child(state, sql, &mut child, What::Stop)?;
+                        self.tell_child(state, sql, &mut child, EnvelopeBody::Stop)?;
                     } else if expired {
                         // Nobody could ever write to it again.
-                        self.tell_child(state, sql, &mut child, What::Terminate)?;
+                        self.tell_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
                         child.state = ChildState::Terminated;
                         "terminated".clone_into(&mut child.status);
                     }
@@ -134,13 +133,13 @@ impl Thread {
             state.update_child(sql, child)?;
             Ok(heard)
         })?;
-        self.act_on(heard)
+        self.after_commit(heard)
     }
 
     /// Asks a child whether the answer to a letter will still come; why not, if not.
     async fn ask_child(self: &Rc<Self>, reference: &str, asked: i64) -> Result<Option<String>> {
         let from = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        let letter = Letter { from, n: 0, what: What::Check(asked) };
+        let letter = Envelope { from, n: 0, what: EnvelopeBody::Check(asked) };
         let body = serde_json::to_string(&letter).map_err(Error::internal)?;
         let text = format!("{}\n{body}", head(reference)?);
         let answer = match self.host.sibling(Sibling::Thread(reference.to_owned()), text).await {

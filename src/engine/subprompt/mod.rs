@@ -23,7 +23,7 @@ use crate::limits;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::ToolResult;
 use crate::spec::{Prompt, ToolEntry};
-use crate::store::log::{Lost, Tries, Unfinished};
+use crate::store::log::{AttemptState, Lost, Unfinished};
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;
 use crate::store::state::State;
@@ -134,7 +134,8 @@ impl Thread {
             let step = Step { block: state.next_seq(), call, depth };
             state.meta.seq_floor = step.block + limits::BLOCK - 1;
             state.meta.update(sql)?;
-            Tries { block: step.block, attempt: 1, stream: 1, ..Tries::default() }.store(state, sql, step)?;
+            AttemptState { block: step.block, attempt: 1, stream: 1, ..AttemptState::default() }
+                .store(state, sql, step)?;
             Ok((Opened::Ask(step), None))
         })?;
         if let (Opened::Ask(step), Some(stream)) = (&opened, stream) {

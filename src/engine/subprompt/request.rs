@@ -7,7 +7,7 @@ use crate::engine::attachments::shown::{Pictured, Room};
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::models::{CONTINUE, ChatMessage, ChatRequest, Kept, Part};
+use crate::models::{CONTINUE, CachedJson, ChatMessage, ChatRequest, Part};
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
 use crate::store::messages::{Row, Shared};
@@ -26,8 +26,8 @@ impl Thread {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
         let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
-        let system = Kept::from(ChatMessage::System(self.redact(text)));
-        let too_long = self.live.halved.get() == Some(step.block);
+        let system = CachedJson::from(ChatMessage::System(self.redact(text)));
+        let too_long = self.ephemeral.halved.get() == Some(step.block);
         let opening = Opening::of(entry, args);
         let asked = opening.message.clone().or_else(|| spelled_out(args));
         // Its own images come before those of the history.
@@ -58,7 +58,7 @@ impl Thread {
         text: String,
         sees: bool,
         room: &mut Room,
-    ) -> Result<Kept<ChatMessage>> {
+    ) -> Result<CachedJson<ChatMessage>> {
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
             let attachments = opening.files(state, sql, || self.host.random(), now)?;

@@ -5,7 +5,7 @@
 
 use crate::models::fit::{CONTINUE, permitted};
 use crate::models::openai::messages::parseable;
-use crate::models::{ChatMessage, Kept, Part, Placed};
+use crate::models::{CachedJson, ChatMessage, Part, Placed};
 use crate::spec::message::{ToolCall, ToolStatus};
 use crate::text::boundary;
 
@@ -20,7 +20,7 @@ pub(crate) enum Replay {
 }
 
 /// The system messages that stand at the beginning, as `system`, and how many they are. `None`: there are none.
-pub(crate) fn system(messages: &[Kept<ChatMessage>]) -> (Option<String>, usize) {
+pub(crate) fn system(messages: &[CachedJson<ChatMessage>]) -> (Option<String>, usize) {
     let texts = messages.iter().map_while(|message| match &**message {
         ChatMessage::System(text) => Some(text),
         _ => None,
@@ -34,7 +34,7 @@ pub(crate) fn system(messages: &[Kept<ChatMessage>]) -> (Option<String>, usize) 
 }
 
 /// The other messages.
-pub(crate) fn messages(messages: &[Kept<ChatMessage>], replay: Replay) -> String {
+pub(crate) fn messages(messages: &[CachedJson<ChatMessage>], replay: Replay) -> String {
     let mut out = Turns(String::from("["), None);
     for message in messages {
         let has_payload = matches!(&**message, ChatMessage::Assistant { payload, .. } if !payload.is_empty());

@@ -11,7 +11,7 @@ use crate::models::address::address;
 use crate::models::anthropic::messages;
 use crate::models::anthropic::messages::{Replay, cached, quoted};
 use crate::models::anthropic::thinking::Thinking;
-use crate::models::{Answer, ChatMessage, ChatRequest, ToolOffer};
+use crate::models::{Answer, ChatMessage, ChatRequest, ToolDefinition};
 use crate::spec::prompt::ToolChoice;
 
 /// Anthropic's own address.
@@ -163,15 +163,15 @@ fn choice(chat: &ChatRequest, thinks: bool) -> Value {
 }
 
 /// The tools, with commas between them and no brackets around them.
-fn offers(tools: &[ToolOffer]) -> String {
+fn offers(tools: &[ToolDefinition]) -> String {
     #[derive(Serialize)]
     struct Offer<'a> {
         name: &'a str,
         description: &'a str,
         input_schema: &'a Value,
     }
-    let offer = |tool: &ToolOffer| {
-        let ToolOffer { name, description, parameters, .. } = tool;
+    let offer = |tool: &ToolDefinition| {
+        let ToolDefinition { name, description, parameters, .. } = tool;
         serde_json::to_string(&Offer { name, description, input_schema: parameters }).unwrap_or_default()
     };
     tools.iter().map(offer).collect::<Vec<_>>().join(",")

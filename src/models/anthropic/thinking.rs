@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 
 use crate::limits::{OUTPUT_TOKENS, THINKING_TOKENS, THINKING_TOKENS_MIN};
-use crate::models::{ChatMessage, ChatRequest, Kept};
+use crate::models::{CachedJson, ChatMessage, ChatRequest};
 
 /// How a request has the model think.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ fn budget(chat: &ChatRequest) -> Option<u64> {
 /// Whether the API takes this history with thinking on: when the last reply has calls, the exchange of calls that it
 /// belongs to must have begun with thinking. It has not when another model or prompt began it (a fallback, a hand-off),
 /// or when the payload was too large to be kept; then the model answers without thinking until the exchange is over.
-fn history_allows(messages: &[Kept<ChatMessage>]) -> bool {
+fn history_allows(messages: &[CachedJson<ChatMessage>]) -> bool {
     let mut exchange = messages
         .iter()
         .rev()

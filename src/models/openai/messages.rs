@@ -8,12 +8,12 @@ use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::json;
 
-use crate::models::{ChatMessage, Kept, Part};
+use crate::models::{CachedJson, ChatMessage, Part};
 use crate::spec::message::ToolCall;
 use crate::spec::opaque::Opaque;
 
 /// The history of a request.
-pub(crate) struct Messages<'a>(pub(crate) &'a [Kept<ChatMessage>]);
+pub(crate) struct Messages<'a>(pub(crate) &'a [CachedJson<ChatMessage>]);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -68,7 +68,7 @@ impl Serialize for Shown<'_> {
     }
 }
 
-struct Written<'a>(&'a Kept<ChatMessage>);
+struct Written<'a>(&'a CachedJson<ChatMessage>);
 
 impl Serialize for Written<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -247,7 +247,7 @@ mod tests {
             reply("Both.", vec![call("c2", "")]),
             reply("", vec![]),
         ]
-        .map(Kept::from);
+        .map(CachedJson::from);
         let wire = |id: &str, arguments: &str| json!([{ "id": id, "type": "function", "function": { "name": "lookup", "arguments": arguments } }]);
         assert_eq!(
             serde_json::to_value(Messages(&messages)).unwrap(),
@@ -284,7 +284,7 @@ mod tests {
             said("And?"),
             result("d", image()),
         ]
-        .map(Kept::from);
+        .map(CachedJson::from);
         let written = serde_json::to_value(Messages(&messages)).unwrap();
         let roles: Vec<&str> =
             written.as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::host::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::openai::messages::Messages;
-use crate::models::{Answer, ChatRequest, JsonMode, Kept, Reasoning, ToolOffer};
+use crate::models::{Answer, CachedJson, ChatRequest, JsonMode, Reasoning, ToolDefinition};
 use crate::spec::prompt::ToolChoice;
 
 /// OpenAI's own address.
@@ -140,7 +140,7 @@ impl<M: SerializeMap> Ours<'_, M> {
     }
 }
 
-struct Offered<'a>(&'a Kept<Vec<ToolOffer>>);
+struct Offered<'a>(&'a CachedJson<Vec<ToolDefinition>>);
 
 impl Serialize for Offered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -148,7 +148,7 @@ impl Serialize for Offered<'_> {
     }
 }
 
-struct Tools<'a>(&'a [ToolOffer]);
+struct Tools<'a>(&'a [ToolDefinition]);
 
 impl Serialize for Tools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -193,8 +193,8 @@ mod tests {
         }
     }
 
-    fn offer(name: &str, strict: bool) -> ToolOffer {
-        ToolOffer {
+    fn offer(name: &str, strict: bool) -> ToolDefinition {
+        ToolDefinition {
             name: name.into(),
             description: "Does it.".into(),
             parameters: json!({ "type": "object", "properties": { "z": {}, "a": {} }, "additionalProperties": false }),

@@ -62,7 +62,7 @@ impl ChildState {
 
 /// What never changes of a child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Facts {
+pub(crate) struct ChildInfo {
     /// Its label, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
@@ -88,7 +88,7 @@ pub(crate) struct Facts {
     pub(crate) group: Option<String>,
 }
 
-impl Facts {
+impl ChildInfo {
     /// The side that made it.
     pub(crate) fn side(&self) -> Side {
         Side::parse(&self.side).unwrap_or(Side::A)
@@ -114,7 +114,7 @@ pub(crate) struct Child {
     pub(crate) status: String,
     /// The agent that it was created with.
     pub(crate) agent: String,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ChildInfo,
     pub(crate) created_us: i64,
     pub(crate) letters: Letters,
     /// The last letter that wants an answer.

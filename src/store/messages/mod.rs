@@ -33,13 +33,13 @@ pub(crate) const TABLE: Table = Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inbound {
     /// A step wrote it: replies, results, status rows.
-    No = 0,
+    Step = 0,
     /// From outside: the next drain takes it in, it starts nothing.
-    Quiet = 1,
+    Stored = 1,
     /// From outside, and it starts a run once nothing runs. Those not yet drained are the queue.
-    Wakes = 2,
+    Triggers = 2,
     /// A tool that code has queued, until its step is closed; it starts a run as well.
-    Tool = 3,
+    QueuedTool = 3,
 }
 
 /// A stored message (spec §14.1).
@@ -93,7 +93,7 @@ impl Row {
             parent: None,
             depth: 0,
             silent: false,
-            inbound: Inbound::No,
+            inbound: Inbound::Step,
             metadata: None,
             attachments: Vec::new(),
             reasoning: None,
@@ -143,10 +143,10 @@ impl Row {
             depth: depth.int().and_then(|d| u32::try_from(d).ok()).unwrap_or_default(),
             silent: silent.int() == Some(1),
             inbound: match inbound.int() {
-                Some(3) => Inbound::Tool,
-                Some(2) => Inbound::Wakes,
-                Some(1) => Inbound::Quiet,
-                _ => Inbound::No,
+                Some(3) => Inbound::QueuedTool,
+                Some(2) => Inbound::Triggers,
+                Some(1) => Inbound::Stored,
+                _ => Inbound::Step,
             },
             metadata: text(meta),
             attachments: match attachments.text() {
@@ -197,13 +197,15 @@ impl Row {
 
     /// Whether the runtime wrote it for people to read; models never see such rows.
     pub(crate) fn is_status(&self) -> bool {
-        self.inbound == Inbound::No
+        self.inbound == Inbound::Step
             && self.metadata.as_deref().is_some_and(|json| json.contains("\"status_kind\""))
     }
 
     /// Whether a model of this thread said it: side A's replies are `assistant`, side B's `user`.
     pub(crate) fn is_reply(&self) -> bool {
-        matches!(self.role, Role::Assistant | Role::User) && self.inbound == Inbound::No && !self.is_status()
+        matches!(self.role, Role::Assistant | Role::User)
+            && self.inbound == Inbound::Step
+            && !self.is_status()
     }
 
     /// A reply with neither text nor calls.

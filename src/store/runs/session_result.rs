@@ -43,7 +43,7 @@ pub(crate) fn mapped(tool: &SessionTool, arguments: &Value) -> Option<String> {
 ///
 /// # Errors
 /// Says what else it found.
-pub(crate) fn paths(tool: &SessionTool, arguments: &Value) -> std::result::Result<Vec<String>, String> {
+pub(crate) fn paths(tool: &SessionTool, arguments: &Value) -> Result<Vec<String>, String> {
     let named = tool.attachments_property.as_ref().and_then(|property| arguments.get(property));
     let list = match named {
         None | Some(Value::Null) => &[],

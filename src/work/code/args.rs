@@ -103,7 +103,7 @@ fn wrong(name: &str, expected: &str) -> Error {
 }
 
 /// A value as JSON, if that loses nothing.
-fn stored(value: &Value) -> std::result::Result<Json, &'static str> {
+fn stored(value: &Value) -> Result<Json, &'static str> {
     match value {
         Value::Undefined | Value::Null => Ok(Json::Null),
         Value::Number(number) if !number.is_finite() => Err("NaN or an infinity"),
@@ -112,7 +112,7 @@ fn stored(value: &Value) -> std::result::Result<Json, &'static str> {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(_, value)| !matches!(value, Value::Undefined));
             kept.map(|(key, value)| Ok((key.clone(), stored(value)?)))
-                .collect::<std::result::Result<Map<_, _>, _>>()
+                .collect::<Result<Map<_, _>, _>>()
                 .map(Json::Object)
         }
         Value::BigInt(_) => Err("a bigint"),

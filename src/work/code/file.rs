@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use crate::host::{Host, Sleep};
 use crate::limits;
 use crate::sandbox::{
-    BinaryKind, CodeError, CodeResult, Execution, Function, Options, Status, Thrown, Value,
+    BinaryKind, CodeError, CodeHandle, CodeResult, Function, Options, Status, Thrown, Value,
 };
 use crate::sdk::ThreadState;
 use crate::spec::{Code, WEB_HTTP};
@@ -92,11 +92,11 @@ fn start_file(
     code: &Code,
     modules: Vec<(String, String)>,
     call: FileCall,
-) -> crate::error::Result<Execution> {
+) -> crate::error::Result<CodeHandle> {
     let FileCall { state, env, args, order } = call;
     let specifier = Json::String(format!("./{}", code.file)).to_string();
     let mentions = |name: &str| {
-        modules.first().is_some_and(|(_, source)| source.contains(name)) && state.execution_door().at_work()
+        modules.first().is_some_and(|(_, source)| source.contains(name)) && state.run_api().at_work()
     };
     // What few files ask for is there for them alone: neither is free.
     let signal = modules.iter().any(|(name, _)| name == WEB_EVENTS) && mentions("abortSignal");
@@ -182,11 +182,11 @@ fn run_code(state: &ThreadState) -> Function {
 
 /// The execution is that of the code which has the handle: it ends with it. Once its result was taken nothing is held but
 /// the functions in that.
-fn handle(execution: Execution) -> Value {
+fn handle(execution: CodeHandle) -> Value {
     let held = Rc::new(RefCell::new(Some(execution)));
     let execution = held.clone();
     let result = Function::new("result", move |_| {
-        let settled = execution.borrow().as_ref().map(Execution::result);
+        let settled = execution.borrow().as_ref().map(CodeHandle::result);
         let execution = execution.clone();
         Box::pin(async move {
             let settled = settled.ok_or_else(|| Thrown::new("The result of this execution was taken."))?;

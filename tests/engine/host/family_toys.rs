@@ -52,7 +52,7 @@ fn request(route: ThreadRoute) -> ThreadRequest {
 
 /// Calls the other object, which works for a second.
 async fn call(host: SimHost) -> Result<String> {
-    let head = serde_json::to_string(&request(ThreadRoute::Letter)).unwrap();
+    let head = serde_json::to_string(&request(ThreadRoute::Envelope)).unwrap();
     host.sibling(Sibling::Thread(OTHER.into()), format!("{head}\nhello")).await
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use bobbin::sandbox::{Answer, Back, CodeError, Door, Outcome, Packed, Run, Status};
+use bobbin::sandbox::{Answer, Back, CodeError, HostCalls, Outcome, Packed, Run, Status};
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub struct Ran {
     /// What was asked for.
     pub run: Run,
-    door: Rc<dyn Door>,
+    door: Rc<dyn HostCalls>,
     aside: Aside,
 }
 
@@ -47,7 +47,7 @@ impl Sandbox {
     pub(super) fn start(
         &self,
         run: Run,
-        door: Rc<dyn Door>,
+        door: Rc<dyn HostCalls>,
         aside: Aside,
     ) -> LocalBoxFuture<'static, Outcome> {
         self.runs.borrow_mut().push(run.clone());

@@ -8,7 +8,7 @@ use bobbin::Error;
 use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
 use bobbin::host::Pending;
 use bobbin::models::{ProviderCall, ProviderError};
-use bobbin::sandbox::{Door, Outcome, Run, Sandbox};
+use bobbin::sandbox::{HostCalls, Outcome, Run, Sandbox};
 use bobbin::spec::message::{ToolResult, ToolStatus};
 use futures::FutureExt;
 use serde_json::Value;
@@ -152,7 +152,7 @@ impl Natives for SimHost {
 }
 
 impl Sandbox for SimHost {
-    fn run(&self, run: Run, door: Rc<dyn Door>) -> Pending<Outcome> {
+    fn run(&self, run: Run, door: Rc<dyn HostCalls>) -> Pending<Outcome> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Sandbox, &run.source).await;

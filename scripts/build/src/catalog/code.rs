@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use bobbin::spec::{Catalog, Code, Run, Source, WEB_HTTP};
+use bobbin::spec::{Catalog, Code, Implementation, Source, WEB_HTTP};
 use bobbin::validate::Sources;
 use serde::Deserialize;
 use serde_json::Value;
@@ -89,7 +89,7 @@ pub(super) fn gather(
         }
     }
     let mut wanted: Vec<String> = files(catalog).map(|code| code.file.clone()).collect();
-    let answers = catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Run::Code(_)));
+    let answers = catalog.endpoints.values().any(|endpoint| matches!(endpoint.run, Implementation::Code(_)));
     if answers || catalog.lets_models_fetch() {
         // Endpoints are called with a `Request`, whether they name it or not; what a model writes nobody knows yet.
         wanted.push(WEB_HTTP.to_owned());
@@ -115,7 +115,7 @@ fn files(catalog: &Catalog) -> impl Iterator<Item = &Code> {
     let hooks = catalog.hooks.values().map(|hook| &hook.run);
     let endpoints = catalog.endpoints.values().map(|endpoint| &endpoint.run);
     tools.chain(effects).chain(hooks).chain(endpoints).filter_map(|run| match run {
-        Run::Code(code) => Some(code),
-        Run::Native(_) | Run::Http(_) => None,
+        Implementation::Code(code) => Some(code),
+        Implementation::Native(_) | Implementation::Http(_) => None,
     })
 }

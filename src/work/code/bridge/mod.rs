@@ -52,7 +52,7 @@ pub(crate) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {
     })
 }
 
-fn declared(env: &Map<String, Json>, name: &str) -> std::result::Result<Value, Thrown> {
+fn declared(env: &Map<String, Json>, name: &str) -> Result<Value, Thrown> {
     let value = env.get(name).and_then(Json::as_str);
     value.map(Value::from).ok_or_else(|| {
         Thrown::new(format!(
@@ -186,7 +186,7 @@ pub(crate) fn facts(state: &ThreadState, entropy: Value, history: bool) -> Resul
     Ok(facts)
 }
 
-fn execution(state: &ThreadState) -> Result<crate::sdk::run_handle::Execution> {
+fn execution(state: &ThreadState) -> Result<crate::sdk::run_handle::RunHandle> {
     state
         .execution()?
         .ok_or_else(|| Error::field("execution", "No run is under way here: `state.execution` is null."))

@@ -1,6 +1,6 @@
 //! Packages of agents: their names, what they refer to, and what is seen of them.
 
-use bobbin::spec::Run;
+use bobbin::spec::Implementation;
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn a_packages_definitions_have_its_id_and_refer_to_its_own_before_the_applicatio
     let published = published.map(|field| field.as_deref().unwrap_or_default());
     assert_eq!(published, ["@corp/standardagent-acme", "1.2.0", "Ada", "ISC"], "its own license");
     assert_eq!(catalog.packages.0["acme"].entry_agents, ["acme__clerk"]);
-    let Run::Code(code) = &catalog.tools["acme__rate"].run else { panic!("it runs code") };
+    let Implementation::Code(code) = &catalog.tools["acme__rate"].run else { panic!("it runs code") };
     assert_eq!(code.file, "packages/rates/tools/rate.ts");
     assert_eq!(catalog.code[&code.file].source, "export default () => 1");
     // The application's own are what they were.

@@ -3,7 +3,7 @@
 
 pub(crate) mod declarations;
 pub(crate) mod files;
-pub(crate) mod over;
+pub(crate) mod limit_exceeded;
 pub(crate) mod settings;
 
 use std::cell::{Cell, RefCell};
@@ -14,18 +14,18 @@ use futures::lock::Mutex;
 use serde_json::{Map, Value as Json, json};
 
 use crate::limits;
-use crate::sandbox::{CodeError, CodeResult, Execution, Function, Log, Options, Status, Thrown, Value};
+use crate::sandbox::{CodeError, CodeHandle, CodeResult, Function, Log, Options, Status, Thrown, Value};
 use crate::sdk::ThreadState;
-use crate::spec::Run;
+use crate::spec::Implementation;
 use crate::spec::execute_code::NAME;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::work::native::NativeCall;
-use crate::work::native::tools::execute::over::Over;
+use crate::work::native::tools::execute::limit_exceeded::Over;
 use crate::work::native::tools::execute::settings::Settings;
 
 /// Whether this is what runs.
-pub(crate) fn runs(run: &Run) -> bool {
-    matches!(run, Run::Native(native) if native == NAME)
+pub(crate) fn runs(run: &Implementation) -> bool {
+    matches!(run, Implementation::Native(native) if native == NAME)
 }
 
 /// What stands before the code on its first line: lines stay true, and columns of the first are put right.
@@ -106,7 +106,7 @@ struct Running {
     /// The limit that ended it.
     over: Cell<Option<Over>>,
     /// Weak: the sandbox holds these functions, and the code must end with the call that waits for it.
-    execution: RefCell<Weak<Execution>>,
+    execution: RefCell<Weak<CodeHandle>>,
 }
 
 impl Running {

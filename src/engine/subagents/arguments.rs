@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::subagents::call::{NewChild, Wanted};
-use crate::engine::subagents::letter::Words;
+use crate::engine::subagents::call::{NewChild, SubagentCall};
+use crate::engine::subagents::envelope::Content;
 use crate::limits;
 use crate::spec::message::ToolResult;
 use crate::spec::subagent::{CREATE, MESSAGE};
@@ -83,20 +83,20 @@ pub(crate) fn create<'a>(
         }
     };
     let arguments = if let Value::Object(arguments) = arguments { arguments } else { Map::new() };
-    let words = Words { text: message.to_owned(), files };
+    let words = Content { text: message.to_owned(), files };
     Ok(NewChild { agent, entry, name: Some(name), arguments, words, begun: None })
 }
 
 /// A call of `subagent_message`.
-pub(crate) fn message(args: &Value) -> Result<Wanted<'static>, ToolResult> {
+pub(crate) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult> {
     let args = object(MESSAGE, args, &["referenceId", "message", "attachments"])?;
     let reference = text(args, "referenceId")
         .ok_or_else(|| refused(format!("`referenceId` must be the reference that {CREATE} gave.")))?;
     let message = text(args, "message").ok_or_else(|| {
         refused("`message` must be a text that is not blank: say what the subagent is to do.")
     })?;
-    let words = Words { text: message.to_owned(), files: attachments(args)? };
-    Ok(Wanted::Message { reference: reference.to_owned(), words })
+    let words = Content { text: message.to_owned(), files: attachments(args)? };
+    Ok(SubagentCall::Message { reference: reference.to_owned(), words })
 }
 
 /// A call of an agent's own name, with arguments that fit. Its first message is the argument that the entry names, or
@@ -136,7 +136,7 @@ pub(crate) fn direct<'a>(
         _ if rest.is_empty() => String::new(),
         _ => format!("{:#}", Value::Object(std::mem::take(&mut rest))),
     };
-    Ok(NewChild { agent, entry, name: label, arguments: rest, words: Words { text, files }, begun: None })
+    Ok(NewChild { agent, entry, name: label, arguments: rest, words: Content { text, files }, begun: None })
 }
 
 fn refused(text: impl Into<String>) -> ToolResult {
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn a_message_names_a_reference() {
         let fine = json!({ "referenceId": " r1 ", "message": "On.", "attachments": ["/a"] });
-        let Wanted::Message { reference, words } = message(&fine).unwrap_or_else(|_| panic!()) else {
+        let SubagentCall::Message { reference, words } = message(&fine).unwrap_or_else(|_| panic!()) else {
             panic!()
         };
         assert_eq!(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::outbox::INLINE_US;
-use crate::engine::subagents::values::Sealed;
+use crate::engine::subagents::values::EncryptedValues;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -20,26 +20,26 @@ use crate::text::first_bytes;
 
 /// One of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Letter {
+pub(crate) struct Envelope {
     /// The thread that writes.
     pub(crate) from: String,
     /// Its number, which grows by one for each pair and way; 0 for a question, which is answered and not heard.
     pub(crate) n: i64,
-    pub(crate) what: What,
+    pub(crate) what: EnvelopeBody,
 }
 
 /// What it says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum What {
+pub(crate) enum EnvelopeBody {
     /// To a child that is to exist.
-    Create(Box<Birth>),
+    Create(Box<ChildSpec>),
     /// To a child that was held: the parent's hooks know of it, and it may begin.
     Begin,
     /// A message to the child.
-    Message(Words),
+    Message(Content),
     /// Values of variables have changed.
-    SetEnv(Sealed),
+    SetEnv(EncryptedValues),
     /// The run ends; the next message goes on.
     Stop,
     /// No more work.
@@ -58,7 +58,7 @@ pub(crate) enum What {
 
 /// What a child begins with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Birth {
+pub(crate) struct ChildSpec {
     pub(crate) agent: String,
     pub(crate) owner: Option<String>,
     pub(crate) depth: u32,
@@ -73,24 +73,24 @@ pub(crate) struct Birth {
     #[serde(default)]
     pub(crate) arguments: Map<String, Value>,
     /// Values of variables.
-    #[serde(default, skip_serializing_if = "Sealed::is_empty")]
-    pub(crate) env: Sealed,
-    pub(crate) words: Words,
-    /// Whether it waits for [`What::Begin`] before its first run.
+    #[serde(default, skip_serializing_if = "EncryptedValues::is_empty")]
+    pub(crate) env: EncryptedValues,
+    pub(crate) words: Content,
+    /// Whether it waits for [`EnvelopeBody::Begin`] before its first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) held: bool,
 }
 
-impl Letter {
+impl Envelope {
     /// Whether the child that it makes is held.
     pub(crate) fn holds(&self) -> bool {
-        matches!(&self.what, What::Create(birth) if birth.held)
+        matches!(&self.what, EnvelopeBody::Create(birth) if birth.held)
     }
 }
 
 /// A message and the paths of its files, which are the writer's.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Words {
+pub(crate) struct Content {
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
@@ -104,7 +104,7 @@ pub(crate) struct Report {
     /// The newest letter that it took in.
     pub(crate) answers: i64,
     pub(crate) ending: Ending,
-    pub(crate) words: Words,
+    pub(crate) words: Content,
 }
 
 /// How it ended.
@@ -129,7 +129,7 @@ impl Ending {
 
 /// The request that carries a letter: the call of an object, up to the letter's JSON.
 pub(crate) fn head(to: &str) -> Result<String> {
-    serde_json::to_string(&to_thread(to, ThreadRoute::Letter)).map_err(Error::internal)
+    serde_json::to_string(&to_thread(to, ThreadRoute::Envelope)).map_err(Error::internal)
 }
 
 /// A text as a letter holds it; the end of one that is too long is cut off, with a note.
@@ -156,14 +156,14 @@ impl Thread {
         state: &State,
         sql: &dyn Sql,
         child: &mut Child,
-        what: What,
+        what: EnvelopeBody,
     ) -> Result<()> {
         child.letters.told += 1;
         self.post_letter(state, sql, &child.reference, child.letters.told, what)
     }
 
     /// Writes a letter to the parent; without one nothing happens.
-    pub(crate) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: What) -> Result<()> {
+    pub(crate) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: EnvelopeBody) -> Result<()> {
         let Some(parent) = state.meta.parent.as_mut() else { return Ok(()) };
         parent.letters.told += 1;
         let (to, n) = (parent.thread.clone(), parent.letters.told);
@@ -171,8 +171,8 @@ impl Thread {
         self.post_letter(state, sql, &to, n, what)
     }
 
-    fn post_letter(&self, state: &State, sql: &dyn Sql, to: &str, n: i64, what: What) -> Result<()> {
-        let letter = Letter { from: state.meta.thread_id.clone(), n, what };
+    fn post_letter(&self, state: &State, sql: &dyn Sql, to: &str, n: i64, what: EnvelopeBody) -> Result<()> {
+        let letter = Envelope { from: state.meta.thread_id.clone(), n, what };
         let body = serde_json::to_string(&letter).map_err(Error::internal)?;
         let now = self.host.now_us();
         let due = now + INLINE_US;

@@ -7,7 +7,7 @@ use crate::store::messages::Shared;
 
 /// What is left to do once a letter's transition is committed.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Applied {
     /// Messages that it brought.
     pub(crate) rows: Vec<Shared>,
     /// How the flow comes to the run that starts or goes on.

@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// A part of a request that later requests send again, unchanged: shared by them, with the JSON that was written for the
 /// first. A history of 100 KB is then copied at every step, not cloned and escaped anew.
-pub struct Kept<T>(Rc<Inner<T>>);
+pub struct CachedJson<T>(Rc<Inner<T>>);
 
 struct Inner<T> {
     value: T,
@@ -26,7 +26,7 @@ enum Written {
     Anthropic(String),
 }
 
-impl<T> Kept<T> {
+impl<T> CachedJson<T> {
     /// Writes it for chat completions, as `form` does, the first time; every later time as it was written then.
     pub(crate) fn write<'a, F: Serialize, S: Serializer>(
         &'a self,
@@ -50,13 +50,13 @@ impl<T> Kept<T> {
     }
 }
 
-impl<T> From<T> for Kept<T> {
+impl<T> From<T> for CachedJson<T> {
     fn from(value: T) -> Self {
-        Kept(Rc::new(Inner { value, written: OnceCell::new() }))
+        CachedJson(Rc::new(Inner { value, written: OnceCell::new() }))
     }
 }
 
-impl<T> Deref for Kept<T> {
+impl<T> Deref for CachedJson<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -65,25 +65,25 @@ impl<T> Deref for Kept<T> {
 }
 
 // By hand: what was written does not count, and nothing is asked of `T` for a clone.
-impl<T> Clone for Kept<T> {
+impl<T> Clone for CachedJson<T> {
     fn clone(&self) -> Self {
-        Kept(self.0.clone())
+        CachedJson(self.0.clone())
     }
 }
 
-impl<T: Default> Default for Kept<T> {
+impl<T: Default> Default for CachedJson<T> {
     fn default() -> Self {
         T::default().into()
     }
 }
 
-impl<T: PartialEq> PartialEq for Kept<T> {
+impl<T: PartialEq> PartialEq for CachedJson<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: std::fmt::Debug> std::fmt::Debug for Kept<T> {
+impl<T: std::fmt::Debug> std::fmt::Debug for CachedJson<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         (**self).fmt(f)
     }

@@ -1,7 +1,7 @@
 //! What keeps a call from making a child or writing to one: error results that say what to do.
 
 use crate::engine::subagents::call::NewChild;
-use crate::engine::subagents::letter::{What, Words};
+use crate::engine::subagents::envelope::{Content, EnvelopeBody};
 use crate::engine::subagents::shown::listed;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ pub(crate) fn may_wait(
     receipt: Option<i64>,
     origin: &Origin,
     name: &str,
-) -> std::result::Result<(), ToolResult> {
+) -> Result<(), ToolResult> {
     if !waits || (receipt.is_some() && *origin == Origin::Step) {
         return Ok(());
     }
@@ -38,7 +38,7 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         new: &NewChild<'_>,
-    ) -> Result<std::result::Result<(), ToolResult>> {
+    ) -> Result<Result<(), ToolResult>> {
         let name = &new.agent.name;
         let depth = state.meta.parent.as_ref().map_or(0, |parent| parent.depth);
         if depth >= limits::SUBAGENT_DEPTH {
@@ -64,7 +64,7 @@ impl Thread {
                 "\"{name}\" was not created: {most} subagents are active, the most that a thread has."
             ))));
         }
-        Ok(self.unfit(sql, &new.words)?.map_or(Ok(()), Err))
+        Ok(self.check_content(sql, &new.words)?.map_or(Ok(()), Err))
     }
 
     /// Ends the oldest child that a person has stopped and that no call can go on with, so that another has its place.
@@ -74,7 +74,7 @@ impl Thread {
         else {
             return Ok(false);
         };
-        self.tell_child(state, sql, &mut child, What::Terminate)?;
+        self.tell_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
         child.state = ChildState::Terminated;
         "terminated".clone_into(&mut child.status);
         let text =
@@ -85,7 +85,7 @@ impl Thread {
     }
 
     /// What is wrong with the words of a letter.
-    pub(crate) fn unfit(&self, sql: &dyn Sql, words: &Words) -> Result<Option<ToolResult>> {
+    pub(crate) fn check_content(&self, sql: &dyn Sql, words: &Content) -> Result<Option<ToolResult>> {
         let mut missing = Vec::new();
         for path in &words.files {
             if !matches!(crate::engine::files::attach::stat(sql, "attachments", path), Ok(Some(_))) {

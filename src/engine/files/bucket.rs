@@ -16,11 +16,9 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Bucket;
 use crate::limits;
-use crate::store::chunks;
-use crate::store::files as table;
 use crate::store::files::{Kind, Row};
-use crate::store::objects;
 use crate::store::objects::Storage;
+use crate::store::{chunks, files as table, objects};
 
 /// The size above which content goes to the bucket, bytes: what `BOBBIN_R2_ABOVE_BYTES` says, but not below
 /// [`limits::FILE_WHOLE_BYTES`]. So what is read as a whole, searched or shown to a model is always here.
@@ -45,13 +43,13 @@ impl Thread {
 
     /// Moves what is on its way, beside the caller and one after the other. What fails waits for the next write.
     pub(crate) fn tend_bucket(self: &Rc<Self>) {
-        if self.host.bucket().is_none() || self.live.mover.busy.get() {
+        if self.host.bucket().is_none() || self.ephemeral.mover.busy.get() {
             return;
         }
         match self.next_move(&BTreeSet::new()) {
             Ok(None) => {}
             Ok(Some(_)) => {
-                self.live.mover.busy.set(true);
+                self.ephemeral.mover.busy.set(true);
                 let moving = Moving(self.clone());
                 self.host.spawn(Box::pin(async move { moving.0.move_files().await }));
             }
@@ -90,7 +88,7 @@ impl Thread {
     async fn move_file(self: &Rc<Self>, row: Row) -> Result<()> {
         match (row.kind, row.storage) {
             (Kind::File, Storage::Copying) => self.copy(&row).await,
-            (Kind::File, _) => self.empty(row.id),
+            (Kind::File, _) => self.drop_local_chunks(row.id),
             _ => {
                 let object = self.key(row.id)?;
                 self.bucket()?.delete(vec![object]).await.map_err(refused)?;
@@ -112,12 +110,12 @@ impl Thread {
             // It was replaced or removed, or the thread was terminated: that is why.
             return if self.is_wanted(row.id)? { Err(refused(error)) } else { Ok(()) };
         }
-        self.empty(row.id)
+        self.drop_local_chunks(row.id)
     }
 
     /// Says that the bucket has a content and deletes what of it is here: all of it in this transition, if it is not
     /// very much.
-    fn empty(&self, id: i64) -> Result<()> {
+    fn drop_local_chunks(&self, id: i64) -> Result<()> {
         self.transition(|_, sql| {
             let Some(row) = table::by_id(sql, id)?.filter(|row| row.kind == Kind::File) else {
                 return Ok(());
@@ -158,10 +156,10 @@ impl Thread {
     /// # Errors
     /// `overloaded` when the bucket refuses; `internal` when there is none bound, and objects.
     pub(crate) async fn delete_objects(&self) -> Result<()> {
-        if self.live.mover.busy.get() {
+        if self.ephemeral.mover.busy.get() {
             // It stops at the next chunk. An object that came after its deletion would stay for ever.
             let (send, ended) = oneshot::channel();
-            self.live.mover.waiting.borrow_mut().push(send);
+            self.ephemeral.mover.waiting.borrow_mut().push(send);
             let _either_way = ended.await;
         }
         let mut after = 0;
@@ -195,7 +193,7 @@ struct Moving(Rc<Thread>);
 
 impl Drop for Moving {
     fn drop(&mut self) {
-        let mover = &self.0.live.mover;
+        let mover = &self.0.ephemeral.mover;
         mover.busy.set(false);
         for waiting in mover.waiting.borrow_mut().drain(..) {
             let _nobody_waits = waiting.send(());

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Family;
-use crate::engine::subagents::asked::{agent, arguments_of};
+use crate::engine::subagents::arguments::{agent, arguments_of};
 use crate::engine::subagents::shown::listed;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::models::ToolOffer;
+use crate::models::ToolDefinition;
 use crate::spec::schema::required;
 use crate::spec::subagent::{CREATE, MESSAGE};
 use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, schema};
@@ -56,7 +56,7 @@ impl Thread {
 }
 
 /// What is offered for these entries, which are there.
-pub(crate) fn offers(catalog: &Catalog, entries: &[ToolEntry], family: &Family) -> Vec<ToolOffer> {
+pub(crate) fn offers(catalog: &Catalog, entries: &[ToolEntry], family: &Family) -> Vec<ToolDefinition> {
     let mut offers = Vec::with_capacity(entries.len());
     let resumable: Vec<&ToolEntry> = family.on(entries).filter(|entry| entry.resumable.is_some()).collect();
     for entry in family.on(entries) {
@@ -77,8 +77,8 @@ pub(crate) fn offers(catalog: &Catalog, entries: &[ToolEntry], family: &Family) 
 }
 
 /// Code that a model writes is told what it can call.
-fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolOffer]) {
-    let runs_code = |offer: &&mut ToolOffer| {
+fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinition]) {
+    let runs_code = |offer: &&mut ToolDefinition| {
         let tool = catalog.tools.get(&offer.name);
         tool.is_some_and(|tool| execute::runs(&tool.run))
     };
@@ -109,18 +109,18 @@ fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolOffer]) {
 }
 
 /// A callable as a tool of its own name.
-fn own(callable: Callable<'_>) -> ToolOffer {
+fn own(callable: Callable<'_>) -> ToolDefinition {
     let (parameters, strict) = callable.parameters();
     let (name, description) = (callable.name().to_owned(), callable.description().to_owned());
-    ToolOffer { name, description, parameters, strict }
+    ToolDefinition { name, description, parameters, strict }
 }
 
-fn offer(name: &str, description: String, parameters: &Value) -> ToolOffer {
+fn offer(name: &str, description: String, parameters: &Value) -> ToolDefinition {
     let (parameters, strict) = schema::strict(parameters);
-    ToolOffer { name: name.to_owned(), description, parameters, strict }
+    ToolDefinition { name: name.to_owned(), description, parameters, strict }
 }
 
-fn create(catalog: &Catalog, entries: &[&ToolEntry]) -> Option<ToolOffer> {
+fn create(catalog: &Catalog, entries: &[&ToolEntry]) -> Option<ToolDefinition> {
     let mut names = Vec::new();
     let mut lines = String::new();
     let mut schemas: Vec<Value> = Vec::new();
@@ -177,7 +177,7 @@ fn create(catalog: &Catalog, entries: &[&ToolEntry]) -> Option<ToolOffer> {
     Some(offer(CREATE, description, &parameters))
 }
 
-fn message(family: &Family) -> ToolOffer {
+fn message(family: &Family) -> ToolDefinition {
     let mut lines = String::new();
     for child in &family.children {
         lines.push_str(&format!("\n- {child}"));
@@ -268,7 +268,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn names(offers: &[ToolOffer]) -> Vec<&str> {
+    fn names(offers: &[ToolDefinition]) -> Vec<&str> {
         offers.iter().map(|offer| offer.name.as_str()).collect()
     }
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use futures::future::{Either, FutureExt, LocalBoxFuture, select};
 
 use crate::limits;
-use crate::sandbox::boundary::{Answer, Back, Door, Outcome, RawLog};
-use crate::sandbox::inside::For;
+use crate::sandbox::ancestry::WithAncestors;
+use crate::sandbox::boundary::{Answer, Back, HostCalls, Outcome, RawLog};
 use crate::sandbox::life::{Keep, Life};
 use crate::sandbox::packed::{Packed, pack, pack_error, unpack, unpack_error};
 use crate::sandbox::result::{CodeResult, Log, Status};
@@ -15,9 +15,9 @@ use crate::sandbox::room::Room;
 use crate::sandbox::value::{Function, Thrown, Value};
 
 /// What the transport holds.
-pub(crate) struct Inside(pub(crate) Rc<Life>);
+pub(crate) struct Session(pub(crate) Rc<Life>);
 
-impl Door for Inside {
+impl HostCalls for Session {
     fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answer> {
         let life = self.0.clone();
         let runs = life.runs.clone();
@@ -27,7 +27,7 @@ impl Door for Inside {
                 Err(thrown) => Answer::Error(pack_error(&thrown)),
             }
         };
-        let call = self.0.calls.add(For { runs, work: work.boxed_local() }.boxed_local());
+        let call = self.0.calls.add(WithAncestors { runs, work: work.boxed_local() }.boxed_local());
         let over = || Answer::Error(Packed::error("The run has ended, and its calls with it."));
         async move { call.await.unwrap_or_else(over) }.boxed_local()
     }
@@ -43,7 +43,7 @@ impl Door for Inside {
                 let _unheard = guarded(&told, vec![value]).await;
             }
         };
-        let call = self.0.calls.add(For { runs, work: work.boxed_local() }.boxed_local());
+        let call = self.0.calls.add(WithAncestors { runs, work: work.boxed_local() }.boxed_local());
         async move {
             call.await;
         }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::engine::accept::room;
 use crate::engine::outbox::forget_letter;
+use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::copy::{Copies, Missing};
 use crate::engine::subagents::delete::Told;
-use crate::engine::subagents::heard::Heard;
-use crate::engine::subagents::letter::{Ending, Letter, Report, What, Words};
+use crate::engine::subagents::envelope::{Content, Ending, Envelope, EnvelopeBody, Report};
 use crate::engine::subagents::report::{STATUS_BYTES, metadata};
 use crate::engine::subagents::shown::listed;
 use crate::engine::thread::Thread;
@@ -30,54 +30,54 @@ use crate::text::first_bytes;
 
 impl Thread {
     /// Takes a letter from the parent or a child.
-    pub(crate) async fn hear(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let mut letter: Letter = serde_json::from_str(&request.body)
+    pub(crate) async fn receive_envelope(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let mut letter: Envelope = serde_json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This is no letter: {error}.")))?;
-        if let What::Create(birth) = &letter.what
-            && let Some(heard) = self.be_born(&request.thread_id, &letter, birth)?
+        if let EnvelopeBody::Create(birth) = &letter.what
+            && let Some(heard) = self.create_as_child(&request.thread_id, &letter, birth)?
         {
-            self.act_on(heard)?;
+            self.after_commit(heard)?;
             return Ok(Reply::json(200, &json!({ "heard": letter.n })));
         }
         self.wake()?;
-        if let What::Check(asked) = letter.what {
+        if let EnvelopeBody::Check(asked) = letter.what {
             return Ok(Reply::json(200, &self.answer_check(asked)?));
         }
         let copies = self.files_of(&mut letter).await?;
         let now = self.host.now_us();
         let heard = self.transition(|state, sql| {
-            let Some(from_parent) = self.is_new(state, sql, &letter)? else { return Ok(Heard::default()) };
+            let Some(from_parent) = self.is_new(state, sql, &letter)? else { return Ok(Applied::default()) };
             let files = copies.place(self, state, sql, now)?;
             if from_parent && !copies.missing.is_empty() {
                 self.decline(state, sql, &letter, &copies.missing)
             } else if from_parent {
-                self.hear_parent(state, sql, &letter, files)
+                self.receive_from_parent(state, sql, &letter, files)
             } else {
-                self.hear_child(state, sql, &letter, files)
+                self.receive_from_child(state, sql, &letter, files)
             }
         });
         self.copied(copies);
-        self.act_on(heard?)?;
+        self.after_commit(heard?)?;
         Ok(Reply::json(200, &json!({ "heard": letter.n })))
     }
 
     /// Whether a letter was not heard before, and comes from the parent, not a child.
-    fn is_new(&self, state: &mut State, sql: &dyn Sql, letter: &Letter) -> Result<Option<bool>> {
+    fn is_new(&self, state: &mut State, sql: &dyn Sql, letter: &Envelope) -> Result<Option<bool>> {
         if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == letter.from) {
             return Ok((letter.n > parent.letters.heard).then_some(true));
         }
-        let Some(child) = state.child(sql, &letter.from)? else { return Err(stranger()) };
+        let Some(child) = state.child(sql, &letter.from)? else { return Err(not_related()) };
         Ok((letter.n > child.letters.heard).then_some(false))
     }
 
     /// Copies the files that a letter names; a report says which of them are not there.
-    async fn files_of(self: &Rc<Self>, letter: &mut Letter) -> Result<Copies> {
+    async fn files_of(self: &Rc<Self>, letter: &mut Envelope) -> Result<Copies> {
         let wanted = self.read_mut(|state, sql| {
             let new = self.is_new(state, sql, letter)?.is_some() && state.meta.terminated_us.is_none();
             Ok(match &letter.what {
-                What::Create(birth) if new => birth.words.files.clone(),
-                What::Message(words) if new => words.files.clone(),
-                What::Report(report) if new => {
+                EnvelopeBody::Create(birth) if new => birth.words.files.clone(),
+                EnvelopeBody::Message(words) if new => words.files.clone(),
+                EnvelopeBody::Report(report) if new => {
                     let told = state.child(sql, &letter.from)?.is_some_and(|child| {
                         child.wait.is_some() || child.facts.communication == Communication::Implicit
                     });
@@ -89,7 +89,7 @@ impl Thread {
         // Whatever went wrong on the way may go right another time; what never will is in `missing`.
         let later = |error: Error| Error::new(Code::Overloaded, error.message);
         let copies = self.copy_from(&letter.from, &wanted).await.map_err(later)?;
-        if let What::Report(report) = &mut letter.what {
+        if let EnvelopeBody::Report(report) = &mut letter.what {
             let text = &mut report.words.text;
             copies.missing.iter().for_each(|missing| text.push_str(&format!("\n- {missing}")));
         }
@@ -102,11 +102,11 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        letter: &Letter,
+        letter: &Envelope,
         missing: &[Missing],
-    ) -> Result<Heard> {
+    ) -> Result<Applied> {
         state.must_live()?;
-        let Some(parent) = state.meta.parent.as_mut() else { return Err(stranger()) };
+        let Some(parent) = state.meta.parent.as_mut() else { return Err(not_related()) };
         in_order(letter.n, parent.letters.heard)?;
         parent.letters.heard = letter.n;
         let resumable = parent.resumable;
@@ -115,15 +115,15 @@ impl Thread {
             "The message was not taken, because its files are not there:\n- {}",
             missing.join("\n- ")
         );
-        let words = Words { text, files: Vec::new() };
+        let words = Content { text, files: Vec::new() };
         let report = Report { run: 0, answers: letter.n, ending: Ending::Failure, words };
-        self.tell_parent(state, sql, What::Report(report))?;
-        let mut heard = Heard::default();
-        if matches!(letter.what, What::Create(_)) {
+        self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
+        let mut heard = Applied::default();
+        if matches!(letter.what, EnvelopeBody::Create(_)) {
             self.end_for_good(state, sql, self.host.now_us())?;
             heard.terminated = true;
             if resumable {
-                self.tell_parent(state, sql, What::Terminated)?;
+                self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
             }
         }
         state.meta.update(sql)?;
@@ -131,7 +131,7 @@ impl Thread {
     }
 
     /// What follows a transition that heard something.
-    pub(crate) fn act_on(self: &Rc<Self>, heard: Heard) -> Result<()> {
+    pub(crate) fn after_commit(self: &Rc<Self>, heard: Applied) -> Result<()> {
         if heard.terminated {
             self.abort_effects();
         }
@@ -148,96 +148,104 @@ impl Thread {
         Ok(())
     }
 
-    pub(crate) fn hear_parent(
+    pub(crate) fn receive_from_parent(
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        letter: &Letter,
+        letter: &Envelope,
         files: Vec<AttachmentRef>,
-    ) -> Result<Heard> {
+    ) -> Result<Applied> {
         let now = self.host.now_us();
-        let mut heard = Heard::default();
-        let Some(parent) = state.meta.parent.as_mut() else { return Err(stranger()) };
+        let mut heard = Applied::default();
+        let Some(parent) = state.meta.parent.as_mut() else { return Err(not_related()) };
         if letter.n <= parent.letters.heard {
             return Ok(heard);
         }
         in_order(letter.n, parent.letters.heard)?;
         parent.letters.heard = letter.n;
         match &letter.what {
-            What::Create(birth) => self.begin(state, sql, birth, files, letter.n, &mut heard)?,
-            What::Message(words) => self.hear_words(state, sql, words, files, letter.n, &mut heard)?,
-            What::SetEnv(sealed) => self.hear_env(state, sql, sealed.clone())?,
-            What::Begin if state.meta.terminated_us.is_none() && !state.meta.stopped => {
+            EnvelopeBody::Create(birth) => self.begin(state, sql, birth, files, letter.n, &mut heard)?,
+            EnvelopeBody::Message(words) => {
+                self.hear_words(state, sql, words, files, letter.n, &mut heard)?
+            }
+            EnvelopeBody::SetEnv(sealed) => self.hear_env(state, sql, sealed.clone())?,
+            EnvelopeBody::Begin if state.meta.terminated_us.is_none() && !state.meta.stopped => {
                 self.start_hearing(state, sql, &mut heard)?;
             }
-            What::Stop if state.meta.terminated_us.is_none() => {
+            EnvelopeBody::Stop if state.meta.terminated_us.is_none() => {
                 state.meta.stopped = true;
                 Event::stop(state.active()).insert(sql, now)?;
                 self.stop_children(state, sql)?;
                 heard.halted = Some(self.halt(state, sql, Reason::StoppedByParent, now)?);
             }
-            What::Terminate if state.meta.terminated_us.is_none() => {
+            EnvelopeBody::Terminate if state.meta.terminated_us.is_none() => {
                 self.end_for_good(state, sql, now)?;
                 heard.halted = Some(self.halt(state, sql, Reason::Terminated, now)?);
                 heard.terminated = true;
                 // A parent that was deleted while this thread was being made does not know that it exists: who has
                 // nothing more to say would never learn that.
-                self.tell_parent(state, sql, What::Terminated)?;
+                self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
             }
-            What::Begin | What::Stop | What::Terminate => {}
-            What::Check(_) | What::Report(_) | What::Status(_) | What::Notify(_) | What::Terminated => {
-                return Err(stranger());
+            EnvelopeBody::Begin | EnvelopeBody::Stop | EnvelopeBody::Terminate => {}
+            EnvelopeBody::Check(_)
+            | EnvelopeBody::Report(_)
+            | EnvelopeBody::Status(_)
+            | EnvelopeBody::Notify(_)
+            | EnvelopeBody::Terminated => {
+                return Err(not_related());
             }
         }
         state.meta.update(sql)?;
         Ok(heard)
     }
 
-    fn hear_child(
+    fn receive_from_child(
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        letter: &Letter,
+        letter: &Envelope,
         files: Vec<AttachmentRef>,
-    ) -> Result<Heard> {
+    ) -> Result<Applied> {
         let now = self.host.now_us();
-        let mut heard = Heard::default();
-        let Some(mut child) = state.child(sql, &letter.from)? else { return Err(stranger()) };
+        let mut heard = Applied::default();
+        let Some(mut child) = state.child(sql, &letter.from)? else { return Err(not_related()) };
         if letter.n <= child.letters.heard {
             return Ok(heard);
         }
         in_order(letter.n, child.letters.heard)?;
         child.letters.heard = letter.n;
         match &letter.what {
-            What::Report(report) => self.hear_report(state, sql, &mut child, report, files, &mut heard)?,
-            What::Status(text) => {
+            EnvelopeBody::Report(report) => {
+                self.receive_report(state, sql, &mut child, report, files, &mut heard)?
+            }
+            EnvelopeBody::Status(text) => {
                 if child.is_open() {
                     first_bytes(text, STATUS_BYTES).clone_into(&mut child.status);
                 }
                 Event::subagent("status", &child, state.active(), Some(text)).insert(sql, now)?;
             }
-            What::Notify(text) => {
+            EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
-                let words = Words { text: text.clone(), files: Vec::new() };
-                self.queue_words(state, sql, &child, "notify", &words, files, Inbound::Wakes, &mut heard)?;
+                let words = Content { text: text.clone(), files: Vec::new() };
+                self.queue_words(state, sql, &child, "notify", &words, files, Inbound::Triggers, &mut heard)?;
             }
-            What::Terminated => {
+            EnvelopeBody::Terminated => {
                 self.lose_child(state, sql, &mut child, "was terminated", &mut heard)?;
             }
-            _ => return Err(stranger()),
+            _ => return Err(not_related()),
         }
         state.update_child(sql, child)?;
         Ok(heard)
     }
 
-    fn hear_report(
+    fn receive_report(
         &self,
         state: &mut State,
         sql: &dyn Sql,
         child: &mut Child,
         report: &Report,
         files: Vec<AttachmentRef>,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
         let now = self.host.now_us();
         let Report { ending, words, answers, .. } = report;
@@ -270,7 +278,7 @@ impl Thread {
         }
         // What a person has stopped wakes nobody, and neither does an answer that nobody waits for any more.
         let late = child.facts.blocking && !first;
-        let inbound = if *ending == Ending::Stopped || late { Inbound::Quiet } else { Inbound::Wakes };
+        let inbound = if *ending == Ending::Stopped || late { Inbound::Stored } else { Inbound::Triggers };
         self.queue_words(state, sql, child, ending.as_str(), words, files, inbound, heard)
     }
 
@@ -282,10 +290,10 @@ impl Thread {
         sql: &dyn Sql,
         child: &Child,
         event: &str,
-        words: &Words,
+        words: &Content,
         files: Vec<AttachmentRef>,
         inbound: Inbound,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
         if state.meta.terminated_us.is_some() {
             return Ok(());
@@ -307,7 +315,7 @@ impl Thread {
             ..Row::new(state.next_seq(), child.facts.side().other().role(), text, now)
         };
         heard.rows.push(state.insert(sql, row)?);
-        if inbound == Inbound::Wakes && state.active().is_none() && !state.meta.stopped {
+        if inbound == Inbound::Triggers && state.active().is_none() && !state.meta.stopped {
             self.start_for_queue(state, sql, now)?;
             heard.entry = Some(Entered::First);
         }
@@ -321,7 +329,7 @@ impl Thread {
         sql: &dyn Sql,
         child: &mut Child,
         how: &str,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
         if !child.is_open() {
             return Ok(());
@@ -360,13 +368,13 @@ impl Thread {
             return Ok(());
         }
         // Before the letter is forgotten: a process that dies here sends it again, and tells its hooks again.
-        let letter: Option<Letter> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
+        let letter: Option<Envelope> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
         let held = !is_parent && letter.is_some_and(|letter| letter.holds());
         if held {
             self.tell_hooks_of(to).await?;
         }
         let heard = self.transition(|state, sql| {
-            let mut heard = Heard::default();
+            let mut heard = Applied::default();
             forget_letter(sql, to, n)?;
             if is_parent {
                 return Ok(heard);
@@ -376,7 +384,7 @@ impl Thread {
                 if child.state == ChildState::Creating {
                     child.state = ChildState::Live;
                     if held {
-                        self.tell_child(state, sql, &mut child, What::Begin)?;
+                        self.tell_child(state, sql, &mut child, EnvelopeBody::Begin)?;
                     }
                     state.update_child(sql, child)?;
                 }
@@ -387,7 +395,7 @@ impl Thread {
             Ok(heard)
         })?;
         if held || heard.entry.is_some() || !heard.rows.is_empty() {
-            self.act_on(heard)?;
+            self.after_commit(heard)?;
         }
         Ok(())
     }
@@ -402,18 +410,18 @@ impl Thread {
         body: &str,
         code: &str,
         why: &str,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
-        let letter: Letter = serde_json::from_str(body).map_err(Error::internal)?;
+        let letter: Envelope = serde_json::from_str(body).map_err(Error::internal)?;
         let gone = match (&letter.what, code) {
-            (What::Create(_), _) | (_, "thread_not_found" | "terminated") => true,
-            (What::Message(_), _) => false,
+            (EnvelopeBody::Create(_), _) | (_, "thread_not_found" | "terminated") => true,
+            (EnvelopeBody::Message(_), _) => false,
             _ => return Ok(()),
         };
         let waited = child.wait.is_some();
         if gone {
             let how = match &letter.what {
-                What::Create(_) => format!("could not be created: {why}"),
+                EnvelopeBody::Create(_) => format!("could not be created: {why}"),
                 _ => "takes no more messages".to_owned(),
             };
             self.lose_child(state, sql, child, &how, heard)?;
@@ -425,8 +433,8 @@ impl Thread {
         if waited {
             return Ok(());
         }
-        let words = Words { text: why.to_owned(), files: Vec::new() };
-        self.queue_words(state, sql, child, "failure", &words, Vec::new(), Inbound::Wakes, heard)
+        let words = Content { text: why.to_owned(), files: Vec::new() };
+        self.queue_words(state, sql, child, "failure", &words, Vec::new(), Inbound::Triggers, heard)
     }
 }
 
@@ -444,9 +452,9 @@ fn in_order(n: i64, heard: i64) -> Result<()> {
     if n == heard + 1 {
         return Ok(());
     }
-    Err(Error::new(Code::Overloaded, format!("Letter {n} came before letter {}.", heard + 1)))
+    Err(Error::new(Code::Overloaded, format!("Envelope {n} came before letter {}.", heard + 1)))
 }
 
-fn stranger() -> Error {
+fn not_related() -> Error {
     Error::new(Code::Conflict, "These two threads are not parent and child.")
 }

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::engine::call::{arguments, parsed};
 use crate::engine::definitions::Definitions;
-use crate::engine::subagents::asked;
-use crate::engine::subagents::asked::agent;
-use crate::engine::subagents::call::Wanted;
+use crate::engine::subagents::arguments;
+use crate::engine::subagents::arguments::agent;
+use crate::engine::subagents::call::SubagentCall;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::spec::message::{ToolCall, ToolResult};
@@ -21,7 +21,7 @@ impl Thread {
         definitions: &'a Definitions<'a>,
         listed: Option<&'a ToolEntry>,
         call: &ToolCall,
-    ) -> Result<Option<std::result::Result<Wanted<'a>, ToolResult>>> {
+    ) -> Result<Option<Result<SubagentCall<'a>, ToolResult>>> {
         let name = call.name.as_str();
         if is_tool(name) {
             return self.wanted_of_tool(definitions, listed.is_some(), call).map(Some);
@@ -34,11 +34,11 @@ impl Thread {
             return Ok(Some(Err(ToolResult::error(self.unknown_tool(definitions, name)?))));
         }
         let new = match arguments(callable, call) {
-            _ if entry.resumable.is_some() => asked::direct(agent, entry, &Value::Null),
-            Ok(args) => asked::direct(agent, entry, &args),
+            _ if entry.resumable.is_some() => arguments::direct(agent, entry, &Value::Null),
+            Ok(args) => arguments::direct(agent, entry, &args),
             Err(text) => Err(ToolResult::error(text)),
         };
-        Ok(Some(new.map(Wanted::Create)))
+        Ok(Some(new.map(SubagentCall::Create)))
     }
 
     /// The same for the runtime's own tools. A model has them where its prompt lists agents for them, code everywhere.
@@ -47,7 +47,7 @@ impl Thread {
         definitions: &'a Definitions<'a>,
         by_code: bool,
         call: &ToolCall,
-    ) -> Result<std::result::Result<Wanted<'a>, ToolResult>> {
+    ) -> Result<Result<SubagentCall<'a>, ToolResult>> {
         let family = self.family(definitions)?;
         let entries: Vec<&ToolEntry> = family.on(&definitions.prompt.tools).collect();
         let offered =
@@ -60,8 +60,8 @@ impl Thread {
             Err(text) => return Ok(Err(ToolResult::error(text))),
         };
         Ok(match call.name.as_str() {
-            CREATE => asked::create(&self.catalog, &entries, &args).map(Wanted::Create),
-            _ => asked::message(&args),
+            CREATE => arguments::create(&self.catalog, &entries, &args).map(SubagentCall::Create),
+            _ => arguments::message(&args),
         })
     }
 

@@ -16,12 +16,12 @@ pub(crate) fn runs() -> Vec<String> {
 }
 
 /// Work that is done for these runs, wherever it is polled.
-pub(crate) struct For<T> {
+pub(crate) struct WithAncestors<T> {
     pub(crate) runs: Vec<String>,
     pub(crate) work: LocalBoxFuture<'static, T>,
 }
 
-impl<T> Future for For<T> {
+impl<T> Future for WithAncestors<T> {
     type Output = T;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {

@@ -4,8 +4,8 @@
 use serde_json::json;
 
 use crate::engine::accept::room;
-use crate::engine::subagents::heard::Heard;
-use crate::engine::subagents::letter::{BEGIN, Birth, Letter, Words};
+use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::envelope::{BEGIN, ChildSpec, Content, Envelope};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -22,7 +22,12 @@ use crate::store::state::State;
 impl Thread {
     /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must
     /// be the same child.
-    pub(crate) fn be_born(&self, id: &str, letter: &Letter, birth: &Birth) -> Result<Option<Heard>> {
+    pub(crate) fn create_as_child(
+        &self,
+        id: &str,
+        letter: &Envelope,
+        birth: &ChildSpec,
+    ) -> Result<Option<Applied>> {
         match self.ensure_loaded() {
             Ok(()) => {
                 return self.read(|state, _| match &state.meta.parent {
@@ -57,7 +62,7 @@ impl Thread {
             window_bytes: None,
             version: 1,
             env: 0,
-            apart: 0,
+            detached: 0,
             parent: Some(Parent {
                 thread: letter.from.clone(),
                 depth: birth.depth,
@@ -75,12 +80,12 @@ impl Thread {
         let mut state = State::created(meta);
         state.created_told = self.nobody_is_told(&state.meta.agent);
         state.effects.set(Tally::of_none());
-        self.live.alarm.is_none();
+        self.ephemeral.alarm.is_none();
         // Files can only be copied into what exists; then the letter is heard afterwards.
         let heard = self.transaction(|sql| {
-            self.found(&state, sql, now)?;
+            self.create_tables(&state, sql, now)?;
             match birth.words.files.is_empty() {
-                true => self.hear_parent(&mut state, sql, letter, Vec::new()).map(Some),
+                true => self.receive_from_parent(&mut state, sql, letter, Vec::new()).map(Some),
                 false => Ok(None),
             }
         })?;
@@ -93,10 +98,10 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        birth: &Birth,
+        birth: &ChildSpec,
         files: Vec<AttachmentRef>,
         n: i64,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
         let env = self.open_sealed(&state.meta.thread_id, birth.env.clone())?;
         self.store_env(state, sql, &env)?;
@@ -104,7 +109,7 @@ impl Thread {
             let now = self.host.now_us();
             let arguments = serde_json::to_string_pretty(&birth.arguments).map_err(Error::internal)?;
             let row = Row {
-                inbound: Inbound::Quiet,
+                inbound: Inbound::Stored,
                 silent: true,
                 metadata: Some(json!({ "subagentInitialArguments": true }).to_string()),
                 ..Row::new(
@@ -125,17 +130,17 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        words: &Words,
+        words: &Content,
         files: Vec<AttachmentRef>,
         n: i64,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
         self.take_words(state, sql, words, files, n, heard)?;
         self.start_hearing(state, sql, heard)
     }
 
     /// Starts a run for what the parent has said, unless one is active.
-    pub(crate) fn start_hearing(&self, state: &mut State, sql: &dyn Sql, heard: &mut Heard) -> Result<()> {
+    pub(crate) fn start_hearing(&self, state: &mut State, sql: &dyn Sql, heard: &mut Applied) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
             self.start_for_queue(state, sql, self.host.now_us())?;
             heard.entry = Some(Entered::First);
@@ -148,10 +153,10 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        words: &Words,
+        words: &Content,
         files: Vec<AttachmentRef>,
         n: i64,
-        heard: &mut Heard,
+        heard: &mut Applied,
     ) -> Result<()> {
         state.must_live()?;
         room(state)?;
@@ -161,7 +166,7 @@ impl Thread {
         for file in files {
             let text = format!("Attached: {}", file.path);
             let row = Row {
-                inbound: Inbound::Quiet,
+                inbound: Inbound::Stored,
                 silent: true,
                 attachments: vec![file],
                 ..Row::new(state.next_seq(), role, text, now)
@@ -171,7 +176,7 @@ impl Thread {
         let text = if words.text.trim().is_empty() { BEGIN } else { words.text.as_str() };
         let metadata = json!({ "parent_thread_id": state.meta.parent.as_ref().map(|parent| &parent.thread) });
         let row = Row {
-            inbound: Inbound::Wakes,
+            inbound: Inbound::Triggers,
             metadata: Some(metadata.to_string()),
             ..Row::new(state.next_seq(), role, text, now)
         };
