@@ -212,7 +212,7 @@ async function bundled(esbuild, agents, file) {
     const inputs = Object.keys(probe.metafile.inputs).filter((path) => !path.endsWith(INJECTED));
     const source = inputs.length > 1 ? undefined : await asItIs(esbuild, file, text, used);
     const modules = (/** @type {string[]} */ names) => [...new Set(names.map((name) => `${FOLDER}/${moduleOf(name)}`))].sort();
-    // `execution.abortSignal` is made of it (src/thread/code/file.rs).
+    // `execution.abortSignal` is made of it (src/work/code/file.rs).
     const signals = text.includes("abortSignal") ? ["AbortController"] : [];
     if (source !== undefined) return { source, uses: modules([...used, ...signals]), exports };
     const installed = used.includes(OBJECT) ? mentioned(probe) : [];

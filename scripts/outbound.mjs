@@ -2,7 +2,7 @@
 // a machine that reaches its own services and those of its network, and a name may lead there. So the address is looked at
 // here, and the connection goes to that very one: a name that leads elsewhere a moment later changes nothing.
 //
-// The Worker (src/thread/code/outbound.rs) sends its request to the address that it was given, which holds a secret, with
+// The Worker (src/work/code/outbound.rs) sends its request to the address that it was given, which holds a secret, with
 // the URL that is meant in `x-bobbin-target`. The answer is the target's own, as it comes, or 502 with `x-bobbin-unsent`.
 
 import { randomBytes } from "node:crypto";
@@ -19,7 +19,7 @@ const UNSENT = "x-bobbin-unsent";
 /** Headers that do not go on. */
 const OWN = new Set([...OF_CONNECTION, "host", "transfer-encoding", TARGET, UNSENT]);
 
-/** As src/http.rs has them. */
+/** As src/host/http.rs has them. */
 const PRIVATE_V4 = ["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3"];
 /** Unique local, link-local, what once was site-local, multicast; then ways to IPv4 addresses. */
 const PRIVATE_V6 = ["::/128", "fc00::/7", "fe80::/9", "ff00::/8"];

@@ -15,7 +15,7 @@ const SAFE = { "cache-control": "no-store", "x-content-type-options": "nosniff" 
 const JSON_TYPE = { ...SAFE, "content-type": "application/json; charset=utf-8" };
 const EVENTS_TYPE = { ...SAFE, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
-/** Headers of an answer that a page may read: those of src/api/cors.rs. */
+/** Headers of an answer that a page may read: those of src/request/cors.rs. */
 const EXPOSED =
   "accept-ranges, content-length, content-range, etag, last-modified, location, mcp-session-id, " +
   "retry-after, www-authenticate, x-bobbin-run, x-bobbin-thread, x-request-id, x-vercel-ai-ui-message-stream";

@@ -1,4 +1,4 @@
-// What the harness's run has at module scope (src/thread/code/file.rs).
+// What the harness's run has at module scope (src/work/code/file.rs).
 
 interface HostAnswer {
   status: number;

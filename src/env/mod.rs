@@ -6,7 +6,7 @@
 //!   the values of one object, and its table. `travel`: values on their way to another object. `redact`: secrets in
 //!   texts.
 //!
-//! Where a value is looked for, and in which order, is decided by the thread (`thread/env`).
+//! Where a value is looked for, and in which order, is decided by the thread (`engine/env`).
 
 pub(crate) mod change;
 pub(crate) mod keys;

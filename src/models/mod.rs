@@ -1,5 +1,5 @@
 //! Providers of models: what a request looks like, how a stream is decoded, what a failure means. They reach the outside
-//! through the call that they are given; the engine (`thread/`) supervises it and receives the reply.
+//! through the call that they are given; the engine (`engine/provider_call.rs`) supervises it and receives the reply.
 //!
 //! * [`register`]: adds a provider; [`ProviderCall`]: what it is given.
 //! * [`ReplyBuilder`]: builds a [`Reply`] from the decoder's deltas.

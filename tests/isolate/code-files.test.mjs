@@ -1,4 +1,4 @@
-// Files of code in the engine: the harness (src/thread/code/) with the modules that stand for the web's globals, and a
+// Files of code in the engine: the harness (src/work/code/) with the modules that stand for the web's globals, and a
 // host that is the test's. What the host does for real, tests/worker/code.test.mjs shows.
 
 import assert from "node:assert/strict";
@@ -14,7 +14,7 @@ const server = isolateServer();
 const home = scratch("code-files");
 after(() => rmSync(home, { recursive: true, force: true }));
 
-const part = (/** @type {string} */ name) => readFileSync(join(checkout, "src/thread/code", name), "utf8");
+const part = (/** @type {string} */ name) => readFileSync(join(checkout, "src/work/code", name), "utf8");
 const FACTS = {
   threadId: "t1",
   agentId: "helper",
