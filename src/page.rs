@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::limits;
 
-/// See the module.
+/// A page that is being filled.
 #[derive(Debug)]
 pub(crate) struct Page<T = Value> {
     rows: Vec<T>,

@@ -1,5 +1,5 @@
 //! Where texts are cut: never within a character. A text that may hold secrets is not cut before these are taken out
-//! of it, or part of one would remain: see `thread::env`'s `Foreign` and `Shown`.
+//! of it, or part of one would remain: see `Shown` in `env/redact`.
 
 /// The last place up to `at` where a text can be cut.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {

@@ -1,6 +1,9 @@
-//! Who may do what (docs/http.md): API keys with a scope, browser tokens that are minted from them, and what each scope
-//! allows. Pure: values in, decisions out. The Worker reads the variables and the request; an object compares the
-//! caller's scope with its own owner.
+//! Who may do what (docs/http.md): API keys with a scope, browser tokens that are minted from them, and what each scope allows.
+//! Pure: values in, decisions out. The Worker reads the variables and the request; an object compares the caller's scope with
+//! its own owner.
+//!
+//! * `config`: the deployment's credentials, and who a request is from. `keys`, `token`: the two kinds. `scope`: what they
+//!   allow. `guard`: what a development server lets through.
 
 pub(crate) mod config;
 pub(crate) mod guard;

@@ -1,4 +1,9 @@
-//! See the crate.
+//! What the routes of a thread answer: [`Thread::handle`] and [`Thread::serve`] give each route to its function. What changes
+//! the thread is in the engine; here is what only reads, and answers that have a form of their own.
+//!
+//! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
+//!   files.
+//! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 pub(crate) mod create;
 pub(crate) mod endpoint_answer;

@@ -13,7 +13,7 @@ use crate::store::{bodies, logs};
 use crate::text::first_bytes;
 
 impl Thread {
-    /// The same for the step of a prompt that was called.
+    /// The row of an attempt of a called prompt whose end nobody saw.
     pub(crate) fn log_lost(&self, state: &State, sql: &dyn Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
         let chain = self.usable_chain(&lost.prompt.model);
         let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));

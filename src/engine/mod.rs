@@ -2,26 +2,28 @@
 //!
 //! # Layout
 //!
-//! Reading order: [`step`](self) is the seven-step cycle; `flow` drives it from step to step and re-enters it after a
-//! crash; `run` is its program counter.
+//! Reading order: `step` is the seven-step cycle; `flow` drives it from step to step and re-enters it after a crash. The rows
+//! behind it, the run's among them, are in `store`.
 //!
-//! * `step`: the cycle. `context` and `window`: what a request to a model holds. `model_call`: attempts, fallbacks,
-//!   watchdogs; `tries`: how far a step is with its model; `replay`: what providers want back with their replies.
-//! * `tool_call`: receipts. `tool_result`: results and their files. `http_tool`: tools behind a URL. `post`: the request of
-//!   whatever has `run.http`. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the
-//!   message that a called prompt or agent begins with. `tool_queue`: calls that code queues; `invoke`: calls that it waits
-//!   for; `scope`: where a call is made; `apart`: what becomes of calls made apart from any run.
-//! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `side`: the two sides. `session`: what a
-//!   session came to.
+//! * `thread`: one thread, its transitions. `ephemeral`: what exists only while the object lives. `definitions`: what the
+//!   definitions say about the open step.
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
-//! * `thread_state`: the thread for the code that works in it, with `execution` and `resources`. `values`: what tools and
-//!   clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`: those that messages
-//!   show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
-//! * `accept`: posts, and `idempotency`: those that come twice. `control`: stop, continue, terminate, delete. `create`: a
-//!   new thread. `edit`: changes to messages and the thread. `read`: everything that only reads. `log`: what happened,
-//!   durably. `operator`: failures, for the server's terminal. `endpoints`: routes of the application's own.
-//! * `listen` and `frame`: streams. `outbox`: what the directory is told.
-//! * `state`, `rows`, `run`, `schema`: storage. `host`: the door to the outside.
+//! * `accept`: messages that come in. `control`: stop, continue, terminate, delete. `edit`: changes to messages and the thread.
+//! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks and pauses;
+//!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `replay`: what providers
+//!   want back with their replies.
+//! * `call`: a call of a reply or of code, and what runs it. `tool_call`: its receipt and its work. `tool_result`: results and
+//!   their files. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a
+//!   called prompt or agent begins with.
+//! * `tool_queue`: calls that code queues. `invoke`: calls that it waits for. `scope`: where the calls of a step are made.
+//!   `detached`: what becomes of calls made apart from any run.
+//! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `session`: what a session came to.
+//! * `handle`: the thread for the code that works in it, behind [`ThreadState`]. `surroundings`: what it lends to that code.
+//! * `values`: what tools and clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`:
+//!   those that messages show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
+//!   `subagents`: threads that work for this one.
+//! * `stream`: what listeners are sent. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
+//!   `operator`: failures, for the server's terminal.
 
 pub(crate) mod accept;
 pub(crate) mod alarm;

@@ -1,6 +1,4 @@
-//! Where a call is made: in a step of the run, within another call, or apart from any run. Calls within calls form a
-//! tree whose keys are derived from each other (docs/durability.md), so that a call has the same key when what it is made
-//! in is entered again.
+//! The [`Scope`] that the calls of a step have.
 
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;

@@ -1,4 +1,4 @@
-//! What the thread lends to the work that it runs.
+//! What a thread lends to the work that it runs.
 
 use std::rc::Rc;
 

@@ -1,8 +1,11 @@
-//! The only door to the outside. Two hosts exist: Cloudflare's (`worker/`), and the simulated one of `tests/engine/`,
-//! which is seeded and fails at every point on purpose. Every method is a point where the process may die.
+//! The only door to the outside. Two hosts exist: Cloudflare's (`worker/`), and the simulated one of `tests/engine/`, which is
+//! seeded and fails at every point on purpose. Every method is a point where the process may die.
 //!
 //! A directory needs an [`Object`]; a thread needs a [`Host`], which is one with ways out. Neither is a type parameter of
 //! anything: the core is compiled once, whoever hosts it.
+//!
+//! * `sql`: SQLite. [`http`]: requests and responses as data. `bucket`: where the content of large files lies. `listeners`: who
+//!   listens to a thread.
 
 pub(crate) mod bucket;
 pub mod http;

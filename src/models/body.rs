@@ -3,7 +3,7 @@
 
 use crate::models::{ProviderError, sse};
 
-/// See the module.
+/// What a body has turned out to be so far.
 #[derive(Debug)]
 pub(crate) enum Body {
     /// Nothing but white space has come; it was given to the decoder, which may need the byte order mark.

@@ -1,12 +1,15 @@
 //! Providers of models: what a request looks like, how a stream is decoded, what a failure means. They reach the outside
-//! through the call that they are given; the engine (`engine/provider_call.rs`) supervises it and receives the reply.
+//! through the call that they are given; the engine (`engine/provider_call`) supervises it and receives the reply.
 //!
-//! * [`register`]: adds a provider; [`ProviderCall`]: what it is given.
-//! * [`ReplyBuilder`]: builds a [`Reply`] from the decoder's deltas.
-//! * [`failure`]: what went wrong and what to do about it; [`backoff_us`]: after which pause.
-//! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages.
-//! * [`demo`]: the deterministic built-in model that needs no network.
-//! * [`sse`]: server-sent events, decoded from chunks cut anywhere.
+//! * `provider`: the registry. `call`: what a provider is given. `usable`: whether a model can be asked in this deployment.
+//!   `address`: the address of an API.
+//! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages. [`demo`]: the deterministic built-in
+//!   model that needs no network.
+//! * Requests. `fit`: what every provider requires of a history. `kept`: parts that later requests send again. `reasoning`: how
+//!   much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
+//! * Answers. `body`, [`sse`], `decoding`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
+//!   [`Reply`] is put together.
+//! * [`failure`]: what went wrong and what to do about it. `said`: what the body of a failing answer says. `backoff`: pauses.
 
 pub(crate) mod address;
 pub mod anthropic;

@@ -1,9 +1,14 @@
-//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router passes to an object over
-//! stub RPC, and the reply that comes back.
+//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router passes to an object over stub RPC,
+//! and the reply that comes back.
 //!
-//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or if
-//! [`ThreadRoute::is_streamed`] as a stream. The object that owns the data authorises, parses and answers. So a body is
-//! parsed once, where it is used.
+//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or if [`ThreadRoute::is_streamed`]
+//! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
+//!
+//! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `endpoints`: which
+//!   custom endpoint answers. `cors`: which origins may ask.
+//! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
+//! * `directory_call`: requests to a directory. `between`: requests of one thread to another.
+//! * `served`: answers that need not be JSON. `agents`: agents as clients see them.
 
 pub mod agents;
 pub(crate) mod between;

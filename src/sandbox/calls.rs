@@ -12,7 +12,7 @@ use futures::future::LocalBoxFuture;
 
 use crate::limits;
 
-/// See the module.
+/// The calls of one run.
 #[derive(Default)]
 pub(crate) struct Calls(Rc<Open>);
 

@@ -1,5 +1,5 @@
 //! Code execution (spec §17): what sandboxed code is given, how it is started and ended, and what comes of it. The sandbox
-//! itself is the isolate Worker (`isolate/`), which [`Host::sandbox`](crate::host::Host::sandbox) reaches.
+//! itself is the isolate Worker (`isolate/`), which the engine reaches through a [`Sandbox`].
 //!
 //! - [`Value`]: what crosses; [`packed`]: how it travels.
 //! - [`Options`]: what a caller may say, and what is wrong with it.

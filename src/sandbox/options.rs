@@ -45,7 +45,7 @@ fn wrong(message: impl Into<String>) -> WrongOptions {
     WrongOptions(message.into())
 }
 
-/// See the module. What is not said has its default.
+/// How code is to be run. What is not said has its default.
 #[derive(Clone)]
 pub struct Options {
     /// What runs it.

@@ -34,7 +34,7 @@ pub(crate) trait CodeApi {
     fn offered(&self) -> Result<Vec<String>>;
 }
 
-/// See the module.
+/// What code has of the web: modules, and the statements that bring their names in.
 pub(crate) struct Web {
     /// What brings the names in, as further statements; it stands behind the code, where it moves no line.
     pub(crate) imports: String,

@@ -1,4 +1,10 @@
-//! `ThreadState` (spec §12): a thread as the code that works in it sees it.
+//! `ThreadState` (spec §12): a thread as the code that works in it sees it. The work is done by the engine (`engine/handle`),
+//! which is reached through traits: `Door`, and those of the files below.
+//!
+//! * Here: who the thread is, its values, and what has no file of its own.
+//! * `messages`, `effects`, `files`, `env`, `resources`, `calls`, `code`: what each is about.
+//! * `run_handle`: the run (`execution`). `family`: other threads; `afar`: a call to one of them.
+//! * `scope`: where code works, and the keys of the calls that it makes. `given`: attachments as a body gives them.
 
 pub(crate) mod afar;
 pub(crate) mod calls;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-/// See the module.
+/// A place where calls are made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     /// Key of the call that this is the inside of: `r12.0`, `r12.0.1`; `e…` for an effect or an endpoint.

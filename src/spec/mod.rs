@@ -1,16 +1,15 @@
-//! Definitions and records as plain data.
+//! Definitions and records as plain data. Whether they make sense together is checked in [`crate::validate`].
 //!
-//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`],
-//!   [`hook`], [`variable`]: one kind each.
-//! * [`callable`]: what a name in a prompt's `tools` stands for. [`subagent`]: what an entry there says about a
-//!   subagent.
-//! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers.
+//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`], [`hook`],
+//!   [`variable`]: one kind each.
+//! * [`callable`]: what a name in a prompt's `tools` stands for. [`subagent`]: what an entry there says about a subagent.
+//!   `built_in`: tools without a definition. `execute_code`: the one that runs a model's code.
+//! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers. `form`: values with a short
+//!   and a long form.
 //! * [`graph`]: what an agent can reach, and what all definitions say about a name.
-//! * [`validate`]: whether they make sense together.
-//! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by
-//!   name.
-//! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]:
-//!   strict JSON.
+//! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
+//! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
+//!   JSON.
 
 pub mod agent;
 pub(crate) mod built_in;

@@ -1,5 +1,12 @@
 //! The tables of a thread, one file or folder each: the row, its enums, its `CREATE TABLE`, its statements. No other file
 //! names the table, which `npm test` checks. `schema` lists the tables.
+//!
+//! * What a thread is and has: `meta`, `state` (what is in memory of it), `parent`, `children`, `values`, `env`.
+//! * What is said and done: `messages`, `window` (the newest of them, in memory), `side`, `runs`, `receipts` (the table
+//!   `calls`), `effects` with `repeat`, `idempotency`.
+//! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
+//! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
+//! * `schema`: all tables. `table`: what each says of itself.
 
 pub(crate) mod attachment;
 pub(crate) mod base64_text;

@@ -2,6 +2,9 @@
 //!
 //! The types have already checked that each file has the right shape; this checks that the definitions make sense
 //! together. A catalog with errors is not served.
+//!
+//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`: one kind each. `entries`: what a prompt's `tools`
+//!   list; `subagents`: what an entry there says about one. `code`: files that run in the sandbox.
 
 pub(crate) mod agents;
 pub(crate) mod code;

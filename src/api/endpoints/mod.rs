@@ -1,7 +1,5 @@
-//! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no
-//! run by itself; one that is under way goes on beside it.
-//!
-//! `call`: what a native one is given and gives back. `answer`: what reaches the client.
+//! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no run by
+//! itself; a run that is under way goes on beside it.
 
 pub use crate::registry::Panicked;
 pub use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};

@@ -1,5 +1,5 @@
-//! Effects (spec §10): work that runs later, apart from any turn, at least once. Scheduled here (`schedule`), run by the
-//! alarm (`run`), once or again and again (`repeat`), kept in one table with what has become of them (`rows`).
+//! Effects (spec §10): work that runs later, apart from any turn, at least once. `schedule`: they are scheduled, shown,
+//! cancelled and replayed. `run`: the alarm runs them. Their rows are in `store/effects`.
 
 pub(crate) mod run;
 pub(crate) mod schedule;

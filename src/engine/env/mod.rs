@@ -1,9 +1,8 @@
-//! Where values come from (spec §11.2, §35.1; docs/variables.md): the tool entry's own, then the thread's, the account's,
-//! the instance's, the agent's, the prompt's; the first that has the name gives it.
+//! Where values come from (spec §11.2, §35.1; docs/variables.md): the tool entry's own, then the thread's, the account's, the
+//! instance's, the agent's, the prompt's; the first that has the name gives it.
 //!
-//! * Here: the order. `own`: the thread's values and their table. `levels`: those of the account and the instance.
-//!   `state`: what code that works in the thread sees. `missing`: what a new thread must have. `secrets`: what must not
-//!   be shown.
+//! * Here: the order. `own`: the thread's values. `levels`: those of the account and the instance. `missing`: what a new thread
+//!   must have. `secrets`: what must not be shown.
 
 pub(crate) mod levels;
 pub(crate) mod missing;

@@ -1,5 +1,8 @@
-//! What exists only while the object lives. Everything here can be lost at any moment; nothing here is shared with
-//! another object.
+//! What exists only while the object lives. Everything here can be lost at any moment; nothing here is shared with another
+//! object.
+//!
+//! * Here: the flow, clients that wait, the partial text, the alarm that is set. `works`: work apart from any run. `values`:
+//!   values of variables that were read. `offers`: what the requests of a prompt have in common.
 
 pub(crate) mod offers;
 pub(crate) mod values;
@@ -20,7 +23,7 @@ use crate::sdk::scope::Entered;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
 
-/// See the module.
+/// What one life of the object knows; each begins with nothing.
 #[derive(Default)]
 pub(crate) struct Ephemeral {
     pub(crate) flow: RefCell<Option<Flow>>,

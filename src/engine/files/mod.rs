@@ -1,4 +1,5 @@
-//! The files of a thread (spec §16): a tree of its own, in its own database.
+//! The files of a thread (spec §16): a tree of its own, in its own database. The rows are in `store/files`, the routes in
+//! `api/files`, the methods for code in `sdk/files`.
 //!
 //! # Layout
 //!

@@ -1,4 +1,4 @@
-//! Code that code runs.
+//! `runCode`, for the code that works in a thread.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Values of variables, for code.
+//! Values of variables, for the code that works in a thread.
 
 use std::rc::Rc;
 

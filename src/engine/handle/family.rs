@@ -1,4 +1,4 @@
-//! The family, for code.
+//! The family of a thread, for the code that works in it.
 
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value, json};

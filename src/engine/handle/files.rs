@@ -1,4 +1,4 @@
-//! Files, for code.
+//! Its files, for the code that works in a thread.
 
 use bytes::Bytes;
 use futures::stream::LocalBoxStream;

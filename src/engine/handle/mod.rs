@@ -1,4 +1,8 @@
-//! A thread in the hands of the code that works in it: what is behind [`crate::sdk::ThreadState`].
+//! A thread in the hands of the code that works in it: what is behind [`crate::sdk::ThreadState`]. Here: who the thread is, its
+//! values, messages and effects.
+//!
+//! * `files`, `env`, `resources`, `family`: files, values of variables, definitions and logs, other threads of the family.
+//! * `run`: the run that the code works in. `code`: code in the sandbox that it starts.
 
 pub(crate) mod code;
 pub(crate) mod env;

@@ -1,4 +1,4 @@
-//! Definitions and logs, for code.
+//! Definitions and logs, for the code that works in a thread.
 
 use std::borrow::Cow;
 

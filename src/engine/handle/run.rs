@@ -1,4 +1,4 @@
-//! The run, for code.
+//! The run, for the code that works in one of its steps.
 
 use futures::FutureExt;
 use futures::channel::oneshot;

@@ -1,4 +1,5 @@
-//! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by letters.
+//! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by letters. The rows of the children are in
+//! `store/children`, what a child knows of its parent in `store/parent`.
 //!
 //! * `registry`: the rows of the children. `parent`: what a child knows of its parent. `envelope`: what they tell each other.
 //! * `toolset`: what models may call. `arguments`, `resolve`: what a call wants. `spawn`: a call makes a child, or writes to one; `checks`: what

@@ -1,7 +1,9 @@
-//! Prompts that are called (spec §23): one request to a model and the calls of its reply, in the same thread. The
-//! messages belong under the result of the outer call, one level deeper, and take a block of seqs of their own; the
-//! receipt of the outer call says how far the step is, so that it is entered again wherever the process is lost, and
-//! neither is a stored reply asked for again nor a call made twice.
+//! Prompts that are called (spec §23): one request to a model and the calls of its reply, in the same thread. Here is that
+//! step; `request` makes the request, `result` what the caller gets.
+//!
+//! The messages belong under the result of the outer call, one level deeper, and take a block of seqs of their own. The receipt
+//! of the outer call says how far the step is, so that it is entered again wherever the process is lost: a stored reply is not
+//! asked for again, and no call is made twice.
 
 pub(crate) mod request;
 pub(crate) mod result;

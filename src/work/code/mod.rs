@@ -1,4 +1,8 @@
-//! Code that runs in the sandbox for a thread (spec §17): `runCode`.
+//! Code in the sandbox, and what it gets there of its thread and of the web (spec §17).
+//!
+//! * `file`: files of a deployment with `"run": {"code": …}`. `web`: what code that a model wrote has of the web.
+//! * `bridge`: the thread, for sandboxed code. `args`: arguments of calls that such code makes.
+//! * `fetch`: requests of such code; `outbound`: where they may go. `place`: where in a file it went wrong.
 
 pub(crate) mod args;
 pub(crate) mod bridge;

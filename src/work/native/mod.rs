@@ -1,4 +1,9 @@
-//! Rust functions of the application's own that definitions name (spec §6.3, §10): what each is given, and who runs them.
+//! Rust functions of the application's own that definitions name (spec §6.3, §9, §10, §26): what each is given, and who runs
+//! them.
+//!
+//! * `tools`, `effects`, `hooks`, `endpoints`: the functions of this crate, and where other crates register theirs.
+//! * Here: what tools and effects are given. `hook_call`, `endpoint_call`: what hooks and endpoints are given.
+//! * `registered`: all of them, as a thread calls them.
 
 pub mod effects;
 pub(crate) mod endpoint_call;

@@ -1,5 +1,7 @@
-//! `ThreadState` for sandboxed code (spec §12): one function, `call(method, ...args)`, that the harness makes the
-//! members of `state` from. Every argument is hostile.
+//! `ThreadState` for sandboxed code (spec §12): one function, `call(method, ...args)`, that the harness makes the members of
+//! `state` from. Every argument is hostile.
+//!
+//! * `files`: the members for files. `afar`: those of another thread. `options`: options and inputs, read.
 
 pub(crate) mod afar;
 pub(crate) mod files;

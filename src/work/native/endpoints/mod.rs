@@ -14,6 +14,8 @@
 //!     Box::pin(async move { answer })
 //! });
 //! ```
+//!
+//! * `summary`: a thread at a glance. `transcript`: the conversation as people read it.
 
 pub(crate) mod summary;
 pub(crate) mod transcript;

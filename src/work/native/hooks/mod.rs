@@ -10,6 +10,8 @@
 //!     Box::pin(async move { Ok(text.into()) })
 //! });
 //! ```
+//!
+//! * `prompt`, `history`, `results`: hooks for `after_system_message`, for `filter_messages`, and for results of tools.
 
 pub(crate) mod history;
 pub(crate) mod prompt;

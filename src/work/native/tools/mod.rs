@@ -9,6 +9,10 @@
 //!     Box::pin(async move { ToolResult::success(format!("Hello, {name}!")) })
 //! });
 //! ```
+//!
+//! * `arithmetic`, `units`, `text`, `dice`, `time`: what models are bad at. `memory`, `files`, `reminder`: the values, files
+//!   and effects of the thread, for a model.
+//! * `calls`: calls of other tools. `execute`: a model's own code.
 
 pub(crate) mod arithmetic;
 pub(crate) mod calls;
