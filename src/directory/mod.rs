@@ -4,7 +4,8 @@
 //! A thread exists first; its row here is a copy that the thread sends at least once. So a directory answers lists and
 //! searches, and decides nothing about a thread except which id a repeated `POST /threads` gets.
 //!
-//! * [`call`]: requests to a directory.
+//! Requests to a directory are in `request/directory_call`.
+//!
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
 //! * `env`: values of the owner, or of the instance. `store`: the tables.
 

@@ -17,7 +17,7 @@
 //!   called prompt or agent begins with.
 //! * `tool_queue`: calls that code queues. `invoke`: calls that it waits for. `scope`: where the calls of a step are made.
 //!   `detached`: what becomes of calls made apart from any run.
-//! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `session`: what a session came to.
+//! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `session`: the tools of a session.
 //! * `handle`: the thread for the code that works in it, behind [`ThreadState`]. `surroundings`: what it lends to that code.
 //! * `values`: what tools and clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`:
 //!   those that messages show. `effects`: what it does later. `hooks`: code of the application's own around all of it.

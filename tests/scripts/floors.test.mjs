@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { complaints, LARGEST_CIRCLE } from "../../scripts/floors.mjs";
 
 const LIB = `//! A crate.
@@ -42,6 +43,10 @@ const circle = (length) =>
       `use crate::engine::f${(place + 1) % length}::F${(place + 1) % length};\npub struct F${place};\n`,
     ]),
   );
+
+test("the core keeps its floors", () => {
+  assert.deepEqual(complaints(fileURLToPath(new URL("../../src", import.meta.url))).said, []);
+});
 
 test("a module may import those below it, and none above", () => {
   const engine = "use crate::error::Error;\nuse crate::store::rows::Row;\npub struct Run(Error, Row);\n";
