@@ -294,9 +294,9 @@ pub const SUBAGENT_NAME_CHARS: usize = 200;
 pub const CHILDREN_ASKED: usize = 20;
 /// Subagents within subagents (spec §35.18).
 pub const SUBAGENT_DEPTH: u32 = 8;
-/// Bytes of a letter between threads, as JSON.
+/// Bytes of an envelope between threads, as JSON.
 pub const LETTER_BYTES: usize = 1_200_000;
-/// How long a deletion waits for letters that are on their way, microseconds.
+/// How long a deletion waits for envelopes that are on their way, microseconds.
 pub const LETTER_US: i64 = 10 * SECOND_US;
 /// Bytes of what a child reports.
 pub const REPORT_BYTES: usize = 256 << 10;

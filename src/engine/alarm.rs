@@ -84,7 +84,7 @@ impl Thread {
             };
             let now = self.host.now_us();
             let running = !self.ephemeral.effects.borrow().is_empty();
-            // Whoever delivers a letter does so to its end, also when it is due by now.
+            // Whoever delivers an envelope does so to its end, also when it is due by now.
             let delivers = !self.ephemeral.delivering.borrow().is_empty();
             let busy = running || delivers || self.ephemeral.flow.borrow().is_some();
             let soon = next.is_some_and(|at| at <= now + limits::EFFECT_SOON_US);

@@ -18,7 +18,7 @@ use crate::store::outbox as table;
 use crate::store::outbox::{Letter, Post, TO_THREAD};
 use crate::store::state::State;
 
-/// A letter that its writer delivers itself becomes due after this.
+/// An envelope that its writer delivers itself becomes due after this.
 pub(crate) const INLINE_US: i64 = 2 * limits::SECOND_US;
 
 /// A run that is over by then is not reported as begun.
@@ -199,14 +199,14 @@ impl Thread {
     }
 }
 
-/// What came of a letter.
+/// What came of an envelope.
 enum Sent {
     Taken,
     /// It is sent again.
     Later,
 }
 
-/// Takes a letter to a thread out of the outbox.
+/// Takes an envelope to a thread out of the outbox.
 pub(crate) fn forget_letter(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
     table::forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
 }

@@ -1,10 +1,12 @@
 //! Code execution (spec §17): what sandboxed code is given, how it is started and ended, and what comes of it. The sandbox
 //! itself is the isolate Worker (`isolate/`), which the engine reaches through a [`Sandbox`].
 //!
-//! - [`Value`]: what crosses; [`packed`]: how it travels.
-//! - [`Options`]: what a caller may say, and what is wrong with it.
-//! - [`Run`], [`HostCalls`], [`Outcome`]: what a host is asked for and what it answers.
-//! - [`CodeHandle`]: the handle. [`CodeResult`]: what comes of it.
+//! * `value`: what crosses; `packed`: how it travels; `room`: how much it may be; `surrogates`: halves of pairs, which our
+//!   texts cannot hold.
+//! * `options`: what a caller may say, and what is wrong with it. `result`: what comes of a run.
+//! * `boundary`: what a sandbox is asked for, what it answers, and what it may ask in between.
+//! * `execution`: the handle. `life`: who owns what of a run, and what ends with what. `session`: the side that the sandbox
+//!   sees. `calls`: calls of the host that are under way. `ancestry`: from inside which runs code is called.
 
 pub(crate) mod ancestry;
 pub(crate) mod boundary;

@@ -1,5 +1,5 @@
 //! `ThreadState` (spec §12): a thread as the code that works in it sees it. The work is done by the engine (`engine/handle`),
-//! which is reached through traits: `Door`, and those of the files below.
+//! which is reached through traits: `ThreadApi`, and those of the files below.
 //!
 //! * Here: who the thread is, its values, and what has no file of its own.
 //! * `messages`, `effects`, `files`, `env`, `resources`, `calls`, `code`: what each is about.

@@ -1,12 +1,9 @@
 //! The files of a thread (spec §16): a tree of its own, in its own database. The rows are in `store/files`, the routes in
 //! `api/files`, the methods for code in `sdk/files`.
 //!
-//! # Layout
-//!
-//! * `path`, `glob`, `conditions`: texts of requests, read. `record`: what others see.
-//! * `table`: the rows. `write`, `read`, `tree`, `search`: what is done with them. `uploads`: content that comes in
-//!   requests of its own. `bucket`: large content that goes to the bucket.
-//! * `attach`: files of messages. `received`: files of other threads. `serve`: the routes of the API. `state`: the methods of [`crate::sdk::ThreadState`].
+//! * `write`, `read`, `tree`, `search`: what is done with files. `glob`, `conditions`: patterns, and headers of requests, read.
+//! * `uploads`: content that comes in requests of its own. `spill`: large content that goes to the bucket.
+//! * `attach`: files of messages. `received`: files of other threads.
 
 pub(crate) mod attach;
 pub(crate) mod bucket;

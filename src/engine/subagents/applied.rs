@@ -1,11 +1,11 @@
-//! What a letter has changed, to be announced once its transaction is over.
+//! What an envelope has changed, to be announced once its transaction is over.
 
 use crate::engine::control::Halted;
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolStatus;
 use crate::store::messages::Shared;
 
-/// What is left to do once a letter's transition is committed.
+/// What is left to do once an envelope's transition is committed.
 #[derive(Default)]
 pub(crate) struct Applied {
     /// Messages that it brought.

@@ -84,7 +84,7 @@ impl Thread {
         Ok(true)
     }
 
-    /// What is wrong with the words of a letter.
+    /// What is wrong with the words of an envelope.
     pub(crate) fn check_content(&self, sql: &dyn Sql, words: &Content) -> Result<Option<ToolResult>> {
         let mut missing = Vec::new();
         for path in &words.files {

@@ -1,6 +1,6 @@
-//! Files that go from one thread to another (spec §24): whoever is sent a letter pulls them, piece by piece, and gives them
-//! their places in the transition that stores what the letter says. So a letter's messages and its files are there
-//! together, and of a letter that was heard before nothing stays.
+//! Files that go from one thread to another (spec §24): whoever is sent an envelope pulls them, piece by piece, and gives them
+//! their places in the transition that stores what the envelope says. So an envelope's messages and its files are there
+//! together, and of an envelope that was received before nothing stays.
 
 use std::rc::Rc;
 
@@ -105,7 +105,7 @@ impl Thread {
                     Err(mut error) => {
                         drop(copies);
                         self.prune_files();
-                        // A letter that is refused for another reason is not sent again.
+                        // An envelope that is refused for another reason is not sent again.
                         if error.code == Code::Conflict {
                             error.code = Code::Overloaded;
                         }

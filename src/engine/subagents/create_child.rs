@@ -1,4 +1,4 @@
-//! A child comes to be: its tables, what it begins with and its first run. The same letter may come again, and finds it
+//! A child comes to be: its tables, what it begins with and its first run. The same envelope may come again, and finds it
 //! there.
 
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::store::parent::Parent;
 use crate::store::state::State;
 
 impl Thread {
-    /// Creates this thread as a child and hears the letter, in one transaction. None when the thread exists: then it must
+    /// Creates this thread as a child and receives the envelope, in one transaction. None when the thread exists: then it must
     /// be the same child.
     pub(crate) fn create_as_child(
         &self,
@@ -81,7 +81,7 @@ impl Thread {
         state.created_told = self.nobody_is_told(&state.meta.agent);
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();
-        // Files can only be copied into what exists; then the letter is heard afterwards.
+        // Files can only be copied into what exists; then the envelope is received afterwards.
         let heard = self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
             match birth.words.files.is_empty() {

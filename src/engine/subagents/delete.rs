@@ -14,7 +14,7 @@ use crate::store::children::{Child, ChildState};
 use crate::store::outbox::TO_THREAD;
 use crate::store::{children as registry, outbox};
 
-/// How often it is looked whether a letter was taken.
+/// How often it is looked whether an envelope was taken.
 const LOOK_US: i64 = limits::SECOND_US / 100;
 
 /// The header of a parent's request to delete its child.
@@ -91,7 +91,7 @@ impl Thread {
             .hint("The thread is terminated; delete it again."))
     }
 
-    /// Takes back the letters to children that are still to be made, and waits for those that are on their way: a child
+    /// Takes back the envelopes to children that are still to be made, and waits for those that are on their way: a child
     /// that is not there afterwards will not be, or finds its parent gone and deletes itself.
     async fn cancel_creations(self: &Rc<Self>, children: &[Child]) -> Result<()> {
         let creating: Vec<String> = children

@@ -1,5 +1,5 @@
-//! What a thread and its child tell each other: letters, written to the outbox in the transaction of what they report,
-//! delivered at least once and in order, and heard once. Nothing depends on either of the two being awake.
+//! What a thread and its child tell each other: envelopes, written to the outbox in the transaction of what they report,
+//! delivered at least once and in order, and received once. Nothing depends on either of the two being awake.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ use crate::text::first_bytes;
 pub(crate) struct Envelope {
     /// The thread that writes.
     pub(crate) from: String,
-    /// Its number, which grows by one for each pair and way; 0 for a question, which is answered and not heard.
+    /// Its number, which grows by one for each pair and way; 0 for a question, which is answered and not received.
     pub(crate) n: i64,
     pub(crate) what: EnvelopeBody,
 }
@@ -44,7 +44,7 @@ pub(crate) enum EnvelopeBody {
     Stop,
     /// No more work.
     Terminate,
-    /// How the child is (asked by the alarm of a parent that waits): the letter whose answer is waited for.
+    /// How the child is (asked by the alarm of a parent that waits): the envelope whose answer is waited for.
     Check(i64),
     /// A run of the child has ended.
     Report(Report),
@@ -101,7 +101,7 @@ pub(crate) struct Content {
 pub(crate) struct Report {
     /// The run.
     pub(crate) run: i64,
-    /// The newest letter that it took in.
+    /// The newest envelope that it took in.
     pub(crate) answers: i64,
     pub(crate) ending: Ending,
     pub(crate) words: Content,
@@ -127,12 +127,12 @@ impl Ending {
     }
 }
 
-/// The request that carries a letter: the call of an object, up to the letter's JSON.
+/// The request that carries an envelope: the call of an object, up to the envelope's JSON.
 pub(crate) fn head(to: &str) -> Result<String> {
     serde_json::to_string(&to_thread(to, ThreadRoute::Envelope)).map_err(Error::internal)
 }
 
-/// A text as a letter holds it; the end of one that is too long is cut off, with a note.
+/// A text as an envelope holds it; the end of one that is too long is cut off, with a note.
 pub(crate) fn bounded(text: &str) -> String {
     let mut most = limits::REPORT_BYTES;
     if text.len() <= most && serde_json::to_string(text).is_ok_and(|json| json.len() <= limits::LETTER_BYTES)
@@ -150,7 +150,7 @@ pub(crate) fn bounded(text: &str) -> String {
 }
 
 impl Thread {
-    /// Writes a letter to a child; its row must be written afterwards.
+    /// Writes an envelope to a child; its row must be written afterwards.
     pub(crate) fn tell_child(
         &self,
         state: &State,
@@ -162,7 +162,7 @@ impl Thread {
         self.post_letter(state, sql, &child.reference, child.letters.told, what)
     }
 
-    /// Writes a letter to the parent; without one nothing happens.
+    /// Writes an envelope to the parent; without one nothing happens.
     pub(crate) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: EnvelopeBody) -> Result<()> {
         let Some(parent) = state.meta.parent.as_mut() else { return Ok(()) };
         parent.letters.told += 1;

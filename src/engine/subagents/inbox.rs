@@ -1,4 +1,4 @@
-//! What is done with letters. Each is heard in one transition, in the order of its number; one that was heard before
+//! What is done with envelopes. Each is received in one transition, in the order of its number; one that was received before
 //! changes nothing, one that comes too early is sent again.
 
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use crate::store::state::State;
 use crate::text::first_bytes;
 
 impl Thread {
-    /// Takes a letter from the parent or a child.
+    /// Takes an envelope from the parent or a child.
     pub(crate) async fn receive_envelope(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let mut letter: Envelope = serde_json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This is no letter: {error}.")))?;
@@ -61,7 +61,7 @@ impl Thread {
         Ok(Reply::json(200, &json!({ "heard": letter.n })))
     }
 
-    /// Whether a letter was not heard before, and comes from the parent, not a child.
+    /// Whether an envelope was not received before, and comes from the parent, not a child.
     fn is_new(&self, state: &mut State, sql: &dyn Sql, letter: &Envelope) -> Result<Option<bool>> {
         if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == letter.from) {
             return Ok((letter.n > parent.letters.heard).then_some(true));
@@ -70,7 +70,7 @@ impl Thread {
         Ok((letter.n > child.letters.heard).then_some(false))
     }
 
-    /// Copies the files that a letter names; a report says which of them are not there.
+    /// Copies the files that an envelope names; a report says which of them are not there.
     async fn files_of(self: &Rc<Self>, letter: &mut Envelope) -> Result<Copies> {
         let wanted = self.read_mut(|state, sql| {
             let new = self.is_new(state, sql, letter)?.is_some() && state.meta.terminated_us.is_none();
@@ -96,7 +96,7 @@ impl Thread {
         Ok(copies)
     }
 
-    /// Takes nothing of a letter whose files could not be copied: the parent hears that it failed. A child that was to
+    /// Takes nothing of an envelope whose files could not be copied: the parent hears that it failed. A child that was to
     /// begin with it comes to its end.
     fn decline(
         &self,
@@ -342,7 +342,7 @@ impl Thread {
         self.end_wait(state, sql, child, &ToolResult::error(text), heard)
     }
 
-    /// A thread has taken a letter, or refused it for good.
+    /// A thread has taken an envelope, or refused it for good.
     pub(crate) async fn letter_answered(
         self: &Rc<Self>,
         to: &str,
@@ -367,7 +367,7 @@ impl Thread {
             self.delete_tree(Told::Knows).await?;
             return Ok(());
         }
-        // Before the letter is forgotten: a process that dies here sends it again, and tells its hooks again.
+        // Before the envelope is forgotten: a process that dies here sends it again, and tells its hooks again.
         let letter: Option<Envelope> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
         let held = !is_parent && letter.is_some_and(|letter| letter.holds());
         if held {
@@ -400,7 +400,7 @@ impl Thread {
         Ok(())
     }
 
-    /// A child will not take a letter: it could not be made, or it takes no more work.
+    /// A child will not take an envelope: it could not be made, or it takes no more work.
     #[expect(clippy::too_many_arguments, reason = "one refusal's facts")]
     fn refused_by(
         &self,
@@ -447,7 +447,7 @@ fn with_files(text: &str, files: &[AttachmentRef]) -> String {
     told
 }
 
-/// An earlier letter is still on its way.
+/// An earlier envelope is still on its way.
 fn in_order(n: i64, heard: i64) -> Result<()> {
     if n == heard + 1 {
         return Ok(());

@@ -1,15 +1,17 @@
-//! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by letters. The rows of the children are in
+//! Subagents (spec §8, §24): threads of their own, siblings of this one, linked by envelopes. The rows of the children are in
 //! `store/children`, what a child knows of its parent in `store/parent`.
 //!
-//! * `registry`: the rows of the children. `parent`: what a child knows of its parent. `envelope`: what they tell each other.
-//! * `toolset`: what models may call. `arguments`, `resolve`: what a call wants. `spawn`: a call makes a child, or writes to one; `checks`: what
-//!   keeps it from that; `receipt`: its receipt.
-//!   `create_child`: the child's side of that. `report`: what a run of a child came to. `inbox`: what is done with letters. `copy`:
-//!   files that come with them. `wait`: the receipt that is parked until a child answers. `cascade`: stop and terminate.
-//! * `values`: values of variables in letters. `deferred`: children that wait for some. `immediate`: children that begin
-//!   with their prompt.
-//! * `shown`: what messages say of them. `ask`: requests to other threads of the family. `cost`, `delete`: of a whole tree.
-//!   `remote`: the family for the code that works in a thread.
+//! * `toolset`: what models may call. `resolve`: whether a call is for subagents; `arguments`: what it asks; `call`: what comes
+//!   of that, a new child or a message to one.
+//! * `spawn`: a call makes a child, or writes to one; `checks`: what keeps it from that; `create_child`: the child's side of
+//!   it.
+//! * `envelope`: what a thread and its child tell each other. `inbox`: what is done with an envelope; `applied`: what it has
+//!   changed. `copy`: files that come with it.
+//! * `wait`: the receipt that is parked until a child answers. `report`: what a run of a child came to. `cascade`: stop and
+//!   terminate.
+//! * `values`: values of variables in envelopes. `deferred`: children that wait for some. `immediate`: children that begin with
+//!   their prompt.
+//! * `shown`: what messages say of children. `ask`: requests to other threads of the family. `cost`, `delete`: of a whole tree.
 
 #![expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
 

@@ -1,4 +1,4 @@
-//! A call makes a child, or writes to one that is there: the registry's row, the letter and the receipt in one transition.
+//! A call makes a child, or writes to one that is there: the registry's row, the envelope and the receipt in one transition.
 
 use std::rc::Rc;
 
@@ -195,7 +195,7 @@ impl Thread {
         }
     }
 
-    /// Writes the row of a child and the letter that makes it, or that it waits for values of variables.
+    /// Writes the row of a child and the envelope that makes it, or that it waits for values of variables.
     #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
     fn make_child(
         &self,
@@ -268,7 +268,7 @@ impl Thread {
         Ok(Ok(Told { result }))
     }
 
-    /// The receipt waits for the answer to the last letter.
+    /// The receipt waits for the answer to the last envelope.
     fn begin_wait(
         &self,
         state: &State,

@@ -1,6 +1,6 @@
 //! Values of variables in a family (spec §11.4, §25; docs/variables.md). A child begins with the values of its parent's
 //! thread, but for those that the child's own definitions declare as `scoped`, and with what it is given besides. They
-//! travel in letters, encrypted for the child alone, which stores them as its own; from then on they are secrets of the
+//! travel in envelopes, encrypted for the child alone, which stores them as its own; from then on they are secrets of the
 //! child: what it reports is redacted before it leaves.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use crate::spec::{Agent, graph};
 use crate::store::children::Child;
 use crate::store::state::State;
 
-/// Values in a letter to a child.
+/// Values in an envelope to a child.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EncryptedValues {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +44,7 @@ pub(crate) struct OwnValues {
     pub(crate) withheld: Vec<String>,
 }
 
-/// What the values in a letter are bound to.
+/// What the values in an envelope are bound to.
 fn object(child: &str) -> String {
     format!("letter to thread {child}")
 }
@@ -196,7 +196,7 @@ impl Thread {
         self.log_once(format!("values that the parent has set were not taken over: {error}"));
     }
 
-    /// What a letter to this thread says about its values.
+    /// What an envelope to this thread says about its values.
     ///
     /// # Errors
     /// `encryption_unavailable` for a value that no key opens here.

@@ -136,7 +136,7 @@ impl Thread {
         self.after_commit(heard)
     }
 
-    /// Asks a child whether the answer to a letter will still come; why not, if not.
+    /// Asks a child whether the answer to an envelope will still come; why not, if not.
     async fn ask_child(self: &Rc<Self>, reference: &str, asked: i64) -> Result<Option<String>> {
         let from = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let letter = Envelope { from, n: 0, what: EnvelopeBody::Check(asked) };
@@ -156,7 +156,7 @@ impl Thread {
         let body: Value =
             reply.body.and_then(|body| serde_json::from_str(body.get()).ok()).unwrap_or_default();
         let gone = reply.status == 404 && body.pointer("/error/code") == Some(&"thread_not_found".into());
-        // A letter that is on its way brings the answer, or makes the child.
+        // An envelope that is on its way brings the answer, or makes the child.
         let letters = self.read(|_, sql| outbox::count_for(sql, &format!("{TO_THREAD}{reference}")))?;
         Ok(match (letters, gone, body.get("comes").and_then(Value::as_bool)) {
             (n, _, _) if n > 0 => None,

@@ -1,8 +1,8 @@
 //! `execute_code`: a model's own code, with the prompt's other tools as functions (docs/run-code.md). Every limit is
 //! enforced on this side; what the code says of itself counts for nothing.
 //!
-//! * `settings`: its limits; `over`: what is said when one is reached. `declarations`: tools as code sees them. `files`: files
-//!   for a model's code.
+//! * `settings`: its limits; `limit_exceeded`: what is said when one is reached. `declarations`: tools as code sees them.
+//!   `files`: files for a model's code.
 
 pub(crate) mod declarations;
 pub(crate) mod files;
