@@ -32,6 +32,14 @@ async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
     AssertUnwindSafe(running).catch_unwind().await.map_err(panicked)
 }
 
+/// The same where a failure of the world goes on: what fails there is not the work's own doing.
+async fn contained_alone<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
+    AssertUnwindSafe(running).catch_unwind().await.map_err(|payload| match payload.downcast_ref::<&str>() {
+        Some(text) => Panicked((*text).to_owned()),
+        None => resume_unwind(payload),
+    })
+}
+
 impl SimHost {
     /// What a scripted native does.
     async fn perform(&self, native: Native, place: usize, name: &str) -> ToolResult {
@@ -72,7 +80,7 @@ impl Natives for SimHost {
             let Some((native, place)) = world.outside.start(&call) else {
                 return Ok(ToolResult::error(format!("There is no native tool \"{}\".", call.name)));
             };
-            contained(host.perform(native, place, &call.name)).await
+            contained_alone(host.perform(native, place, &call.name)).await
         })
     }
 
@@ -84,9 +92,9 @@ impl Natives for SimHost {
             let world = host.world().clone();
             let Some((native, place)) = world.outside.start_effect(&call, world.now_us()) else {
                 // Those of the crate itself work in the thread alone.
-                return contained(bobbin::effects::run(call)).await;
+                return contained_alone(bobbin::effects::run(call)).await;
             };
-            let result = contained(host.perform(native, place, &call.native)).await?;
+            let result = contained_alone(host.perform(native, place, &call.native)).await?;
             Ok(match result.status {
                 ToolStatus::Success => Ok(()),
                 ToolStatus::Error => Err(result.text()),
@@ -119,15 +127,8 @@ impl Natives for SimHost {
         })
     }
 
-    /// A failure of the world goes on through the provider; what the provider's own code says ends the call.
     fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>> {
-        let running = AssertUnwindSafe(async move { bobbin::models::start(call).await }).catch_unwind();
-        Box::pin(running.map(|ended| {
-            ended.map_err(|payload| match payload.downcast_ref::<&str>() {
-                Some(text) => Panicked((*text).to_owned()),
-                None => resume_unwind(payload),
-            })
-        }))
+        Box::pin(contained_alone(async move { bobbin::models::start(call).await }))
     }
 
     fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panicked>> {

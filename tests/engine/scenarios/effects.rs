@@ -222,13 +222,14 @@ fn one_that_fails_or_makes_no_sense_is_given_up_and_delays_no_other() {
             sim.world.outside.effect("ring", |call, _| match call.args["n"].as_i64() {
                 Some(1) => Native::Gives(SECOND_US, ToolResult::error("broken")),
                 Some(2) => Native::Never,
+                Some(4) => Native::Works(Box::pin(async { panic!("over its feet") })),
                 _ => Native::Gives(0, ToolResult::success("")),
             });
         })
         .define(|catalog| catalog["effects"]["ring"]["timeoutMs"] = json!(2_000))
         .drive(|sim| async move {
             let mut bad = Vec::new();
-            for n in [1, 2] {
+            for n in [1, 2, 4] {
                 bad.push(
                     schedule(&sim, json!({ "name": "ring", "args": { "n": n }, "delay": 10_000 })).await,
                 );
@@ -247,6 +248,7 @@ fn one_that_fails_or_makes_no_sense_is_given_up_and_delays_no_other() {
             for (id, attempts, error) in [
                 (&bad[0], 3, "broken"),
                 (&bad[1], 3, "did not answer within 2 s"),
+                (&bad[2], 3, "it panicked: over its feet"),
                 (&malformed, 0, "no JSON"),
                 (&damaged, 0, "damaged"),
             ] {
@@ -261,7 +263,7 @@ fn one_that_fails_or_makes_no_sense_is_given_up_and_delays_no_other() {
             let logs = sim.get(ThreadRoute::ListLogs, &[]).await;
             let failures =
                 logs["logs"].as_array().unwrap().iter().filter(|log| log["type"] == "effect_failure");
-            assert_eq!(failures.count(), 4);
+            assert_eq!(failures.count(), 5);
         })
         .calm();
 }

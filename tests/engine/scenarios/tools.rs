@@ -10,7 +10,7 @@ use crate::sim::native;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![http(), failing()]
+    vec![http(), panicking(), failing()]
 }
 
 fn http_tool(path: &str, idempotent: bool) -> Value {
@@ -47,6 +47,29 @@ fn http() -> Scenario {
 #[test]
 fn http_tools_are_called_once_or_again_with_the_same_key() {
     http().sweep();
+}
+
+fn panicking() -> Scenario {
+    story("a tool that panics")
+        .setup(|sim| {
+            sim.world
+                .outside
+                .native("work", |_, _| Native::Works(Box::pin(async { panic!("over its feet") })));
+        })
+        .drive(|sim| async move {
+            sim.ask("use work,safe").await;
+        })
+        .check(|_, history| {
+            let results = history.texts("tool");
+            let own = results[0] == "\"work\" panicked: over its feet";
+            assert!(own || history.faults > 0 && results[0] == INDETERMINATE, "{results:?}");
+            assert_eq!(results.len(), 2, "the run goes on with the next call");
+        })
+}
+
+#[test]
+fn a_tool_that_panics_ends_its_own_call_alone() {
+    panicking().sweep();
 }
 
 fn failing() -> Scenario {
