@@ -174,6 +174,16 @@ export function imports(modules) {
   return edges;
 }
 
+/** What modules hand on (`pub use`) of others. @param {Map<string, Module>} modules */
+function handedOn(modules) {
+  return [...modules.values()].flatMap((module) =>
+    [...module.exports.values()].flat().flatMap((path) => {
+      const found = target(modules, module, path);
+      return found && found.file !== module.file ? [{ from: module.file, to: found.file, path: path.join("::") }] : [];
+    }),
+  );
+}
+
 /** The files that reach each other, largest set first. @param {Map<string, Map<string, string>>} edges @returns {string[][]} */
 export function circles(edges) {
   let counter = 0;
@@ -271,6 +281,9 @@ export function complaints(root, joined = JOINED) {
     for (const [other, path] of to) {
       if (other !== "lib.rs" && floor(other) > floor(file)) said.push(`src/${file} imports ${path} of src/${other}, a floor above it`);
     }
+  }
+  for (const { from, to, path } of handedOn(modules)) {
+    if (from !== "lib.rs" && floor(to) > floor(from)) said.push(`src/${from} hands on ${path} of src/${to}, a floor above it`);
   }
   for (const circle of circles(edges)) {
     if (circle.length > LARGEST_CIRCLE) said.push(`${circle.length} files import each other: ${circle.join(", ")}`);

@@ -45,27 +45,12 @@ impl Thread {
         let agent = self.catalog.shown_agent(&agent).ok_or_else(|| self.no_agent(&agent))?.name.clone();
         let env = self.new_env(&request.thread_id, &mut body)?;
         let now = self.host.now_us();
-        let activates = self.activations(&agent);
         let meta = Meta {
-            thread_id: request.thread_id.clone(),
-            origin_agent: agent.clone(),
-            agent,
             owner: body.string("user_id")?,
             tags: body.strings("tags")?.unwrap_or_default(),
             properties: body.object("properties")?.unwrap_or_default(),
-            created_us: now,
-            terminated_us: None,
-            stopped: false,
-            edits: 0,
-            seq_floor: 0,
-            window_cut: 0,
-            window_bytes: None,
-            version: 1,
-            env: 0,
-            detached: 0,
-            parent: None,
-            children: 0,
-            activates,
+            activates: self.activations(&agent),
+            ..Meta::new(&request.thread_id, &agent, now)
         };
         self.require(&meta.agent, meta.owner.as_deref(), &env).await?;
         // The same creation may have come to its end while the directories were asked.

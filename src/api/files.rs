@@ -70,22 +70,7 @@ impl Thread {
                 let record = self.rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
                 Ok(answer(200, &json!({ "file": record })))
             }
-            ThreadRoute::DeleteFile(path) => {
-                let path = at(path)?;
-                let what = match query.flag("recursive")? {
-                    true => Removal::Everything,
-                    false => Removal::Either,
-                };
-                match self.remove(&path, what, &Conditions::of(request))? {
-                    true => {
-                        if what == Removal::Everything {
-                            self.prune_all();
-                        }
-                        Ok(Served::empty(204))
-                    }
-                    false => Err(tree::no_file(&path)),
-                }
-            }
+            ThreadRoute::DeleteFile(path) => self.delete_file(&at(path)?, request),
             ThreadRoute::StartUpload => {
                 let body = Body::parse(&text_of(body).await?)?;
                 let body =
@@ -104,6 +89,21 @@ impl Thread {
             }
             _ => Err(Error::internal("a route without a stream was called with one")),
         }
+    }
+
+    /// `DELETE …/fs/…`, with `?recursive=true` also of what is in a folder.
+    fn delete_file(self: &Rc<Self>, path: &FilePath, request: &ThreadRequest) -> Result<Served> {
+        let what = match request.query.flag("recursive")? {
+            true => Removal::Everything,
+            false => Removal::Either,
+        };
+        if !self.remove(path, what, &Conditions::of(request))? {
+            return Err(tree::no_file(path));
+        }
+        if what == Removal::Everything {
+            self.prune_all();
+        }
+        Ok(Served::empty(204))
     }
 
     /// `GET …/fs`: numbers, a search, or the root.

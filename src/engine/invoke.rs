@@ -12,6 +12,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::handle::Open;
 use crate::engine::handoff;
 use crate::engine::subagents::call::SubagentCall;
+use crate::engine::subagents::resolve::is_tool;
 use crate::engine::thread::Thread;
 use crate::engine::tool_call::Performed;
 use crate::engine::tool_result::{is_of_files, logged_error};
@@ -25,7 +26,7 @@ use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Prompt, Sought, ToolEntry, schema};
 use crate::store::receipts;
-use crate::store::receipts::{Kind, NewReceipt, ReceiptData, ReceiptState};
+use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
 use crate::store::state::State;
 use crate::work::native::tools::execute;
 
@@ -84,45 +85,22 @@ impl Thread {
         args: Value,
     ) -> Result<ToolResult> {
         self.read(|state, _| state.must_live())?;
-        let refused = |text: String| Ok(ToolResult::error(text));
         let found = match self.catalog.named(scope.package.as_deref(), name, Sought::Callable) {
             Ok(found) => found,
-            Err(hidden) => return refused(format!("{hidden}.")),
+            Err(hidden) => return Ok(ToolResult::error(format!("{hidden}."))),
         };
         let name = &*found;
         let callable = self.catalog.callable(name);
-        let args = match callable {
-            Some(callable) => match callable.check(args) {
-                Ok(args) => args,
-                Err(problems) => {
-                    return refused(format!(
-                        "Invalid arguments for \"{name}\": {}",
-                        schema::lines(&problems)
-                    ));
-                }
-            },
-            // Looked at below.
-            None if crate::engine::subagents::resolve::is_tool(name) => args,
-            None => return refused(format!("There is no tool \"{name}\".")),
+        let args = match checked(scope, callable, name, args) {
+            Ok(args) => args,
+            Err(text) => return Ok(ToolResult::error(text)),
         };
-        if let Err(error) = shallow("args", &args) {
-            return refused(error.message);
-        }
-        let bytes = args.to_string().len();
-        if bytes > limits::INVOKED_ARGS_BYTES {
-            let limit = limits::INVOKED_ARGS_BYTES;
-            return refused(format!(
-                "The arguments for \"{name}\" have {bytes} bytes as JSON; the limit is {limit}."
-            ));
-        }
-        if scope.depth >= limits::CALL_DEPTH {
-            return refused(too_deep(name));
-        }
         let Some(definitions) = self.definitions_in(scope)? else {
-            return refused("The thread's agent is not among the definitions any more.".to_owned());
+            let text = "The thread's agent is not among the definitions any more.";
+            return Ok(ToolResult::error(text));
         };
         if self.is_off(&definitions, name) {
-            return refused(off(&definitions, name));
+            return Ok(ToolResult::error(off(&definitions, name)));
         }
         let kept = self.redact_json(args.clone());
         // Models read what prompts and agents are given; a tool may need a secret.
@@ -131,62 +109,56 @@ impl Thread {
             Entered::First => None,
             Entered::Again => self.read(|_, sql| receipts::by_key(sql, scope.receipt, &key))?,
         };
-        if let Some(earlier) = &earlier {
-            if earlier.name != name || earlier.data.args.as_ref().unwrap_or(&Value::Null) != &kept {
-                let before = &earlier.name;
-                return refused(format!(
-                    "\"{name}\" cannot be called here: before the process was lost, \"{before}\" was called in its place, \
-                     or with other arguments."
-                ));
-            }
-            if let Some(result) = &earlier.data.result {
-                return Ok(result.clone());
-            }
+        if let Some(result) = earlier.as_ref().and_then(|earlier| result_of(earlier, name, &kept)) {
+            return Ok(result);
         }
         let entry = definitions.prompt.tool(name).cloned().unwrap_or_else(|| ToolEntry::unlisted(name));
         let optional = |prompt: &Prompt| prompt.tools.iter().any(|entry| entry.optional.is_some());
-        if optional(definitions.prompt)
-            || matches!(callable, Some(Callable::Prompt(prompt)) if optional(prompt))
-        {
+        let inner = matches!(callable, Some(Callable::Prompt(prompt)) if optional(prompt));
+        if inner || optional(definitions.prompt) {
             self.refresh_env().await?;
         }
-        let work = match callable {
-            Some(Callable::Tool(tool)) => Work::Tool(tool),
-            Some(Callable::Prompt(prompt)) => Work::Prompt(prompt),
-            Some(Callable::Agent(..)) => return self.invoke_handoff(scope, &key, name, &kept),
-            Some(Callable::Subagent(..)) | None => {
-                let call =
-                    ToolCall { name: name.to_owned(), arguments: args.to_string(), ..ToolCall::default() };
-                let wanted = match self.wanted(&definitions, Some(&entry), &call)? {
-                    Some(Ok(wanted)) => wanted,
-                    Some(Err(result)) => return Ok(result),
-                    None => return refused(format!("There is no tool \"{name}\".")),
-                };
-                if let SubagentCall::Create(new) = &wanted {
-                    self.ready_child(new.agent).await?;
-                }
-                let now = self.host.now_us();
-                let call = Invoked { scope, key: &key, name, kind: Kind::Subagent, args: &kept };
-                return self.invoke_child(scope, &wanted, |state, sql, result| {
-                    call.insert_ended(state, sql, result, now)
-                });
+        let call = Invoked { scope, key: &key, name, kind: Kind::Subagent, args: &kept };
+        match callable {
+            Some(Callable::Tool(tool)) => {
+                self.invoke_work(&definitions, &entry, Work::Tool(tool), call, args, earlier).await
             }
-        };
+            Some(Callable::Prompt(prompt)) => {
+                self.invoke_work(&definitions, &entry, Work::Prompt(prompt), call, args, earlier).await
+            }
+            Some(Callable::Agent(..)) => self.invoke_handoff(scope, &key, name, &kept),
+            Some(Callable::Subagent(..)) | None => {
+                self.invoke_subagent(&definitions, &entry, call, &args).await
+            }
+        }
+    }
+
+    /// A tool or a prompt, unless an earlier call of it may have taken effect.
+    async fn invoke_work(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        entry: &ToolEntry,
+        work: Work<'_>,
+        call: Invoked<'_>,
+        args: Value,
+        earlier: Option<Receipt>,
+    ) -> Result<ToolResult> {
+        let call = Invoked { kind: work.kind(), ..call };
+        let Invoked { scope, key, name, .. } = call;
         if let Some(earlier) = earlier.as_ref().filter(|earlier| !work.repeats(earlier)) {
             let result = ToolResult::error(interrupted(name));
             return self.end_invoked(scope, earlier.id, name, result, ReceiptState::Indeterminate, true);
         }
         let now = self.host.now_us();
-        let call = Invoked { scope, key: &key, name, kind: work.kind(), args: &kept };
-        let (id, entered) =
-            self.open_receipt(scope, earlier.map(|earlier| earlier.id), |state| call.receipt(state, now))?;
+        let earlier = earlier.map(|earlier| earlier.id);
+        let (id, entered) = self.open_receipt(scope, earlier, |state| call.receipt(state, now))?;
         let performed = Performed {
             scope,
-            definitions: &definitions,
-            entry: &entry,
+            definitions,
+            entry,
             work,
-            key: key.clone(),
-            call_id: &key,
+            key: key.to_owned(),
+            call_id: key,
             name,
             args,
             session: None,
@@ -194,6 +166,30 @@ impl Thread {
         let (result, has_invoked) = self.perform(performed, id, entered).await?;
         let state = ReceiptState::ended(result.status);
         self.end_invoked(scope, id, name, result, state, has_invoked)
+    }
+
+    /// A subagent is made or written to.
+    async fn invoke_subagent(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        entry: &ToolEntry,
+        call: Invoked<'_>,
+        args: &Value,
+    ) -> Result<ToolResult> {
+        let asked =
+            ToolCall { name: call.name.to_owned(), arguments: args.to_string(), ..ToolCall::default() };
+        let wanted = match self.wanted(definitions, Some(entry), &asked)? {
+            Some(Ok(wanted)) => wanted,
+            Some(Err(result)) => return Ok(result),
+            None => return Ok(ToolResult::error(no_tool(call.name))),
+        };
+        if let SubagentCall::Create(new) = &wanted {
+            self.ready_child(new.agent).await?;
+        }
+        let now = self.host.now_us();
+        self.invoke_child(call.scope, &wanted, |state, sql, result| {
+            call.insert_ended(state, sql, result, now)
+        })
     }
 
     /// An agent takes over after the step, in which its call is queued.
@@ -281,4 +277,44 @@ impl Thread {
         })?;
         Ok(result)
     }
+}
+
+fn no_tool(name: &str) -> String {
+    format!("There is no tool \"{name}\".")
+}
+
+/// The arguments of a call that may be made from here; or why it may not.
+fn checked(scope: &Scope, callable: Option<Callable<'_>>, name: &str, args: Value) -> Result<Value, String> {
+    let args = match callable {
+        Some(callable) => callable
+            .check(args)
+            .map_err(|problems| format!("Invalid arguments for \"{name}\": {}", schema::lines(&problems)))?,
+        // Looked at with the subagents.
+        None if is_tool(name) => args,
+        None => return Err(no_tool(name)),
+    };
+    shallow("args", &args).map_err(|error| error.message)?;
+    let bytes = args.to_string().len();
+    if bytes > limits::INVOKED_ARGS_BYTES {
+        let limit = limits::INVOKED_ARGS_BYTES;
+        return Err(format!(
+            "The arguments for \"{name}\" have {bytes} bytes as JSON; the limit is {limit}."
+        ));
+    }
+    if scope.depth >= limits::CALL_DEPTH {
+        return Err(too_deep(name));
+    }
+    Ok(args)
+}
+
+/// What an earlier call in this place has given; an error if it was another call.
+fn result_of(earlier: &Receipt, name: &str, args: &Value) -> Option<ToolResult> {
+    if earlier.name != name || earlier.data.args.as_ref().unwrap_or(&Value::Null) != args {
+        let before = &earlier.name;
+        return Some(ToolResult::error(format!(
+            "\"{name}\" cannot be called here: before the process was lost, \"{before}\" was called in its place, \
+             or with other arguments."
+        )));
+    }
+    earlier.data.result.clone()
 }

@@ -66,7 +66,6 @@ pub(crate) mod tool_queue;
 pub(crate) mod tool_result;
 pub(crate) mod values;
 
-pub use crate::api::endpoints::{EndpointAnswer, EndpointCall, Panicked};
 pub use crate::engine::effects::{NewEffect, Repetition};
 pub use crate::engine::files::{
     FileChunk, FileOptions, FileRecord, FileStats, GrepMatch, GrepResult, spilled_above,
@@ -74,8 +73,10 @@ pub use crate::engine::files::{
 pub use crate::engine::hooks::HookCall;
 pub use crate::engine::subagents::{RemoteThread, Subagent};
 pub use crate::engine::thread::Thread;
+pub use crate::registry::Panicked;
 pub use crate::sdk::messages::{MessageUpdate, NewAttachment};
 pub use crate::sdk::run_handle::{AbortSignal, RunHandle};
 pub use crate::sdk::{Identity, NewMessage, ThreadState};
 pub use crate::store::side::Side;
+pub use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 pub use crate::work::native::{EffectCall, NativeCall, Natives};

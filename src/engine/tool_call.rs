@@ -16,7 +16,7 @@ use crate::spec::ToolEntry;
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
-use crate::store::receipts::{NewReceipt, Opening};
+use crate::store::receipts::{NewReceipt, Opening, Receipt};
 use crate::store::state::State;
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute;
@@ -109,34 +109,44 @@ impl Thread {
             Err(_) if earlier.is_some() => return Ok(CallOutcome::unknown(name, &scope.origin)),
             Err(text) => return Ok(CallOutcome::refused(text)),
         };
-        let Some(work) = work else {
-            return Ok(match scope.is_detached() {
-                false => CallOutcome::handed(name, Opening::of(entry, &args)),
-                true => {
-                    CallOutcome::refused(format!("\"{name}\" cannot take over here: no run is under way."))
-                }
-            });
-        };
-        if scope.depth >= limits::CALL_DEPTH {
-            return Ok(CallOutcome::refused(too_deep(name)));
+        match work {
+            None if scope.is_detached() => {
+                let text = format!("\"{name}\" cannot take over here: no run is under way.");
+                Ok(CallOutcome::refused(text))
+            }
+            None => Ok(CallOutcome::handed(name, Opening::of(entry, &args))),
+            Some(_) if scope.depth >= limits::CALL_DEPTH => Ok(CallOutcome::refused(too_deep(name))),
+            Some(work) => {
+                let performed = Performed {
+                    scope,
+                    definitions,
+                    entry,
+                    work,
+                    key: format!("r{}.{}", reply.seq, call.index),
+                    call_id: &call.call.id,
+                    name,
+                    args,
+                    session: (scope.depth == 0).then_some(&call.call),
+                };
+                self.call_work(performed, reply.seq, call.seq, earlier).await
+            }
         }
+    }
+
+    /// A tool or a prompt. `id`: that of its receipt.
+    async fn call_work(
+        self: &Rc<Self>,
+        call: Performed<'_>,
+        reply: i64,
+        id: i64,
+        earlier: Option<Receipt>,
+    ) -> Result<CallOutcome> {
+        let scope = call.scope;
         let now = self.host.now_us();
-        let ToolCall { id: call_id, .. } = &call.call;
-        let mut receipt = NewReceipt::started(call.seq, reply.seq, call_id, name, work.kind(), now);
-        receipt.data.work = scope.detached_work();
-        let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| receipt)?;
-        let performed = Performed {
-            scope,
-            definitions,
-            entry,
-            work,
-            key: format!("r{}.{}", reply.seq, call.index),
-            call_id,
-            name,
-            args,
-            session: (scope.depth == 0).then_some(&call.call),
-        };
-        let (result, has_invoked) = self.perform(performed, receipt, entered).await?;
+        let mut new = NewReceipt::started(id, reply, call.call_id, call.name, call.work.kind(), now);
+        new.data.work = scope.detached_work();
+        let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| new)?;
+        let (result, has_invoked) = self.perform(call, receipt, entered).await?;
         let open_inner_calls = has_invoked.then(|| scope.origin.clone());
         Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
     }

@@ -40,7 +40,7 @@ pub struct Tool {
 /// An implementation, named the same way for everything that runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Run"))]
 pub enum Implementation {
     /// A function of the Worker itself, by its registered name.
     Native(String),

@@ -60,6 +60,31 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
+    /// That of a thread that begins now.
+    pub(crate) fn new(thread_id: &str, agent: &str, now: i64) -> Meta {
+        Meta {
+            thread_id: thread_id.to_owned(),
+            agent: agent.to_owned(),
+            origin_agent: agent.to_owned(),
+            owner: None,
+            tags: Vec::new(),
+            properties: Map::new(),
+            created_us: now,
+            terminated_us: None,
+            stopped: false,
+            edits: 0,
+            seq_floor: 0,
+            window_cut: 0,
+            window_bytes: None,
+            version: 1,
+            env: 0,
+            parent: None,
+            children: 0,
+            activates: 0,
+            detached: 0,
+        }
+    }
+
     /// Reads it, and the version of the tables; `None` when the thread was never created.
     pub(crate) fn load(sql: &dyn Sql) -> Result<Option<(Meta, i64)>> {
         let mut found = None;

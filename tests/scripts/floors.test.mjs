@@ -54,6 +54,8 @@ test("a module may import those below it, and none above", () => {
   const upward = { "store/rows.rs": "pub struct Row(crate::engine::run::Run);\n", "engine/run.rs": "pub struct Run;\n" };
   assert.deepEqual(said(upward), ["src/store/rows.rs imports crate::engine::run::Run of src/engine/run.rs, a floor above it"]);
   assert.deepEqual(said({ "extra.rs": "pub struct Extra;\n" }), ["src/lib.rs does not list `extra`"]);
+  const handedOn = { "store/mod.rs": "pub use crate::engine::run::Run;\n", "engine/run.rs": "pub struct Run;\n" };
+  assert.deepEqual(said(handedOn), ["src/store/mod.rs hands on crate::engine::run::Run of src/engine/run.rs, a floor above it"]);
 });
 
 test("what a module hands on is imported from where it is", () => {

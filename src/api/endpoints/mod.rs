@@ -1,9 +1,6 @@
 //! Custom endpoints (spec §26): routes of the application's own below a thread. What runs sees the thread and starts no run by
 //! itself; a run that is under way goes on beside it.
 
-pub use crate::registry::Panicked;
-pub use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
-
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
@@ -19,8 +16,9 @@ use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::request::route::{no_route, not_allowed};
 use crate::request::{Served, ThreadRequest};
 use crate::sdk::scope::Origin;
-use crate::spec::endpoint::{EndpointRoute, Method};
+use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::store::log::Event;
+use crate::work::native::endpoint_call::EndpointCall;
 use crate::work::{Failure, Way};
 use crate::{limits, work};
 
@@ -77,13 +75,25 @@ impl Thread {
             sleep: self.sleep(),
             state: self.state_at(Origin::Detached, self.catalog.packages.of_route(route)),
         };
+        self.answer_of(route, endpoint, method, &env, call).await
+    }
+
+    /// What the endpoint answers, or that it failed.
+    async fn answer_of(
+        self: &Rc<Self>,
+        route: &EndpointRoute,
+        endpoint: &Endpoint,
+        method: Method,
+        env: &dyn Fn(&str) -> Option<String>,
+        call: EndpointCall,
+    ) -> Result<Served> {
         let (id, path) = (call.request_id.clone(), call.path.clone());
         let most = limits::HTTP_TOOL_MAX_MS;
         let way = Way {
             run: &endpoint.run,
             limit_ms: Some(endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(most)),
             http_ms: endpoint.timeout_ms,
-            env: &env,
+            env,
         };
         let detached = self.begin_detached(&call.state)?;
         let ended = work::run(self.lender(), way, call).await;

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::subagents::envelope::Content;
+use crate::engine::subagents::envelope::{ChildSpec, Content};
 use crate::engine::subagents::immediate::ImmediateStart;
+use crate::engine::subagents::values::EncryptedValues;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, ParentCommunication as Communication, Receives, ToolEntry};
-use crate::store::children::ChildInfo;
+use crate::store::children::{Child, ChildInfo, ChildState, Letters};
 use crate::store::messages::Row;
 use crate::store::side::Side;
 
@@ -23,6 +24,42 @@ pub(crate) struct NewChild<'a> {
 }
 
 impl NewChild<'_> {
+    /// Its row.
+    pub(crate) fn child(&self, reference: String, side: Side, group: Option<String>, now: i64) -> Child {
+        Child {
+            reference,
+            state: ChildState::Creating,
+            status: "running".to_owned(),
+            agent: self.agent.name.clone(),
+            facts: self.facts(side, group),
+            created_us: now,
+            letters: Letters::default(),
+            asked: 1,
+            wait: None,
+            due_us: None,
+            checks: 0,
+            body: None,
+        }
+    }
+
+    /// What it is told of itself, but what follows from its parent.
+    pub(crate) fn spec(&self, child: &Child) -> ChildSpec {
+        ChildSpec {
+            agent: child.agent.clone(),
+            owner: None,
+            depth: 1,
+            blocking: child.facts.blocking,
+            resumable: child.facts.resumable,
+            communication: child.facts.communication,
+            hears: self.hears().as_str().to_owned(),
+            name: child.facts.name.clone(),
+            arguments: self.arguments.clone(),
+            words: self.words.clone(),
+            env: EncryptedValues::default(),
+            held: false,
+        }
+    }
+
     /// It is made by a call that an activation has queued, if the message of the call says so.
     pub(crate) fn begun_by(&mut self, reply: &Row) {
         self.begun = ImmediateStart::of(reply);

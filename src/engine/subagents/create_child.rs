@@ -46,36 +46,23 @@ impl Thread {
         self.open_sealed(id, birth.env.clone())
             .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
         let now = self.host.now_us();
+        let parent = Parent {
+            thread: letter.from.clone(),
+            depth: birth.depth,
+            blocking: birth.blocking,
+            resumable: birth.resumable,
+            communication: birth.communication,
+            hears: birth.hears.clone(),
+            arguments: birth.arguments.clone(),
+            letters: Letters::default(),
+            asked: None,
+        };
         let meta = Meta {
-            thread_id: id.to_owned(),
-            origin_agent: birth.agent.clone(),
-            agent: birth.agent.clone(),
             owner: birth.owner.clone(),
             tags: birth.name.iter().map(|name| format!("name:{name}")).collect(),
-            properties: serde_json::Map::new(),
-            created_us: now,
-            terminated_us: None,
-            stopped: false,
-            edits: 0,
-            seq_floor: 0,
-            window_cut: 0,
-            window_bytes: None,
-            version: 1,
-            env: 0,
-            detached: 0,
-            parent: Some(Parent {
-                thread: letter.from.clone(),
-                depth: birth.depth,
-                blocking: birth.blocking,
-                resumable: birth.resumable,
-                communication: birth.communication,
-                hears: birth.hears.clone(),
-                arguments: birth.arguments.clone(),
-                letters: Letters::default(),
-                asked: None,
-            }),
-            children: 0,
+            parent: Some(parent),
             activates: self.activations(&birth.agent),
+            ..Meta::new(id, &birth.agent, now)
         };
         let mut state = State::created(meta);
         state.created_told = self.nobody_is_told(&state.meta.agent);

@@ -9,7 +9,7 @@ use crate::engine::subagents::checks::{may_wait, refused};
 use crate::engine::subagents::deferred::Deferred;
 use crate::engine::subagents::envelope::{ChildSpec, EnvelopeBody};
 use crate::engine::subagents::shown::listed;
-use crate::engine::subagents::values::{EncryptedValues, env_required};
+use crate::engine::subagents::values::env_required;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -18,7 +18,7 @@ use crate::request::thread_id;
 use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::{ToolCall, ToolResult};
-use crate::store::children::{Child, ChildState, Letters, Wait};
+use crate::store::children::{Child, ChildState, Wait};
 use crate::store::log::Event;
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
@@ -32,6 +32,18 @@ fn about(child: &Child, text: String) -> ToolResult {
 }
 
 /// A child whose values cannot be had is not made; anything else is no error of the call.
+/// The receipt of a call that a child answers: it waits, or has its result at once.
+fn receipt_of<'a>(scope: &Scope, reply: &Shared, call: &'a Call, told: &'a Told, now: i64) -> NewReceipt<'a> {
+    let ToolCall { id, name, .. } = &call.call;
+    let waits = told.result.is_none();
+    NewReceipt {
+        state: if waits { ReceiptState::Waiting } else { ReceiptState::Started },
+        data: ReceiptData { work: scope.detached_work(), ..ReceiptData::default() },
+        result: told.result.as_ref(),
+        ..NewReceipt::started(call.seq, reply.seq, id, name, Kind::Subagent, now)
+    }
+}
+
 fn not_created(name: &str, error: Error) -> Result<Result<Told, ToolResult>> {
     match error.code {
         Code::EncryptionUnavailable | Code::TooLarge => {
@@ -81,19 +93,8 @@ impl Thread {
             match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), &scope.origin)? {
                 Err(result) => Ok(Err(result)),
                 Ok(told) => {
-                    let ToolCall { id, name, .. } = &call.call;
-                    let now = self.host.now_us();
-                    let receipt = NewReceipt::started(call.seq, reply.seq, id, name, Kind::Subagent, now);
-                    let waits = told.result.is_none();
-                    let data = ReceiptData { work: scope.detached_work(), ..ReceiptData::default() };
                     state.starts_detached(sql, scope, call.seq)?;
-                    NewReceipt {
-                        state: if waits { ReceiptState::Waiting } else { ReceiptState::Started },
-                        data,
-                        result: told.result.as_ref(),
-                        ..receipt
-                    }
-                    .insert(sql)?;
+                    receipt_of(scope, reply, call, &told, self.host.now_us()).insert(sql)?;
                     Ok(Ok(told))
                 }
             }
@@ -213,34 +214,13 @@ impl Thread {
             Ok(taken) => taken,
             Err(error) => return not_created(&new.agent.name, error),
         };
-        let mut child = Child {
-            reference: thread_id::from_random(self.host.random()),
-            state: ChildState::Creating,
-            status: "running".to_owned(),
-            agent: new.agent.name.clone(),
-            facts: new.facts(side, group),
-            created_us: now,
-            letters: Letters::default(),
-            asked: 1,
-            wait: None,
-            due_us: None,
-            checks: 0,
-            body: None,
-        };
+        let mut child = new.child(thread_id::from_random(self.host.random()), side, group, now);
         child.facts.own = taken.given.values.iter().map(|value| value.name.clone()).collect();
         let mut birth = ChildSpec {
-            agent: child.agent.clone(),
             owner: state.meta.owner.clone(),
             depth: state.meta.parent.as_ref().map_or(1, |parent| parent.depth + 1),
-            blocking: child.facts.blocking,
-            resumable: child.facts.resumable,
-            communication: child.facts.communication,
-            hears: new.hears().as_str().to_owned(),
-            name: child.facts.name.clone(),
-            arguments: new.arguments.clone(),
-            words: new.words.clone(),
-            env: EncryptedValues::default(),
             held: self.holds_children(state),
+            ..new.spec(&child)
         };
         let needs = match self.begin_with(state, sql, new.agent, &child.reference, &taken.given) {
             Ok((env, needs)) => {
