@@ -8,6 +8,7 @@ import { inCheckout } from "../scripts/files.mjs";
 import { run } from "../scripts/run.mjs";
 import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
+import { startBarePair } from "./sides.mjs";
 import { candidates } from "./startup.mjs";
 import { interleaved, median, progress, timed } from "./measure.mjs";
 
@@ -372,6 +373,34 @@ export async function sandbox(bench) {
   ];
 }
 
+/** The budgets of the rows without wrangler, by the row's own words. @type {Record<string, number>} */
+const BARE = {
+  "accept a message (POST to 202)": 1.2,
+  "plain turn, wait=true": 1.2,
+  "plain turn, over the socket": 1.2,
+  "one tool step more": 1.15,
+  "50 threads × 10 turns: processor time per turn": 1.35,
+  "turn with one call of a blocking child, instant model": 1.4,
+  "20 children that nobody waits for, all results in": 1.5,
+};
+
+/** Rows of above without wrangler's proxies, which take as long for the floor as for the product and hide a difference. @param {Bench} bench @returns {Promise<Result[]>} */
+export async function bare(bench) {
+  const { product, floor, end } = await startBarePair(bench.model.url);
+  try {
+    /** @type {Result[]} */
+    const results = [];
+    for (const row of [accept, plainTurn, toolStep, manyThreads, blockingChild, fanOut]) {
+      for (const result of await row({ ...bench, product, floor })) {
+        if (result.floor !== undefined) results.push({ ...result, what: `miniflare alone: ${result.what}`, budget: BARE[result.what] });
+      }
+    }
+    return results;
+  } finally {
+    await end();
+  }
+}
+
 /** Every row by the name that `--rows` takes. @type {Record<string, (bench: Bench) => Promise<Result[]>>} */
 export const rows = {
   accept,
@@ -384,6 +413,7 @@ export const rows = {
   new: newThread,
   child: blockingChild,
   fan: fanOut,
+  bare,
   sandbox,
   size,
   start,

@@ -2,8 +2,9 @@
 // reached by the same client.
 
 import { spawn } from "node:child_process";
-import { rmSync } from "node:fs";
+import { copyFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { compileCatalog } from "../scripts/build.mjs";
 import { setUp } from "../scripts/setup.mjs";
 import { AgentsFolder } from "../tests/worker/support/agents.mjs";
 import { exchange } from "../tests/worker/support/http.mjs";
@@ -96,10 +97,10 @@ const once = {
   maxSessionTurns: 1,
 };
 
-/** @param {string} modelUrl */
-export async function startProduct(modelUrl) {
+/** The agents of the benchmark. @param {string} modelUrl */
+function agents(modelUrl) {
   const entry = (/** @type {string} */ name, /** @type {boolean} */ blocking) => ({ name, blocking, initUserMessageProperty: "task" });
-  const folder = new AgentsFolder({
+  return new AgentsFolder({
     models: { bench: { provider: "openai", model: "bench", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" } },
     prompts: {
       bench: { ...PROMPT, tools: ["work"] },
@@ -120,6 +121,11 @@ export async function startProduct(modelUrl) {
       sent: once,
     },
   });
+}
+
+/** @param {string} modelUrl */
+export async function startProduct(modelUrl) {
+  const folder = agents(modelUrl);
   const server = await Server.start({ agents: folder.path, vars: { MODEL_KEY: KEY } });
   const end = async () => {
     await server.remove();
@@ -179,4 +185,66 @@ export async function startFloor(modelUrl) {
     rmSync(persist, { recursive: true, force: true });
   };
   return { side: new Side("floor", base, persist, () => child.pid ?? 0), end };
+}
+
+/**
+ * A Worker under miniflare alone.
+ *
+ * @param {string} name
+ * @param {Omit<import("./miniflare.mjs").BareOptions, "port" | "persist">} options
+ */
+async function startBare(name, options) {
+  const { node } = await setUp();
+  const [port, persist] = [await freePort(), scratch(`bare-${name}`, memory)];
+  const child = spawn(node, ["--no-warnings", join(checkout, "bench/miniflare.mjs"), JSON.stringify({ ...options, port, persist })], {
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const base = `http://127.0.0.1:${port}`;
+  const kill = () => killAll(tree(child.pid ?? 0).filter(running));
+  process.on("exit", kill);
+  const answers = async () => {
+    if (child.exitCode !== null) throw new Error(`miniflare with the ${name} ended with ${child.exitCode}`);
+    const answer = await exchange(base, "GET", "/healthz", { withinMs: 2000 }).catch(() => undefined);
+    return answer?.status === 200;
+  };
+  await until(`the ${name} under miniflare answers`, answers, { withinMs: 60_000 });
+  const end = async () => {
+    kill();
+    process.off("exit", kill);
+    await until(`miniflare with the ${name} is gone`, () => child.exitCode !== null || child.signalCode !== null);
+    rmSync(persist, { recursive: true, force: true });
+  };
+  // The one workerd below that process, wherever miniflare has its files open.
+  return { side: new Side(name, base, "", () => child.pid ?? 0), end };
+}
+
+/** The product and the floor, both under miniflare alone. @param {string} modelUrl */
+export async function startBarePair(modelUrl) {
+  const folder = agents(modelUrl);
+  const root = scratch("bare-dist");
+  for (const file of ["index.js", "index_bg.wasm"]) copyFileSync(join(checkout, "dist", file), join(root, file));
+  await compileCatalog(folder.path, join(root, "catalog.json"));
+  const product = await startBare("product", {
+    root,
+    modules: [
+      { type: "ESModule", path: join(root, "index.js") },
+      { type: "CompiledWasm", path: join(root, "index_bg.wasm") },
+      { type: "Text", path: join(root, "catalog.json") },
+    ],
+    objects: { THREADS: "ThreadObject", DIRECTORY: "DirectoryObject" },
+    vars: { BOBBIN_DEV: "1", MODEL_KEY: KEY },
+  });
+  const floor = await startBare("floor", {
+    root: join(checkout, "bench/floor"),
+    modules: [{ type: "ESModule", path: join(checkout, "bench/floor/index.js") }],
+    objects: { THREADS: "FloorThread" },
+    vars: { MODEL_URL: modelUrl, MODEL_KEY: KEY },
+  });
+  const end = async () => {
+    await product.end();
+    await floor.end();
+    folder.remove();
+    rmSync(root, { recursive: true, force: true });
+  };
+  return { product: product.side, floor: floor.side, end };
 }

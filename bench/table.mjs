@@ -7,7 +7,7 @@ import { checkout } from "../tests/worker/support/server.mjs";
 /** @typedef {import("./rows.mjs").Result} Result */
 
 /** Widths of the columns. */
-const WIDTHS = [48, 12, 12, 9, 10, 6];
+const WIDTHS = [72, 12, 12, 9, 10, 6];
 
 /** @param {string[]} cells */
 const columns = (cells) =>

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -41,6 +41,7 @@ export const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 export async function freePort() {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 22_000);
+    if (!reserve(port)) continue;
     const probe = createServer().listen(port, "127.0.0.1");
     const free = await once(probe, "listening").then(() => true, () => false);
     if (!free) continue;
@@ -48,6 +49,19 @@ export async function freePort() {
     await once(probe, "close");
     return port;
   }
+}
+
+/** Whether no other test has this port, which is this process's from now on. @param {number} port */
+function reserve(port) {
+  const file = join(tmpdir(), "bobbin-ports", `${port}`);
+  mkdirSync(dirname(file), { recursive: true });
+  try {
+    writeFileSync(file, `${process.pid}`, { flag: "wx" });
+  } catch {
+    if (existsSync(`/proc/${readFileSync(file, { encoding: "utf8" })}`)) return false;
+    writeFileSync(file, `${process.pid}`);
+  }
+  return true;
 }
 
 /** @param {string} purpose @param {string} [where] @returns {string} a new folder for temporary files */
