@@ -14,7 +14,7 @@ use crate::engine::handoff;
 use crate::engine::subagents::call::SubagentCall;
 use crate::engine::subagents::resolve::is_tool;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::Performed;
+use crate::engine::tool_call::PreparedCall;
 use crate::engine::tool_result::{is_of_files, logged_error};
 use crate::error::Result;
 use crate::host::Sql;
@@ -152,7 +152,7 @@ impl Thread {
         let now = self.host.now_us();
         let earlier = earlier.map(|earlier| earlier.id);
         let (id, entered) = self.open_receipt(scope, earlier, |state| call.receipt(state, now))?;
-        let performed = Performed {
+        let prepared = PreparedCall {
             scope,
             definitions,
             entry,
@@ -163,7 +163,7 @@ impl Thread {
             args,
             session: None,
         };
-        let (result, has_invoked) = self.perform(performed, id, entered).await?;
+        let (result, has_invoked) = self.perform(prepared, id, entered).await?;
         let state = ReceiptState::ended(result.status);
         self.end_invoked(scope, id, name, result, state, has_invoked)
     }

@@ -24,7 +24,7 @@ use crate::work::{Failure, Way};
 use crate::{limits, work};
 
 /// A call that is about to be made: whatever makes it, its life is the same from here on ([`Thread::perform`]).
-pub(crate) struct Performed<'a> {
+pub(crate) struct PreparedCall<'a> {
     /// Where it is made.
     pub(crate) scope: &'a Scope,
     pub(crate) definitions: &'a Definitions<'a>,
@@ -117,7 +117,7 @@ impl Thread {
             None => Ok(CallOutcome::handed(name, Opening::of(entry, &args))),
             Some(_) if scope.depth >= limits::CALL_DEPTH => Ok(CallOutcome::refused(too_deep(name))),
             Some(work) => {
-                let performed = Performed {
+                let prepared = PreparedCall {
                     scope,
                     definitions,
                     entry,
@@ -128,7 +128,7 @@ impl Thread {
                     args,
                     session: (scope.depth == 0).then_some(&call.call),
                 };
-                self.call_work(performed, reply.seq, call.seq, earlier).await
+                self.call_work(prepared, reply.seq, call.seq, earlier).await
             }
         }
     }
@@ -136,7 +136,7 @@ impl Thread {
     /// A tool or a prompt. `id`: that of its receipt.
     async fn call_work(
         self: &Rc<Self>,
-        call: Performed<'_>,
+        call: PreparedCall<'_>,
         reply: i64,
         id: i64,
         earlier: Option<Receipt>,
@@ -175,11 +175,11 @@ impl Thread {
     /// Makes a call whose receipt says that it starts. Its result, and whether it may have left calls of its own open.
     pub(crate) async fn perform(
         self: &Rc<Self>,
-        call: Performed<'_>,
+        call: PreparedCall<'_>,
         receipt: i64,
         entered: Entered,
     ) -> Result<(ToolResult, bool)> {
-        let Performed { scope, definitions, entry, work, key, call_id, name, args, session } = call;
+        let PreparedCall { scope, definitions, entry, work, key, call_id, name, args, session } = call;
         let inside = scope.within(key, receipt, entered);
         self.announce_tool_start(name);
         let mut result = self.work_of(&inside, definitions, entry, work, call_id, args).await?;
