@@ -14,8 +14,8 @@ pub(crate) mod sql;
 
 pub use crate::host::bucket::Bucket;
 pub use crate::host::listeners::{Filter, Frame, Listeners};
-pub(crate) use crate::host::sql::integer;
 pub use crate::host::sql::{Cell, Param, Sql};
+pub(crate) use crate::host::sql::{integer, pairs};
 
 use std::rc::Rc;
 

@@ -109,6 +109,18 @@ pub trait Sql {
     fn size(&self) -> i64;
 }
 
+/// Rows of two integers, those that are not there as 0.
+pub(crate) fn pairs(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<(i64, i64)>> {
+    let mut found = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        if let [at, id] = cells {
+            found.push((at.int().unwrap_or_default(), id.int().unwrap_or_default()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
 /// The first column of the first row, as an integer.
 pub(crate) fn integer(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<i64>> {
     let mut value = None;

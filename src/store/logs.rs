@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql, integer};
+use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::limits;
 use crate::store::table::Table;
 use crate::text::shorten;
@@ -146,17 +146,6 @@ pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(
          WHERE id IN (SELECT value FROM json_each(?)) OR reply IN (SELECT value FROM json_each(?))",
         &[Param::Text(ids), Param::Text(messages)],
     )
-}
-
-fn pairs(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<(i64, i64)>> {
-    let mut found = Vec::new();
-    sql.each(statement, params, &mut |cells| {
-        if let [at, id] = cells {
-            found.push((at.int().unwrap_or_default(), id.int().unwrap_or_default()));
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(found)
 }
 
 /// What all attempts have taken together.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql, integer};
+use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::store::log::AttemptState;
 use crate::store::table::Table;
@@ -490,17 +490,6 @@ fn names(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result
     sql.each(statement, params, &mut |cells| {
         if let [id, name] = cells {
             found.push((id.int().unwrap_or_default(), text(name)));
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(found)
-}
-
-fn pairs(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<(i64, i64)>> {
-    let mut found = Vec::new();
-    sql.each(statement, params, &mut |cells| {
-        if let [at, id] = cells {
-            found.push((at.int().unwrap_or_default(), id.int().unwrap_or_default()));
         }
         Ok(ControlFlow::Continue(()))
     })?;
