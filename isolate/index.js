@@ -83,7 +83,7 @@ async function runIn(run, request, env) {
   run.program(program);
   /** @type {import("./engines/quickjs.js").Listener} */
   const listener = {
-    said: run.said.bind(run),
+    onMessage: run.onMessage.bind(run),
     stopped: (stopped) => stop(run, stopped, request, memory),
     unlinked: (error) => run.settle("link_error", { error: failure(error, program) }),
     computes: async () => {

@@ -141,7 +141,7 @@ export class Run {
    * @param {string} text
    * @param {() => Uint8Array[]} buffers
    */
-  said(kind, a, b, text, buffers) {
+  onMessage(kind, a, b, text, buffers) {
     switch (kind) {
       case "log":
         return this.#log(a, b, text, buffers);

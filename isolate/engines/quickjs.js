@@ -18,7 +18,7 @@ const IMPORT = "import:";
  * @typedef {import("../wire.js").Program} Program
  *
  * @typedef {object} Listener
- * @property {(kind: string, a: string, b: number, text: string, buffers: () => Uint8Array[]) => number} said   0: no more of that kind
+ * @property {(kind: string, a: string, b: number, text: string, buffers: () => Uint8Array[]) => number} onMessage   0: no more of that kind
  * @property {(stopped: Stopped) => void} stopped    it is over; nothing more will be said
  * @property {(error: { name: string, message: string, stack: string }) => void} unlinked   the modules cannot be linked
  * @property {() => Promise<void>} [computes]        it is about to compute; resolves when it may
@@ -59,7 +59,7 @@ export class QuickJsSandbox {
     this.#program = program;
     this.#listener = listener;
     this.#machine = new Machine({
-      send: (args) => this.#heard(args),
+      send: (args) => this.#onSend(args),
       resolve: (from, specifier) => this.#resolve(from, specifier),
       load: (name) => this.#source(name),
       turned: async () => this.#listener.turned?.(() => this.#bytes),
@@ -182,7 +182,7 @@ export class QuickJsSandbox {
   }
 
   /** What the harness says; what is long comes in pieces (harness/quickjs.js). @param {import("./machine.js").Arguments} args */
-  #heard(args) {
+  #onSend(args) {
     if (this.#over) return 0;
     const [kind, text] = [args.text(0), args.text(3)];
     const { texts, buffers } = this.#pieces;
@@ -193,7 +193,7 @@ export class QuickJsSandbox {
     else if (kind === "bytes") args.bytes(4, /** @type {Uint8Array} */ (buffers.at(-1)), args.number(2));
     else {
       this.#pieces = { texts: [], buffers: [] };
-      return this.#listener.said(kind, args.text(1), args.number(2), texts.join("") + text, () => buffers);
+      return this.#listener.onMessage(kind, args.text(1), args.number(2), texts.join("") + text, () => buffers);
     }
     return 1;
   }

@@ -21,8 +21,8 @@ const BATCH = 64;
  * @typedef {import("../wire.js").Packed} Packed
  * @typedef {import("../wire.js").Program} Program
  * @typedef {import("./quickjs.js").Listener} Listener
- * @typedef {import("../harness/worker.js").Told} Told
- * @typedef {import("../harness/worker.js").Said} Said
+ * @typedef {import("../harness/worker.js").ToSandbox} ToSandbox
+ * @typedef {import("../harness/worker.js").FromSandbox} FromSandbox
  *
  * The binding of a Worker Loader.
  * @typedef {{ load(code: object): { getEntrypoint(name: string): any } }} Loader
@@ -32,7 +32,7 @@ export class V8Sandbox {
   #program;
   #listener;
   #over = false;
-  /** What the sandbox is to be told. @type {Told[]} */
+  /** What the sandbox is to be told. @type {ToSandbox[]} */
   #told = [];
   #wake = () => {};
   #turn = Date.now();
@@ -87,12 +87,12 @@ export class V8Sandbox {
     this.#entry[Symbol.dispose]?.();
   }
 
-  /** What the sandbox says, in order. @param {Said[]} messages @returns {Promise<void>} */
-  said(messages) {
+  /** What the sandbox says, in order. @param {FromSandbox[]} messages @returns {Promise<void>} */
+  onMessage(messages) {
     return (this.#hearing = this.#hearing.then(() => this.#hear(messages)));
   }
 
-  /** @param {Said[]} messages */
+  /** @param {FromSandbox[]} messages */
   async #hear(messages) {
     for (const [at, message] of messages.entries()) {
       // Where the platform stops the clock while code runs, it is their number.
@@ -107,15 +107,15 @@ export class V8Sandbox {
     this.#turn = Date.now();
   }
 
-  /** @param {Said} message */
+  /** @param {FromSandbox} message */
   #take({ kind, a, b, text, buffers }) {
     if (kind === "resolve") this.#resolve(Number(a), text);
     else if (kind === "turn") this.#tell({ kind: "turned", a: 0, b: 0, text: "", bytes: [] });
-    else this.#listener.said(kind, String(a), b, text, () => buffers.map((buffer) => new Uint8Array(buffer)));
+    else this.#listener.onMessage(kind, String(a), b, text, () => buffers.map((buffer) => new Uint8Array(buffer)));
   }
 
-  /** What the sandbox is to be told, as soon as there is something. @returns {Promise<Told[]>} */
-  async heard() {
+  /** What the sandbox is to be told, as soon as there is something. @returns {Promise<ToSandbox[]>} */
+  async nextMessages() {
     // A sandbox that asks and is answered for ever would keep all else waiting.
     if (Date.now() - this.#turn >= TURN_MS) await this.#breathe();
     if (this.#told.length === 0) await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
@@ -124,7 +124,7 @@ export class V8Sandbox {
     return told;
   }
 
-  /** @param {Told} message */
+  /** @param {ToSandbox} message */
   #tell(message) {
     this.#told.push(message);
     this.#wake();
@@ -169,13 +169,13 @@ class Ear extends RpcTarget {
     this.#sandbox = sandbox;
   }
 
-  /** @param {Said[]} messages */
-  said(messages) {
-    return this.#sandbox.said(messages);
+  /** @param {FromSandbox[]} messages */
+  onMessage(messages) {
+    return this.#sandbox.onMessage(messages);
   }
 
-  heard() {
-    return this.#sandbox.heard();
+  nextMessages() {
+    return this.#sandbox.nextMessages();
   }
 }
 

@@ -13,12 +13,12 @@ import { start } from "./index.js";
 import * as i from "./intrinsics.js";
 
 /**
- * @typedef {{ kind: string, a: number | string, b: number, text: string, buffers: ArrayBuffer[] }} Said
- * @typedef {{ kind: "settle" | "invoke" | "resolved" | "turned" | "over", a: number, b: number, text: string, bytes: Uint8Array[] }} Told
+ * @typedef {{ kind: string, a: number | string, b: number, text: string, buffers: ArrayBuffer[] }} FromSandbox
+ * @typedef {{ kind: "settle" | "invoke" | "resolved" | "turned" | "over", a: number, b: number, text: string, bytes: Uint8Array[] }} ToSandbox
  *
  * @typedef {object} Isolate
- * @property {(messages: Said[]) => Promise<void>} said
- * @property {() => Promise<Told[]>} heard      resolves when there is something
+ * @property {(messages: FromSandbox[]) => Promise<void>} onMessage
+ * @property {() => Promise<ToSandbox[]>} nextMessages      resolves when there is something
  *
  * @typedef {object} Start
  * @property {boolean} reports
@@ -75,9 +75,9 @@ export class Sandbox extends WorkerEntrypoint {
 /** Does what the isolate tells, until that is to end. @param {Isolate} isolate @param {ReturnType<typeof start>} run @param {Links} links @param {() => void} turned */
 async function listen(isolate, run, links, turned) {
   for (;;) {
-    const messages = await isolate.heard();
+    const messages = await isolate.nextMessages();
     for (let at = 0; at < messages.length; at++) {
-      const { kind, a, b, text, bytes } = /** @type {Told} */ (messages[at]);
+      const { kind, a, b, text, bytes } = /** @type {ToSandbox} */ (messages[at]);
       if (kind === "settle") handed(run.settle, [a, b === 1, text], bytes);
       else if (kind === "invoke") handed(run.invoke, [a, b, text], bytes);
       else if (kind === "resolved") links.settle(a, text);
@@ -103,11 +103,11 @@ function reasonsOf(promises) {
 
 /** What is to be sent, in order. */
 class Messages {
-  /** @type {Said[]} */
+  /** @type {FromSandbox[]} */
   #waiting = [];
   #wake = () => {};
 
-  /** @param {Said} message */
+  /** @param {FromSandbox} message */
   add(message) {
     i.put(this.#waiting, this.#waiting.length, message);
     this.#wake();
@@ -128,7 +128,7 @@ class Messages {
       const batch = this.#waiting;
       this.#waiting = [];
       // Not waited for: what is sent arrives in order.
-      void this.#sent(isolate.said(batch));
+      void this.#sent(isolate.onMessage(batch));
     }
   }
 
@@ -142,7 +142,7 @@ class Messages {
   }
 }
 
-/** Keeps logs within their bounds, by the same count as the isolate's: the first that does not fit is told, without its text. @param {(message: Said) => void} add @returns {import("./outbox.js").Send} */
+/** Keeps logs within their bounds, by the same count as the isolate's: the first that does not fit is told, without its text. @param {(message: FromSandbox) => void} add @returns {import("./outbox.js").Send} */
 function limited(add) {
   let entries = 0;
   let left = LOGS_BYTES;

@@ -4,7 +4,7 @@
 import { AbortController, AbortSignal } from "./events.js";
 import { TextDecoder, TextEncoder } from "./encoding.js";
 import { FormData } from "./form.js";
-import { Headers, heard, TOKEN } from "./http/headers.js";
+import { Headers, receivedHeaders, TOKEN } from "./http/headers.js";
 import { URL, URLSearchParams } from "./url.js";
 
 export { Headers };
@@ -201,7 +201,7 @@ export class Response extends Message {
 
   /** What `fetch` gives. @param {HostAnswer} answer @param {string} url */
   static from({ status, headers, body }, url) {
-    const response = new Response(EMPTY.includes(status) ? null : body, { status, headers: heard(headers) });
+    const response = new Response(EMPTY.includes(status) ? null : body, { status, headers: receivedHeaders(headers) });
     response.#url = url;
     response.#type = "basic";
     return response;
@@ -292,7 +292,7 @@ function abortable(url, sent, signal) {
  * @param {{ url: string, method: string, headers: Record<string, string> | [string, string][], body: Uint8Array }} facts
  */
 export function received({ url, method, headers: given, body }) {
-  const headers = heard(Array.isArray(given) ? given : Object.entries(given));
+  const headers = receivedHeaders(Array.isArray(given) ? given : Object.entries(given));
   return new Request(url, { method, headers, body: body.length === 0 || method === "GET" ? null : body });
 }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
+use crate::engine::outbox::{INLINE_US, Targets};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -27,7 +28,7 @@ impl Thread {
             Err(error) => return Err(error),
         }
         self.start_created_hook()?;
-        self.deliver_now().await;
+        self.deliver_now(Targets::All).await;
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let body = json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
         Ok(Reply::json(200, &body))
@@ -80,10 +81,10 @@ impl Thread {
         self.post_row(state, sql, now)
     }
 
-    /// Delivers the outbox now, and takes the alarm back that was set in case this failed.
-    pub(crate) async fn deliver_now(self: &Rc<Self>) {
+    /// Delivers what was written to these now, and takes the alarm back that was set in case this failed.
+    pub(crate) async fn deliver_now(self: &Rc<Self>, to: Targets) {
         let now = self.host.now_us();
-        self.deliver_outbox(now + crate::engine::outbox::INLINE_US).await;
+        self.deliver_outbox(to, now + INLINE_US).await;
         let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
         if let Err(error) = rearmed
             && error.code != Code::ThreadNotFound

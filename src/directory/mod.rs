@@ -55,7 +55,14 @@ impl Directory {
         if self.open()? {
             self.host.transaction(|sql| self.catch_up(sql))?;
         }
+        self.answer(call)
+    }
+
+    fn answer(self: &Rc<Self>, call: DirectoryCall) -> Result<Reply> {
         match call {
+            DirectoryCall::Several { calls } => calls
+                .into_iter()
+                .try_fold(Reply::json(200, &json!({})), |_, call| self.answer(call)),
             DirectoryCall::Claim { key, hash, thread_id } => self.claim(&key, &hash, &thread_id),
             DirectoryCall::Upsert { row } => self.upsert(&row),
             DirectoryCall::Activity { id, version, executing, last_activity_us, last_message } => {

@@ -10,6 +10,7 @@ use futures::pin_mut;
 
 use crate::engine::effects::run::{Ahead, Begun};
 use crate::engine::ephemeral::{Alarm, Armed};
+use crate::engine::outbox::{DIRECTORY_US, Targets};
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Result};
 use crate::host::Sql;
@@ -40,7 +41,7 @@ impl Thread {
         {
             self.log(&format!("subagents could not be looked after: {error}"));
         }
-        self.deliver_outbox(self.host.now_us()).await;
+        self.deliver_outbox(Targets::All, self.host.now_us()).await;
         if let Err(error) = self.settle_stored()
             && error.code != Code::ThreadNotFound
         {
@@ -66,8 +67,8 @@ impl Thread {
         }
     }
 
-    /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. An effect that is due
-    /// meanwhile, or soon after, is waited for in memory.
+    /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. What is due meanwhile, or
+    /// soon after, is waited for in memory: an effect, or what the directory is told.
     async fn hold(self: &Rc<Self>, deadline: i64) -> Result<()> {
         let mut begun = Begun::default();
         loop {
@@ -87,9 +88,21 @@ impl Thread {
             // Whoever delivers an envelope does so to its end, also when it is due by now.
             let delivers = !self.ephemeral.delivering.borrow().is_empty();
             let busy = running || delivers || self.ephemeral.flow.borrow().is_some();
-            let soon = next.is_some_and(|at| at <= now + limits::EFFECT_SOON_US);
+            let next = match busy {
+                true => next,
+                // A run that begins in this time sets no alarm, and tells the directory of itself.
+                false => {
+                    let letter = self.read(|_, sql| outbox::next_due(sql))?;
+                    if letter.is_some_and(|at| at <= now) {
+                        return Ok(());
+                    }
+                    let letter = letter.filter(|at| *at <= now + DIRECTORY_US);
+                    let effect = next.filter(|at| *at <= now + limits::EFFECT_SOON_US);
+                    letter.into_iter().chain(effect).min()
+                }
+            };
             // What waits for a fresh event waits for none of those that run: they go on beside it.
-            if now >= deadline || spent || !(busy || soon) {
+            if now >= deadline || spent || !(busy || next.is_some()) {
                 return Ok(());
             }
             let until = self.host.sleep_until(next.map_or(deadline, |at| at.min(deadline)));

@@ -10,6 +10,7 @@ use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
 use crate::engine::subagents::delete::{BY_PARENT, Told};
 use crate::engine::subagents::envelope::EnvelopeBody;
+use crate::engine::outbox::Targets;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -47,7 +48,7 @@ impl Thread {
         self.halted(halted)?;
         if self.read(|state, _| Ok(state.meta.children > 0))? {
             // Until they hear of it they go on.
-            self.send_letters();
+            self.send_envelopes();
         }
         Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })))
     }
@@ -55,7 +56,7 @@ impl Thread {
     /// Refuses all further work; nothing is deleted. A second call changes nothing.
     pub(crate) async fn terminate(self: &Rc<Self>) -> Result<Reply> {
         self.terminate_now()?;
-        self.deliver_now().await;
+        self.deliver_now(Targets::All).await;
         self.read(|state, _| {
             let at = state.meta.terminated_us.map(|us| us / 1_000_000);
             let body = json!({ "status": "terminated", "threadId": state.meta.thread_id, "terminated": at });

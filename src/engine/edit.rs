@@ -5,6 +5,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::engine::ephemeral::Verdict;
+use crate::engine::outbox::Targets;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
@@ -69,7 +70,7 @@ impl Thread {
             Ok(handed)
         })?;
         self.announce_handed(handed)?;
-        self.deliver_now().await;
+        self.deliver_now(Targets::All).await;
         self.read_mut(|state, sql| {
             let (env, types) = self.shown_env(state, sql)?;
             let meta = &state.meta;

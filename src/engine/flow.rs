@@ -301,7 +301,7 @@ impl Thread {
     pub(crate) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
         let Finished { run, answer, status, handed } = finished;
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
-            self.send_letters();
+            self.send_envelopes();
         }
         self.announce_handed(handed)?;
         if let Some(row) = &status {

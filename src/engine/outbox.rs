@@ -21,15 +21,23 @@ use crate::store::state::State;
 /// An envelope that its writer delivers itself becomes due after this.
 pub(crate) const INLINE_US: i64 = 2 * limits::SECOND_US;
 
-/// A run that is over by then is not reported as begun.
-const STARTED_US: i64 = limits::SECOND_US / 4;
+/// A run that is over by then is not reported as begun; of runs that follow each other sooner, the last end is reported.
+pub(crate) const DIRECTORY_US: i64 = limits::SECOND_US / 4;
+
+/// Whom the outbox is delivered to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Targets {
+    All,
+    /// Parent and children.
+    Threads,
+}
 
 impl Thread {
     /// Tells the directory what the thread looks like now.
     pub(crate) fn post_row(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
-        // The caller delivers it at once; the alarm is for the case that this fails.
-        let due = now + INLINE_US;
         let meta = &state.meta;
+        // The caller delivers it at once; the alarm is for the case that this fails. Nobody waits for a child's.
+        let due = now + if meta.parent.is_none() { INLINE_US } else { DIRECTORY_US };
         let call = DirectoryCall::Upsert {
             row: ThreadRow {
                 id: meta.thread_id.clone(),
@@ -57,7 +65,7 @@ impl Thread {
             last_activity_us: now,
             last_message: newest.and_then(|row| preview(row).map(|text| (text, row.created_us))),
         };
-        self.post(state, sql, "activity", &call, version, now)
+        self.post(state, sql, "activity", &call, version, now + DIRECTORY_US)
     }
 
     fn post(
@@ -81,7 +89,7 @@ impl Thread {
         let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
         let thread = self.clone();
         self.host.spawn(Box::pin(async move {
-            thread.host.sleep_until(thread.host.now_us() + STARTED_US).await;
+            thread.host.sleep_until(thread.host.now_us() + DIRECTORY_US).await;
             if let Err(error) = thread.send_started(id).await
                 && error.code != Code::ThreadNotFound
             {
@@ -112,8 +120,12 @@ impl Thread {
 
     /// Delivers what is due `until` then: to each target in order, to all of them at the same time. What fails stays,
     /// with a later due time. A target that is being told already is told the rest by whoever does that.
-    pub(crate) async fn deliver_outbox(self: &Rc<Self>, until: i64) {
-        let letters = match self.read(|_, sql| table::due(sql, until)) {
+    pub(crate) async fn deliver_outbox(self: &Rc<Self>, to: Targets, until: i64) {
+        let due = |sql: &dyn Sql| match to {
+            Targets::All => table::due(sql, until),
+            Targets::Threads => table::due_to_threads(sql, until),
+        };
+        let letters = match self.read(|_, sql| due(sql)) {
             Ok(letters) => letters,
             Err(error) if error.code == Code::ThreadNotFound => return,
             Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
@@ -133,9 +145,11 @@ impl Thread {
             return;
         }
         let delivering = Delivering { thread: self.clone(), target };
+        // Envelopes one by one, each with its answer; what a directory is told in one call.
+        let together = if delivering.target.starts_with(TO_THREAD) { 1 } else { letters.len() };
         loop {
-            for letter in letters {
-                match self.deliver(&letter).await {
+            for letters in letters.chunks(together.max(1)) {
+                match self.deliver(&delivering.target, letters).await {
                     Ok(Sent::Taken) => {}
                     // What follows waits for it.
                     Ok(Sent::Later) => return,
@@ -158,14 +172,15 @@ impl Thread {
         }
     }
 
-    /// Sends one and notes what came of it.
-    async fn deliver(self: &Rc<Self>, letter: &Letter) -> Result<Sent> {
-        let thread = letter.target.strip_prefix(TO_THREAD);
-        let (target, text) = match thread {
-            Some(id) => (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, letter.body)),
-            None => (Sibling::Directory(letter.target.clone()), letter.body.clone()),
+    /// Sends them in one call and notes what came of it.
+    async fn deliver(self: &Rc<Self>, target: &str, letters: &[Letter]) -> Result<Sent> {
+        let thread = target.strip_prefix(TO_THREAD);
+        let bodies = || letters.iter().map(|letter| letter.body.as_str());
+        let (to, text) = match thread {
+            Some(id) => (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, bodies().collect::<String>())),
+            None => (Sibling::Directory(target.to_owned()), call::together(bodies())),
         };
-        let answer = match self.host.sibling(target, text).await {
+        let answer = match self.host.sibling(to, text).await {
             Ok(text) => call::answer(&text),
             Err(error) => Err(error),
         };
@@ -177,23 +192,29 @@ impl Thread {
             (Err(error), _) => Some(error.to_string()),
         };
         if let Some(why) = later {
-            self.log(&format!("{} was not told of {}: {why}", letter.target, letter.subject));
+            let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
+            self.log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
             let now = self.host.now_us();
-            let retry_at = now + (limits::SECOND_US << letter.tries.min(10));
+            let tries = letters.iter().map(|letter| letter.tries).max().unwrap_or(0);
+            let retry_at = now + (limits::SECOND_US << tries.min(10));
             // With its alarm: a crash between the two would leave it due before that.
             self.transition(|state, sql| {
-                table::retry(sql, letter, retry_at)?;
+                for letter in letters {
+                    table::retry(sql, letter, retry_at)?;
+                }
                 if thread.is_some() {
-                    table::hold(sql, &letter.target, retry_at)?;
+                    table::hold(sql, target, retry_at)?;
                 }
                 // The alarm that was set when it was written may come later than that.
                 self.arm_at(state, sql, retry_at, now)
             })?;
             return Ok(Sent::Later);
         }
-        match (thread, answer) {
-            (Some(id), Ok(reply)) => self.letter_answered(id, letter.version, &letter.body, reply).await?,
-            _ => self.read(|_, sql| table::forget(sql, &letter.subject, letter.version))?,
+        match (thread, letters, answer) {
+            (Some(id), [letter], Ok(reply)) => self.envelope_answered(id, letter.version, &letter.body, reply).await?,
+            _ => self.read(|_, sql| {
+                letters.iter().try_for_each(|letter| table::forget(sql, &letter.subject, letter.version))
+            })?,
         }
         Ok(Sent::Taken)
     }
@@ -207,7 +228,7 @@ enum Sent {
 }
 
 /// Takes an envelope to a thread out of the outbox.
-pub(crate) fn forget_letter(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
+pub(crate) fn forget_envelope(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
     table::forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
 }
 

@@ -7,7 +7,7 @@
 
 use crate::host::http::FetchError;
 use crate::models::backoff::retry_after_ms;
-use crate::models::said::Said;
+use crate::models::error_body::ErrorBody;
 use crate::models::{ProviderCode, ProviderError, sse};
 use crate::text::shorten;
 
@@ -44,7 +44,7 @@ impl ProviderError {
         now_us: i64,
     ) -> ProviderError {
         let header = |name: &str| headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.trim());
-        let said = Said::read(body);
+        let said = ErrorBody::read(body);
         let code = said.special().unwrap_or_else(|| match status {
             // An answer of the network's edge, not of the API: the key was never looked at.
             403 if said.is_page => ProviderCode::ServerError,
@@ -62,7 +62,7 @@ impl ProviderError {
 
     /// The failure that an object inside a stream, or in an answer with status 200, reports.
     pub fn in_stream(body: &[u8], secrets: &[&str]) -> ProviderError {
-        let said = Said::read(body);
+        let said = ErrorBody::read(body);
         let code = said.special().or(said.status.map(of_status)).unwrap_or_else(|| said.of_kind());
         let message = if said.message.is_empty() { "the provider reported an error" } else { &said.message };
         ProviderError {

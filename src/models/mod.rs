@@ -9,7 +9,7 @@
 //!   `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
 //! * Answers. `body`, [`sse`], `decoding`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
 //!   [`Reply`] is put together.
-//! * [`failure`]: what went wrong and what to do about it. `said`: what the body of a failing answer says. `backoff`: pauses.
+//! * [`failure`]: what went wrong and what to do about it. `error_body`: what the body of a failing answer says. `backoff`: pauses.
 
 pub(crate) mod address;
 pub mod anthropic;
@@ -27,7 +27,7 @@ pub mod openai;
 pub(crate) mod provider;
 pub(crate) mod reasoning;
 pub(crate) mod reply;
-pub(crate) mod said;
+pub(crate) mod error_body;
 pub mod sse;
 pub(crate) mod usable;
 

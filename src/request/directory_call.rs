@@ -27,6 +27,11 @@ pub fn env_object(directory: &str) -> String {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 pub enum DirectoryCall {
+    /// These, in their order; the answer is that of the last, or the first error.
+    Several {
+        /// Calls.
+        calls: Vec<DirectoryCall>,
+    },
     /// Binds an `Idempotency-Key` of `POST /threads` to the id of the thread that is about to be created. The first
     /// caller's id wins for 24 h; another body under the same key is `idempotency_mismatch`. Answers
     /// `{"threadId": …}`.
@@ -111,6 +116,15 @@ impl DirectoryCall {
         let digest = Sha256::digest(body.as_bytes());
         let hash = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         DirectoryCall::Claim { key: key.into(), hash, thread_id: thread_id.into() }
+    }
+}
+
+/// One call for texts that hold a call each.
+pub(crate) fn together<'a>(calls: impl Iterator<Item = &'a str> + Clone) -> String {
+    let mut rest = calls.clone();
+    match (rest.next(), rest.next()) {
+        (Some(only), None) => only.to_owned(),
+        _ => format!(r#"{{"call":"several","calls":[{}]}}"#, calls.collect::<Vec<_>>().join(",")),
     }
 }
 

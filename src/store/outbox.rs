@@ -72,25 +72,34 @@ impl Post<'_> {
 
 /// The first letters that are due by then, by subject.
 pub(crate) fn due(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
+    let statement =
+        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64";
+    letters(sql, statement, until)
+}
+
+/// Those that go to threads.
+pub(crate) fn due_to_threads(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
+    let statement = "SELECT subject, target, body, version, tries FROM outbox
+        WHERE due_us <= ? AND target LIKE 't:%' ORDER BY subject LIMIT 64";
+    letters(sql, statement, until)
+}
+
+fn letters(sql: &dyn Sql, statement: &'static str, until: i64) -> Result<Vec<Letter>> {
     let mut letters = Vec::new();
-    sql.each(
-        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64",
-        &[Param::Int(until)],
-        &mut |cells| {
-            let [subject, target, body, version, tries] = cells else {
-                return Err(Error::internal("an outbox row has the wrong number of columns"));
-            };
-            let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-            letters.push(Letter {
-                subject: text(subject),
-                target: text(target),
-                body: text(body),
-                version: version.int().unwrap_or_default(),
-                tries: tries.int().unwrap_or_default(),
-            });
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
+    sql.each(statement, &[Param::Int(until)], &mut |cells| {
+        let [subject, target, body, version, tries] = cells else {
+            return Err(Error::internal("an outbox row has the wrong number of columns"));
+        };
+        let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+        letters.push(Letter {
+            subject: text(subject),
+            target: text(target),
+            body: text(body),
+            version: version.int().unwrap_or_default(),
+            tries: tries.int().unwrap_or_default(),
+        });
+        Ok(ControlFlow::Continue(()))
+    })?;
     Ok(letters)
 }
 

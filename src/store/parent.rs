@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::spec::ParentCommunication as Communication;
-use crate::store::children::Letters;
+use crate::store::children::Envelopes;
 use crate::store::side::Side;
 
 /// See the module.
@@ -23,7 +23,7 @@ pub(crate) struct Parent {
     /// What it was created with (spec §8.3), for as long as it lives.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) letters: Letters,
+    pub(crate) envelopes: Envelopes,
     /// The newest message of the parent's: its letter's number, and its seq here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<(i64, i64)>,

@@ -13,18 +13,18 @@ use crate::sim::Sim;
 struct Child {
     reference: String,
     state: String,
-    told: i64,
-    heard: i64,
+    sent: i64,
+    received: i64,
     receipt: Option<i64>,
 }
 
 fn children(member: &Member) -> Vec<Child> {
     let rows: Vec<String> = member
         .database
-        .ask("SELECT json_array(reference, state, told, heard, receipt) FROM children ORDER BY created_us");
+        .ask("SELECT json_array(reference, state, sent, received, receipt) FROM children ORDER BY created_us");
     let read = |row: &String| {
-        let (reference, state, told, heard, receipt) = serde_json::from_str(row).unwrap();
-        Child { reference, state, told, heard, receipt }
+        let (reference, state, sent, received, receipt) = serde_json::from_str(row).unwrap();
+        Child { reference, state, sent, received, receipt }
     };
     rows.iter().map(read).collect()
 }
@@ -70,7 +70,7 @@ fn terminated(member: &Member) -> bool {
 
 /// A row of the registry and the thread that it names.
 fn with_child(id: &str, child: &Child, member: Option<&Member>, terms: &Terms, broken: &mut Vec<String>) {
-    let Child { reference, state, told, heard, receipt } = child;
+    let Child { reference, state, sent, received, receipt } = child;
     if receipt.is_some() && !terms.may_wait {
         broken.push(format!("{id} still waits for {reference}"));
     }
@@ -89,13 +89,13 @@ fn with_child(id: &str, child: &Child, member: Option<&Member>, terms: &Terms, b
     if parent["thread"] != id {
         broken.push(format!("{reference} says that its parent is {}, not {id}", parent["thread"]));
     }
-    let letters = &parent["letters"];
+    let counts = &parent["envelopes"];
     // What is said to a thread that takes no more work may have been refused.
-    if letters["heard"] != *told && !terminated(member) {
-        broken.push(format!("{id} told {reference} {told} letters, it heard {letters}"));
+    if counts["received"] != *sent && !terminated(member) {
+        broken.push(format!("{id} sent {reference} {sent} envelopes, of which it counts {counts}"));
     }
-    if letters["told"] != *heard {
-        broken.push(format!("{reference} told {letters}, {id} heard {heard}"));
+    if counts["sent"] != *received {
+        broken.push(format!("{reference} counts {counts}, {id} received {received}"));
     }
 }
 

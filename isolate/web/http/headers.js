@@ -10,14 +10,14 @@ export const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
  *
  * @type {(headers: Iterable<[name: string, value: string]>) => Headers}
  */
-export let heard;
+export let receivedHeaders;
 
 export class Headers {
   /** By the name in small letters. `set-cookie` alone may not be joined. @type {Map<string, string[]>} */
   #values = new Map();
 
   static {
-    heard = (pairs) => {
+    receivedHeaders = (pairs) => {
       const headers = new Headers();
       for (const [name, value] of pairs) {
         const key = name.toLowerCase();

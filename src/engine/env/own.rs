@@ -117,7 +117,7 @@ impl Thread {
             Ok(state.meta.children > 0)
         })?;
         if told {
-            self.send_letters();
+            self.send_envelopes();
         }
         Ok(())
     }

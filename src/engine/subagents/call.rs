@@ -7,7 +7,7 @@ use crate::engine::subagents::immediate::ImmediateStart;
 use crate::engine::subagents::values::EncryptedValues;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, ParentCommunication as Communication, Receives, ToolEntry};
-use crate::store::children::{Child, ChildInfo, ChildState, Letters};
+use crate::store::children::{Child, ChildInfo, ChildState, Envelopes};
 use crate::store::messages::Row;
 use crate::store::side::Side;
 
@@ -33,7 +33,7 @@ impl NewChild<'_> {
             agent: self.agent.name.clone(),
             facts: self.facts(side, group),
             created_us: now,
-            letters: Letters::default(),
+            envelopes: Envelopes::default(),
             asked: 1,
             wait: None,
             due_us: None,

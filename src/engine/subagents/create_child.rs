@@ -12,7 +12,7 @@ use crate::host::Sql;
 use crate::sdk::scope::Entered;
 use crate::spec::message::Role;
 use crate::store::attachment::AttachmentRef;
-use crate::store::children::Letters;
+use crate::store::children::Envelopes;
 use crate::store::effects::tally::Tally;
 use crate::store::messages::{Inbound, Row};
 use crate::store::meta::Meta;
@@ -25,13 +25,13 @@ impl Thread {
     pub(crate) fn create_as_child(
         &self,
         id: &str,
-        letter: &Envelope,
+        envelope: &Envelope,
         birth: &ChildSpec,
     ) -> Result<Option<Applied>> {
         match self.ensure_loaded() {
             Ok(()) => {
                 return self.read(|state, _| match &state.meta.parent {
-                    Some(parent) if parent.thread == letter.from => Ok(None),
+                    Some(parent) if parent.thread == envelope.from => Ok(None),
                     _ => Err(Error::new(Code::Conflict, "This thread is not a child of that one.")),
                 });
             }
@@ -47,14 +47,14 @@ impl Thread {
             .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
         let now = self.host.now_us();
         let parent = Parent {
-            thread: letter.from.clone(),
+            thread: envelope.from.clone(),
             depth: birth.depth,
             blocking: birth.blocking,
             resumable: birth.resumable,
             communication: birth.communication,
             hears: birth.hears.clone(),
             arguments: birth.arguments.clone(),
-            letters: Letters::default(),
+            envelopes: Envelopes::default(),
             asked: None,
         };
         let meta = Meta {
@@ -69,15 +69,15 @@ impl Thread {
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();
         // Files can only be copied into what exists; then the envelope is received afterwards.
-        let heard = self.transaction(|sql| {
+        let applied = self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
             match birth.words.files.is_empty() {
-                true => self.receive_from_parent(&mut state, sql, letter, Vec::new()).map(Some),
+                true => self.receive_from_parent(&mut state, sql, envelope, Vec::new()).map(Some),
                 false => Ok(None),
             }
         })?;
         *self.state.borrow_mut() = Some(state);
-        Ok(heard)
+        Ok(applied)
     }
 
     /// What the parent says to this thread for the first time: its arguments, then its words.
@@ -88,7 +88,7 @@ impl Thread {
         birth: &ChildSpec,
         files: Vec<AttachmentRef>,
         n: i64,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
         let env = self.open_sealed(&state.meta.thread_id, birth.env.clone())?;
         self.store_env(state, sql, &env)?;
@@ -106,31 +106,31 @@ impl Thread {
                     now,
                 )
             };
-            heard.rows.push(state.insert(sql, row)?);
+            applied.rows.push(state.insert(sql, row)?);
         }
-        self.take_words(state, sql, &birth.words, files, n, heard)?;
-        if birth.held { Ok(()) } else { self.start_hearing(state, sql, heard) }
+        self.take_words(state, sql, &birth.words, files, n, applied)?;
+        if birth.held { Ok(()) } else { self.start_for_parent(state, sql, applied) }
     }
 
     /// A message of the parent's, which starts a run.
-    pub(crate) fn hear_words(
+    pub(crate) fn receive_words(
         &self,
         state: &mut State,
         sql: &dyn Sql,
         words: &Content,
         files: Vec<AttachmentRef>,
         n: i64,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
-        self.take_words(state, sql, words, files, n, heard)?;
-        self.start_hearing(state, sql, heard)
+        self.take_words(state, sql, words, files, n, applied)?;
+        self.start_for_parent(state, sql, applied)
     }
 
     /// Starts a run for what the parent has said, unless one is active.
-    pub(crate) fn start_hearing(&self, state: &mut State, sql: &dyn Sql, heard: &mut Applied) -> Result<()> {
+    pub(crate) fn start_for_parent(&self, state: &mut State, sql: &dyn Sql, applied: &mut Applied) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
             self.start_for_queue(state, sql, self.host.now_us())?;
-            heard.entry = Some(Entered::First);
+            applied.entry = Some(Entered::First);
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ impl Thread {
         words: &Content,
         files: Vec<AttachmentRef>,
         n: i64,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
         state.must_live()?;
         room(state)?;
@@ -158,7 +158,7 @@ impl Thread {
                 attachments: vec![file],
                 ..Row::new(state.next_seq(), role, text, now)
             };
-            heard.rows.push(state.insert(sql, row)?);
+            applied.rows.push(state.insert(sql, row)?);
         }
         let text = if words.text.trim().is_empty() { BEGIN } else { words.text.as_str() };
         let metadata = json!({ "parent_thread_id": state.meta.parent.as_ref().map(|parent| &parent.thread) });
@@ -171,7 +171,7 @@ impl Thread {
         if let Some(parent) = state.meta.parent.as_mut() {
             parent.asked = Some((n, row.seq));
         }
-        heard.rows.push(row);
+        applied.rows.push(row);
         // A message goes on with what the parent has stopped.
         state.meta.stopped = false;
         Ok(())

@@ -121,7 +121,7 @@ impl Thread {
             Ok(true)
         })?;
         if made {
-            self.send_letters();
+            self.send_envelopes();
         }
         Ok(Reply::json(200, &answer))
     }
@@ -192,22 +192,22 @@ impl Thread {
     /// Gives a child up that has waited too long.
     pub(crate) fn give_up(self: &Rc<Self>, reference: &str) -> Result<()> {
         let now = self.host.now_us();
-        let heard = self.transition(|state, sql| {
-            let mut heard = Applied::default();
+        let applied = self.transition(|state, sql| {
+            let mut applied = Applied::default();
             let waits = |child: &Child| {
                 child.state == ChildState::Pending && child.due_us.is_some_and(|at| at <= now)
             };
-            let Some(mut child) = state.child(sql, reference)?.filter(waits) else { return Ok(heard) };
+            let Some(mut child) = state.child(sql, reference)?.filter(waits) else { return Ok(applied) };
             if room(state).is_err() {
                 // The thread cannot be told now.
                 child.due_us = Some(now + limits::CHECK_MAX_US);
                 state.update_child(sql, child)?;
-                return Ok(heard);
+                return Ok(applied);
             }
             let days = limits::WAIT_US / limits::DAY_US;
             let text =
                 format!("It was not started: nobody gave the values that it needs within {days} days.");
-            self.lose_child(state, sql, &mut child, "was not started", &mut heard)?;
+            self.lose_child(state, sql, &mut child, "was not started", &mut applied)?;
             "failed".clone_into(&mut child.status);
             (child.due_us, child.body) = (None, None);
             let words = Content { text, files: Vec::new() };
@@ -219,12 +219,12 @@ impl Thread {
                 &words,
                 Vec::new(),
                 Inbound::Triggers,
-                &mut heard,
+                &mut applied,
             )?;
             state.update_child(sql, child)?;
-            Ok(heard)
+            Ok(applied)
         })?;
-        self.after_commit(heard)
+        self.after_commit(applied)
     }
 
     /// Enters a child that waits for variables. A model that asks for the same once more, later, finds the one that waits

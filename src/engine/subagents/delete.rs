@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde::Deserialize;
 
+use crate::engine::outbox::Targets;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -126,7 +127,7 @@ impl Thread {
         };
         let mut pauses = limits::TELL_PAUSES_US.into_iter();
         while left()? {
-            self.deliver_now().await;
+            self.deliver_now(Targets::All).await;
             if !left()? {
                 break;
             }

@@ -158,22 +158,22 @@ impl Thread {
         child: &mut Child,
         what: EnvelopeBody,
     ) -> Result<()> {
-        child.letters.told += 1;
-        self.post_letter(state, sql, &child.reference, child.letters.told, what)
+        child.envelopes.sent += 1;
+        self.post_envelope(state, sql, &child.reference, child.envelopes.sent, what)
     }
 
     /// Writes an envelope to the parent; without one nothing happens.
     pub(crate) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: EnvelopeBody) -> Result<()> {
         let Some(parent) = state.meta.parent.as_mut() else { return Ok(()) };
-        parent.letters.told += 1;
-        let (to, n) = (parent.thread.clone(), parent.letters.told);
+        parent.envelopes.sent += 1;
+        let (to, n) = (parent.thread.clone(), parent.envelopes.sent);
         state.meta.update(sql)?;
-        self.post_letter(state, sql, &to, n, what)
+        self.post_envelope(state, sql, &to, n, what)
     }
 
-    fn post_letter(&self, state: &State, sql: &dyn Sql, to: &str, n: i64, what: EnvelopeBody) -> Result<()> {
-        let letter = Envelope { from: state.meta.thread_id.clone(), n, what };
-        let body = serde_json::to_string(&letter).map_err(Error::internal)?;
+    fn post_envelope(&self, state: &State, sql: &dyn Sql, to: &str, n: i64, what: EnvelopeBody) -> Result<()> {
+        let envelope = Envelope { from: state.meta.thread_id.clone(), n, what };
+        let body = serde_json::to_string(&envelope).map_err(Error::internal)?;
         let now = self.host.now_us();
         let due = now + INLINE_US;
         let (subject, target) = (format!("{TO_THREAD}{to}:{n:012}"), format!("{TO_THREAD}{to}"));

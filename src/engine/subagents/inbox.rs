@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use crate::engine::accept::room;
-use crate::engine::outbox::forget_letter;
+use crate::engine::outbox::forget_envelope;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::copy::{Copies, Missing};
 use crate::engine::subagents::delete::Told;
@@ -31,54 +31,54 @@ use crate::text::first_bytes;
 impl Thread {
     /// Takes an envelope from the parent or a child.
     pub(crate) async fn receive_envelope(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
-        let mut letter: Envelope = serde_json::from_str(&request.body)
-            .map_err(|error| Error::new(Code::BadJson, format!("This is no letter: {error}.")))?;
-        if let EnvelopeBody::Create(birth) = &letter.what
-            && let Some(heard) = self.create_as_child(&request.thread_id, &letter, birth)?
+        let mut envelope: Envelope = serde_json::from_str(&request.body)
+            .map_err(|error| Error::new(Code::BadJson, format!("This is no envelope: {error}.")))?;
+        if let EnvelopeBody::Create(birth) = &envelope.what
+            && let Some(applied) = self.create_as_child(&request.thread_id, &envelope, birth)?
         {
-            self.after_commit(heard)?;
-            return Ok(Reply::json(200, &json!({ "heard": letter.n })));
+            self.after_commit(applied)?;
+            return Ok(Reply::json(200, &json!({ "received": envelope.n })));
         }
         self.wake()?;
-        if let EnvelopeBody::Check(asked) = letter.what {
+        if let EnvelopeBody::Check(asked) = envelope.what {
             return Ok(Reply::json(200, &self.answer_check(asked)?));
         }
-        let copies = self.files_of(&mut letter).await?;
+        let copies = self.files_of(&mut envelope).await?;
         let now = self.host.now_us();
-        let heard = self.transition(|state, sql| {
-            let Some(from_parent) = self.is_new(state, sql, &letter)? else { return Ok(Applied::default()) };
+        let applied = self.transition(|state, sql| {
+            let Some(from_parent) = self.is_new(state, sql, &envelope)? else { return Ok(Applied::default()) };
             let files = copies.place(self, state, sql, now)?;
             if from_parent && !copies.missing.is_empty() {
-                self.decline(state, sql, &letter, &copies.missing)
+                self.decline(state, sql, &envelope, &copies.missing)
             } else if from_parent {
-                self.receive_from_parent(state, sql, &letter, files)
+                self.receive_from_parent(state, sql, &envelope, files)
             } else {
-                self.receive_from_child(state, sql, &letter, files)
+                self.receive_from_child(state, sql, &envelope, files)
             }
         });
         self.copied(copies);
-        self.after_commit(heard?)?;
-        Ok(Reply::json(200, &json!({ "heard": letter.n })))
+        self.after_commit(applied?)?;
+        Ok(Reply::json(200, &json!({ "received": envelope.n })))
     }
 
     /// Whether an envelope was not received before, and comes from the parent, not a child.
-    fn is_new(&self, state: &mut State, sql: &dyn Sql, letter: &Envelope) -> Result<Option<bool>> {
-        if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == letter.from) {
-            return Ok((letter.n > parent.letters.heard).then_some(true));
+    fn is_new(&self, state: &mut State, sql: &dyn Sql, envelope: &Envelope) -> Result<Option<bool>> {
+        if let Some(parent) = state.meta.parent.as_ref().filter(|parent| parent.thread == envelope.from) {
+            return Ok((envelope.n > parent.envelopes.received).then_some(true));
         }
-        let Some(child) = state.child(sql, &letter.from)? else { return Err(not_related()) };
-        Ok((letter.n > child.letters.heard).then_some(false))
+        let Some(child) = state.child(sql, &envelope.from)? else { return Err(not_related()) };
+        Ok((envelope.n > child.envelopes.received).then_some(false))
     }
 
     /// Copies the files that an envelope names; a report says which of them are not there.
-    async fn files_of(self: &Rc<Self>, letter: &mut Envelope) -> Result<Copies> {
+    async fn files_of(self: &Rc<Self>, envelope: &mut Envelope) -> Result<Copies> {
         let wanted = self.read_mut(|state, sql| {
-            let new = self.is_new(state, sql, letter)?.is_some() && state.meta.terminated_us.is_none();
-            Ok(match &letter.what {
+            let new = self.is_new(state, sql, envelope)?.is_some() && state.meta.terminated_us.is_none();
+            Ok(match &envelope.what {
                 EnvelopeBody::Create(birth) if new => birth.words.files.clone(),
                 EnvelopeBody::Message(words) if new => words.files.clone(),
                 EnvelopeBody::Report(report) if new => {
-                    let told = state.child(sql, &letter.from)?.is_some_and(|child| {
+                    let told = state.child(sql, &envelope.from)?.is_some_and(|child| {
                         child.wait.is_some() || child.facts.communication == Communication::Implicit
                     });
                     if told { report.words.files.clone() } else { Vec::new() }
@@ -88,8 +88,8 @@ impl Thread {
         })?;
         // Whatever went wrong on the way may go right another time; what never will is in `missing`.
         let later = |error: Error| Error::new(Code::Overloaded, error.message);
-        let copies = self.copy_from(&letter.from, &wanted).await.map_err(later)?;
-        if let EnvelopeBody::Report(report) = &mut letter.what {
+        let copies = self.copy_from(&envelope.from, &wanted).await.map_err(later)?;
+        if let EnvelopeBody::Report(report) = &mut envelope.what {
             let text = &mut report.words.text;
             copies.missing.iter().for_each(|missing| text.push_str(&format!("\n- {missing}")));
         }
@@ -102,13 +102,13 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        letter: &Envelope,
+        envelope: &Envelope,
         missing: &[Missing],
     ) -> Result<Applied> {
         state.must_live()?;
         let Some(parent) = state.meta.parent.as_mut() else { return Err(not_related()) };
-        in_order(letter.n, parent.letters.heard)?;
-        parent.letters.heard = letter.n;
+        in_order(envelope.n, parent.envelopes.received)?;
+        parent.envelopes.received = envelope.n;
         let resumable = parent.resumable;
         let missing: Vec<String> = missing.iter().map(Missing::to_string).collect();
         let text = format!(
@@ -116,35 +116,35 @@ impl Thread {
             missing.join("\n- ")
         );
         let words = Content { text, files: Vec::new() };
-        let report = Report { run: 0, answers: letter.n, ending: Ending::Failure, words };
+        let report = Report { run: 0, answers: envelope.n, ending: Ending::Failure, words };
         self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
-        let mut heard = Applied::default();
-        if matches!(letter.what, EnvelopeBody::Create(_)) {
+        let mut applied = Applied::default();
+        if matches!(envelope.what, EnvelopeBody::Create(_)) {
             self.end_for_good(state, sql, self.host.now_us())?;
-            heard.terminated = true;
+            applied.terminated = true;
             if resumable {
                 self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
             }
         }
         state.meta.update(sql)?;
-        Ok(heard)
+        Ok(applied)
     }
 
-    /// What follows a transition that heard something.
-    pub(crate) fn after_commit(self: &Rc<Self>, heard: Applied) -> Result<()> {
-        if heard.terminated {
+    /// What follows a transition that received something.
+    pub(crate) fn after_commit(self: &Rc<Self>, applied: Applied) -> Result<()> {
+        if applied.terminated {
             self.abort_effects();
         }
-        if let Some(halted) = heard.halted {
+        if let Some(halted) = applied.halted {
             self.halted(halted)?;
         }
-        if let Some(entry) = heard.entry {
+        if let Some(entry) = applied.entry {
             self.start_flow(entry);
         }
-        for row in &heard.rows {
+        for row in &applied.rows {
             self.broadcast_message(row)?;
         }
-        self.send_letters();
+        self.send_envelopes();
         Ok(())
     }
 
@@ -152,36 +152,36 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        letter: &Envelope,
+        envelope: &Envelope,
         files: Vec<AttachmentRef>,
     ) -> Result<Applied> {
         let now = self.host.now_us();
-        let mut heard = Applied::default();
+        let mut applied = Applied::default();
         let Some(parent) = state.meta.parent.as_mut() else { return Err(not_related()) };
-        if letter.n <= parent.letters.heard {
-            return Ok(heard);
+        if envelope.n <= parent.envelopes.received {
+            return Ok(applied);
         }
-        in_order(letter.n, parent.letters.heard)?;
-        parent.letters.heard = letter.n;
-        match &letter.what {
-            EnvelopeBody::Create(birth) => self.begin(state, sql, birth, files, letter.n, &mut heard)?,
+        in_order(envelope.n, parent.envelopes.received)?;
+        parent.envelopes.received = envelope.n;
+        match &envelope.what {
+            EnvelopeBody::Create(birth) => self.begin(state, sql, birth, files, envelope.n, &mut applied)?,
             EnvelopeBody::Message(words) => {
-                self.hear_words(state, sql, words, files, letter.n, &mut heard)?
+                self.receive_words(state, sql, words, files, envelope.n, &mut applied)?
             }
             EnvelopeBody::SetEnv(sealed) => self.hear_env(state, sql, sealed.clone())?,
             EnvelopeBody::Begin if state.meta.terminated_us.is_none() && !state.meta.stopped => {
-                self.start_hearing(state, sql, &mut heard)?;
+                self.start_for_parent(state, sql, &mut applied)?;
             }
             EnvelopeBody::Stop if state.meta.terminated_us.is_none() => {
                 state.meta.stopped = true;
                 Event::stop(state.active()).insert(sql, now)?;
                 self.stop_children(state, sql)?;
-                heard.halted = Some(self.halt(state, sql, Reason::StoppedByParent, now)?);
+                applied.halted = Some(self.halt(state, sql, Reason::StoppedByParent, now)?);
             }
             EnvelopeBody::Terminate if state.meta.terminated_us.is_none() => {
                 self.end_for_good(state, sql, now)?;
-                heard.halted = Some(self.halt(state, sql, Reason::Terminated, now)?);
-                heard.terminated = true;
+                applied.halted = Some(self.halt(state, sql, Reason::Terminated, now)?);
+                applied.terminated = true;
                 // A parent that was deleted while this thread was being made does not know that it exists: who has
                 // nothing more to say would never learn that.
                 self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
@@ -196,27 +196,27 @@ impl Thread {
             }
         }
         state.meta.update(sql)?;
-        Ok(heard)
+        Ok(applied)
     }
 
     fn receive_from_child(
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        letter: &Envelope,
+        envelope: &Envelope,
         files: Vec<AttachmentRef>,
     ) -> Result<Applied> {
         let now = self.host.now_us();
-        let mut heard = Applied::default();
-        let Some(mut child) = state.child(sql, &letter.from)? else { return Err(not_related()) };
-        if letter.n <= child.letters.heard {
-            return Ok(heard);
+        let mut applied = Applied::default();
+        let Some(mut child) = state.child(sql, &envelope.from)? else { return Err(not_related()) };
+        if envelope.n <= child.envelopes.received {
+            return Ok(applied);
         }
-        in_order(letter.n, child.letters.heard)?;
-        child.letters.heard = letter.n;
-        match &letter.what {
+        in_order(envelope.n, child.envelopes.received)?;
+        child.envelopes.received = envelope.n;
+        match &envelope.what {
             EnvelopeBody::Report(report) => {
-                self.receive_report(state, sql, &mut child, report, files, &mut heard)?
+                self.receive_report(state, sql, &mut child, report, files, &mut applied)?
             }
             EnvelopeBody::Status(text) => {
                 if child.is_open() {
@@ -227,15 +227,15 @@ impl Thread {
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
                 let words = Content { text: text.clone(), files: Vec::new() };
-                self.queue_words(state, sql, &child, "notify", &words, files, Inbound::Triggers, &mut heard)?;
+                self.queue_words(state, sql, &child, "notify", &words, files, Inbound::Triggers, &mut applied)?;
             }
             EnvelopeBody::Terminated => {
-                self.lose_child(state, sql, &mut child, "was terminated", &mut heard)?;
+                self.lose_child(state, sql, &mut child, "was terminated", &mut applied)?;
             }
             _ => return Err(not_related()),
         }
         state.update_child(sql, child)?;
-        Ok(heard)
+        Ok(applied)
     }
 
     fn receive_report(
@@ -245,7 +245,7 @@ impl Thread {
         child: &mut Child,
         report: &Report,
         files: Vec<AttachmentRef>,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
         let now = self.host.now_us();
         let Report { ending, words, answers, .. } = report;
@@ -268,7 +268,7 @@ impl Thread {
                 Ending::Failure | Ending::Stopped => ToolResult::error(text),
             };
             let result = ToolResult { stored: crate::engine::attachments::store::kept(&files)?, ..result };
-            return self.end_wait(state, sql, child, &result, heard);
+            return self.end_wait(state, sql, child, &result, applied);
         }
         // The first answer of one that was made after its call had ended is a message.
         let first = child.facts.deferred && child.asked <= 1;
@@ -279,7 +279,7 @@ impl Thread {
         // What a person has stopped wakes nobody, and neither does an answer that nobody waits for any more.
         let late = child.facts.blocking && !first;
         let inbound = if *ending == Ending::Stopped || late { Inbound::Stored } else { Inbound::Triggers };
-        self.queue_words(state, sql, child, ending.as_str(), words, files, inbound, heard)
+        self.queue_words(state, sql, child, ending.as_str(), words, files, inbound, applied)
     }
 
     /// A silent message of what a child says, in the role that wakes the side that made it (spec §35.9).
@@ -293,7 +293,7 @@ impl Thread {
         words: &Content,
         files: Vec<AttachmentRef>,
         inbound: Inbound,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
         if state.meta.terminated_us.is_some() {
             return Ok(());
@@ -314,10 +314,10 @@ impl Thread {
             metadata: Some(metadata(&child.reference, event).to_string()),
             ..Row::new(state.next_seq(), child.facts.side().other().role(), text, now)
         };
-        heard.rows.push(state.insert(sql, row)?);
+        applied.rows.push(state.insert(sql, row)?);
         if inbound == Inbound::Triggers && state.active().is_none() && !state.meta.stopped {
             self.start_for_queue(state, sql, now)?;
-            heard.entry = Some(Entered::First);
+            applied.entry = Some(Entered::First);
         }
         Ok(())
     }
@@ -329,7 +329,7 @@ impl Thread {
         sql: &dyn Sql,
         child: &mut Child,
         how: &str,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
         if !child.is_open() {
             return Ok(());
@@ -339,11 +339,11 @@ impl Thread {
         "terminated".clone_into(&mut child.status);
         let text = format!("The subagent {} {how}.", listed(child));
         Event::subagent("terminated", child, state.active(), Some(&text)).insert(sql, now)?;
-        self.end_wait(state, sql, child, &ToolResult::error(text), heard)
+        self.end_wait(state, sql, child, &ToolResult::error(text), applied)
     }
 
     /// A thread has taken an envelope, or refused it for good.
-    pub(crate) async fn letter_answered(
+    pub(crate) async fn envelope_answered(
         self: &Rc<Self>,
         to: &str,
         n: i64,
@@ -360,7 +360,7 @@ impl Thread {
         let is_parent =
             self.read(|state, _| Ok(state.meta.parent.as_ref().is_some_and(|parent| parent.thread == to)))?;
         if !taken {
-            self.log(&format!("the thread {to} refused letter {n}: {code} {why}"));
+            self.log(&format!("the thread {to} refused envelope {n}: {code} {why}"));
         }
         if is_parent && code == "thread_not_found" {
             // Its tree was deleted while this thread was being made.
@@ -368,18 +368,18 @@ impl Thread {
             return Ok(());
         }
         // Before the envelope is forgotten: a process that dies here sends it again, and tells its hooks again.
-        let letter: Option<Envelope> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
-        let held = !is_parent && letter.is_some_and(|letter| letter.holds());
+        let envelope: Option<Envelope> = if n == 1 && taken { serde_json::from_str(body).ok() } else { None };
+        let held = !is_parent && envelope.is_some_and(|envelope| envelope.holds());
         if held {
             self.tell_hooks_of(to).await?;
         }
-        let heard = self.transition(|state, sql| {
-            let mut heard = Applied::default();
-            forget_letter(sql, to, n)?;
+        let applied = self.transition(|state, sql| {
+            let mut applied = Applied::default();
+            forget_envelope(sql, to, n)?;
             if is_parent {
-                return Ok(heard);
+                return Ok(applied);
             }
-            let Some(mut child) = state.child(sql, to)? else { return Ok(heard) };
+            let Some(mut child) = state.child(sql, to)? else { return Ok(applied) };
             if taken {
                 if child.state == ChildState::Creating {
                     child.state = ChildState::Live;
@@ -388,14 +388,14 @@ impl Thread {
                     }
                     state.update_child(sql, child)?;
                 }
-                return Ok(heard);
+                return Ok(applied);
             }
-            self.refused_by(state, sql, &mut child, body, &code, &why, &mut heard)?;
+            self.refused_by(state, sql, &mut child, body, &code, &why, &mut applied)?;
             state.update_child(sql, child)?;
-            Ok(heard)
+            Ok(applied)
         })?;
-        if held || heard.entry.is_some() || !heard.rows.is_empty() {
-            self.after_commit(heard)?;
+        if held || applied.entry.is_some() || !applied.rows.is_empty() {
+            self.after_commit(applied)?;
         }
         Ok(())
     }
@@ -410,31 +410,31 @@ impl Thread {
         body: &str,
         code: &str,
         why: &str,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
-        let letter: Envelope = serde_json::from_str(body).map_err(Error::internal)?;
-        let gone = match (&letter.what, code) {
+        let envelope: Envelope = serde_json::from_str(body).map_err(Error::internal)?;
+        let gone = match (&envelope.what, code) {
             (EnvelopeBody::Create(_), _) | (_, "thread_not_found" | "terminated") => true,
             (EnvelopeBody::Message(_), _) => false,
             _ => return Ok(()),
         };
         let waited = child.wait.is_some();
         if gone {
-            let how = match &letter.what {
+            let how = match &envelope.what {
                 EnvelopeBody::Create(_) => format!("could not be created: {why}"),
                 _ => "takes no more messages".to_owned(),
             };
-            self.lose_child(state, sql, child, &how, heard)?;
+            self.lose_child(state, sql, child, &how, applied)?;
             "failed".clone_into(&mut child.status);
         } else {
             let text = format!("The subagent {} did not take the message: {why}", listed(child));
-            self.end_wait(state, sql, child, &ToolResult::error(text), heard)?;
+            self.end_wait(state, sql, child, &ToolResult::error(text), applied)?;
         }
         if waited {
             return Ok(());
         }
         let words = Content { text: why.to_owned(), files: Vec::new() };
-        self.queue_words(state, sql, child, "failure", &words, Vec::new(), Inbound::Triggers, heard)
+        self.queue_words(state, sql, child, "failure", &words, Vec::new(), Inbound::Triggers, applied)
     }
 }
 
@@ -448,11 +448,11 @@ fn with_files(text: &str, files: &[AttachmentRef]) -> String {
 }
 
 /// An earlier envelope is still on its way.
-fn in_order(n: i64, heard: i64) -> Result<()> {
-    if n == heard + 1 {
+fn in_order(n: i64, received: i64) -> Result<()> {
+    if n == received + 1 {
         return Ok(());
     }
-    Err(Error::new(Code::Overloaded, format!("Envelope {n} came before letter {}.", heard + 1)))
+    Err(Error::new(Code::Overloaded, format!("Envelope {n} came before {}.", received + 1)))
 }
 
 fn not_related() -> Error {

@@ -123,7 +123,7 @@ impl Thread {
             state.must_live()?;
             self.tell_parent(state, sql, what(text))
         })?;
-        self.send_letters();
+        self.send_envelopes();
         Ok(())
     }
 }

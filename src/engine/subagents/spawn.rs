@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::engine::call::{Call, CallOutcome};
 use crate::engine::definitions::Definitions;
+use crate::engine::outbox::Targets;
 use crate::engine::subagents::call::{NewChild, SubagentCall, Told};
 use crate::engine::subagents::checks::{may_wait, refused};
 use crate::engine::subagents::deferred::Deferred;
@@ -104,7 +105,7 @@ impl Thread {
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
         self.announce_tool_start(&call.call.name);
-        self.send_letters();
+        self.send_envelopes();
         match told.result {
             Some(result) => {
                 self.announce_tool_end(&call.call.name, result.status);
@@ -132,7 +133,7 @@ impl Thread {
                 }
             }
         })?;
-        self.send_letters();
+        self.send_envelopes();
         Ok(result)
     }
 
@@ -182,7 +183,7 @@ impl Thread {
                 }
                 let what = EnvelopeBody::Message(words.clone());
                 self.tell_child(state, sql, &mut child, what)?;
-                child.asked = child.letters.told;
+                child.asked = child.envelopes.sent;
                 "running".clone_into(&mut child.status);
                 let waits = child.facts.blocking;
                 if waits && let Some(receipt) = receipt {
@@ -265,9 +266,9 @@ impl Thread {
     }
 
     /// Delivers what was just written, beside whatever goes on.
-    pub(crate) fn send_letters(self: &Rc<Self>) {
+    pub(crate) fn send_envelopes(self: &Rc<Self>) {
         let thread = self.clone();
-        self.host.spawn(Box::pin(async move { thread.deliver_now().await }));
+        self.host.spawn(Box::pin(async move { thread.deliver_now(Targets::Threads).await }));
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct OwnValues {
 
 /// What the values in an envelope are bound to.
 fn object(child: &str) -> String {
-    format!("letter to thread {child}")
+    format!("envelope to thread {child}")
 }
 
 /// The name without its place in a row: `CITY` of `CITY__2` (spec §8.7).

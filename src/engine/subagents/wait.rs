@@ -54,20 +54,20 @@ impl Thread {
         sql: &dyn Sql,
         child: &mut Child,
         result: &ToolResult,
-        heard: &mut Applied,
+        applied: &mut Applied,
     ) -> Result<()> {
         let Some(wait) = child.wait.take() else { return Ok(()) };
         child.due_us = None;
         child.checks = 0;
         let result = ToolResult { subagent_id: Some(child.reference.clone()), ..result.clone() };
         receipts::answer(sql, wait.receipt, &result)?;
-        heard.ended = Some(result.status);
+        applied.ended = Some(result.status);
         let Some(run) = state.run.as_mut().filter(|run| run.phase.is_parked()) else { return Ok(()) };
         let now = self.host.now_us();
         run.phase = run.phase.resumed();
         run.resume_us = Some(now);
         run.update(sql)?;
-        heard.entry = Some(Entered::Again);
+        applied.entry = Some(Entered::Again);
         self.arm(Some(now))
     }
 
@@ -103,11 +103,11 @@ impl Thread {
 
     fn record_poll(self: &Rc<Self>, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
         let now = self.host.now_us();
-        let heard = self.transition(|state, sql| {
-            let mut heard = Applied::default();
+        let applied = self.transition(|state, sql| {
+            let mut applied = Applied::default();
             let Some(mut child) = state.child(sql, &seen.reference)?.filter(|child| child.wait == seen.wait)
             else {
-                return Ok(heard);
+                return Ok(applied);
             };
             match lost {
                 Some(text) if child.wait.is_some() => {
@@ -121,7 +121,7 @@ impl Thread {
                         "terminated".clone_into(&mut child.status);
                     }
                     Event::subagent("failure", &child, state.active(), Some(&text)).insert(sql, now)?;
-                    self.end_wait(state, sql, &mut child, &ToolResult::error(text), &mut heard)?;
+                    self.end_wait(state, sql, &mut child, &ToolResult::error(text), &mut applied)?;
                 }
                 _ => {
                     child.checks += 1;
@@ -131,16 +131,16 @@ impl Thread {
                 }
             }
             state.update_child(sql, child)?;
-            Ok(heard)
+            Ok(applied)
         })?;
-        self.after_commit(heard)
+        self.after_commit(applied)
     }
 
     /// Asks a child whether the answer to an envelope will still come; why not, if not.
     async fn ask_child(self: &Rc<Self>, reference: &str, asked: i64) -> Result<Option<String>> {
         let from = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        let letter = Envelope { from, n: 0, what: EnvelopeBody::Check(asked) };
-        let body = serde_json::to_string(&letter).map_err(Error::internal)?;
+        let envelope = Envelope { from, n: 0, what: EnvelopeBody::Check(asked) };
+        let body = serde_json::to_string(&envelope).map_err(Error::internal)?;
         let text = format!("{}\n{body}", head(reference)?);
         let answer = match self.host.sibling(Sibling::Thread(reference.to_owned()), text).await {
             Ok(text) => call::answer(&text),
@@ -173,7 +173,7 @@ impl Thread {
                 return Err(Error::new(Code::Conflict, "It is no subagent."));
             };
             let told = outbox::count_for(sql, &format!("{TO_THREAD}{}", parent.thread))?;
-            let unheard = parent.letters.heard < asked;
+            let unheard = parent.envelopes.received < asked;
             let queued = state.active().is_some() || state.waiting() > 0;
             let comes = state.meta.terminated_us.is_none() && (unheard || queued);
             Ok(serde_json::json!({ "comes": comes || told > 0 }))

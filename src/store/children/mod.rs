@@ -20,7 +20,7 @@ use crate::store::table::Table;
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE children (
     open INTEGER NOT NULL, reference TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL,
-    facts TEXT NOT NULL, created_us INTEGER NOT NULL, told INTEGER NOT NULL, heard INTEGER NOT NULL, receipt INTEGER,
+    facts TEXT NOT NULL, created_us INTEGER NOT NULL, sent INTEGER NOT NULL, received INTEGER NOT NULL, receipt INTEGER,
     asked INTEGER NOT NULL, due_us INTEGER, expires_us INTEGER, checks INTEGER NOT NULL DEFAULT 0, body TEXT,
     PRIMARY KEY (open, reference)) WITHOUT ROWID"],
     drop: "DROP TABLE children",
@@ -116,7 +116,7 @@ pub(crate) struct Child {
     pub(crate) agent: String,
     pub(crate) facts: ChildInfo,
     pub(crate) created_us: i64,
-    pub(crate) letters: Letters,
+    pub(crate) envelopes: Envelopes,
     /// The last letter that wants an answer.
     pub(crate) asked: i64,
     pub(crate) wait: Option<Wait>,
@@ -132,7 +132,7 @@ pub(crate) struct Child {
 macro_rules! children {
     ($condition:literal) => {
         concat!(
-            "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+            "SELECT reference, state, status, agent, facts, created_us, sent, received, receipt, asked, due_us,
                 expires_us, checks, body FROM children ",
             $condition
         )
@@ -148,8 +148,8 @@ impl Child {
             agent,
             facts,
             created,
-            told,
-            heard,
+            sent,
+            received,
             receipt,
             asked,
             due,
@@ -170,7 +170,7 @@ impl Child {
             agent: text(agent),
             facts: serde_json::from_str(&text(facts)).map_err(damaged)?,
             created_us: number(created),
-            letters: Letters { told: number(told), heard: number(heard) },
+            envelopes: Envelopes { sent: number(sent), received: number(received) },
             asked: number(asked),
             wait: receipt.int().map(|receipt| Wait { receipt, expires_us: number(expires) }),
             due_us: due.int(),
@@ -215,7 +215,7 @@ impl Child {
         let state = self.state.as_str();
         json!({
             "reference": self.reference, "agent": self.agent, "state": state, "status": self.status,
-            "told": self.letters.told, "heard": self.letters.heard,
+            "sent": self.envelopes.sent, "received": self.envelopes.received,
         })
     }
 
@@ -240,7 +240,7 @@ impl Child {
     fn insert(&self, sql: &dyn Sql) -> Result<()> {
         self.write(
             sql,
-            "INSERT INTO children (open, reference, state, status, agent, facts, created_us, told, heard, receipt, asked,
+            "INSERT INTO children (open, reference, state, status, agent, facts, created_us, sent, received, receipt, asked,
                 due_us, expires_us, checks, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
     }
@@ -248,8 +248,8 @@ impl Child {
     fn update(&self, sql: &dyn Sql) -> Result<()> {
         self.write(
             sql,
-            "UPDATE children SET open = ?1, state = ?3, status = ?4, agent = ?5, facts = ?6, created_us = ?7, told = ?8,
-                heard = ?9, receipt = ?10, asked = ?11, due_us = ?12, expires_us = ?13, checks = ?14, body = ?15
+            "UPDATE children SET open = ?1, state = ?3, status = ?4, agent = ?5, facts = ?6, created_us = ?7, sent = ?8,
+                received = ?9, receipt = ?10, asked = ?11, due_us = ?12, expires_us = ?13, checks = ?14, body = ?15
              WHERE open IN (0, 1) AND reference = ?2",
         )
     }
@@ -266,8 +266,8 @@ impl Child {
                 Param::Text(&self.agent),
                 Param::Text(&facts),
                 Param::Int(self.created_us),
-                Param::Int(self.letters.told),
-                Param::Int(self.letters.heard),
+                Param::Int(self.envelopes.sent),
+                Param::Int(self.envelopes.received),
                 self.wait.map(|wait| wait.receipt).into(),
                 Param::Int(self.asked),
                 self.due_us.into(),
@@ -304,7 +304,7 @@ pub(crate) fn delete(sql: &dyn Sql, reference: &str) -> Result<()> {
 /// All children, newest first, without what those that are not made yet are to be made with.
 pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Child>> {
     let statement =
-        "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+        "SELECT reference, state, status, agent, facts, created_us, sent, received, receipt, asked, due_us,
         expires_us, checks, NULL FROM children";
     let mut found = read(sql, statement, &[])?;
     found.sort_by_key(|child| std::cmp::Reverse(child.created_us));
@@ -345,7 +345,7 @@ fn places(sql: &dyn Sql) -> Result<Vec<(i64, i64, String)>> {
 
 fn at(sql: &dyn Sql, open: i64, reference: &str) -> Result<Option<Child>> {
     let statement =
-        "SELECT reference, state, status, agent, facts, created_us, told, heard, receipt, asked, due_us,
+        "SELECT reference, state, status, agent, facts, created_us, sent, received, receipt, asked, due_us,
         expires_us, checks, NULL FROM children WHERE open = ? AND reference = ?";
     Ok(read(sql, statement, &[Param::Int(open), Param::Text(reference)])?.into_iter().next())
 }
@@ -364,11 +364,11 @@ fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
     Ok(rows)
 }
 
-/// Numbers of letters between two threads, which grow by one each way: what was heard is not heard again.
+/// Numbers of the envelopes between two threads, which grow by one each way: what was received is not received again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Letters {
+pub(crate) struct Envelopes {
     /// The last one that was written to the other.
-    pub(crate) told: i64,
+    pub(crate) sent: i64,
     /// The last one that came from the other.
-    pub(crate) heard: i64,
+    pub(crate) received: i64,
 }

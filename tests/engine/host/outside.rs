@@ -330,7 +330,12 @@ impl Outside {
 
     /// Another object is called.
     pub(super) fn call_sibling(&self, to: Sibling, call: &str) -> Result<String, bobbin::Error> {
-        self.siblings.borrow_mut().push((to, serde_json::from_str(call).unwrap_or(Value::Null)));
+        let call_or_several = serde_json::from_str(call).unwrap_or(Value::Null);
+        let calls = match call_or_several["calls"].as_array() {
+            Some(calls) => calls.clone(),
+            None => vec![call_or_several],
+        };
+        self.siblings.borrow_mut().extend(calls.into_iter().map(|call| (to.clone(), call)));
         let script = self.sibling.borrow().clone();
         script.map_or_else(|| Ok(r#"{"status":204}"#.into()), |script| script(call))
     }

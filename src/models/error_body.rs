@@ -6,7 +6,7 @@ use crate::models::ProviderCode;
 
 /// What a body says about a failure.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ErrorBody {
     /// Its text, empty when there is none.
     pub(crate) message: String,
     /// Its codes and types, in lower case.
@@ -17,21 +17,21 @@ pub(crate) struct Said {
     pub(crate) is_page: bool,
 }
 
-impl Said {
+impl ErrorBody {
     /// Understands `{"error": {…}}`, `{"error": "…"}`, the same without `error`, in a list, `detail` (FastAPI) and
     /// `errors` (Cloudflare); otherwise takes the text as it is.
-    pub(crate) fn read(body: &[u8]) -> Said {
+    pub(crate) fn read(body: &[u8]) -> ErrorBody {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let text = String::from_utf8_lossy(body);
             let text = text.trim();
             let is_page = text.starts_with('<');
-            return Said {
+            return ErrorBody {
                 message: if is_page { String::new() } else { text.to_owned() },
                 is_page,
-                ..Said::default()
+                ..ErrorBody::default()
             };
         };
-        let mut said = Said::default();
+        let mut said = ErrorBody::default();
         said.take(&value, 0);
         said
     }
@@ -63,7 +63,7 @@ impl Said {
                 // OpenRouter says "Provider returned error", and here what that provider said.
                 if let Some(raw) = object.get("metadata").and_then(|metadata| metadata.get("raw")) {
                     let raw = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
-                    let upstream = Said::read(raw.as_bytes());
+                    let upstream = ErrorBody::read(raw.as_bytes());
                     self.kinds.push_str(&upstream.kinds);
                     if !upstream.message.is_empty() {
                         self.message = format!("{}: {}", self.message, upstream.message);
