@@ -21,6 +21,8 @@ pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 use std::cell::Cell as Flag;
 use std::rc::Rc;
 
+use serde_json::json;
+
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Object, Transactions};
 use crate::request::Reply;
@@ -60,9 +62,9 @@ impl Directory {
 
     fn answer(self: &Rc<Self>, call: DirectoryCall) -> Result<Reply> {
         match call {
-            DirectoryCall::Several { calls } => calls
-                .into_iter()
-                .try_fold(Reply::json(200, &json!({})), |_, call| self.answer(call)),
+            DirectoryCall::Several { calls } => {
+                calls.into_iter().try_fold(Reply::json(200, &json!({})), |_, call| self.answer(call))
+            }
             DirectoryCall::Claim { key, hash, thread_id } => self.claim(&key, &hash, &thread_id),
             DirectoryCall::Upsert { row } => self.upsert(&row),
             DirectoryCall::Activity { id, version, executing, last_activity_us, last_message } => {

@@ -92,7 +92,7 @@ impl Thread {
                 true => next,
                 // A run that begins in this time sets no alarm, and tells the directory of itself.
                 false => {
-                    let letter = self.read(|_, sql| outbox::next_due(sql))?;
+                    let letter = self.read(|_, sql| outbox::next_to_directory(sql))?;
                     if letter.is_some_and(|at| at <= now) {
                         return Ok(());
                     }

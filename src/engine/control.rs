@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
+use crate::engine::outbox::Targets;
 use crate::engine::subagents::delete::{BY_PARENT, Told};
 use crate::engine::subagents::envelope::EnvelopeBody;
-use crate::engine::outbox::Targets;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -242,7 +242,8 @@ impl Thread {
         self.state.borrow_mut().take();
         self.transaction(|sql| {
             schema::drop_all(sql)?;
-            self.host.set_alarm(None)
+            // A running handler keeps its event: should the process be lost, it comes again to whatever is made in this place.
+            self.arm(None)
         })?;
         self.ephemeral.alarm.forget();
         self.host.listeners().close("the thread was deleted");

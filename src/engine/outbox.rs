@@ -177,7 +177,9 @@ impl Thread {
         let thread = target.strip_prefix(TO_THREAD);
         let bodies = || letters.iter().map(|letter| letter.body.as_str());
         let (to, text) = match thread {
-            Some(id) => (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, bodies().collect::<String>())),
+            Some(id) => {
+                (Sibling::Thread(id.to_owned()), format!("{}\n{}", head(id)?, bodies().collect::<String>()))
+            }
             None => (Sibling::Directory(target.to_owned()), call::together(bodies())),
         };
         let answer = match self.host.sibling(to, text).await {
@@ -211,7 +213,9 @@ impl Thread {
             return Ok(Sent::Later);
         }
         match (thread, letters, answer) {
-            (Some(id), [letter], Ok(reply)) => self.envelope_answered(id, letter.version, &letter.body, reply).await?,
+            (Some(id), [letter], Ok(reply)) => {
+                self.envelope_answered(id, letter.version, &letter.body, reply).await?
+            }
             _ => self.read(|_, sql| {
                 letters.iter().try_for_each(|letter| table::forget(sql, &letter.subject, letter.version))
             })?,

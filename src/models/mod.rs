@@ -19,6 +19,7 @@ pub(crate) mod cached_json;
 pub(crate) mod call;
 pub(crate) mod decoding;
 pub mod demo;
+pub(crate) mod error_body;
 pub mod failure;
 pub(crate) mod fit;
 pub(crate) mod halves;
@@ -27,7 +28,6 @@ pub mod openai;
 pub(crate) mod provider;
 pub(crate) mod reasoning;
 pub(crate) mod reply;
-pub(crate) mod error_body;
 pub mod sse;
 pub(crate) mod usable;
 

@@ -72,8 +72,7 @@ impl Post<'_> {
 
 /// The first letters that are due by then, by subject.
 pub(crate) fn due(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
-    let statement =
-        "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64";
+    let statement = "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64";
     letters(sql, statement, until)
 }
 
@@ -106,6 +105,11 @@ fn letters(sql: &dyn Sql, statement: &'static str, until: i64) -> Result<Vec<Let
 /// When the first one is due.
 pub(crate) fn next_due(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT min(due_us) FROM outbox", &[])
+}
+
+/// When the first one to a directory is due.
+pub(crate) fn next_to_directory(sql: &dyn Sql) -> Result<Option<i64>> {
+    integer(sql, "SELECT min(due_us) FROM outbox WHERE target NOT LIKE 't:%'", &[])
 }
 
 /// When each is due.

@@ -19,9 +19,9 @@ struct Child {
 }
 
 fn children(member: &Member) -> Vec<Child> {
-    let rows: Vec<String> = member
-        .database
-        .ask("SELECT json_array(reference, state, sent, received, receipt) FROM children ORDER BY created_us");
+    let rows: Vec<String> = member.database.ask(
+        "SELECT json_array(reference, state, sent, received, receipt) FROM children ORDER BY created_us",
+    );
     let read = |row: &String| {
         let (reference, state, sent, received, receipt) = serde_json::from_str(row).unwrap();
         Child { reference, state, sent, received, receipt }

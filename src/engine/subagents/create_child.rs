@@ -127,7 +127,12 @@ impl Thread {
     }
 
     /// Starts a run for what the parent has said, unless one is active.
-    pub(crate) fn start_for_parent(&self, state: &mut State, sql: &dyn Sql, applied: &mut Applied) -> Result<()> {
+    pub(crate) fn start_for_parent(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        applied: &mut Applied,
+    ) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
             self.start_for_queue(state, sql, self.host.now_us())?;
             applied.entry = Some(Entered::First);

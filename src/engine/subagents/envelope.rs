@@ -171,7 +171,14 @@ impl Thread {
         self.post_envelope(state, sql, &to, n, what)
     }
 
-    fn post_envelope(&self, state: &State, sql: &dyn Sql, to: &str, n: i64, what: EnvelopeBody) -> Result<()> {
+    fn post_envelope(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        to: &str,
+        n: i64,
+        what: EnvelopeBody,
+    ) -> Result<()> {
         let envelope = Envelope { from: state.meta.thread_id.clone(), n, what };
         let body = serde_json::to_string(&envelope).map_err(Error::internal)?;
         let now = self.host.now_us();

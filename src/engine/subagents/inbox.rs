@@ -46,7 +46,9 @@ impl Thread {
         let copies = self.files_of(&mut envelope).await?;
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
-            let Some(from_parent) = self.is_new(state, sql, &envelope)? else { return Ok(Applied::default()) };
+            let Some(from_parent) = self.is_new(state, sql, &envelope)? else {
+                return Ok(Applied::default());
+            };
             let files = copies.place(self, state, sql, now)?;
             if from_parent && !copies.missing.is_empty() {
                 self.decline(state, sql, &envelope, &copies.missing)
@@ -227,7 +229,16 @@ impl Thread {
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
                 let words = Content { text: text.clone(), files: Vec::new() };
-                self.queue_words(state, sql, &child, "notify", &words, files, Inbound::Triggers, &mut applied)?;
+                self.queue_words(
+                    state,
+                    sql,
+                    &child,
+                    "notify",
+                    &words,
+                    files,
+                    Inbound::Triggers,
+                    &mut applied,
+                )?;
             }
             EnvelopeBody::Terminated => {
                 self.lose_child(state, sql, &mut child, "was terminated", &mut applied)?;

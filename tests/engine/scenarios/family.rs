@@ -437,6 +437,8 @@ fn lists_costs_and_directories_know_the_tree() {
                 ],
                 "{listed}"
             );
+            // The directory is told a little later.
+            sim.world.pause(SECOND_US).await;
             for (thread, parent) in [(&child, &sim), (&leaf, &child)] {
                 let shown = thread.get(ThreadRoute::Get, &[]).await;
                 assert_eq!(shown["thread"]["parent"], parent.member.id.as_str());

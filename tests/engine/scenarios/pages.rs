@@ -208,7 +208,7 @@ fn every_other_list_of_a_thread_ends_by_its_bytes_too() {
                     "INSERT INTO logs (kind, at_us, data) VALUES ('failure', {now}, json_object('error', {long}))"
                 ));
                 sim.world.database.alter(&format!(
-                    "INSERT INTO children (open, reference, state, status, agent, facts, created_us, told, heard, asked)
+                    "INSERT INTO children (open, reference, state, status, agent, facts, created_us, sent, received, asked)
                      VALUES (0, 'c{n}', 'terminated', 'terminated', 'helper', json_object('description', {long},
                         'blocking', json('false'), 'resumable', json('false'), 'side', 'a'), {n}, 0, 0, 0)"
                 ));
