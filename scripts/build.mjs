@@ -23,8 +23,8 @@ const DIST = inCheckout("dist");
 const profile = () => process.env.BOBBIN_BUILD ?? "release";
 /** The program of scripts/build/. */
 export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
-/** The Worker's crate compiles to wasm only. */
-export const NATIVE = ["--workspace", "--exclude", "bobbin-worker"];
+/** The Worker's crate compiles to wasm only, and so does whatever embeds it. */
+export const NATIVE = ["--workspace", "--exclude", "bobbin-worker", "--exclude", "my-worker"];
 /** Where cargo puts things, whatever a person's own settings say. */
 export const TARGET_DIR = ["--target-dir", inCheckout("target")];
 

@@ -74,7 +74,7 @@ export function sections(tools, sample) {
       title: "tests of the Worker and of npm start",
       needs: [WORKER_BUILD, ISOLATE_BUILD],
       unread: OF_WORKER,
-      run: (note) => nodeTest(node, black.filter((file) => !documents.includes(file)), { note }),
+      run: (note) => nodeTest(node, black.filter((file) => !documents.includes(file)), { note, env: engine }),
     },
     { group: "types", title: "types of the scripts and tests", unread: OF_TYPES, run: () => types("tsconfig.json") },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },

@@ -3,15 +3,29 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "../worker/support/client.mjs";
 import { until } from "../worker/support/poll.mjs";
-import { checkout, Server } from "../worker/support/server.mjs";
+import { checkout, scratch, Server } from "../worker/support/server.mjs";
 
-const CRATE = join(checkout, "tests/fixtures/own-crate");
+const FIXTURE = join(checkout, "tests/fixtures/own-crate");
+/** In a sample, as a member of our workspace, which has compiled nearly all of it already. */
+const CRATE = process.env.BOBBIN_SAMPLE === undefined ? outside() : FIXTURE;
+
+/** A copy that is a workspace of its own, as somebody's crate is. */
+function outside() {
+  const folder = join(scratch("own-crate"), "my-worker");
+  cpSync(FIXTURE, folder, { recursive: true });
+  const manifest = readFileSync(join(FIXTURE, "Cargo.toml"), "utf8").replaceAll('"../../..', `"${checkout}`);
+  writeFileSync(join(folder, "Cargo.toml"), `${manifest}\n[workspace]\n`);
+  cpSync(join(checkout, "Cargo.lock"), join(folder, "Cargo.lock"));
+  after(() => rmSync(dirname(folder), { recursive: true }));
+  return folder;
+}
 /** @type {Server | undefined} */
 let server;
 after(() => server?.remove());
