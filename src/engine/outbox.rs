@@ -16,6 +16,7 @@ use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, ThreadRow};
 use crate::store::outbox as table;
 use crate::store::outbox::{Letter, Post, TO_THREAD};
+use crate::store::runs::end::Outcome;
 use crate::store::state::State;
 
 /// An envelope that its writer delivers itself becomes due after this.
@@ -65,7 +66,10 @@ impl Thread {
             last_activity_us: now,
             last_message: newest.and_then(|row| preview(row).map(|text| (text, row.created_us))),
         };
-        self.post(state, sql, "activity", &call, version, now + DIRECTORY_US)
+        // What a person has stopped is not followed by another run at once.
+        let stopped = run.end.as_ref().is_some_and(|end| end.reason.outcome() == Outcome::Stopped);
+        let due = if stopped { now } else { now + DIRECTORY_US };
+        self.post(state, sql, "activity", &call, version, due)
     }
 
     fn post(
@@ -90,6 +94,10 @@ impl Thread {
         let thread = self.clone();
         self.host.spawn(Box::pin(async move {
             thread.host.sleep_until(thread.host.now_us() + DIRECTORY_US).await;
+            if thread.read(|state, _| Ok(state.meta.parent.is_some())).unwrap_or(false) {
+                // The row of a child that was just made: its run may last, and the alarm joins that.
+                thread.deliver_outbox(Targets::All, thread.host.now_us()).await;
+            }
             if let Err(error) = thread.send_started(id).await
                 && error.code != Code::ThreadNotFound
             {
