@@ -12,6 +12,7 @@ use crate::spec::model::Model;
 use crate::spec::package::Packages;
 use crate::spec::prompt::Prompt;
 use crate::spec::schema;
+use crate::spec::settings::Settings;
 use crate::spec::tool::Tool;
 
 /// Names that start so belong to the runtime: no definition sees their values.
@@ -38,6 +39,9 @@ pub struct Catalog {
     /// Packages of agents. Their definitions are among the others, as `id__name`.
     #[serde(skip_serializing_if = "Packages::is_empty")]
     pub packages: Packages,
+    /// Those of `bobbin.json`.
+    #[serde(skip_serializing_if = "Settings::is_default")]
+    pub settings: Settings,
     /// The files that definitions run in the sandbox, by their path below the folder of definitions; and the modules that
     /// stand for the web's globals there, below `bobbin/`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

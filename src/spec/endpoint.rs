@@ -12,11 +12,13 @@ use crate::spec::variable::Variable;
 
 /// The first segments below a thread that belong to the runtime: its routes, and those that are to come. `ThreadRoute::of`
 /// looks here before it looks at its own routes, so none of them can be missing.
-pub const RESERVED: [&str; 27] = [
+pub const RESERVED: [&str; 33] = [
     "approvals",
     "attachments",
     "bridge",
+    "budget",
     "chat",
+    "context",
     "continue",
     "cost",
     "diagnostics",
@@ -28,10 +30,13 @@ pub const RESERVED: [&str; 27] = [
     "fs",
     "kv",
     "logs",
+    "memory",
     "messages",
     "pending-tool-calls",
     "revive",
     "rpc",
+    "runs",
+    "scratchpad",
     "stop",
     "stream",
     "subagents",
@@ -40,6 +45,7 @@ pub const RESERVED: [&str; 27] = [
     "trace",
     "uploads",
     "variables",
+    "waits",
 ];
 
 /// Something that answers a route of a thread's own.

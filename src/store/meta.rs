@@ -20,7 +20,9 @@ pub(crate) const TABLE: Table = Table {
         window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
         env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1,
         parent TEXT, children INTEGER NOT NULL DEFAULT 0,
-        activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0)"],
+        activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0,
+        waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
+        snapshot TEXT)"],
     drop: "DROP TABLE meta",
 };
 
@@ -57,6 +59,14 @@ pub(crate) struct Meta {
     pub(crate) activates: i64,
     /// Receipts of calls detached from any run that have a lower id are closed; 0 while all are (`detached`).
     pub(crate) detached: i64,
+    /// How many waits are open.
+    pub(crate) waits: i64,
+    /// The id of the next wait; 1 while the table of waits was never needed.
+    pub(crate) wait_next: i64,
+    /// How many jobs there are.
+    pub(crate) jobs: i64,
+    /// Hash of the definitions that the last run began with.
+    pub(crate) snapshot: Option<String>,
 }
 
 impl Meta {
@@ -82,6 +92,10 @@ impl Meta {
             children: 0,
             activates: 0,
             detached: 0,
+            waits: 0,
+            wait_next: 1,
+            jobs: 0,
+            snapshot: None,
         }
     }
 
@@ -91,7 +105,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
-                activates, detached FROM meta",
+                activates, detached, waits, wait_next, jobs, snapshot FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -128,6 +142,10 @@ impl Meta {
             children,
             activates,
             detached,
+            waits,
+            wait_next,
+            jobs,
+            snapshot,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -159,6 +177,10 @@ impl Meta {
             children: number(children),
             activates: number(activates),
             detached: number(detached),
+            waits: number(waits),
+            wait_next: number(wait_next),
+            jobs: number(jobs),
+            snapshot: snapshot.text().map(str::to_owned),
         };
         Ok((meta, number(schema)))
     }
@@ -256,4 +278,19 @@ pub(crate) fn set_env(sql: &dyn Sql, values: i64) -> Result<()> {
 /// Receipts of calls detached from any run that have a lower id are closed.
 pub(crate) fn set_apart(sql: &dyn Sql, receipt: i64) -> Result<()> {
     sql.run("UPDATE meta SET detached = ? WHERE id = 1", &[Param::Int(receipt)])
+}
+
+/// Writes how many waits are open, and which id the next one gets.
+pub(crate) fn set_waits(sql: &dyn Sql, open: i64, next: i64) -> Result<()> {
+    sql.run("UPDATE meta SET waits = ?, wait_next = ? WHERE id = 1", &[Param::Int(open), Param::Int(next)])
+}
+
+/// Writes how many jobs there are.
+pub(crate) fn set_jobs(sql: &dyn Sql, jobs: i64) -> Result<()> {
+    sql.run("UPDATE meta SET jobs = ? WHERE id = 1", &[Param::Int(jobs)])
+}
+
+/// Writes with which definitions the last run began.
+pub(crate) fn set_snapshot(sql: &dyn Sql, hash: &str) -> Result<()> {
+    sql.run("UPDATE meta SET snapshot = ? WHERE id = 1", &[Param::Text(hash)])
 }

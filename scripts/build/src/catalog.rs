@@ -21,13 +21,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use bobbin::spec::package::{SEPARATOR, qualified};
 use bobbin::spec::references::Kind;
-use bobbin::spec::{Catalog, Endpoint, EndpointRoute};
+use bobbin::spec::{Catalog, Endpoint, EndpointRoute, Strictness};
 use bobbin::validate::{Complaint, Natives, Severity, Sources, validate};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-use settings::Diagnostics;
 
 /// How a folder is compiled.
 #[derive(Clone, Copy, Default)]
@@ -47,7 +45,7 @@ pub(crate) fn run(agents: &Path, out: &Path, bundles: Option<&Path>, settings: S
     let count =
         |severity| compiled.complaints.iter().filter(|complaint| complaint.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let strict = settings.strict || compiled.diagnostics == Diagnostics::Strict;
+    let strict = settings.strict || compiled.catalog.settings.diagnostics == Strictness::Strict;
     let counts = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
     if errors > 0 {
         bail!("{counts}: the definitions were not compiled");
@@ -62,17 +60,15 @@ pub(crate) fn run(agents: &Path, out: &Path, bundles: Option<&Path>, settings: S
 struct Compiled {
     catalog: Catalog,
     complaints: Vec<Complaint>,
-    diagnostics: Diagnostics,
 }
 
 fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<Compiled> {
     let mut reading = Reading::default();
     let folder = folder::read(agents)?;
     reading.complaints.extend(folder.complaints);
-    let diagnostics = match &folder.settings {
-        Some(text) => settings::read(text, &mut reading.complaints),
-        None => Diagnostics::default(),
-    };
+    if let Some(text) = &folder.settings {
+        reading.catalog.settings = settings::read(text, &mut reading.complaints);
+    }
     let packages = packages::find(agents, &mut reading.complaints);
     reading.packages.extend(packages.iter().map(|package| (package.id.clone(), package.file())));
     for file in &folder.files {
@@ -110,7 +106,7 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
     complaints.extend(said.filter(|complaint| !told(complaint)));
     complaints.extend(hidden.iter().filter(|complaint| whole(complaint)).cloned());
     complaints.sort_by(|a, b| a.file.cmp(&b.file));
-    Ok(Compiled { catalog, complaints, diagnostics })
+    Ok(Compiled { catalog, complaints })
 }
 
 /// The first step of a field's path: `tools` of `tools[0].name`.

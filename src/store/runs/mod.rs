@@ -23,7 +23,8 @@ pub(crate) const TABLE: Table = Table {
         started_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, reason TEXT, error TEXT,
         step INTEGER NOT NULL, steps INTEGER NOT NULL, side_steps TEXT NOT NULL, block INTEGER NOT NULL,
         model INTEGER NOT NULL, attempt INTEGER NOT NULL, stream INTEGER NOT NULL, recoveries INTEGER NOT NULL,
-        resume_us INTEGER, short_below INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, asked TEXT, result TEXT)"],
+        resume_us INTEGER, short_below INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, asked TEXT, result TEXT,
+        diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT)"],
     drop: "DROP TABLE runs",
 };
 
@@ -31,7 +32,7 @@ pub(crate) const TABLE: Table = Table {
 macro_rules! run_columns {
     () => {
         "id, phase, side, turn_from, started_us, ended_us, reason, error, step, steps, side_steps, block, model,
-         attempt, stream, recoveries, resume_us, short_below, turns, asked, result"
+         attempt, stream, recoveries, resume_us, short_below, turns, asked, result, diagnostics, trace, snapshot, retry"
     };
 }
 
@@ -114,6 +115,14 @@ pub(crate) struct Run {
     pub(crate) asked: Option<Asked>,
     /// What a session tool that ended it has said.
     pub(crate) result: Option<SessionResult>,
+    /// What was found wrong while it ran, as JSON.
+    pub(crate) diagnostics: Option<String>,
+    /// The trace that it belongs to: ids in hexadecimal.
+    pub(crate) trace: Option<String>,
+    /// Hash of the definitions that it began with.
+    pub(crate) snapshot: Option<String>,
+    /// How the message that started it wants failures to be retried, as JSON.
+    pub(crate) retry: Option<String>,
 }
 
 impl Run {
@@ -151,6 +160,10 @@ impl Run {
             turns: session.map_or(0, |run| run.turns),
             asked: None,
             result: None,
+            diagnostics: None,
+            trace: None,
+            snapshot: None,
+            retry: None,
         }
     }
 
@@ -178,8 +191,8 @@ impl Run {
         let side_steps = self.side_steps_text();
         sql.run(
             "INSERT INTO runs (id, phase, side, turn_from, started_us, step, steps, side_steps, block, model, attempt,
-                stream, recoveries, resume_us, short_below, turns)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                stream, recoveries, resume_us, short_below, turns, trace, snapshot, retry)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(self.id),
                 Param::Text(self.phase.as_str()),
@@ -197,6 +210,9 @@ impl Run {
                 self.resume_us.into(),
                 Param::Int(self.short_below),
                 Param::Int(i64::from(self.turns)),
+                self.trace.as_ref().into(),
+                self.snapshot.as_ref().into(),
+                self.retry.as_ref().into(),
             ],
         )
     }
@@ -209,7 +225,8 @@ impl Run {
         sql.run(
             "UPDATE runs SET phase = ?, ended_us = ?, outcome = ?, reason = ?, error = ?, step = ?, steps = ?,
                 side_steps = ?, block = ?, model = ?, attempt = ?, stream = ?, recoveries = ?, resume_us = ?,
-                short_below = ?, turn_from = ?, side = ?, turns = ?, asked = ?, result = ?
+                short_below = ?, turn_from = ?, side = ?, turns = ?, asked = ?, result = ?, diagnostics = ?,
+                snapshot = ?
              WHERE id = ?",
             &[
                 Param::Text(self.phase.as_str()),
@@ -232,6 +249,8 @@ impl Run {
                 Param::Int(i64::from(self.turns)),
                 self.asked.map(Asked::as_str).into(),
                 result.as_ref().into(),
+                self.diagnostics.as_ref().into(),
+                self.snapshot.as_ref().into(),
                 Param::Int(self.id),
             ],
         )
@@ -294,6 +313,10 @@ impl Run {
             turns,
             asked,
             result,
+            diagnostics,
+            trace,
+            snapshot,
+            retry,
         ] = cells
         else {
             return Err(Error::internal("a run row has the wrong number of columns"));
@@ -325,6 +348,10 @@ impl Run {
             turns: small(turns),
             asked: asked.text().and_then(Asked::parse),
             result: result.text().map(serde_json::from_str).transpose().map_err(Error::internal)?,
+            diagnostics: diagnostics.text().map(str::to_owned),
+            trace: trace.text().map(str::to_owned),
+            snapshot: snapshot.text().map(str::to_owned),
+            retry: retry.text().map(str::to_owned),
         })
     }
 

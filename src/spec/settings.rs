@@ -1,0 +1,35 @@
+//! `bobbin.json`: settings of a folder of definitions, as far as they hold while threads run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::variable::is_default;
+
+/// What holds for every agent of the folder. Agents, prompts and messages may say more, and only tighten it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Settings {
+    /// What becomes of a mistake: `strict` makes warnings of the definitions errors, and ends runs that lack what they need.
+    #[serde(skip_serializing_if = "is_default")]
+    pub diagnostics: Strictness,
+}
+
+impl Settings {
+    /// Whether nothing differs from what holds without the file.
+    pub fn is_default(&self) -> bool {
+        *self == Settings::default()
+    }
+}
+
+/// What becomes of a mistake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Strictness {
+    /// It is told of.
+    #[default]
+    #[serde(alias = "normal")]
+    Default,
+    /// It is an error.
+    Strict,
+}
