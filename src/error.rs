@@ -20,6 +20,8 @@ pub enum Code {
     MissingVariables,
     /// A paging cursor is unknown or malformed.
     BadCursor,
+    /// The token of a link is forged, has ended or is good for something else.
+    InvalidToken,
     /// No or unknown credentials.
     Unauthenticated,
     /// The credentials do not allow this.
@@ -50,6 +52,8 @@ pub enum Code {
     TooLarge,
     /// An idempotency key came again with another body.
     IdempotencyMismatch,
+    /// Arguments of a call were changed to such that the tool does not take, or that may not be changed.
+    InvalidArgs,
     /// Too many requests.
     RateLimited,
     /// The thread's queue is full.
@@ -76,7 +80,8 @@ impl Code {
             | Code::InvalidField
             | Code::MissingField
             | Code::MissingVariables
-            | Code::BadCursor => 400,
+            | Code::BadCursor
+            | Code::InvalidToken => 400,
             Code::Unauthenticated => 401,
             Code::Forbidden => 403,
             Code::NotFound | Code::ThreadNotFound | Code::MessageNotFound | Code::AgentNotFound => 404,
@@ -87,7 +92,7 @@ impl Code {
             Code::TooLarge => 413,
             Code::UnsupportedMediaType => 415,
             Code::RangeNotSatisfiable => 416,
-            Code::IdempotencyMismatch => 422,
+            Code::IdempotencyMismatch | Code::InvalidArgs => 422,
             Code::RateLimited | Code::QueueFull => 429,
             Code::Internal | Code::EndpointFailed | Code::HookFailed => 500,
             Code::CatalogInvalid | Code::EncryptionUnavailable | Code::Overloaded => 503,
@@ -119,12 +124,14 @@ pub struct Error {
     pub field: Option<String>,
     /// Seconds after which a retry makes sense (`Retry-After`).
     pub retry_after_s: Option<u32>,
+    /// What a program needs to go on, such as how things stand now.
+    pub details: Option<Box<Value>>,
 }
 
 impl Error {
     /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error { code, message: message.into(), hint: None, field: None, retry_after_s: None }
+        Error { code, message: message.into(), hint: None, field: None, retry_after_s: None, details: None }
     }
 
     /// A field of the request that is wrong.
@@ -152,7 +159,7 @@ impl Error {
         self
     }
 
-    /// The body of an answer: `{"error": {code, message, hint?, field?}}`.
+    /// The body of an answer: `{"error": {code, message, hint?, field?, details?}}`.
     pub fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(object) = error.as_object_mut() {
@@ -161,6 +168,9 @@ impl Error {
             }
             if let Some(field) = &self.field {
                 object.insert("field".into(), field.clone().into());
+            }
+            if let Some(details) = &self.details {
+                object.insert("details".into(), Value::clone(details));
             }
         }
         json!({ "error": error })

@@ -181,6 +181,22 @@ pub const CRON_BYTES: usize = 256;
 /// Effects of a thread that run at the same time. Those of one name take another place only while they hold fewer than are
 /// free, so at most half of them.
 pub const EFFECTS_AT_ONCE: usize = 32;
+/// How long a wait may last.
+pub const WAIT_MAX_US: i64 = 30 * DAY_US;
+/// How long it lasts unless a definition says so.
+pub const WAIT_DEFAULT_US: i64 = 7 * DAY_US;
+/// The same of a call that the client carries out.
+pub const CLIENT_WAIT_US: i64 = 600 * SECOND_US;
+/// Bytes of what a wait keeps.
+pub const WAIT_DATA_BYTES: usize = 64 * 1024;
+/// Waits that one request decides.
+pub const WAITS_PER_DECISION: usize = 100;
+/// How long a token for one wait may live, seconds.
+pub const WAIT_TOKEN_S: u64 = 7 * 24 * 3600;
+/// Characters of the name of who decides.
+pub const ACTOR_CHARS: usize = 200;
+/// Bytes of the reason of a denial, and of an answer in text.
+pub const ANSWER_BYTES: usize = 64 * 1024;
 /// Effects that are due and are looked at for one that may start.
 pub const EFFECTS_LOOKED_AT: i64 = 2_000;
 /// The alarm's handler waits in memory for an effect that is due so soon: an alarm would cost a row.

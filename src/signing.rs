@@ -88,6 +88,12 @@ pub(crate) fn same(left: &[u8; 32], right: &[u8; 32]) -> bool {
     std::hint::black_box(difference) == 0
 }
 
+/// The first eight hexadecimal digits of a text's SHA-256: enough to tell credentials apart, too little to find them out.
+pub fn fingerprint(text: &str) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

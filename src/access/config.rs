@@ -4,7 +4,7 @@ use crate::access::keys::Keys;
 use crate::access::token::{Minted, PREFIX};
 use crate::access::{Action, Caller, Scope, ThreadRef, Via, token};
 use crate::error::{Code, Error, Result};
-use crate::limits::{SECOND_US, TOKEN_TTL_S};
+use crate::limits::{SECOND_US, TOKEN_TTL_S, WAIT_TOKEN_S};
 
 /// A `BOBBIN_TOKEN_SECRET` shorter than this can be guessed.
 pub const MINIMUM_SECRET_BYTES: usize = 16;
@@ -86,6 +86,21 @@ impl Access {
         }
     }
 
+    /// Who a link is from: the bearer of a token for one wait.
+    ///
+    /// # Errors
+    /// `invalid_token` for one that is forged, has ended or is good for something else.
+    pub fn of_link(&self, token: &str, now_us: i64) -> Result<Caller> {
+        match self.token(token, now_us) {
+            Ok(caller) if matches!(caller.scope, Scope::Wait(..)) => Ok(caller),
+            _ => Err(Error {
+                field: Some("token".into()),
+                ..Error::new(Code::InvalidToken, "This link is not valid, or has ended.")
+            }
+            .hint("Ask for a new one: POST /api/tokens with the scope `wait:<thread>/<wait>`.")),
+        }
+    }
+
     fn token(&self, token: &str, now_us: i64) -> Result<Caller> {
         let secret =
             self.token_secret.as_deref().ok_or_else(|| unauthenticated("The token is not valid."))?;
@@ -113,7 +128,7 @@ impl Access {
         caller.may(&Action::MintToken, None)?;
         match (&caller.scope, scope) {
             (Scope::Admin, _) => {}
-            (Scope::Owner(_), Scope::Thread(id)) => {
+            (Scope::Owner(_), Scope::Thread(id) | Scope::Wait(id, _)) => {
                 caller.may(&Action::ReadThread, Some(ThreadRef { id, owner: thread_owner }))?;
             }
             (own, asked) if own == asked => {}
@@ -122,12 +137,12 @@ impl Access {
                     .hint(format!("The key's scope is `{own}`.")));
             }
         }
-        let ttl_s = i64::try_from(ttl_s)
-            .ok()
-            .filter(|ttl| *ttl > 0 && ttl.unsigned_abs() <= TOKEN_TTL_S)
-            .ok_or_else(|| {
-                Error::field("ttl", format!("`ttl` is a whole number of seconds from 1 to {TOKEN_TTL_S}."))
-            })?;
+        // A link in a mail is read days later.
+        let most = if matches!(scope, Scope::Wait(..)) { WAIT_TOKEN_S } else { TOKEN_TTL_S };
+        let ttl_s =
+            i64::try_from(ttl_s).ok().filter(|ttl| *ttl > 0 && ttl.unsigned_abs() <= most).ok_or_else(
+                || Error::field("ttl", format!("`ttl` is a whole number of seconds from 1 to {most}.")),
+            )?;
         let secret = self.token_secret.as_deref().ok_or_else(|| {
             Error::new(Code::Forbidden, "This deployment mints no tokens.")
                 .hint("Set the secret BOBBIN_TOKEN_SECRET to a long random text.")

@@ -55,6 +55,11 @@ pub enum Action<'a> {
     Send,
     /// Stop its run, or have it go on.
     StopContinue,
+    /// Read one of its waits, or decide it.
+    Wait {
+        /// The wait's id.
+        id: &'a str,
+    },
     /// Change, terminate or delete it; edit or delete its messages.
     Manage,
     /// Create a thread that will have this owner.
@@ -100,7 +105,7 @@ impl Caller {
     pub fn owner(&self) -> Option<&str> {
         match &self.scope {
             Scope::Owner(id) => Some(id),
-            Scope::Admin | Scope::Thread(_) => None,
+            Scope::Admin | Scope::Thread(_) | Scope::Wait(..) => None,
         }
     }
 
@@ -119,8 +124,13 @@ impl Caller {
     /// everything else that the scope does not allow.
     pub fn may(&self, action: &Action<'_>, thread: Option<ThreadRef<'_>>) -> Result<()> {
         let allowed = match action {
-            Action::ReadThread | Action::Stream | Action::Send | Action::StopContinue | Action::Manage => {
-                if !thread.is_some_and(|thread| self.reaches(thread)) {
+            Action::ReadThread
+            | Action::Stream
+            | Action::Send
+            | Action::StopContinue
+            | Action::Wait { .. }
+            | Action::Manage => {
+                if !thread.is_some_and(|thread| self.reaches(thread, action)) {
                     return Err(no_thread());
                 }
                 *action != Action::Manage || !matches!(self.scope, Scope::Thread(_))
@@ -130,19 +140,21 @@ impl Caller {
             | Action::Values { user_id } => match &self.scope {
                 Scope::Admin => true,
                 Scope::Owner(own) => *user_id == Some(own.as_str()),
-                Scope::Thread(_) => false,
+                Scope::Thread(_) | Scope::Wait(..) => false,
             },
             Action::ListOwners => self.scope == Scope::Admin,
             Action::MintToken => {
-                !matches!(self.scope, Scope::Thread(_)) && !matches!(self.via, Via::Token { .. })
+                !matches!(self.scope, Scope::Thread(_) | Scope::Wait(..))
+                    && !matches!(self.via, Via::Token { .. })
             }
-            Action::Catalog => !matches!(self.scope, Scope::Thread(_)),
+            Action::Catalog => !matches!(self.scope, Scope::Thread(_) | Scope::Wait(..)),
         };
         if allowed { Ok(()) } else { Err(self.forbidden(action)) }
     }
 
-    fn reaches(&self, thread: ThreadRef<'_>) -> bool {
+    fn reaches(&self, thread: ThreadRef<'_>, action: &Action<'_>) -> bool {
         match &self.scope {
+            Scope::Wait(own, wait) => thread.id == own && *action == Action::Wait { id: wait },
             Scope::Admin => true,
             Scope::Owner(own) => thread.owner == Some(own),
             Scope::Thread(own) => thread.id == own,

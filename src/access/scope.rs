@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// `admin`, `owner:<id>` or `thread:<id>`; written so in keys, tokens and JSON.
+/// `admin`, `owner:<id>`, `thread:<id>` or `wait:<thread>/<wait>`; written so in keys, tokens and JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Scope {
@@ -15,11 +15,13 @@ pub enum Scope {
     Owner(String),
     /// One thread: reading, streaming, sending, stopping and continuing it.
     Thread(String),
+    /// One wait of one thread: reading it, and deciding it.
+    Wait(String, String),
 }
 
 /// A text that is no scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a scope is `admin`, `owner:<id>` or `thread:<id>`")]
+#[error("a scope is `admin`, `owner:<id>`, `thread:<id>` or `wait:<thread>/<wait>`")]
 pub struct NoScope;
 
 impl FromStr for Scope {
@@ -32,6 +34,12 @@ impl FromStr for Scope {
             None if text == "admin" => Ok(Scope::Admin),
             Some(("owner", id)) if valid(id) => Ok(Scope::Owner(id.to_owned())),
             Some(("thread", id)) if valid(id) => Ok(Scope::Thread(id.to_owned())),
+            Some(("wait", ids)) => match ids.split_once('/') {
+                Some((thread, wait)) if valid(thread) && valid(wait) => {
+                    Ok(Scope::Wait(thread.to_owned(), wait.to_owned()))
+                }
+                _ => Err(NoScope),
+            },
             _ => Err(NoScope),
         }
     }
@@ -51,6 +59,7 @@ impl fmt::Display for Scope {
             Scope::Admin => f.write_str("admin"),
             Scope::Owner(id) => write!(f, "owner:{id}"),
             Scope::Thread(id) => write!(f, "thread:{id}"),
+            Scope::Wait(thread, wait) => write!(f, "wait:{thread}/{wait}"),
         }
     }
 }
@@ -72,6 +81,7 @@ mod tests {
             ("owner:alice", Scope::Owner("alice".into())),
             ("owner:o:1=2", Scope::Owner("o:1=2".into())),
             ("thread:6f0c", Scope::Thread("6f0c".into())),
+            ("wait:6f0c/w_6f0c_1", Scope::Wait("6f0c".into(), "w_6f0c_1".into())),
         ] {
             assert_eq!(text.parse(), Ok(scope.clone()));
             assert_eq!(scope.to_string(), text);
@@ -86,6 +96,9 @@ mod tests {
             "owner: a",
             "owner:a\n",
             "thread:",
+            "wait:6f0c",
+            "wait:/w_1",
+            "wait:6f0c/",
             "user:a",
             " admin",
         ] {

@@ -3,6 +3,7 @@
 //!
 //! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files.
+//! * `waits`: what people are asked, and what they say.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 pub(crate) mod create;
@@ -11,6 +12,7 @@ pub(crate) mod endpoints;
 pub(crate) mod files;
 pub(crate) mod logs;
 pub(crate) mod read;
+pub(crate) mod waits;
 
 use std::rc::Rc;
 
@@ -111,6 +113,11 @@ impl Thread {
                 Body::parse(&request.body)?.known(&[])?;
                 self.cancel_effect(id, By::User)
             }
+            ThreadRoute::ListWaits => self.list_waits(&request).await,
+            ThreadRoute::DecideWaits => self.decide_waits(&request),
+            ThreadRoute::ForgetWaits => self.forget_waits(),
+            ThreadRoute::GetWait(id) => self.get_wait(id),
+            ThreadRoute::DecideWait(id) => self.decide_wait(&request, id),
             ThreadRoute::ListFiles
             | ThreadRoute::GetFile(_)
             | ThreadRoute::HeadFile(_)
@@ -132,9 +139,11 @@ impl Thread {
     fn authorise(&self, request: &ThreadRequest) -> Result<()> {
         let action = match &request.route {
             ThreadRoute::Endpoint { method, path } => self.endpoint_action(*method, path),
+            ThreadRoute::GetWait(id) | ThreadRoute::DecideWait(id) => Action::Wait { id },
             route if route.reads() => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
-            ThreadRoute::PostMessage => Action::Send,
+            // Who may decide is each wait's to say.
+            ThreadRoute::PostMessage | ThreadRoute::DecideWaits => Action::Send,
             ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
             _ => Action::Manage,
         };

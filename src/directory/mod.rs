@@ -7,6 +7,7 @@
 //! Requests to a directory are in `request/directory_call`.
 //!
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
+//! * `waits`: what people are asked.
 //! * `env`: values of the owner, or of the instance. `store`: the tables.
 
 pub(crate) mod claims;
@@ -15,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod owners;
 pub(crate) mod store;
 pub(crate) mod threads;
+pub(crate) mod waits;
 
 pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 
@@ -70,6 +72,8 @@ impl Directory {
             DirectoryCall::Activity { id, version, executing, last_activity_us, last_message } => {
                 self.activity(&id, version, executing, last_activity_us, last_message)
             }
+            DirectoryCall::Wait { row } => self.wait(&row),
+            DirectoryCall::Waits { query } => self.waits(&query),
             DirectoryCall::Delete { id } => self.delete(&id),
             DirectoryCall::List { query, origin } => self.list(&query, &origin),
             DirectoryCall::Owner { owner, threads, version } => {

@@ -18,6 +18,7 @@ use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::{Entered, Hooked};
 use crate::sdk::{NewMessage, Wakes};
 use crate::spec::AgentKind;
+use crate::spec::approval::OnMessage;
 use crate::spec::message::Role;
 use crate::store::children::Child;
 use crate::store::idempotency::Key;
@@ -26,6 +27,7 @@ use crate::store::messages::queue::HookStage;
 use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::Run;
 use crate::store::state::State;
+use crate::store::waits::Wait;
 
 /// A message that comes from outside the step cycle: what `POST …/messages` holds (spec §27.2), or what a tool gives.
 pub(crate) struct Input {
@@ -159,6 +161,9 @@ fn may_wake(role: Role, wakes: Wakes, kind: AgentKind) -> Result<()> {
     Ok(())
 }
 
+/// What a message has denied, and whether the run goes on for it.
+type Denied = (Vec<Wait>, Option<Entered>);
+
 /// A message that was accepted, now or by an earlier request with the same key.
 struct Accepted {
     row: Shared,
@@ -216,7 +221,7 @@ impl Thread {
             self.make_index(mime, size)?;
         }
         let now = self.host.now_us();
-        let accepted = self.transition(|state, sql| {
+        let (accepted, (closed, entry)) = self.transition(|state, sql| {
             state.must_live()?;
             room(state)?;
             let attachments = crate::engine::attachments::store::store(
@@ -230,8 +235,8 @@ impl Thread {
                 attachments,
                 inbound: if input.wakes == Wakes::Yes { Inbound::Triggers } else { Inbound::Stored },
                 silent: input.silent,
-                metadata: input.metadata,
-                ..Row::new(state.next_seq(), input.role, input.content, now)
+                metadata: input.metadata.clone(),
+                ..Row::new(state.next_seq(), input.role, input.content.as_str(), now)
             };
             let row = state.insert(sql, row)?;
             if input.hooks == Hooks::Done {
@@ -240,15 +245,32 @@ impl Thread {
             if let Some(key) = key {
                 key.insert(sql, row.seq, now)?;
             }
+            let denied = self.denies(state, sql, &input, &row)?;
             let stays = row.inbound != Inbound::Triggers || (input.by == By::Code && state.meta.stopped);
             let started = if stays { None } else { self.start_run(state, sql, now)? };
-            Ok(Accepted { row, started })
+            Ok((Accepted { row, started }, denied))
         })?;
+        self.announce_waits(&closed)?;
         if accepted.started.is_some() {
             self.start_flow(Entered::First);
+        } else if let Some(entry) = entry {
+            self.start_flow(entry);
         }
         self.broadcast_message(&accepted.row)?;
         Ok(accepted)
+    }
+
+    /// A person who writes instead of deciding denies what is open, where the agent or the folder says so.
+    fn denies(&self, state: &mut State, sql: &dyn Sql, input: &Input, row: &Row) -> Result<Denied> {
+        let by_person = input.by == By::Client && row.role == Role::User && row.inbound == Inbound::Triggers;
+        if state.meta.waits == 0 || !by_person {
+            return Ok(Denied::default());
+        }
+        let agent = self.catalog.agents.get(&state.meta.agent).and_then(|agent| agent.approvals.on_message);
+        match agent.or(self.catalog.settings.approvals.on_message) {
+            Some(OnMessage::Deny) => self.deny_for_message(state, sql),
+            Some(OnMessage::Queue) | None => Ok(Denied::default()),
+        }
     }
 
     /// Stores a message of code that works in the thread, once for a key; its id.

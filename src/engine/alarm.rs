@@ -15,8 +15,8 @@ use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::store::outbox;
 use crate::store::state::State;
+use crate::store::{outbox, waits};
 
 impl Thread {
     /// The platform's alarm event. Never fails: an alarm that throws too often is gone for good.
@@ -35,6 +35,11 @@ impl Thread {
             && error.code != Code::ThreadNotFound
         {
             self.log(&format!("effects could not be run: {error}"));
+        }
+        if let Err(error) = self.expire_waits()
+            && error.code != Code::ThreadNotFound
+        {
+            self.log(&format!("waits could not be ended: {error}"));
         }
         if let Err(error) = self.poll_children().await
             && error.code != Code::ThreadNotFound
@@ -185,5 +190,6 @@ pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>>
     let outbox = outbox::next_due(sql)?;
     let effect = crate::store::effects::tally::next_due(state, sql)?;
     let child = crate::store::children::open::next_due(state, sql)?;
-    Ok([run, outbox, effect, child].into_iter().flatten().min())
+    let wait = if state.meta.waits == 0 { None } else { waits::next_due(sql)? };
+    Ok([run, outbox, effect, child, wait].into_iter().flatten().min())
 }

@@ -61,6 +61,7 @@ impl<'a> Work<'a> {
             Work::Tool(Tool { run: Implementation::Native(_), .. }) => Kind::Native,
             Work::Tool(Tool { run: Implementation::Http(_), .. }) => Kind::Http,
             Work::Tool(Tool { run: Implementation::Code(_), .. }) => Kind::Code,
+            Work::Tool(Tool { run: Implementation::Client(_), .. }) => Kind::Client,
             Work::Prompt(_) => Kind::Prompt,
         }
     }
@@ -85,6 +86,8 @@ pub(crate) enum Begun {
     Never { kind: Kind, opening: Option<Opening> },
     /// Its receipt says that it started.
     Started,
+    /// Its receipt says that it waited, and it never ran: somebody else has said what its result is.
+    Waited,
 }
 
 /// What a call came to, still to be stored.
@@ -95,16 +98,24 @@ pub(crate) struct CallOutcome {
     pub(crate) state: ReceiptState,
     /// What made it, where calls were made within it that may not have ended.
     pub(crate) open_inner_calls: Option<Origin>,
+    /// What its result's metadata says of an approval that it had.
+    pub(crate) approval: Option<Value>,
 }
 
 impl CallOutcome {
+    /// One that waited and was answered.
+    pub(crate) fn answered(result: ToolResult) -> CallOutcome {
+        let state = ReceiptState::ended(result.status);
+        CallOutcome { result, begun: Begun::Waited, state, open_inner_calls: None, approval: None }
+    }
+
     pub(crate) fn refused(text: String) -> CallOutcome {
         CallOutcome::refused_with(ToolResult::error(text))
     }
 
     pub(crate) fn refused_with(result: ToolResult) -> CallOutcome {
         let begun = Begun::Never { kind: Kind::Refused, opening: None };
-        CallOutcome { result, begun, state: ReceiptState::Failed, open_inner_calls: None }
+        CallOutcome { result, begun, state: ReceiptState::Failed, open_inner_calls: None, approval: None }
     }
 
     /// The thread is handed off when the step is closed.
@@ -115,6 +126,7 @@ impl CallOutcome {
             begun: Begun::Never { kind: Kind::Handoff, opening },
             state: ReceiptState::Succeeded,
             open_inner_calls: None,
+            approval: None,
         }
     }
 
@@ -130,6 +142,7 @@ impl CallOutcome {
             begun: Begun::Started,
             state: ReceiptState::Indeterminate,
             open_inner_calls: Some(origin.clone()),
+            approval: None,
         }
     }
 
@@ -140,7 +153,7 @@ impl CallOutcome {
 
     pub(crate) fn ran(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
-        CallOutcome { state, result, begun: Begun::Started, open_inner_calls: None }
+        CallOutcome { state, result, begun: Begun::Started, open_inner_calls: None, approval: None }
     }
 
     /// The files that its result brings. One that cannot be taken makes it an error.
@@ -179,7 +192,7 @@ impl CallOutcome {
             abandon_inner(sql, origin, call.seq, now)?;
         }
         match &self.begun {
-            Begun::Started => receipts::close(sql, call.seq, state, error, now),
+            Begun::Started | Begun::Waited => receipts::close(sql, call.seq, state, error, now),
             Begun::Never { kind, opening } => {
                 let ToolCall { id, name, .. } = &call.call;
                 let data = ReceiptData { opening: opening.clone(), ..ReceiptData::default() };

@@ -107,9 +107,9 @@ impl Thread {
             return Ok(results);
         }
         let stopped = reason.outcome() == Outcome::Stopped;
-        for Receipt { id: seq, reply, call_id, name, kind, result, .. } in
-            receipts::abandon_run(sql, run.block, now)?
-        {
+        for receipt in receipts::abandon_run(sql, run.block, now)? {
+            let waited = receipt.has_only_waited();
+            let Receipt { id: seq, reply, call_id, name, kind, result, .. } = receipt;
             if kind == Kind::Prompt {
                 let why = if stopped { Unfinished::Cancelled } else { Unfinished::Lost };
                 self.log_cut_off(state, sql, seq, &name, why, now)?;
@@ -120,11 +120,14 @@ impl Thread {
             }
             let of = rows::find(sql, reply)?;
             let result = match (kind == Kind::Subagent, result) {
-                (true, Some(result)) => result,
-                (true, None) if stopped => ToolResult::error(format!(
+                (_, Some(result)) if waited || kind == Kind::Subagent => result,
+                (_, None) if waited => ToolResult::error(
+                    "Not run: the run was ended before anybody had decided about this call.",
+                ),
+                (true, _) if stopped => ToolResult::error(format!(
                     "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
                 )),
-                (true, None) => {
+                (true, _) => {
                     ToolResult::error(format!("The run was given up while \"{name}\" was waited for."))
                 }
                 (false, _) if stopped => ToolResult::error(format!(
@@ -252,6 +255,7 @@ impl Thread {
 }
 
 /// A run that was ended from outside.
+#[derive(Default)]
 pub(crate) struct Halted {
     finished: Option<Finished>,
     /// Results of calls that were running.

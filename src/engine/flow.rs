@@ -20,6 +20,7 @@ use crate::store::messages::Shared;
 use crate::store::runs::end::{End, Reason};
 use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
+use crate::store::waits::Wait;
 
 /// How an unfinished run was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +218,7 @@ impl Thread {
         let (results, last) = self.transition(|state, sql| {
             let results = match reason {
                 // These alone end a run in the middle of a step's calls.
-                Reason::RecoveryExhausted | Reason::DefinitionMissing => {
+                Reason::RecoveryExhausted | Reason::DefinitionMissing | Reason::WaitExpired => {
                     let run = state.active_mut()?.clone();
                     self.close_calls(state, sql, &run, reason, now)?
                 }
@@ -271,12 +272,13 @@ impl Thread {
                     Some(self.insert_status(state, sql, "run_failed", text, reason)?)
                 }
             };
+        let waits = self.cancel_waits(state, sql)?;
         self.report(state, sql, &run, answer.as_ref(), now)?;
         self.post_activity(state, sql, now)?;
         if reason.outcome() != crate::store::runs::end::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
-        Ok(Finished { run, answer, status, handed })
+        Ok(Finished { run, answer, status, handed, waits })
     }
 
     /// Starts a run for the queue, if it holds anything.
@@ -299,7 +301,8 @@ impl Thread {
 
     /// Tells streams and waiting clients.
     pub(crate) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
-        let Finished { run, answer, status, handed } = finished;
+        let Finished { run, answer, status, handed, waits } = finished;
+        self.announce_waits(&waits)?;
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
             self.send_envelopes();
         }
@@ -365,6 +368,8 @@ pub(crate) struct Finished {
     pub(crate) status: Option<Shared>,
     /// The agent that its last step handed off to.
     pub(crate) handed: Option<Handed>,
+    /// What was open then, and is cancelled.
+    pub(crate) waits: Vec<Wait>,
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.

@@ -149,6 +149,11 @@ impl Thread {
             let result = ToolResult::error(interrupted(name));
             return self.end_invoked(scope, earlier.id, name, result, ReceiptState::Indeterminate, true);
         }
+        if earlier.is_none()
+            && let Some(result) = self.keeps_waiting(definitions, work, &args)?
+        {
+            return Ok(result);
+        }
         let now = self.host.now_us();
         let earlier = earlier.map(|earlier| earlier.id);
         let (id, entered) = self.open_receipt(scope, earlier, |state| call.receipt(state, now))?;
@@ -162,6 +167,7 @@ impl Thread {
             name,
             args,
             session: None,
+            approved: false,
         };
         let (result, has_invoked) = self.perform(prepared, id, entered).await?;
         let state = ReceiptState::ended(result.status);

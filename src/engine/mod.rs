@@ -21,7 +21,7 @@
 //! * `handle`: the thread for the code that works in it, behind [`ThreadState`]. `surroundings`: what it lends to that code.
 //! * `values`: what tools and clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`:
 //!   those that messages show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
-//!   `subagents`: threads that work for this one.
+//!   `subagents`: threads that work for this one. `waits`: what people are asked.
 //! * `stream`: what listeners are sent. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
 //!   `operator`: failures, for the server's terminal.
 
@@ -65,6 +65,7 @@ pub(crate) mod tool_call;
 pub(crate) mod tool_queue;
 pub(crate) mod tool_result;
 pub(crate) mod values;
+pub(crate) mod waits;
 
 pub use crate::engine::effects::{NewEffect, Repetition};
 pub use crate::engine::files::{

@@ -72,7 +72,7 @@ impl Thread {
         self.post(state, sql, "activity", &call, version, due)
     }
 
-    fn post(
+    pub(crate) fn post(
         &self,
         state: &State,
         sql: &dyn Sql,

@@ -23,6 +23,7 @@ use crate::store::messages::page::Shown;
 use crate::store::messages::{Row, Shared, message_id, message_seq, page};
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
+use crate::store::waits;
 
 /// What a client has: rows up to a mark, and a part of a reply's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +176,7 @@ impl Thread {
         messages
             .iter_mut()
             .try_for_each(|message| crate::engine::subagents::shown::project(state, sql, message))?;
-        let data = json!({
+        let mut data = json!({
             "type": "snapshot",
             "messages": messages,
             "hasMore": has_more,
@@ -184,6 +185,12 @@ impl Thread {
             })),
             "state": state.status(),
         });
+        if state.meta.waits > 0
+            && let Some(fields) = data.as_object_mut()
+        {
+            let open = waits::open(sql)?;
+            fields.insert("waits".into(), open.iter().map(|wait| wait.shown(state)).collect());
+        }
         let id = Position::now(state, partial).id(thread);
         Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0 })
     }
@@ -265,7 +272,7 @@ impl Thread {
         Ok(None)
     }
 
-    fn announce(&self, kind: &'static str, mut data: Value) {
+    pub(crate) fn announce(&self, kind: &'static str, mut data: Value) {
         if !self.host.listeners().any() {
             return;
         }

@@ -10,13 +10,14 @@ use crate::engine::definitions::Definitions;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
 use crate::engine::tool_queue;
+use crate::engine::waits::gate::{Gate, Passed, Place};
 use crate::error::{Error, Result};
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::ToolEntry;
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
-use crate::store::receipts::{NewReceipt, Opening, Receipt};
+use crate::store::receipts::{NewReceipt, Opening, Receipt, ReceiptState};
 use crate::store::state::State;
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute;
@@ -37,6 +38,21 @@ pub(crate) struct PreparedCall<'a> {
     pub(crate) args: Value,
     /// The model's own call, which may be one of the session's tools. Within a call no tool has a meaning for the session.
     pub(crate) session: Option<&'a ToolCall>,
+    /// Whether a person has approved of it.
+    pub(crate) approved: bool,
+}
+
+/// The `error_code` with which a tool asks for an approval (docs/approvals.md).
+const NEEDS_APPROVAL: &str = "needs_approval";
+
+/// What a call is for.
+pub(crate) struct AskedWork<'a> {
+    pub(crate) definitions: &'a Definitions<'a>,
+    pub(crate) entry: &'a ToolEntry,
+    pub(crate) work: Work<'a>,
+    pub(crate) call_id: &'a str,
+    pub(crate) args: Value,
+    pub(crate) approved: bool,
 }
 
 impl Thread {
@@ -90,6 +106,7 @@ impl Thread {
         };
         let work = known.and_then(|(_, callable)| Work::of(callable));
         if let Some(earlier) = &earlier
+            && earlier.state != ReceiptState::Waiting
             && !work.is_some_and(|work| work.repeats(earlier))
         {
             return Ok(CallOutcome::unknown(name, &scope.origin));
@@ -117,6 +134,12 @@ impl Thread {
             None => Ok(CallOutcome::handed(name, Opening::of(entry, &args))),
             Some(_) if scope.depth >= limits::CALL_DEPTH => Ok(CallOutcome::refused(too_deep(name))),
             Some(work) => {
+                let place = Place { scope, definitions, reply };
+                let Passed { args, approval } =
+                    match self.gate(place, work, call, args, earlier.as_ref()).await? {
+                        Gate::Passes(passed) => passed,
+                        Gate::Ends(outcome) => return Ok(*outcome),
+                    };
                 let prepared = PreparedCall {
                     scope,
                     definitions,
@@ -125,10 +148,21 @@ impl Thread {
                     key: format!("r{}.{}", reply.seq, call.index),
                     call_id: &call.call.id,
                     name,
-                    args,
+                    args: args.clone(),
                     session: (scope.depth == 0).then_some(&call.call),
+                    approved: approval.is_some(),
                 };
-                self.call_work(prepared, reply.seq, call.seq, earlier).await
+                let mut done = self.call_work(prepared, reply.seq, call.seq, earlier).await?;
+                if let (Work::Tool(tool), None) = (work, &approval)
+                    && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
+                {
+                    self.ask_after(place, tool, call, &args).await?;
+                }
+                if let Some(approval) = approval {
+                    done.result = approval.told(done.result);
+                    done.approval = Some(approval.shown);
+                }
+                Ok(done)
             }
         }
     }
@@ -145,7 +179,10 @@ impl Thread {
         let now = self.host.now_us();
         let mut new = NewReceipt::started(id, reply, call.call_id, call.name, call.work.kind(), now);
         new.data.work = scope.detached_work();
+        // One that has only waited begins now.
+        let begins = earlier.as_ref().is_some_and(|earlier| earlier.runs == 0);
         let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| new)?;
+        let entered = if begins { Entered::First } else { entered };
         let (result, has_invoked) = self.perform(call, receipt, entered).await?;
         let open_inner_calls = has_invoked.then(|| scope.origin.clone());
         Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
@@ -179,10 +216,12 @@ impl Thread {
         receipt: i64,
         entered: Entered,
     ) -> Result<(ToolResult, bool)> {
-        let PreparedCall { scope, definitions, entry, work, key, call_id, name, args, session } = call;
+        let PreparedCall { scope, definitions, entry, work, key, call_id, name, args, session, approved } =
+            call;
         let inside = scope.within(key, receipt, entered);
         self.announce_tool_start(name);
-        let mut result = self.work_of(&inside, definitions, entry, work, call_id, args).await?;
+        let asked = AskedWork { definitions, entry, work, call_id, args, approved };
+        let mut result = self.work_of(&inside, asked).await?;
         if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
             // The call has terminated its own thread. That has aborted this flow, which ends at its next await.
             std::future::pending::<()>().await;
@@ -200,11 +239,7 @@ impl Thread {
     pub(crate) async fn work_of(
         self: &Rc<Self>,
         inside: &Scope,
-        definitions: &Definitions<'_>,
-        entry: &ToolEntry,
-        work: Work<'_>,
-        call_id: &str,
-        args: Value,
+        AskedWork { definitions, entry, work, call_id, args, approved }: AskedWork<'_>,
     ) -> Result<ToolResult> {
         let tool = match work {
             Work::Tool(tool) => tool,
@@ -231,6 +266,7 @@ impl Thread {
             thread_id,
             agent_id: definitions.agent.name.clone(),
             call_id: call_id.to_owned(),
+            approved,
             now_us: self.host.now_us(),
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),

@@ -1,5 +1,7 @@
 //! Results of tool calls on their way into the history: the message, its files, and what the log has of a failure.
 
+use serde_json::{Map, Value};
+
 use crate::engine::call::{Call, CallOutcome, no_files, told};
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
@@ -103,11 +105,20 @@ pub(crate) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64)
         name: Some(call.call.name.clone()),
         tool_call_id: Some(call.call.id.clone()),
         status: Some(done.result.status),
-        metadata: told(&done.result),
+        metadata: with_approval(told(&done.result), done.approval.as_ref()),
         parent: reply.parent,
         depth: reply.depth,
         ..Row::new(call.seq, Role::Tool, content, now)
     }
+}
+
+/// The metadata of a result with what is to be said of its approval.
+fn with_approval(metadata: Option<String>, approval: Option<&Value>) -> Option<String> {
+    let Some(approval) = approval else { return metadata };
+    let mut fields: Map<String, Value> =
+        metadata.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    fields.insert("approval".into(), approval.clone());
+    Some(Value::Object(fields).to_string())
 }
 
 /// Whether files are the reason, and not the thread or the runtime.

@@ -31,10 +31,11 @@ pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> 
         message: String,
         hint: Option<String>,
         field: Option<String>,
+        details: Option<Box<serde_json::Value>>,
     }
     match serde_json::from_slice::<Told>(body) {
-        Ok(Told { error: Fields { code, message, hint, field } }) => {
-            Error { code, message, hint, field, retry_after_s }
+        Ok(Told { error: Fields { code, message, hint, field, details } }) => {
+            Error { code, message, hint, field, retry_after_s, details }
         }
         Err(_) if status == 503 => Error::new(Code::Overloaded, "The thread did not answer."),
         Err(_) => Error::internal(format!("the thread answered {status}")),

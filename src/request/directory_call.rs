@@ -62,6 +62,16 @@ pub enum DirectoryCall {
         /// known.
         last_message: Option<(String, i64)>,
     },
+    /// A wait of a thread was opened, or is over.
+    Wait {
+        /// The wait.
+        row: WaitRow,
+    },
+    /// `GET /api/waits`: those that are open.
+    Waits {
+        /// The request's query.
+        query: Query,
+    },
     /// The thread is gone. Its id is remembered, so that a late row does not bring it back.
     Delete {
         /// The thread's id.
@@ -150,6 +160,25 @@ pub struct ThreadRow {
     pub parent: Option<String>,
     /// Grows with each change of the row.
     pub version: i64,
+}
+
+/// What a directory keeps of a wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WaitRow {
+    /// The wait's id.
+    pub id: String,
+    /// The thread's id.
+    pub thread: String,
+    /// Who is asked what.
+    pub kind: String,
+    /// What is asked.
+    pub title: String,
+    /// Microseconds since 1970.
+    pub created_at_us: i64,
+    /// Microseconds since 1970.
+    pub expires_at_us: i64,
+    /// Whether it is open.
+    pub open: bool,
 }
 
 /// A directory's answer as text, read by the one who asked: its reply, or `overloaded` when it is none that a

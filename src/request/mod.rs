@@ -67,6 +67,9 @@ impl ThreadRequest {
     }
 }
 
+/// The header, of the Worker's own, with the first characters of a hash of the caller's credentials.
+pub const FINGERPRINT: &str = "bobbin-fingerprint";
+
 /// An object's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reply {

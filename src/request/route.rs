@@ -24,6 +24,10 @@ pub enum Route {
     ListOwners,
     /// `POST /api/tokens`.
     MintToken,
+    /// `GET /api/waits`: what is open in all threads of an owner.
+    ListWaits,
+    /// `POST /api/resume`: decides with the token of a link.
+    Resume,
     /// `GET /api/envs/instance`, `GET /api/envs/account`.
     GetEnv(EnvOf),
     /// `PATCH /api/envs/instance`, `PATCH /api/envs/account`.
@@ -130,6 +134,16 @@ pub enum ThreadRoute {
     GetVariables(String),
     /// `POST /variables/:id`: gives it, and starts the subagent.
     PostVariables(String),
+    /// `GET /waits`: what the thread asks of people.
+    ListWaits,
+    /// `POST /waits`: decides several.
+    DecideWaits,
+    /// `DELETE /waits/remembered`: approvals count for no later call any more.
+    ForgetWaits,
+    /// `GET /waits/:id`.
+    GetWait(String),
+    /// `POST /waits/:id`: decides it.
+    DecideWait(String),
     /// `GET /stream`: a WebSocket.
     Stream,
     /// `GET /events`: server-sent events.
@@ -188,6 +202,14 @@ impl Route {
             },
             ["api", "tokens"] => match method {
                 "POST" => Ok(Route::MintToken),
+                _ => allowed("POST"),
+            },
+            ["api", "waits"] => match method {
+                "GET" => Ok(Route::ListWaits),
+                _ => allowed("GET"),
+            },
+            ["api", "resume"] => match method {
+                "POST" => Ok(Route::Resume),
                 _ => allowed("POST"),
             },
             ["api", "envs", of @ ("instance" | "account")] => {
@@ -327,6 +349,18 @@ impl ThreadRoute {
                     _ => Err(not_allowed(method, "GET, POST")),
                 };
             }
+            ["waits"] => {
+                (&[("GET", ThreadRoute::ListWaits), ("POST", ThreadRoute::DecideWaits)], "GET, POST")
+            }
+            ["waits", "remembered"] => (&[("DELETE", ThreadRoute::ForgetWaits)], "DELETE"),
+            ["waits", id] => {
+                let id = (*id).to_owned();
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetWait(id)),
+                    "POST" => Ok(ThreadRoute::DecideWait(id)),
+                    _ => Err(not_allowed(method, "GET, POST")),
+                };
+            }
             ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
             ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
             _ => return Err(no_route()),
@@ -377,6 +411,8 @@ impl ThreadRoute {
                 | ThreadRoute::GetValues
                 | ThreadRoute::ListEffects
                 | ThreadRoute::GetEffect(_)
+                | ThreadRoute::ListWaits
+                | ThreadRoute::GetWait(_)
                 | ThreadRoute::ListFiles
                 | ThreadRoute::GetFile(_)
                 | ThreadRoute::HeadFile(_)

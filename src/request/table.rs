@@ -17,7 +17,13 @@ impl Route {
     /// The query parameters that it knows; `None` where the thread's object knows them ([`ThreadRoute::parameters`]).
     pub fn parameters(&self) -> Option<&'static [&'static str]> {
         Some(match self {
-            Route::Health | Route::Agents | Route::Agent(_) | Route::CreateThread | Route::MintToken => NONE,
+            Route::Health
+            | Route::Agents
+            | Route::Agent(_)
+            | Route::CreateThread
+            | Route::MintToken
+            | Route::Resume => NONE,
+            Route::ListWaits => &["user_id", "kind", "limit", "cursor"],
             Route::ListThreads => &[
                 "limit",
                 "offset",
@@ -75,7 +81,12 @@ impl ThreadRoute {
             | ThreadRoute::CompleteUpload(_)
             | ThreadRoute::DeleteUpload(_)
             | ThreadRoute::GetVariables(_)
-            | ThreadRoute::PostVariables(_) => NONE,
+            | ThreadRoute::PostVariables(_)
+            | ThreadRoute::DecideWaits
+            | ThreadRoute::ForgetWaits
+            | ThreadRoute::GetWait(_)
+            | ThreadRoute::DecideWait(_) => NONE,
+            ThreadRoute::ListWaits => &["state", "descendants", "limit", "cursor"],
             ThreadRoute::PostMessage => &["wait"],
             ThreadRoute::ListMessages => MESSAGES,
             ThreadRoute::ListLogs => LOGS,
@@ -100,6 +111,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/agents"),
     ("GET", "/api/agents/:item"),
     ("POST", "/api/tokens"),
+    ("GET", "/api/waits"),
+    ("POST", "/api/resume"),
     ("GET", "/api/envs/instance"),
     ("PATCH", "/api/envs/instance"),
     ("GET", "/api/envs/account"),
@@ -146,6 +159,11 @@ pub const TABLE: &[(&str, &str)] = &[
     ("DELETE", "/api/threads/:thread/uploads/:item"),
     ("GET", "/api/threads/:thread/variables/:item"),
     ("POST", "/api/threads/:thread/variables/:item"),
+    ("GET", "/api/threads/:thread/waits"),
+    ("POST", "/api/threads/:thread/waits"),
+    ("DELETE", "/api/threads/:thread/waits/remembered"),
+    ("GET", "/api/threads/:thread/waits/:item"),
+    ("POST", "/api/threads/:thread/waits/:item"),
     ("GET", "/api/threads/:thread/stream"),
     ("GET", "/api/threads/:thread/events"),
 ];
@@ -183,10 +201,19 @@ mod tests {
                 ["", "/x", "/x/0", "/x/run", "/x/cancel", "/x/complete"]
                     .map(|below| format!("/api/threads/t/{name}{below}"))
             });
-            let others = ["agents", "agents/x", "tokens", "envs/instance", "envs/account", "threads"]
-                .into_iter()
-                .chain(["threads/owners", "threads/t"])
-                .map(|path| format!("/api/{path}"));
+            let others = [
+                "agents",
+                "agents/x",
+                "tokens",
+                "waits",
+                "resume",
+                "envs/instance",
+                "envs/account",
+                "threads",
+            ]
+            .into_iter()
+            .chain(["threads/owners", "threads/t"])
+            .map(|path| format!("/api/{path}"));
             for path in of_threads.chain(others) {
                 let Some(found) = route(method, &path) else { continue };
                 if matches!(found, Route::Thread(_, ThreadRoute::Endpoint { .. })) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spec::approval::Approvals;
 use crate::spec::form::StringOr;
 use crate::spec::variable::{Variable, is_default, is_true, yes};
 
@@ -50,6 +51,9 @@ pub struct Agent {
     /// Ids of hooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
+    /// Which calls people are asked about, besides what the folder says.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub approvals: Approvals,
     /// The package that it is published in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_name: Option<String>,

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::spec::catalog::Catalog;
-use crate::spec::execute_code;
 use crate::spec::tool::{Implementation, Tool};
+use crate::spec::{ask_user, execute_code};
 
 impl Catalog {
     /// Whether some prompt lets the code of its model reach hosts: then the catalog needs the web's modules.
@@ -17,25 +17,47 @@ impl Catalog {
 
     /// Defines them. A definition of the same name stands.
     pub fn add_built_in(&mut self) {
-        let listed = self
-            .prompts
-            .values()
-            .flat_map(|prompt| &prompt.tools)
-            .any(|entry| entry.name == execute_code::NAME);
-        if !listed || self.tools.contains_key(execute_code::NAME) {
-            return;
+        for tool in [execute_code(), ask_user()] {
+            let listed =
+                self.prompts.values().flat_map(|prompt| &prompt.tools).any(|entry| entry.name == tool.name);
+            if listed && !self.tools.contains_key(&tool.name) {
+                self.tools.insert(tool.name.clone(), tool);
+            }
         }
-        let code =
-            json!({ "type": "string", "description": "The body of an async function, in TypeScript." });
-        let tool = Tool {
-            name: execute_code::NAME.to_owned(),
-            description: execute_code::DESCRIPTION.to_owned(),
-            args: Some(json!({ "type": "object", "properties": { "code": code }, "required": ["code"] })),
-            run: Implementation::Native(execute_code::NAME.to_owned()),
-            timeout_ms: None,
-            idempotent: false,
-            variables: Vec::new(),
-        };
-        self.tools.insert(execute_code::NAME.to_owned(), tool);
+    }
+}
+
+fn execute_code() -> Tool {
+    let code = json!({ "type": "string", "description": "The body of an async function, in TypeScript." });
+    let args = json!({ "type": "object", "properties": { "code": code }, "required": ["code"] });
+    native(execute_code::NAME, execute_code::DESCRIPTION, args)
+}
+
+fn ask_user() -> Tool {
+    let choices = json!({
+        "type": "array", "items": { "type": "string" }, "maxItems": ask_user::CHOICES,
+        "description": "Answers to choose from, if there are few.",
+    });
+    let free_text =
+        json!({ "type": "boolean", "description": "Whether any other answer is fine; true unless given." });
+    let question = json!({ "type": "string", "description": "The question, whole in itself." });
+    let args = json!({
+        "type": "object",
+        "properties": { "question": question, "choices": choices, "free_text": free_text },
+        "required": ["question"],
+    });
+    native(ask_user::NAME, ask_user::DESCRIPTION, args)
+}
+
+fn native(name: &str, description: &str, args: serde_json::Value) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        args: Some(args),
+        run: Implementation::Native(name.to_owned()),
+        timeout_ms: None,
+        idempotent: false,
+        variables: Vec::new(),
+        approval: None,
     }
 }

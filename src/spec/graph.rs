@@ -73,7 +73,7 @@ impl Implementation {
     pub fn http(&self) -> Option<&Http> {
         match self {
             Implementation::Http(http) => Some(http),
-            Implementation::Native(_) | Implementation::Code(_) => None,
+            Implementation::Native(_) | Implementation::Code(_) | Implementation::Client(_) => None,
         }
     }
 }

@@ -12,6 +12,8 @@
 //!   JSON.
 
 pub mod agent;
+pub mod approval;
+pub(crate) mod ask_user;
 pub(crate) mod built_in;
 pub mod callable;
 pub mod catalog;
@@ -36,6 +38,7 @@ pub mod tool;
 pub mod variable;
 
 pub use crate::spec::agent::{Agent, AgentKind, SessionTool, SideConfig};
+pub use crate::spec::approval::{Approval, Approvals};
 pub use crate::spec::callable::Callable;
 pub use crate::spec::catalog::{Catalog, Source, WEB_HTTP};
 pub use crate::spec::effect::Effect;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::spec::approval::Approvals;
 use crate::spec::catalog::Catalog;
 use crate::spec::form::{StringOr, StringOrList};
 use crate::spec::subagent;
@@ -65,6 +66,9 @@ pub struct Prompt {
     /// Ids of hooks, instead of the agent's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
+    /// Which calls people are asked about, besides what the agent and the folder say.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub approvals: Approvals,
 }
 
 const fn ten() -> u32 {

@@ -81,6 +81,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         reasoning: _,
         response_format: _,
         hooks,
+        approvals,
     } = prompt;
     look("model".to_owned(), Sought::Model, model);
     if let PromptText::Parts(parts) = prompt {
@@ -97,6 +98,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         of_entry(&format!("tools[{index}]"), entry, look);
     }
     list("hooks", Sought::Hook, hooks, look);
+    list("approvals.trusted", Sought::Callable, &mut approvals.trusted, look);
 }
 
 fn of_entry(field: &str, entry: &mut ToolEntry, look: Look<'_>) {
@@ -134,6 +136,7 @@ fn of_agent(agent: &mut Agent, look: Look<'_>) {
         env: _,
         variables: _,
         hooks,
+        approvals,
         package_name: _,
         version: _,
         author: _,
@@ -144,6 +147,7 @@ fn of_agent(agent: &mut Agent, look: Look<'_>) {
         of_side("sideB", side, look);
     }
     list("hooks", Sought::Hook, hooks, look);
+    list("approvals.trusted", Sought::Callable, &mut approvals.trusted, look);
 }
 
 fn of_side(field: &str, side: &mut SideConfig, look: Look<'_>) {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::spec::approval::Approvals;
 use crate::spec::variable::is_default;
 
 /// What holds for every agent of the folder. Agents, prompts and messages may say more, and only tighten it.
@@ -12,6 +13,9 @@ pub struct Settings {
     /// What becomes of a mistake: `strict` makes warnings of the definitions errors, and ends runs that lack what they need.
     #[serde(skip_serializing_if = "is_default")]
     pub diagnostics: Strictness,
+    /// Which calls people are asked about.
+    #[serde(skip_serializing_if = "is_default")]
+    pub approvals: Approvals,
 }
 
 impl Settings {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::spec::approval::Approval;
 use crate::spec::form::StringOr;
 use crate::spec::variable::{Variable, is_default};
 
@@ -35,6 +36,9 @@ pub struct Tool {
     /// Values it needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
+    /// Whether a person is asked before a call runs: `never`, unless given, `always`, `when`, `on_failure`, or an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
 }
 
 /// An implementation, named the same way for everything that runs.
@@ -49,6 +53,18 @@ pub enum Implementation {
     /// A file of yours, which runs in the sandbox: TypeScript or JavaScript. Its path, from the definition's own folder,
     /// or an object.
     Code(Code),
+    /// Whoever reads the thread carries it out, and answers: the page, for example. The run is parked until then.
+    Client(Client),
+}
+
+/// A call that the client carries out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Client {
+    /// Seconds until the call fails for want of an answer: 600 unless given, 30 days at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_after_seconds: Option<u64>,
 }
 
 /// What runs in the sandbox (docs/run-code.md).

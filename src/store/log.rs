@@ -16,6 +16,7 @@ use crate::store::logs::insert;
 use crate::store::receipts;
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
+use crate::store::waits::Wait;
 use crate::text::first_bytes;
 
 /// One request to a model.
@@ -225,6 +226,16 @@ impl Event {
     pub(crate) fn told_parent(parent: &str, ending: &str, run: &Run) -> Event {
         let data = json!({ "event": ending, "parent_thread_id": parent });
         Event { kind: "subagent_report", run: Some(run.id), reply: None, data }
+    }
+
+    /// A wait is over: who decided what, for ever.
+    pub(crate) fn wait(wait: &Wait, thread: &str) -> Event {
+        let data = json!({
+            "wait": wait.public_id(thread), "wait_kind": wait.kind.as_str(), "state": wait.state.as_str(),
+            "tool": wait.asked.call.as_ref().map(|call| &call.tool), "call": wait.receipt.map(|id| format!("c_{id}")),
+            "digest": wait.digest, "decision": wait.decision,
+        });
+        Event { kind: "approval", run: wait.run, reply: wait.batch, data }
     }
 
     /// A custom endpoint failed.

@@ -4,6 +4,7 @@
 //! * What a thread is and has: `meta`, `state` (what is in memory of it), `parent`, `children`, `values`, `env`.
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `side`, `runs`, `receipts` (the table
 //!   `calls`), `effects` with `repeat`, `idempotency`.
+//! * What is asked of people: `waits`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
 //! * `schema`: all tables. `table`: what each says of itself.
@@ -35,4 +36,5 @@ pub(crate) mod side;
 pub(crate) mod state;
 pub(crate) mod table;
 pub(crate) mod values;
+pub(crate) mod waits;
 pub(crate) mod window;

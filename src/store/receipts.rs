@@ -35,10 +35,12 @@ pub(crate) enum Kind {
     Queued,
     /// Nothing: it was refused.
     Refused,
+    /// The client carries it out.
+    Client,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Native,
         Kind::Http,
         Kind::Code,
@@ -47,6 +49,7 @@ impl Kind {
         Kind::Handoff,
         Kind::Queued,
         Kind::Refused,
+        Kind::Client,
     ];
 
     /// As the table and clients have it.
@@ -60,6 +63,7 @@ impl Kind {
             Kind::Handoff => "handoff",
             Kind::Queued => "queued",
             Kind::Refused => "refused",
+            Kind::Client => "client",
         }
     }
 }
@@ -68,7 +72,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiptState {
     Started,
-    /// A child has not answered yet; nothing works on it.
+    /// A child or a person has not answered yet; nothing works on it.
     Waiting,
     Succeeded,
     Failed,
@@ -237,6 +241,11 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
+    /// Whether it waited for a person, and never began.
+    pub(crate) fn has_only_waited(&self) -> bool {
+        self.state == ReceiptState::Waiting && self.kind != Kind::Subagent
+    }
+
     fn read(cells: &[Cell]) -> Result<Receipt> {
         let [id, reply, call_id, name, kind, state, runs, started, ended, error, data, result] = cells else {
             return Err(Error::internal("a receipt has the wrong number of columns"));
@@ -291,6 +300,11 @@ pub(crate) fn restart(sql: &dyn Sql, id: i64) -> Result<()> {
     )
 }
 
+/// A call that has run asks before it runs once more.
+pub(crate) fn wait_again(sql: &dyn Sql, id: i64) -> Result<()> {
+    sql.run("UPDATE calls SET state = 'waiting', result = NULL WHERE id = ?", &[Param::Int(id)])
+}
+
 /// Keeps the result of a call that hooks still work on, unless one is kept already. `result`: its JSON.
 pub(crate) fn keep_result(sql: &dyn Sql, id: i64, result: &str) -> Result<()> {
     sql.run(
@@ -299,10 +313,10 @@ pub(crate) fn keep_result(sql: &dyn Sql, id: i64, result: &str) -> Result<()> {
     )
 }
 
-/// The result of a call that waited for a child.
+/// The result of a call that waited.
 pub(crate) fn answer(sql: &dyn Sql, id: i64, result: &ToolResult) -> Result<()> {
     sql.run(
-        "UPDATE calls SET result = ? WHERE id = ? AND kind = 'subagent' AND state = 'waiting'",
+        "UPDATE calls SET result = ? WHERE id = ? AND state = 'waiting'",
         &[Param::Text(&json(result)?), Param::Int(id)],
     )
 }
@@ -388,7 +402,9 @@ pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Rec
         &[Param::Int(block)],
     )?;
     for receipt in &open {
-        close(sql, receipt.id, ReceiptState::Indeterminate, None, now)?;
+        let state =
+            if receipt.has_only_waited() { ReceiptState::Failed } else { ReceiptState::Indeterminate };
+        close(sql, receipt.id, state, None, now)?;
     }
     Ok(open)
 }

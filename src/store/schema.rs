@@ -7,10 +7,11 @@ use crate::host::Sql;
 use crate::store::table::Table;
 use crate::store::{
     bodies, children, chunks, effects, env, file_texts, files, idempotency, logs, messages, meta, objects,
-    outbox, receipts, runs, values,
+    outbox, receipts, runs, values, waits,
 };
 
-/// All but `meta`, which says that the thread exists, and the index over texts, which is made with the first text.
+/// All but `meta`, which says that the thread exists, and those that are made with their first row: the index over texts, the
+/// waits.
 const TABLES: [Table; 14] = [
     messages::TABLE,
     runs::TABLE,
@@ -59,6 +60,6 @@ pub(crate) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
 
 /// Drops every table: the thread is gone. Runs inside the caller's transaction.
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
-    let tables = TABLES.iter().chain([&file_texts::TABLE, &meta::TABLE]);
+    let tables = TABLES.iter().chain([&file_texts::TABLE, &waits::TABLE, &meta::TABLE]);
     tables.into_iter().try_for_each(|table| sql.run(table.drop, &[]))
 }

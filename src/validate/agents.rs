@@ -29,6 +29,7 @@ impl Check<'_> {
                 self.warning(at, "icon", "should be a URL or a path that starts with `/`");
             }
             self.variables(at, &agent.variables);
+            self.approvals(at, &agent.approvals);
             self.env(at, "env", &agent.env);
             self.hook_list(at, &agent.hooks);
         }

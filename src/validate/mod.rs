@@ -7,6 +7,7 @@
 //!   list; `subagents`: what an entry there says about one. `code`: files that run in the sandbox.
 
 pub(crate) mod agents;
+mod approvals;
 pub(crate) mod code;
 pub(crate) mod effects;
 pub(crate) mod endpoints;

@@ -27,6 +27,7 @@ impl Check<'_> {
             self.text(at, prompt);
             self.entries(at, prompt);
             self.variables(at, &prompt.variables);
+            self.approvals(at, &prompt.approvals);
             self.env(at, "env", &prompt.env);
             self.hook_list(at, &prompt.hooks);
             self.provider_options(at, &prompt.provider_options);

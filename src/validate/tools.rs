@@ -34,6 +34,7 @@ impl Check<'_> {
             }
             self.run(at, &tool.run, &self.natives.tools, tool.timeout_ms);
             self.variables(at, &tool.variables);
+            self.approval(at, tool);
         }
     }
 
@@ -49,6 +50,16 @@ impl Check<'_> {
             Implementation::Native(native) => self.native(at, native, natives),
             Implementation::Http(http) => self.http(at, http),
             Implementation::Code(code) => self.code(at, code),
+            Implementation::Client(client) if at.kind == Kind::Tool => {
+                self.seconds(at, "run.client.expiresAfterSeconds", client.expires_after_seconds);
+            }
+            Implementation::Client(_) => {
+                self.error(
+                    at,
+                    "run.client",
+                    "only a tool can be carried out by the client: nobody answers this one",
+                );
+            }
         }
         if timeout_ms.is_some_and(|ms| ms == 0 || ms > HTTP_TOOL_MAX_MS) {
             self.error(at, "timeoutMs", format!("must be from 1 to {HTTP_TOOL_MAX_MS} (ten minutes)"));

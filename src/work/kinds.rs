@@ -51,10 +51,7 @@ impl Work for NativeCall {
             idempotency_key: self.idempotency_key.clone(),
             random: self.random,
             now_us: self.now_us,
-            body: json!({
-                "threadId": self.thread_id, "agentId": self.agent_id, "name": self.name, "args": self.args,
-                "callId": self.call_id, "idempotencyKey": self.idempotency_key, "options": self.options,
-            }),
+            body: envelope(self),
         }
     }
 
@@ -196,6 +193,18 @@ impl Work for EndpointCall {
         let headers = headers.into_iter().filter(|(name, _)| passes(name)).collect();
         Ok(EndpointAnswer { status, headers, body: body.into() })
     }
+}
+
+/// What a tool that runs elsewhere is sent.
+fn envelope(call: &NativeCall) -> Json {
+    let mut body = json!({
+        "threadId": call.thread_id, "agentId": call.agent_id, "name": call.name, "args": call.args,
+        "callId": call.call_id, "idempotencyKey": call.idempotency_key, "options": call.options,
+    });
+    if let Some(fields) = body.as_object_mut().filter(|_| call.approved) {
+        fields.insert("approved".into(), true.into());
+    }
+    body
 }
 
 /// The result that an object says it is.

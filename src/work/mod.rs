@@ -152,6 +152,8 @@ pub(crate) async fn run<W: Work>(
             let value = in_time(&*host, way.limit_ms, run_file(around, code, call)).await?;
             meaning(value.map_err(Failure::Failed)?)
         }
+        // Calls that clients carry out are parked before they get here.
+        Implementation::Client(_) => Err(Failure::Failed("No client can carry this out here.".to_owned())),
         Implementation::Http(http) => {
             let Posted { name, idempotency_key, random, now_us, body } = work.posted();
             let post = Post {

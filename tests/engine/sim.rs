@@ -463,6 +463,29 @@ fn watch(world: &World, member: &Member) {
             world.fail(format!("{what} is due at {due_us}, and the alarm is {alarm:?}"));
         }
     }
+    if member.has_table("waits") {
+        let ends: Vec<Option<i64>> = member.database.ask("SELECT min(expires_us) FROM waits WHERE open = 1");
+        let alarm = member.alarm.get();
+        if let Some(end) = ends.first().copied().flatten()
+            && !alarm.running
+            && !alarm.retrying()
+            && alarm.due_us.is_none_or(|at| at > end.max(world.now_us()))
+        {
+            world.fail(format!("a wait ends at {end}, and the alarm is {alarm:?}"));
+        }
+        let loose: Vec<i64> = member.database.ask(
+            "SELECT id FROM waits WHERE open = 1 AND (run IS NULL OR run NOT IN (SELECT id FROM runs WHERE ended_us IS NULL))",
+        );
+        if !loose.is_empty() {
+            world.fail(format!("the waits {loose:?} are open, and their runs are over"));
+        }
+        let counted: Vec<i64> = member
+            .database
+            .ask("SELECT 1 FROM meta WHERE waits <> (SELECT count(*) FROM waits WHERE open = 1)");
+        if !counted.is_empty() {
+            world.fail("the number of open waits is wrong".to_owned());
+        }
+    }
     let runnable: Vec<Option<i64>> = member.database.ask(
         "SELECT coalesce(resume_us, 0) FROM runs WHERE id = (SELECT max(id) FROM runs) \
          AND phase NOT IN ('ended', 'parked', 'parked_start')",

@@ -104,10 +104,9 @@ pub(crate) fn expires_ms(caller: &Caller) -> Option<f64> {
 pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str) -> Result<Minted> {
     let mut wanted = fields::Body::parse(body)?.known(&["scope", "ttl"])?;
     let scope = wanted.take("scope").ok_or_else(|| Error::missing("scope"))?;
-    let scope: Scope = scope
-        .as_str()
-        .and_then(|scope| scope.parse().ok())
-        .ok_or_else(|| Error::field("scope", "`scope` is `admin`, `owner:<id>` or `thread:<id>`."))?;
+    let scope: Scope = scope.as_str().and_then(|scope| scope.parse().ok()).ok_or_else(|| {
+        Error::field("scope", "`scope` is `admin`, `owner:<id>`, `thread:<id>` or `wait:<thread>/<wait>`.")
+    })?;
     let ttl_s = match wanted.take("ttl") {
         None => TOKEN_TTL_S,
         // What is no such number is out of bounds too, and `Access::mint` says which they are.
@@ -115,10 +114,24 @@ pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str
     };
     let access = config.access.as_ref().map_err(Clone::clone)?;
     let thread_owner = match (&caller.scope, &scope) {
-        (Scope::Owner(owner), Scope::Thread(id)) if is_theirs(env, caller, id).await? => Some(owner.as_str()),
+        (Scope::Owner(owner), Scope::Thread(id) | Scope::Wait(id, _))
+            if is_theirs(env, caller, id).await? =>
+        {
+            Some(owner.as_str())
+        }
         _ => None,
     };
     access.mint(caller, &scope, thread_owner, ttl_s, now_us())
+}
+
+/// Who opens a link, and the first characters of a hash of its token.
+pub(crate) fn of_link(config: &Config, token: &str) -> Result<Caller> {
+    config.access.as_ref().map_err(Clone::clone)?.of_link(token, now_us())
+}
+
+/// The first characters of a hash of what a request showed, for the log of decisions.
+pub(crate) fn fingerprint(credentials: &str) -> String {
+    bobbin::signing::fingerprint(credentials)
 }
 
 /// Whether the caller may read the thread: the thread itself knows.

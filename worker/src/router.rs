@@ -1,13 +1,13 @@
 //! The stateless part: every request comes in here, is authenticated and matched, and is answered here or by the one
 //! object that it concerns, in one remote call.
 
-use bobbin::access::{Action, Caller, no_thread};
+use bobbin::access::{Action, Caller, Scope, no_thread};
 use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::request::directory_call::{ROOT, name_of};
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, EnvOf, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, route::no_route,
-    thread_id,
+    BodyRule, EnvOf, FINGERPRINT, Query, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints,
+    route::no_route, thread_id,
 };
 use bobbin::{Code, Error, Result};
 use serde_json::json;
@@ -101,6 +101,9 @@ impl Incoming<'_> {
         if route == Route::Health {
             return self.health();
         }
+        if route == Route::Resume {
+            return self.resume(BodyRule::of(&route)).await;
+        }
         let caller = auth::authenticate(self.config, &self.head, &self.target.query, &route)?;
         if let Some(known) = route.parameters() {
             self.target.query.check(known)?;
@@ -108,6 +111,8 @@ impl Incoming<'_> {
         let rule = BodyRule::of(&route);
         match route {
             Route::Health => self.health(),
+            Route::Resume => self.resume(rule).await,
+            Route::ListWaits => self.waits(&caller).await,
             Route::Agents => {
                 caller.may(&Action::Catalog, None)?;
                 self.value(&agents::list(&*catalog(&self.catalog)?, origin_of(&self.head.url)))
@@ -198,6 +203,7 @@ impl Incoming<'_> {
         let idempotency_key = if reads { None } else { self.head.idempotency_key.clone() };
         let headers = match route {
             ThreadRoute::Get => vec![(agents::ORIGIN.to_owned(), origin_of(&self.head.url).to_owned())],
+            ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits => self.fingerprint(),
             _ => Vec::new(),
         };
         let request = ThreadRequest {
@@ -259,6 +265,48 @@ impl Incoming<'_> {
         let origin = origin_of(&self.head.url).to_owned();
         let call = DirectoryCall::List { query: self.target.query.clone(), origin };
         self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
+    }
+
+    /// What is open in all threads of an owner.
+    async fn waits(&self, caller: &Caller) -> Result<Response> {
+        let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
+        let owner = asked.or(caller.owner());
+        caller.may(&Action::ListThreads { user_id: owner }, None)?;
+        let call = DirectoryCall::Waits { query: self.target.query.clone() };
+        self.answer(&call_directory(&self.env, &name_of(owner), &call).await?)
+    }
+
+    /// A decision by a link: `{"token": …}` and the fields of a decision. The token says which wait, and who may.
+    async fn resume(&self, rule: BodyRule) -> Result<Response> {
+        let text = self.body(rule).await?;
+        let mut fields = match serde_json::from_str(&text) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => return Err(Error::new(Code::BadJson, "The body must be a JSON object.")),
+        };
+        let token = fields.remove("token").ok_or_else(|| Error::missing("token"))?;
+        let token = token.as_str().ok_or_else(|| Error::field("token", "`token` must be a string."))?;
+        let caller = auth::of_link(self.config, token)?;
+        let Scope::Wait(thread, wait) = caller.scope.clone() else { return Err(no_thread()) };
+        if !thread_id::is_valid(&thread) {
+            return Err(no_thread());
+        }
+        let request = ThreadRequest {
+            thread_id: thread.clone(),
+            caller,
+            route: ThreadRoute::DecideWait(wait),
+            query: Query::default(),
+            idempotency_key: self.head.idempotency_key.clone(),
+            headers: vec![(FINGERPRINT.to_owned(), auth::fingerprint(token))],
+            body: String::new(),
+        };
+        let body = serde_json::Value::Object(fields).to_string();
+        self.answer(&call_thread(&self.env, &thread, &request, &body).await?)
+    }
+
+    /// For the log of decisions: which of several keys it was.
+    fn fingerprint(&self) -> Vec<(String, String)> {
+        let shown = self.head.authorization.as_deref().and_then(|header| header.split_once(' '));
+        shown.map(|(_, key)| (FINGERPRINT.to_owned(), auth::fingerprint(key))).into_iter().collect()
     }
 
     async fn mint(&self, caller: &Caller, rule: BodyRule) -> Result<Response> {

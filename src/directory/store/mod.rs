@@ -6,3 +6,4 @@ pub(crate) mod owners;
 pub(crate) mod schema;
 pub(crate) mod state;
 pub(crate) mod threads;
+pub(crate) mod waits;

@@ -1,13 +1,14 @@
 //! The tables of a directory, each as its own file makes it. Migrations go forward only, like those of a thread.
 
-use crate::directory::store::{claims, owners, state, threads};
+use crate::directory::store::{claims, owners, state, threads, waits};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::env;
 use crate::store::table::Table;
 
 /// Today's tables.
-const TABLES: [Table; 5] = [state::TABLE, threads::TABLE, claims::TABLE, owners::TABLE, env::TABLE];
+const TABLES: [Table; 6] =
+    [state::TABLE, threads::TABLE, claims::TABLE, owners::TABLE, env::TABLE, waits::TABLE];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2. Whatever one does, a new table has to
 /// come to the same.

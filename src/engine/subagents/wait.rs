@@ -183,7 +183,7 @@ impl Thread {
 
 impl Phase {
     /// The phase of a run that is parked in this one.
-    const fn parked(self) -> Phase {
+    pub(crate) const fn parked(self) -> Phase {
         match self {
             Phase::Start | Phase::ParkedAtStart => Phase::ParkedAtStart,
             _ => Phase::Parked,
@@ -191,7 +191,7 @@ impl Phase {
     }
 
     /// The phase that a parked run goes on in.
-    const fn resumed(self) -> Phase {
+    pub(crate) const fn resumed(self) -> Phase {
         match self {
             Phase::ParkedAtStart => Phase::Start,
             Phase::Parked => Phase::Tools,

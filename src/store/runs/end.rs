@@ -38,10 +38,12 @@ pub(crate) enum Reason {
     StoppedByCode,
     StoppedByParent,
     Terminated,
+    /// Nobody has decided in time, and the definition wants the run to fail then.
+    WaitExpired,
 }
 
 impl Reason {
-    const ALL: [Reason; 17] = [
+    const ALL: [Reason; 18] = [
         Reason::StopOnResponse,
         Reason::StopTool,
         Reason::SessionStop,
@@ -59,6 +61,7 @@ impl Reason {
         Reason::StoppedByCode,
         Reason::StoppedByParent,
         Reason::Terminated,
+        Reason::WaitExpired,
     ];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -80,6 +83,7 @@ impl Reason {
             Reason::StoppedByCode => "stopped_by_code",
             Reason::StoppedByParent => "stopped_by_parent",
             Reason::Terminated => "terminated",
+            Reason::WaitExpired => "wait_expired",
         }
     }
 
@@ -108,7 +112,8 @@ impl Reason {
             | Reason::ModelError
             | Reason::RecoveryExhausted
             | Reason::HookBlocked
-            | Reason::DefinitionMissing => Outcome::Failed,
+            | Reason::DefinitionMissing
+            | Reason::WaitExpired => Outcome::Failed,
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct NativeCall {
     pub agent_id: String,
     /// Id of the call, as the model knows it.
     pub call_id: String,
+    /// Whether a person has approved of this very call (docs/approvals.md).
+    pub approved: bool,
     /// `<thread>/<receipt>`: the same for every run of the same call.
     pub idempotency_key: String,
     /// Microseconds since 1970.

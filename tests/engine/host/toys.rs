@@ -475,6 +475,7 @@ fn natives_record_every_start_and_may_never_return() {
             thread_id: "t".into(),
             agent_id: "a".into(),
             call_id: "c".into(),
+            approved: false,
             idempotency_key: "t/r1".into(),
             now_us: host.now_us(),
             random: host.random(),

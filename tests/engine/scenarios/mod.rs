@@ -47,6 +47,7 @@ mod subprompts;
 mod tools;
 mod turns;
 mod values;
+mod waits;
 mod window;
 
 use serde_json::{Value, json};
@@ -131,5 +132,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(invoke::all());
     all.extend(hooks_once::all());
     all.extend(subagents::all());
+    all.extend(waits::all());
     all
 }

@@ -36,6 +36,8 @@ pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
 
 /// The tools of this crate.
 const BUILT_IN: &[(&str, Native)] = &[
+    // A step's calls of it park the run before they get here.
+    (crate::spec::ask_user::NAME, |call| now(text::no_answer(&call.name))),
     ("calculate", |call| now(crate::work::native::tools::arithmetic::calculate(&call.args))),
     ("call_each", |call| Box::pin(crate::work::native::tools::calls::call_each(call))),
     ("call_later", |call| now(crate::work::native::tools::calls::call_later(&call))),

@@ -65,6 +65,12 @@ pub(crate) fn say(args: &Value) -> ToolResult {
     }
 }
 
+/// What is told where nobody can be asked.
+pub(crate) fn no_answer(name: &str) -> ToolResult {
+    let text = format!("\"{name}\" waits for a person, and cannot wait here.");
+    ToolResult { error_code: Some("would_wait".into()), ..ToolResult::error(text) }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,0 +1,187 @@
+//! The routes of waits: what a thread asks of people, and what they say (docs/approvals.md).
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::engine::thread::Thread;
+use crate::engine::waits::decide::{Decider, Wanted, no_wait, wait_number};
+use crate::error::{Code, Error, Result};
+use crate::limits::{self, PAGE_DEFAULT, PAGE_MAX};
+use crate::page::Page;
+use crate::request::between::to_thread;
+use crate::request::fields::Body;
+use crate::request::{FINGERPRINT, Query, Reply, ThreadRequest, ThreadRoute};
+use crate::store::idempotency::Key;
+use crate::store::waits;
+use crate::store::waits::WaitState;
+
+impl Thread {
+    /// `GET …/waits`: those that are open, or all, newest first; with `descendants=true` those of the threads below, too.
+    pub(crate) async fn list_waits(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let query = &request.query;
+        let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
+        let all = match query.get("state") {
+            None | Some("" | "open") => false,
+            Some("all") => true,
+            Some(other) => {
+                return Err(Error::field("state", format!("`state` is open or all, not “{other}”.")));
+            }
+        };
+        let descendants = query.flag("descendants")?;
+        let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
+            None => i64::MAX >> 10,
+            Some(cursor) => self
+                .read(|state, _| wait_number(&state.meta.thread_id, cursor))
+                .map_err(|_| Error::field("cursor", "`cursor` is that of the page before."))?,
+        };
+        let mut page = Page::new(limit);
+        let mut last = None;
+        self.read(|state, sql| {
+            if state.meta.wait_next == 1 {
+                return Ok(());
+            }
+            waits::list(sql, before, &mut |wait| {
+                if !all && wait.state != WaitState::Open {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                let id = wait.public_id(&state.meta.thread_id);
+                let flow = page.add(|| Ok(wait.shown(state)))?;
+                if flow.is_continue() {
+                    last = Some(id);
+                }
+                Ok(flow)
+            })
+        })?;
+        let cursor = last.filter(|_| page.has_more());
+        let mut found: Vec<Value> = page.into_rows();
+        if descendants && before == i64::MAX >> 10 {
+            found.extend(self.waits_below(all).await?);
+        }
+        Ok(Reply::json(200, &json!({ "waits": found, "cursor": cursor })))
+    }
+
+    /// Those of children and of theirs.
+    async fn waits_below(self: &Rc<Self>, all: bool) -> Result<Vec<Value>> {
+        let references: Vec<String> = self.read_mut(|state, sql| {
+            Ok(state
+                .open_children(sql)?
+                .iter()
+                .filter(|child| child.state.exists())
+                .map(|child| child.reference.clone())
+                .collect())
+        })?;
+        let state = if all { "all" } else { "open" };
+        let query =
+            Query([("descendants", "true"), ("state", state)].map(|(n, v)| (n.into(), v.into())).to_vec());
+        let request =
+            |id: &String| ThreadRequest { query: query.clone(), ..to_thread(id, ThreadRoute::ListWaits) };
+        let mut found = Vec::new();
+        for answer in self.ask_all(references.iter().map(request).collect()).await {
+            match answer {
+                Ok(reply) => {
+                    let body = reply.body.as_ref().map_or("{}", |body| body.get());
+                    let below: Below = serde_json::from_str(body).map_err(Error::internal)?;
+                    found.extend(below.waits);
+                }
+                // It is just being made, or was deleted.
+                Err(error) if error.code == Code::ThreadNotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // As many as one answer holds.
+        let mut page = Page::new(PAGE_MAX);
+        for wait in found {
+            if page.add(|| Ok(wait))?.is_break() {
+                break;
+            }
+        }
+        Ok(page.into_rows())
+    }
+
+    /// `GET …/waits/:id`.
+    pub(crate) fn get_wait(&self, id: &str) -> Result<Reply> {
+        self.read(|state, sql| {
+            let number = wait_number(&state.meta.thread_id, id)?;
+            let wait = self.found_wait(state, sql, number)?;
+            Ok(Reply::json(200, &json!({ "wait": wait.shown(state) })))
+        })
+    }
+
+    /// `POST …/waits/:id`: a decision.
+    pub(crate) fn decide_wait(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
+        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let wanted = Wanted::parse(Body::parse(&request.body)?, &thread, Some(wait_number(&thread, id)?))?;
+        let key = Key::of(request, &format!("waits/{id}"))?;
+        let shown = self.decide(&[wanted], &decider(request), key.as_ref())?;
+        let wait = shown.into_iter().next().ok_or_else(no_wait)?;
+        let state = self.read(|state, _| Ok(state.status()))?;
+        Ok(Reply::json(200, &json!({ "wait": wait, "state": state })))
+    }
+
+    /// `POST …/waits`: several decisions, all or none.
+    pub(crate) fn decide_waits(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let mut body = Body::parse(&request.body)?.known(&["decisions"])?;
+        let decisions = body.take("decisions").ok_or_else(|| Error::missing("decisions"))?;
+        let Value::Array(decisions) = decisions else {
+            return Err(Error::field("decisions", "`decisions` is a list of objects."));
+        };
+        if decisions.is_empty() || decisions.len() > limits::WAITS_PER_DECISION {
+            let most = limits::WAITS_PER_DECISION;
+            return Err(Error::field("decisions", format!("`decisions` has 1 to {most} of them.")));
+        }
+        let mut wanted: Vec<Wanted> = Vec::with_capacity(decisions.len());
+        for (index, decision) in decisions.into_iter().enumerate() {
+            let at = |error: Error| {
+                let field = error.field.as_deref().map_or(String::new(), |field| format!(".{field}"));
+                Error { field: Some(format!("decisions[{index}]{field}")), ..error }
+            };
+            let Value::Object(fields) = decision else {
+                return Err(at(Error::new(Code::InvalidField, "A decision is an object.")));
+            };
+            let one = match Wanted::parse(Body::of(fields), &thread, None) {
+                // Not one of this thread's: nothing is decided, as where one of them was decided already.
+                Err(error) if error.code == Code::NotFound => {
+                    return Err(at(Error::new(
+                        Code::Conflict,
+                        "There is no such wait in this thread; nothing was changed.",
+                    )));
+                }
+                other => other.map_err(at)?,
+            };
+            if wanted.iter().any(|other| other.is_about(&one)) {
+                return Err(at(Error::new(Code::InvalidField, "This wait is decided twice here.")));
+            }
+            wanted.push(one);
+        }
+        let key = Key::of(request, "waits")?;
+        let shown =
+            self.decide(&wanted, &decider(request), key.as_ref()).map_err(|error| match error.code {
+                Code::NotFound => Error { code: Code::Conflict, ..error },
+                _ => error,
+            })?;
+        Ok(Reply::json(200, &json!({ "waits": shown })))
+    }
+
+    /// `DELETE …/waits/remembered`.
+    pub(crate) fn forget_waits(&self) -> Result<Reply> {
+        self.transition(|state, sql| match state.meta.wait_next {
+            1 => Ok(()),
+            _ => waits::forget_remembered(sql),
+        })?;
+        Ok(Reply::json(200, &json!({ "success": true })))
+    }
+}
+
+/// What a child answers.
+#[derive(Deserialize)]
+struct Below {
+    waits: Vec<Value>,
+}
+
+fn decider(request: &ThreadRequest) -> Decider<'_> {
+    Decider { caller: &request.caller, fingerprint: request.header(FINGERPRINT) }
+}

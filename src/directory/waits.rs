@@ -1,0 +1,53 @@
+//! What is open in the threads of an owner: an inbox for whoever decides.
+
+use std::ops::ControlFlow;
+
+use serde_json::json;
+
+use crate::directory::Directory;
+use crate::directory::store::waits as table;
+use crate::error::{Code, Error, Result};
+use crate::host::Transactions;
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::page::Page;
+use crate::request::directory_call::WaitRow;
+use crate::request::{Query, Reply};
+
+impl Directory {
+    /// Takes what a thread tells of a wait.
+    pub(crate) fn wait(&self, row: &WaitRow) -> Result<Reply> {
+        let now = self.host.now_us();
+        self.host.transaction(|sql| table::put(sql, row, now))?;
+        Ok(Reply::json(200, &json!({})))
+    }
+
+    /// `GET /api/waits`: `{waits: [{id, threadId, kind, title, createdAt, expiresAt}], cursor}`, newest first.
+    pub(crate) fn waits(&self, query: &Query) -> Result<Reply> {
+        let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
+        let kind = query.get("kind").filter(|kind| !kind.is_empty());
+        let behind = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(|cursor| {
+            let parts = cursor.split_once('.').and_then(|(at, id)| Some((at.parse::<i64>().ok()?, id)));
+            parts.ok_or_else(|| Error {
+                field: Some("cursor".into()),
+                ..Error::new(Code::BadCursor, "`cursor` is that of the page before.")
+            })
+        });
+        let mut page = Page::new(limit);
+        let mut last = None;
+        table::open(self.host.sql(), kind, behind.transpose()?, &mut |row| {
+            let cursor = format!("{}.{}", row.created_at_us, row.id);
+            let flow = page.add(|| {
+                Ok(json!({
+                    "id": row.id, "threadId": row.thread, "kind": row.kind, "state": "open", "title": row.title,
+                    "createdAt": row.created_at_us, "expiresAt": row.expires_at_us,
+                }))
+            })?;
+            if flow == ControlFlow::Continue(()) {
+                last = Some(cursor);
+            }
+            Ok(flow)
+        })?;
+        let cursor = last.filter(|_| page.has_more());
+        Ok(Reply::json(200, &json!({ "waits": page.into_rows(), "cursor": cursor })))
+    }
+}

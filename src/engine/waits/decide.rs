@@ -1,0 +1,446 @@
+//! Decisions: what may be said to a wait, by whom, and what then becomes of its call. Whatever is decided is decided once,
+//! and a list of decisions is taken whole or not at all.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::access::{Caller, Scope};
+use crate::engine::control::Halted;
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::page::json_bytes;
+use crate::request::fields::{Body, Unchecked};
+use crate::sdk::scope::Entered;
+use crate::spec::message::ToolResult;
+use crate::spec::{Callable, schema};
+use crate::store::idempotency::Key;
+use crate::store::log::Event;
+use crate::store::messages::message_id;
+use crate::store::runs::end::Reason;
+use crate::store::state::State;
+use crate::store::waits::{DecidedBy, Decision, Wait, WaitKind, WaitState};
+use crate::store::{receipts, waits};
+
+/// The fields of a decision.
+const FIELDS: &[&str] =
+    &["id", "decision", "args", "reason", "stop", "text", "choice", "result", "isError", "until", "actor"];
+
+/// Who decides.
+pub(crate) struct Decider<'a> {
+    pub(crate) caller: &'a Caller,
+    /// The first characters of a hash of the credentials.
+    pub(crate) fingerprint: Option<&'a str>,
+}
+
+/// What is decided.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// The wait's number.
+    wait: i64,
+    verdict: Verdict,
+    actor: Option<String>,
+}
+
+#[derive(Debug)]
+enum Verdict {
+    Approve {
+        args: Option<Value>,
+    },
+    Deny {
+        reason: Option<String>,
+        stop: bool,
+    },
+    Answer(Answer),
+    /// It ends later.
+    Defer {
+        until_us: i64,
+    },
+}
+
+#[derive(Debug)]
+enum Answer {
+    Text(String),
+    Choice(u64),
+    Result { result: Value, is_error: bool },
+}
+
+/// What a transition of decisions has changed.
+#[derive(Default)]
+struct Decided {
+    waits: Vec<Wait>,
+    entry: Option<Entered>,
+    halted: Option<Halted>,
+}
+
+impl Wanted {
+    /// Whether both are about the same wait.
+    pub(crate) fn is_about(&self, other: &Wanted) -> bool {
+        self.wait == other.wait
+    }
+
+    /// Reads one. `wait`: the number in the path, else the field `id`.
+    pub(crate) fn parse(body: Unchecked, thread: &str, wait: Option<i64>) -> Result<Wanted> {
+        let mut body = body.known(FIELDS)?;
+        let named = body.string("id")?;
+        let wait = match (wait, named) {
+            (Some(wait), None) => wait,
+            (Some(_), Some(_)) => return Err(Error::field("id", "The wait is named by the path already.")),
+            (None, Some(id)) => wait_number(thread, &id)?,
+            (None, None) => return Err(Error::missing("id")),
+        };
+        let kind = body.string("decision")?.ok_or_else(|| Error::missing("decision"))?;
+        let verdict = match kind.as_str() {
+            "approve" => Verdict::Approve { args: body.object("args")?.map(Value::Object) },
+            "deny" => Verdict::Deny { reason: bounded_text(&mut body, "reason")?, stop: body.flag("stop")? },
+            "answer" => Verdict::Answer(Answer::parse(&mut body)?),
+            "defer" => {
+                let until = body.take("until").ok_or_else(|| Error::missing("until"))?;
+                let until = until.as_i64().and_then(|seconds| seconds.checked_mul(limits::SECOND_US));
+                let until_us =
+                    until.ok_or_else(|| Error::field("until", "`until` is in seconds since 1970."))?;
+                Verdict::Defer { until_us }
+            }
+            other => {
+                let text = format!("There is no decision “{other}”.");
+                return Err(
+                    Error::field("decision", text).hint("`decision` is approve, deny, answer or defer.")
+                );
+            }
+        };
+        let actor = body.string("actor")?;
+        if actor.as_ref().is_some_and(|actor| actor.chars().count() > limits::ACTOR_CHARS) {
+            let text = format!("`actor` has at most {} characters.", limits::ACTOR_CHARS);
+            return Err(Error::field("actor", text));
+        }
+        for (field, fits) in [
+            ("args", matches!(verdict, Verdict::Approve { .. })),
+            ("reason", matches!(verdict, Verdict::Deny { .. })),
+            ("stop", matches!(verdict, Verdict::Deny { .. })),
+            ("text", matches!(verdict, Verdict::Answer(_))),
+            ("choice", matches!(verdict, Verdict::Answer(_))),
+            ("result", matches!(verdict, Verdict::Answer(_))),
+            ("isError", matches!(verdict, Verdict::Answer(_))),
+            ("until", matches!(verdict, Verdict::Defer { .. })),
+        ] {
+            if !fits && body.take(field).is_some() {
+                return Err(Error::field(
+                    field,
+                    format!("`{field}` has no meaning with the decision “{kind}”."),
+                ));
+            }
+        }
+        Ok(Wanted { wait, verdict, actor })
+    }
+}
+
+impl Answer {
+    fn parse(body: &mut Body) -> Result<Answer> {
+        let text = bounded_text(body, "text")?;
+        let choice = body.take("choice");
+        let result = body.take("result");
+        let is_error = body.flag("isError")?;
+        match (text, choice, result) {
+            (Some(text), None, None) => Ok(Answer::Text(text)),
+            (None, Some(choice), None) => choice.as_u64().map(Answer::Choice).ok_or_else(|| {
+                Error::field("choice", "`choice` is the place of the answer in `choices`, from 0.")
+            }),
+            (None, None, Some(result)) => {
+                let bytes = json_bytes(&result);
+                if bytes > limits::CONTENT_BYTES {
+                    let text = format!("`result` has {bytes} bytes; the limit is {}.", limits::CONTENT_BYTES);
+                    return Err(Error { field: Some("result".into()), ..Error::new(Code::TooLarge, text) });
+                }
+                Ok(Answer::Result { result, is_error })
+            }
+            (None, None, None) => {
+                Err(Error::missing("text").hint("An answer has `text`, `choice` or `result`."))
+            }
+            _ => Err(Error::field("decision", "An answer has one of `text`, `choice` and `result`.")),
+        }
+    }
+}
+
+impl Thread {
+    /// Takes decisions, all or none. The waits as they are then.
+    pub(crate) fn decide(
+        self: &Rc<Self>,
+        wanted: &[Wanted],
+        decider: &Decider<'_>,
+        key: Option<&Key>,
+    ) -> Result<Vec<Value>> {
+        if let Some(key) = key
+            && self.read(|_, sql| key.replayed(sql, self.host.now_us()))?.is_some()
+        {
+            // The same request has decided this.
+            return self.read(|state, sql| {
+                wanted.iter().map(|one| Ok(self.found_wait(state, sql, one.wait)?.shown(state))).collect()
+            });
+        }
+        let decided = self.transition(|state, sql| {
+            state.must_live()?;
+            let mut decided = Decided::default();
+            for one in wanted {
+                let wait = self.found_wait(state, sql, one.wait)?;
+                may_decide(decider.caller, &wait)?;
+                if wait.state != WaitState::Open {
+                    return Err(self.conflict(state, sql, wanted)?);
+                }
+                self.apply(state, sql, one, wait, decider, &mut decided)?;
+            }
+            if let (Some(key), Some(first)) = (key, wanted.first()) {
+                key.insert(sql, first.wait, self.host.now_us())?;
+            }
+            Ok(decided)
+        })?;
+        let shown = self.read(|state, _| Ok(decided.waits.iter().map(|wait| wait.shown(state)).collect()))?;
+        self.announce_waits(&decided.waits)?;
+        match (decided.halted, decided.entry) {
+            (Some(halted), _) => self.halted(halted)?,
+            (None, Some(entry)) => self.start_flow(entry),
+            (None, None) => {}
+        }
+        if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
+            self.send_envelopes();
+        }
+        Ok(shown)
+    }
+
+    fn apply(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        wanted: &Wanted,
+        mut wait: Wait,
+        decider: &Decider<'_>,
+        decided: &mut Decided,
+    ) -> Result<()> {
+        let now = self.host.now_us();
+        let mut decision = Decision {
+            scope: decider.caller.scope.to_string(),
+            fingerprint: decider.fingerprint.map(str::to_owned),
+            actor: wanted.actor.clone(),
+            ..Decision::default()
+        };
+        let result = match &wanted.verdict {
+            Verdict::Defer { until_us } => {
+                if *until_us <= now || *until_us > now + limits::WAIT_MAX_US {
+                    return Err(Error::field("until", "`until` lies in the next 30 days."));
+                }
+                wait.expires_us = *until_us;
+                waits::defer(sql, wait.id, *until_us)?;
+                self.arm_at(state, sql, *until_us, now)?;
+                decided.waits.push(wait);
+                return Ok(());
+            }
+            Verdict::Approve { args } => {
+                only(&wait, WaitKind::Approval, "approve")?;
+                if let Some(args) = args {
+                    self.check_edit(&wait, args)?;
+                }
+                decision.decision = "approve".into();
+                decision.args.clone_from(args);
+                None
+            }
+            Verdict::Deny { reason, .. } => {
+                decision.decision = "deny".into();
+                decision.reason.clone_from(reason);
+                Some(denied(&wait, reason.as_deref()))
+            }
+            Verdict::Answer(answer) => {
+                decision.decision = "answer".into();
+                Some(answered(&wait, answer, &mut decision)?)
+            }
+        };
+        if let (Some(result), Some(receipt)) = (result, wait.receipt) {
+            // What people and clients say may hold secrets as any tool's result may.
+            receipts::answer(sql, receipt, &self.redact_result(result))?;
+        }
+        self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
+        if matches!(wanted.verdict, Verdict::Deny { stop: true, .. }) {
+            state.meta.stopped = true;
+            state.meta.update(sql)?;
+            Event::stop(state.active()).insert(sql, now)?;
+            self.stop_children(state, sql)?;
+            decided.halted = Some(self.halt(state, sql, Reason::StoppedByUser, now)?);
+        } else {
+            decided.entry = self.resume_after(state, sql, &wait)?.or(decided.entry);
+        }
+        decided.waits.push(wait);
+        Ok(())
+    }
+
+    /// Closes approvals as denied because a person has written instead. Whether the run goes on.
+    pub(crate) fn deny_for_message(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+    ) -> Result<(Vec<Wait>, Option<Entered>)> {
+        let (mut closed, mut entry) = (Vec::new(), None);
+        for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.kind == WaitKind::Approval) {
+            let reason = "The user wrote instead.";
+            let decision = Decision {
+                decision: "deny".into(),
+                reason: Some(reason.into()),
+                scope: "message".into(),
+                ..Decision::default()
+            };
+            if let Some(receipt) = wait.receipt {
+                receipts::answer(sql, receipt, &denied(&wait, Some(reason)))?;
+            }
+            self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
+            entry = self.resume_after(state, sql, &wait)?.or(entry);
+            closed.push(wait);
+        }
+        Ok((closed, entry))
+    }
+
+    /// Arguments that who approves has changed: only those that may be, and such that the tool takes them.
+    fn check_edit(&self, wait: &Wait, changed: &Value) -> Result<()> {
+        let invalid =
+            |message: String| Error { field: Some("args".into()), ..Error::new(Code::InvalidArgs, message) };
+        let Some(call) = &wait.asked.call else { return Err(invalid("This call has no arguments.".into())) };
+        let fields = changed.as_object().into_iter().flatten();
+        if let Some((name, _)) = fields.clone().find(|(name, _)| !wait.asked.edit.contains(name)) {
+            let allowed =
+                if wait.asked.edit.is_empty() { "none".to_owned() } else { wait.asked.edit.join(", ") };
+            return Err(invalid(format!("`args.{name}` may not be changed; these may: {allowed}.")));
+        }
+        let mut args = call.args.clone();
+        if let Some(all) = args.as_object_mut() {
+            all.extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        let Some(callable @ Callable::Tool(_)) = self.catalog.callable(&call.tool) else { return Ok(()) };
+        match callable.check(args) {
+            Ok(_) => Ok(()),
+            Err(problems) => Err(invalid(schema::lines(&problems))),
+        }
+    }
+
+    pub(crate) fn found_wait(&self, state: &State, sql: &dyn Sql, id: i64) -> Result<Wait> {
+        let found = if state.meta.wait_next == 1 { None } else { waits::find(sql, id)? };
+        found.ok_or_else(no_wait)
+    }
+
+    /// Some of them are decided already: how each stands.
+    fn conflict(&self, state: &State, sql: &dyn Sql, wanted: &[Wanted]) -> Result<Error> {
+        let waits: Result<Vec<Value>> =
+            wanted.iter().map(|one| Ok(self.found_wait(state, sql, one.wait)?.shown(state))).collect();
+        let details = match waits?.as_slice() {
+            [one] => json!({ "wait": one }),
+            all => json!({ "waits": all }),
+        };
+        let text = if wanted.len() == 1 {
+            "This was decided already."
+        } else {
+            "Not all of these are open; nothing was changed."
+        };
+        Ok(Error { details: Some(Box::new(details)), ..Error::new(Code::Conflict, text) })
+    }
+}
+
+impl Wait {
+    /// As clients see it.
+    pub(crate) fn shown(&self, state: &State) -> Value {
+        let thread = &state.meta.thread_id;
+        self.to_json(thread, &|seq| message_id(thread, seq))
+    }
+}
+
+/// The number of a wait of this thread by its id.
+pub(crate) fn wait_number(thread: &str, id: &str) -> Result<i64> {
+    let prefix = format!("w_{}_", thread.split('-').next().unwrap_or(thread));
+    let number = id.strip_prefix(&prefix).and_then(|number| number.parse().ok());
+    number.filter(|number| *number > 0).ok_or_else(no_wait)
+}
+
+pub(crate) fn no_wait() -> Error {
+    Error::new(Code::NotFound, "There is no such wait in this thread.").hint("GET …/waits lists them.")
+}
+
+fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
+    let may = match (&caller.scope, wait.asked.by) {
+        // A token for one wait was minted by whoever may decide it; the route has compared the wait.
+        (Scope::Admin | Scope::Wait(..), _) | (_, DecidedBy::Thread) => true,
+        (Scope::Owner(_), DecidedBy::Owner) => true,
+        (Scope::Owner(_), DecidedBy::Admin) | (Scope::Thread(_), DecidedBy::Owner | DecidedBy::Admin) => {
+            false
+        }
+    };
+    if may {
+        return Ok(());
+    }
+    let who = if wait.asked.by == DecidedBy::Admin { "an admin" } else { "the thread's owner" };
+    Err(Error::new(Code::Forbidden, format!("This is for {who} to decide."))
+        .hint(format!("The scope of these credentials is `{}`.", caller.scope)))
+}
+
+fn only(wait: &Wait, kind: WaitKind, decision: &str) -> Result<()> {
+    if wait.kind == kind {
+        return Ok(());
+    }
+    let text = format!("A wait of the kind {} does not take “{decision}”.", wait.kind.as_str());
+    Err(Error::field("decision", text).hint(format!("It takes: {}.", wait.allows().join(", "))))
+}
+
+/// The result of a call that is not to run.
+fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
+    let text = match (wait.kind, reason.filter(|reason| !reason.trim().is_empty())) {
+        (WaitKind::Approval, Some(reason)) => format!("Denied: {reason}"),
+        (WaitKind::Approval, None) => "Denied.".to_owned(),
+        (_, Some(reason)) => format!("There is no answer: {reason}"),
+        (_, None) => "There is no answer: it was declined.".to_owned(),
+    };
+    ToolResult { error_code: Some("denied".into()), ..ToolResult::error(text) }
+}
+
+/// The result that an answer is.
+fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<ToolResult> {
+    let text = match (wait.kind, answer) {
+        (WaitKind::Question, Answer::Text(text))
+            if wait.asked.free_text || wait.asked.choices.contains(text) =>
+        {
+            text.clone()
+        }
+        (WaitKind::Question, Answer::Text(_)) => {
+            return Err(Error::field("text", "This question takes one of its choices.")
+                .hint("Send `choice`, from 0."));
+        }
+        (WaitKind::Question, Answer::Choice(place)) => {
+            let chosen = usize::try_from(*place).ok().and_then(|place| wait.asked.choices.get(place));
+            chosen.cloned().ok_or_else(|| {
+                Error::field("choice", format!("This question has {} choices.", wait.asked.choices.len()))
+            })?
+        }
+        (WaitKind::ClientTool, Answer::Result { result, is_error }) => {
+            decision.text = Some(if *is_error { "error" } else { "result" }.to_owned());
+            let text = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+            return Ok(if *is_error {
+                ToolResult::error(text)
+            } else {
+                ToolResult { result: Some(result.clone()), ..ToolResult::success("") }
+            });
+        }
+        (WaitKind::ClientTool, _) => return Err(Error::missing("result")),
+        (WaitKind::Question, Answer::Result { .. }) => return Err(Error::missing("text")),
+        _ => return Err(only(wait, WaitKind::Question, "answer").err().unwrap_or_else(no_wait)),
+    };
+    decision.text = Some(text.clone());
+    Ok(ToolResult::success(text))
+}
+
+fn bounded_text(body: &mut Body, field: &str) -> Result<Option<String>> {
+    let text = body.string(field)?;
+    match &text {
+        Some(text) if text.len() > limits::ANSWER_BYTES => Err(Error {
+            field: Some(field.to_owned()),
+            ..Error::new(
+                Code::TooLarge,
+                format!("`{field}` has {} bytes; the limit is {}.", text.len(), limits::ANSWER_BYTES),
+            )
+        }),
+        _ => Ok(text),
+    }
+}

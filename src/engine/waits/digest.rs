@@ -1,0 +1,97 @@
+//! What a decision is about: one call of one tool as it is defined now, with these arguments. A deployment that changes the
+//! tool changes the digest, and the question is asked anew.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::spec::Tool;
+
+/// SHA-256 over tool, definition and arguments, in hexadecimal. Objects are sorted by key, so that the same call has the same
+/// digest wherever it was written.
+pub(crate) fn digest(tool: &Tool, args: &Value) -> Result<String> {
+    let definition = serde_json::to_value(tool).map_err(Error::internal)?;
+    Ok(hash(&[&tool.name, &canonical(&definition), &canonical(args)]))
+}
+
+/// `<tool>:<hash of the arguments>`; of those named, if there are any.
+pub(crate) fn key(tool: &str, args: &Value, by: &[String]) -> String {
+    let part = match args.as_object().filter(|_| !by.is_empty()) {
+        Some(fields) => {
+            fields.iter().filter(|(name, _)| by.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
+        }
+        None => args.clone(),
+    };
+    format!("{tool}:{}", hash(&[&canonical(&part)]))
+}
+
+fn hash(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// JSON with the keys of its objects sorted.
+pub(crate) fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
+            sorted.sort_by_key(|(key, _)| *key);
+            let fields = sorted
+                .into_iter()
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(url: &str) -> Tool {
+        serde_json::from_value(
+            json!({ "name": "pay", "description": "Pays.", "run": { "http": { "url": url } } }),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_digest_and_any_other_has_another() {
+        let one =
+            digest(&tool("https://a"), &json!({ "to": "ann", "of": { "x": [1, 2], "y": null } })).unwrap();
+        assert_eq!(
+            one,
+            digest(&tool("https://a"), &json!({ "of": { "y": null, "x": [1, 2] }, "to": "ann" })).unwrap()
+        );
+        assert_eq!(one.len(), 64);
+        for (url, args) in [
+            ("https://b", json!({ "to": "ann", "of": { "x": [1, 2], "y": null } })),
+            ("https://a", json!({ "to": "ann", "of": { "x": [2, 1], "y": null } })),
+            ("https://a", json!({ "to": "ann", "of": { "x": [1, 2] } })),
+            ("https://a", json!({ "to": "1", "of": {} })),
+            ("https://a", json!({ "to": 1, "of": {} })),
+        ] {
+            assert_ne!(one, digest(&tool(url), &args).unwrap(), "{url} {args}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_about_the_arguments_that_are_named() {
+        let by = ["to".to_owned()];
+        let args = |to: &str, amount: i64| json!({ "to": to, "amount": amount });
+        assert_eq!(key("pay", &args("ann", 1), &by), key("pay", &args("ann", 2), &by));
+        assert_ne!(key("pay", &args("ann", 1), &[]), key("pay", &args("ann", 2), &[]));
+        assert_ne!(key("pay", &args("ann", 1), &by), key("pay", &args("bob", 1), &by));
+        assert_ne!(key("pay", &args("ann", 1), &by), key("owe", &args("ann", 1), &by));
+    }
+}

@@ -1,0 +1,353 @@
+//! Which calls of a reply have to wait before they run. All of a reply that have to are asked about together, in the transaction
+//! that parks the run; each goes on when it is its turn and has its decision.
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::engine::call::{Call, CallOutcome, Work, arguments};
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
+use crate::engine::waits::NewWait;
+use crate::engine::waits::digest::digest;
+use crate::engine::waits::question::{Approved, Question};
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::json_bytes;
+use crate::sdk::scope::Scope;
+use crate::spec::message::ToolResult;
+use crate::spec::{Callable, Tool};
+use crate::store::messages::Shared;
+use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
+use crate::store::state::State;
+use crate::store::waits::{AskedCall, Wait, WaitKind, WaitState};
+use crate::store::{receipts, waits};
+
+/// What came of the questions about a call.
+pub(crate) enum Gate {
+    /// It may run.
+    Passes(Passed),
+    /// It does not, and this is its result.
+    Ends(Box<CallOutcome>),
+}
+
+/// How a call passed.
+pub(crate) struct Passed {
+    /// Its arguments, as they were approved.
+    pub(crate) args: Value,
+    /// What is told of the approval, if there was one.
+    pub(crate) approval: Option<Approval>,
+}
+
+/// An approval that a call had.
+#[derive(Clone)]
+pub(crate) struct Approval {
+    /// As the result's metadata has it.
+    pub(crate) shown: Value,
+    /// Arguments that were changed, if any.
+    pub(crate) changed: Option<Value>,
+}
+
+/// Where a call is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) definitions: &'a Definitions<'a>,
+    pub(crate) reply: &'a Shared,
+}
+
+impl Thread {
+    /// Lets a call pass, or ends it, or parks the run until somebody has decided: then it never comes back.
+    pub(crate) async fn gate(
+        self: &Rc<Self>,
+        place: Place<'_>,
+        work: Work<'_>,
+        call: &Call,
+        args: Value,
+        earlier: Option<&Receipt>,
+    ) -> Result<Gate> {
+        let Work::Tool(tool) = work else { return Ok(passes(args)) };
+        let waited = match earlier {
+            Some(earlier) => self.read(|state, sql| match state.meta.wait_next {
+                1 => Ok(None),
+                _ => waits::of_receipt(sql, earlier.id),
+            })?,
+            None => None,
+        };
+        let Some(wait) = waited else {
+            return match earlier {
+                // It has started before and asked nothing.
+                Some(_) => Ok(passes(args)),
+                None => self.first_question(place, tool, call, args).await,
+            };
+        };
+        let waiting = earlier.is_some_and(|earlier| earlier.state == ReceiptState::Waiting);
+        match earlier.and_then(|earlier| earlier.result.clone()).filter(|_| waiting) {
+            Some(result) => return Ok(Gate::Ends(Box::new(CallOutcome::answered(result)))),
+            None if wait.state == WaitState::Open => return self.parked(&[]).await,
+            None => {}
+        }
+        let approved = wait.decision.as_ref().filter(|_| wait.kind == WaitKind::Approval);
+        let Some(decision) = approved else {
+            return if waiting { self.parked(&[]).await } else { Ok(passes(args)) };
+        };
+        // Of a call that was under way when its process was lost, all this was looked at when it began.
+        if waiting && wait.digest.as_deref() != Some(&*digest(tool, &args)?) {
+            return self.ask_anew(place, tool, call, &args, wait.id).await;
+        }
+        let changed = decision.args.clone();
+        let passed = Passed {
+            args: with_changes(args, changed.as_ref()),
+            approval: Some(Approval { shown: shown(&wait), changed }),
+        };
+        if waiting && wait.asked.call.is_some() && !wait.asked.again {
+            return self.next_question(place, tool, call, passed).await;
+        }
+        Ok(Gate::Passes(passed))
+    }
+
+    /// Nothing was asked about the call yet. What is asked about those behind it in the reply is asked with it.
+    async fn first_question(
+        self: &Rc<Self>,
+        place: Place<'_>,
+        tool: &Tool,
+        call: &Call,
+        args: Value,
+    ) -> Result<Gate> {
+        let about = |state: &State, sql: &dyn Sql, tool: &Tool, call: &Call, args: &Value| {
+            self.question(state, sql, place.definitions, tool, asked_call(tool, call, args), Approved::No)
+        };
+        let first = self.read(|state, sql| about(state, sql, tool, call, &args))?;
+        match first {
+            None => return Ok(passes(args)),
+            Some(Question::Forbidden) => {
+                return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(forbidden(tool)))));
+            }
+            Some(_) if place.scope.is_detached() => {
+                return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(would_wait(&tool.name)))));
+            }
+            Some(_) if json_bytes(&args) > limits::WAIT_DATA_BYTES => {
+                return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(too_large(tool)))));
+            }
+            Some(Question::Asked { .. }) => {}
+        }
+        let behind = (call.index + 1..place.reply.calls.len()).filter_map(|index| self.tool_at(place, index));
+        let behind: Vec<_> =
+            behind.filter(|(_, _, args)| json_bytes(args) <= limits::WAIT_DATA_BYTES).collect();
+        let opened = self.transition(|state, sql| {
+            let mut opened = Vec::new();
+            let own = std::iter::once((call.clone(), tool, args.clone()));
+            for (call, tool, args) in own.chain(behind) {
+                if let Some(Question::Asked { kind, asked, lasts_us }) =
+                    about(state, sql, tool, &call, &args)?
+                {
+                    self.waiting_receipt(sql, place, tool, &call)?;
+                    let new = NewWait {
+                        kind,
+                        receipt: call.seq,
+                        batch: place.reply.seq,
+                        digest: digest(tool, &args)?,
+                        asked: *asked,
+                        lasts_us,
+                    };
+                    opened.push(self.open_wait(state, sql, new)?);
+                }
+            }
+            self.park_run(state, sql)?;
+            Ok(opened)
+        })?;
+        self.parked(&opened).await
+    }
+
+    /// It was approved; it may be a question itself, or the client's to carry out.
+    async fn next_question(
+        self: &Rc<Self>,
+        place: Place<'_>,
+        tool: &Tool,
+        call: &Call,
+        passed: Passed,
+    ) -> Result<Gate> {
+        let about = asked_call(tool, call, &passed.args);
+        let next =
+            self.read(|state, sql| self.question(state, sql, place.definitions, tool, about, Approved::Yes))?;
+        match next {
+            Some(Question::Asked { kind, asked, lasts_us }) => {
+                let new = NewWait {
+                    kind,
+                    receipt: call.seq,
+                    batch: place.reply.seq,
+                    digest: digest(tool, &passed.args)?,
+                    asked: *asked,
+                    lasts_us,
+                };
+                let opened = self.transition(|state, sql| {
+                    let opened = self.open_wait(state, sql, new)?;
+                    self.park_run(state, sql)?;
+                    Ok(opened)
+                })?;
+                self.parked(&[opened]).await
+            }
+            Some(Question::Forbidden) | None => Ok(Gate::Passes(passed)),
+        }
+    }
+
+    /// What was decided on has changed since: the decision is void.
+    async fn ask_anew(
+        self: &Rc<Self>,
+        place: Place<'_>,
+        tool: &Tool,
+        call: &Call,
+        args: &Value,
+        void: i64,
+    ) -> Result<Gate> {
+        let about = asked_call(tool, call, args);
+        let opened = self.transition(|state, sql| {
+            waits::void(sql, void)?;
+            let question = self.question(state, sql, place.definitions, tool, about, Approved::No)?;
+            let Some(Question::Asked { kind, asked, lasts_us }) = question else { return Ok(None) };
+            let new = NewWait {
+                kind,
+                receipt: call.seq,
+                batch: place.reply.seq,
+                digest: digest(tool, args)?,
+                asked: *asked,
+                lasts_us,
+            };
+            let opened = self.open_wait(state, sql, new)?;
+            self.park_run(state, sql)?;
+            Ok(Some(opened))
+        })?;
+        match opened {
+            Some(opened) => self.parked(&[opened]).await,
+            // Today's tool needs none.
+            None => Ok(passes(args.clone())),
+        }
+    }
+
+    /// A call has run, and asks before it runs once more (`on_failure`). Comes back only if it may not ask.
+    pub(crate) async fn ask_after(
+        self: &Rc<Self>,
+        place: Place<'_>,
+        tool: &Tool,
+        call: &Call,
+        args: &Value,
+    ) -> Result<()> {
+        let question = self.asked_by_failure(place.definitions, tool, asked_call(tool, call, args));
+        let Some(Question::Asked { kind, asked, lasts_us }) = question else { return Ok(()) };
+        if place.scope.is_detached() || json_bytes(args) > limits::WAIT_DATA_BYTES {
+            return Ok(());
+        }
+        let new = NewWait {
+            kind,
+            receipt: call.seq,
+            batch: place.reply.seq,
+            digest: digest(tool, args)?,
+            asked: *asked,
+            lasts_us,
+        };
+        let opened = self.transition(|state, sql| {
+            receipts::wait_again(sql, call.seq)?;
+            let opened = self.open_wait(state, sql, new)?;
+            self.park_run(state, sql)?;
+            Ok(opened)
+        })?;
+        self.parked(&[opened]).await
+    }
+
+    /// What would be asked about a call that code makes and waits for: it cannot wait so long (spec §6.4).
+    pub(crate) fn keeps_waiting(
+        &self,
+        definitions: &Definitions<'_>,
+        work: Work<'_>,
+        args: &Value,
+    ) -> Result<Option<ToolResult>> {
+        let Work::Tool(tool) = work else { return Ok(None) };
+        let call = AskedCall { id: String::new(), tool: tool.name.clone(), args: args.clone() };
+        let question =
+            self.read(|state, sql| self.question(state, sql, definitions, tool, call, Approved::No))?;
+        Ok(question.map(|question| match question {
+            Question::Forbidden => forbidden(tool),
+            Question::Asked { .. } => would_wait(&tool.name),
+        }))
+    }
+
+    /// A tool's call of the reply, if it can be made.
+    fn tool_at<'a>(&'a self, place: Place<'_>, index: usize) -> Option<(Call, &'a Tool, Value)> {
+        let call = Call::of(place.reply, index)?;
+        let name = &call.call.name;
+        place.definitions.prompt.tool(name)?;
+        let callable = self.catalog.callable(name)?;
+        let Callable::Tool(tool) = callable else { return None };
+        let args = arguments(callable, &call.call).ok()?;
+        Some((call, tool, args))
+    }
+
+    fn waiting_receipt(&self, sql: &dyn Sql, place: Place<'_>, tool: &Tool, call: &Call) -> Result<()> {
+        let now = self.host.now_us();
+        let kind: Kind = Work::Tool(tool).kind();
+        let new = NewReceipt::started(call.seq, place.reply.seq, &call.call.id, &call.call.name, kind, now);
+        NewReceipt { state: ReceiptState::Waiting, runs: 0, ..new }.insert(sql)
+    }
+}
+
+fn passes(args: Value) -> Gate {
+    Gate::Passes(Passed { args, approval: None })
+}
+
+fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
+    AskedCall { id: call.call.id.clone(), tool: tool.name.clone(), args: args.clone() }
+}
+
+/// What the metadata of a result says of its approval.
+fn shown(wait: &Wait) -> Value {
+    let decision = wait.decision.as_ref();
+    json!({
+        "by": decision.map(|decision| decision.actor.as_ref().unwrap_or(&decision.scope)),
+        "at": wait.closed_us, "edited": decision.is_some_and(|decision| decision.args.is_some()),
+    })
+}
+
+fn with_changes(mut args: Value, changed: Option<&Value>) -> Value {
+    if let (Some(fields), Some(Value::Object(changed))) = (args.as_object_mut(), changed) {
+        fields.extend(changed.clone());
+    }
+    args
+}
+
+impl Approval {
+    /// The result of a call that ran with other arguments says so.
+    pub(crate) fn told(&self, result: ToolResult) -> ToolResult {
+        let Some(changed) = &self.changed else { return result };
+        let told = format!("[Approved with changes: {changed}]");
+        if !result.content.is_empty() {
+            let mut content = vec![json!({ "type": "text", "text": told })];
+            content.extend(result.content);
+            return ToolResult { content, ..result };
+        }
+        match &result.error {
+            Some(error) => ToolResult { error: Some(format!("{told}\n{error}")), ..result },
+            None => ToolResult { result: Some(format!("{told}\n{}", result.text()).into()), ..result },
+        }
+    }
+}
+
+/// What is told where a call would have to wait and cannot.
+pub(crate) fn would_wait(name: &str) -> ToolResult {
+    let text =
+        format!("\"{name}\" has to be decided on by a person, and cannot wait here; queue it instead.");
+    ToolResult { error_code: Some("would_wait".into()), ..ToolResult::error(text) }
+}
+
+fn forbidden(tool: &Tool) -> ToolResult {
+    let text = format!("\"{}\" needs an approval, and nobody is asked here.", tool.name);
+    ToolResult { error_code: Some("approval_required".into()), ..ToolResult::error(text) }
+}
+
+fn too_large(tool: &Tool) -> ToolResult {
+    ToolResult::error(format!(
+        "\"{}\" needs an approval, and its arguments are over {} bytes, the most that a person can be shown. Send less.",
+        tool.name,
+        limits::WAIT_DATA_BYTES
+    ))
+}

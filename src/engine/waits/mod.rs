@@ -1,0 +1,252 @@
+//! Waits: what a run asks of the outside, and parks for (docs/approvals.md). The row is written in the transaction that parks
+//! the run, and nothing of the run stays in memory; the decision, what becomes of the call and that the run goes on are one
+//! transaction, too. The rows are in `store/waits`.
+//!
+//! * here: a wait opens, closes, ends by itself. `gate`: which calls have to wait before they run; `question`: what is asked
+//!   about them; `digest`: what a decision is about. `decide`: what is decided, and what follows.
+
+pub(crate) mod decide;
+pub(crate) mod digest;
+pub(crate) mod gate;
+pub(crate) mod question;
+
+use std::rc::Rc;
+
+use serde_json::json;
+
+use crate::engine::ephemeral::Verdict;
+use crate::engine::outbox::DIRECTORY_US;
+use crate::engine::subagents::envelope::EnvelopeBody;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::request::directory_call::{DirectoryCall, WaitRow};
+use crate::sdk::scope::Entered;
+use crate::spec::message::ToolResult;
+use crate::store::log::Event;
+use crate::store::messages::message_id;
+use crate::store::runs::end::Reason;
+use crate::store::state::State;
+use crate::store::waits::{Asked, Decision, OnExpiry, Wait, WaitKind, WaitState};
+use crate::store::{meta, receipts, waits};
+
+/// A wait that is about to be opened.
+pub(crate) struct NewWait {
+    pub(crate) kind: WaitKind,
+    /// The call that waits.
+    pub(crate) receipt: i64,
+    /// Seq of the reply that it is in.
+    pub(crate) batch: i64,
+    pub(crate) digest: String,
+    pub(crate) asked: Asked,
+    pub(crate) lasts_us: i64,
+}
+
+/// Characters of a title that the directory keeps.
+const TITLE_CHARS: usize = 200;
+
+impl Thread {
+    /// Writes a wait, inside the transaction that parks the run.
+    pub(crate) fn open_wait(&self, state: &mut State, sql: &dyn Sql, new: NewWait) -> Result<Wait> {
+        let now = self.host.now_us();
+        let id = state.meta.wait_next;
+        if id == 1 {
+            waits::create(sql)?;
+        }
+        let wait = Wait {
+            id,
+            kind: new.kind,
+            state: WaitState::Open,
+            run: state.active().map(|run| run.id),
+            receipt: Some(new.receipt),
+            batch: Some(new.batch),
+            digest: Some(new.digest),
+            asked: new.asked,
+            decision: None,
+            created_us: now,
+            expires_us: now + new.lasts_us,
+            closed_us: None,
+        };
+        wait.insert(sql)?;
+        state.meta.wait_next += 1;
+        self.count_waits(state, sql, 1)?;
+        self.post_wait(state, sql, &wait)?;
+        self.arm_at(state, sql, wait.expires_us, now)?;
+        Ok(wait)
+    }
+
+    /// Writes that a wait is over. What follows for its call is the caller's to write.
+    pub(crate) fn close_wait(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        wait: &mut Wait,
+        to: WaitState,
+        decision: Option<Decision>,
+    ) -> Result<()> {
+        let now = self.host.now_us();
+        wait.state = to;
+        wait.decision = decision;
+        wait.closed_us = Some(now);
+        wait.close(sql)?;
+        Event::wait(wait, &state.meta.thread_id).insert(sql, now)?;
+        self.count_waits(state, sql, -1)?;
+        self.post_wait(state, sql, wait)
+    }
+
+    /// The parent sees the first one that opens, and the last one that closes.
+    fn count_waits(&self, state: &mut State, sql: &dyn Sql, more: i64) -> Result<()> {
+        let before = state.meta.waits;
+        state.meta.waits += more;
+        meta::set_waits(sql, state.meta.waits, state.meta.wait_next)?;
+        match (before, state.meta.waits) {
+            (0, _) => self.tell_parent(state, sql, EnvelopeBody::Status("waiting".into())),
+            (_, 0) => self.tell_parent(state, sql, EnvelopeBody::Status("running".into())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the directory, which lists what is open in all threads of an owner.
+    fn post_wait(&self, state: &State, sql: &dyn Sql, wait: &Wait) -> Result<()> {
+        let id = wait.public_id(&state.meta.thread_id);
+        let row = WaitRow {
+            id: id.clone(),
+            thread: state.meta.thread_id.clone(),
+            kind: wait.kind.as_str().to_owned(),
+            title: wait.asked.title.chars().take(TITLE_CHARS).collect(),
+            created_at_us: wait.created_us,
+            expires_at_us: wait.expires_us,
+            open: wait.state == WaitState::Open,
+        };
+        let version = if row.open { 1 } else { 2 };
+        let due = self.host.now_us() + DIRECTORY_US;
+        self.post(state, sql, &format!("w:{id}"), &DirectoryCall::Wait { row }, version, due)
+    }
+
+    /// Parks the active run, inside the transaction that opens what it waits for.
+    pub(crate) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        let run = state.active_mut()?;
+        run.phase = run.phase.parked();
+        run.update(sql)
+    }
+
+    /// What follows the commit that parked the run. Never comes back: the flow ends here, and another one goes on.
+    pub(crate) async fn parked<T>(self: &Rc<Self>, opened: &[Wait]) -> Result<T> {
+        self.announce_waits(opened)?;
+        let run = self.read(|state, _| Ok(state.active().cloned()))?;
+        self.settle(|_| Some(Verdict::Parked(run.clone())));
+        if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
+            self.send_envelopes();
+        }
+        self.abort_flow();
+        std::future::pending().await
+    }
+
+    /// The run goes on, if nothing else that comes before this call is still open.
+    pub(crate) fn resume_after(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        wait: &Wait,
+    ) -> Result<Option<Entered>> {
+        let parked = state.active().is_some_and(|run| run.phase.is_parked() && Some(run.id) == wait.run);
+        let before = |other: &Wait| other.run == wait.run && other.receipt < wait.receipt;
+        if !parked || waits::open(sql)?.iter().any(before) {
+            return Ok(None);
+        }
+        let now = self.host.now_us();
+        let run = state.active_mut()?;
+        run.phase = run.phase.resumed();
+        run.resume_us = Some(now);
+        run.update(sql)?;
+        self.arm(Some(now))?;
+        Ok(Some(Entered::Again))
+    }
+
+    /// Closes what is open when the run ends.
+    pub(crate) fn cancel_waits(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+        if state.meta.waits == 0 {
+            return Ok(Vec::new());
+        }
+        let mut open = waits::open(sql)?;
+        for wait in &mut open {
+            self.close_wait(state, sql, wait, WaitState::Cancelled, None)?;
+        }
+        Ok(open)
+    }
+
+    /// Ends what nobody has decided in time: the alarm's work.
+    pub(crate) fn expire_waits(self: &Rc<Self>) -> Result<()> {
+        let now = self.host.now_us();
+        if self
+            .read(|state, sql| Ok(state.meta.waits == 0 || waits::next_due(sql)?.is_none_or(|at| at > now)))?
+        {
+            return Ok(());
+        }
+        let mut failed = None;
+        let (closed, entry) = self.transition(|state, sql| {
+            let mut closed = Vec::new();
+            let mut entry = None;
+            for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.expires_us <= now) {
+                self.close_wait(state, sql, &mut wait, WaitState::Expired, None)?;
+                let text = format!("Nobody answered within {}.", lasted(wait.expires_us - wait.created_us));
+                if let Some(receipt) = wait.receipt {
+                    receipts::answer(sql, receipt, &ended_by(&wait, &text))?;
+                }
+                match wait.asked.on_expiry {
+                    OnExpiry::Fail => failed = Some(text),
+                    OnExpiry::Deny => entry = self.resume_after(state, sql, &wait)?.or(entry),
+                }
+                closed.push(wait);
+            }
+            Ok((closed, entry))
+        })?;
+        self.announce_waits(&closed)?;
+        match (failed, entry) {
+            (Some(text), _) => self.end_run(Reason::WaitExpired, Some(text))?,
+            (None, Some(entry)) => self.start_flow(entry),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Tells whoever listens what opened and what closed.
+    pub(crate) fn announce_waits(&self, changed: &[Wait]) -> Result<()> {
+        if changed.is_empty() || !self.host.listeners().any() {
+            return Ok(());
+        }
+        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        for wait in changed {
+            let shown = wait.to_json(&thread, &|seq| message_id(&thread, seq));
+            match wait.state {
+                WaitState::Open => self.announce("wait_opened", json!({ "wait": shown })),
+                state => self.announce(
+                    "wait_closed",
+                    json!({ "id": shown["id"], "kind": shown["kind"], "state": state.as_str(), "decision": shown["decision"] }),
+                ),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The result of a call that nobody has allowed, or answered.
+fn ended_by(wait: &Wait, why: &str) -> ToolResult {
+    let text = match wait.kind {
+        WaitKind::Approval => format!("Denied: {why}"),
+        _ => why.to_owned(),
+    };
+    ToolResult { error_code: Some("expired".into()), ..ToolResult::error(text) }
+}
+
+/// A stretch of time, for people.
+fn lasted(us: i64) -> String {
+    let seconds = us / crate::limits::SECOND_US;
+    let (n, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7_200 => (seconds / 60, "minute"),
+        7_200..172_800 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{n} {unit}{}", if n == 1 { "" } else { "s" })
+}

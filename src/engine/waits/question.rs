@@ -1,0 +1,241 @@
+//! What is asked about a call: by its tool, by the policies of folder, agent and prompt, or because it is a question itself.
+
+use serde_json::Value;
+
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
+use crate::engine::waits::digest;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::approval::{Approval, By, Expiry, Mode, Policy, Remember};
+use crate::spec::{Implementation, Tool, ask_user, schema};
+use crate::store::state::State;
+use crate::store::waits;
+use crate::store::waits::{Asked, AskedCall, DecidedBy, OnExpiry, Remembered, WaitKind};
+
+/// What has to be answered before a call goes on.
+pub(crate) enum Question {
+    /// It is written down, and the run is parked.
+    Asked { kind: WaitKind, asked: Box<Asked>, lasts_us: i64 },
+    /// It may not even be asked: what the model is told.
+    Forbidden,
+}
+
+/// How far a call has come with what is asked about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approved {
+    No,
+    Yes,
+}
+
+impl Thread {
+    /// What is to be asked next about a call of this tool; none when it may run.
+    pub(crate) fn question(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        definitions: &Definitions<'_>,
+        tool: &Tool,
+        call: AskedCall,
+        approved: Approved,
+    ) -> Result<Option<Question>> {
+        if approved == Approved::No
+            && let Some(approval) = self.needs_approval(definitions, tool, &call.args)
+        {
+            if self.policy(definitions) == Policy::Never {
+                return Ok(Some(Question::Forbidden));
+            }
+            if !self.is_remembered(state, sql, tool, &approval, &call.args)? {
+                return Ok(Some(self.approval(definitions, tool, &approval, call, false)));
+            }
+        }
+        Ok(match &tool.run {
+            Implementation::Native(native) if native == ask_user::NAME => {
+                Some(self.to_person(definitions, call))
+            }
+            Implementation::Client(client) => {
+                let seconds = client.expires_after_seconds;
+                let lasts_us = seconds.map_or(limits::CLIENT_WAIT_US, in_us);
+                let asked = Asked {
+                    title: self.redact(tool.description.clone()),
+                    by: DecidedBy::Thread,
+                    call: Some(call),
+                    ..Asked::default()
+                };
+                Some(Question::Asked { kind: WaitKind::ClientTool, asked: Box::new(asked), lasts_us })
+            }
+            _ => None,
+        })
+    }
+
+    /// The approval that a call needs before it runs.
+    fn needs_approval(&self, definitions: &Definitions<'_>, tool: &Tool, args: &Value) -> Option<Approval> {
+        let own = tool.approval.clone().unwrap_or_default();
+        let asks = match own.mode {
+            Mode::Always => true,
+            Mode::When => own.when.as_ref().is_some_and(|when| schema::validate(when, args).is_empty()),
+            Mode::Never | Mode::OnFailure => false,
+        };
+        let trusts = || {
+            let prompt = &definitions.prompt.approvals.trusted;
+            let (agent, folder) =
+                (&definitions.agent.approvals.trusted, &self.catalog.settings.approvals.trusted);
+            prompt.iter().chain(agent).chain(folder).any(|name| *name == tool.name)
+        };
+        // A question is no act of its own.
+        let acts = !matches!(&tool.run, Implementation::Native(native) if native == ask_user::NAME);
+        let by_policy = self.policy(definitions) == Policy::UnlessTrusted && acts && !trusts();
+        (asks || by_policy).then_some(own)
+    }
+
+    /// Whether a result with the code `needs_approval` leads to a question: what it is.
+    pub(crate) fn asked_by_failure(
+        &self,
+        definitions: &Definitions<'_>,
+        tool: &Tool,
+        call: AskedCall,
+    ) -> Option<Question> {
+        let own = tool.approval.clone().unwrap_or_default();
+        let policy = self.policy(definitions);
+        let may = own.mode == Mode::OnFailure || matches!(policy, Policy::OnFailure | Policy::UnlessTrusted);
+        may.then(|| self.approval(definitions, tool, &own, call, true))
+    }
+
+    /// The strictest of what folder, agent and prompt say.
+    pub(crate) fn policy(&self, definitions: &Definitions<'_>) -> Policy {
+        let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
+        let said = [prompt.policy, agent.policy, self.catalog.settings.approvals.policy];
+        said.into_iter().flatten().max().unwrap_or_default()
+    }
+
+    fn approval(
+        &self,
+        definitions: &Definitions<'_>,
+        tool: &Tool,
+        approval: &Approval,
+        call: AskedCall,
+        again: bool,
+    ) -> Question {
+        let remember = match approval.remember {
+            Remember::None => None,
+            within => Some(Remembered {
+                within: if within == Remember::Run { "run" } else { "thread" }.to_owned(),
+                key: digest::key(&tool.name, &call.args, &approval.remember_by),
+            }),
+        };
+        let title = approval
+            .title
+            .as_ref()
+            .map_or_else(|| format!("Run {}", tool.name), |text| filled(text, &call.args));
+        let asked = Asked {
+            title: self.redact(title),
+            reason: approval.reason.clone(),
+            by: match approval.by {
+                Some(By::Thread) => DecidedBy::Thread,
+                Some(By::Admin) => DecidedBy::Admin,
+                Some(By::Owner) | None => DecidedBy::Owner,
+            },
+            on_expiry: if approval.on_expiry == Expiry::Fail { OnExpiry::Fail } else { OnExpiry::Deny },
+            edit: approval.edit.clone(),
+            remember,
+            again,
+            call: Some(call),
+            ..Asked::default()
+        };
+        let lasts_us = approval.expires_after_seconds.map_or_else(|| self.lasts_us(definitions), in_us);
+        Question::Asked { kind: WaitKind::Approval, asked: Box::new(asked), lasts_us }
+    }
+
+    fn to_person(&self, definitions: &Definitions<'_>, call: AskedCall) -> Question {
+        let text = |name: &str| call.args.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let choices = call.args.get("choices").and_then(Value::as_array).into_iter().flatten();
+        let choices: Vec<String> =
+            choices.filter_map(Value::as_str).take(ask_user::CHOICES).map(str::to_owned).collect();
+        let free_text =
+            call.args.get("free_text").and_then(Value::as_bool).unwrap_or(true) || choices.is_empty();
+        let title = self.redact(text("question"));
+        let asked =
+            Asked { title, by: DecidedBy::Thread, choices, free_text, call: Some(call), ..Asked::default() };
+        Question::Asked {
+            kind: WaitKind::Question,
+            asked: Box::new(asked),
+            lasts_us: self.lasts_us(definitions),
+        }
+    }
+
+    /// How long a wait lasts unless its tool says so: what is nearest to the call counts.
+    fn lasts_us(&self, definitions: &Definitions<'_>) -> i64 {
+        let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
+        let folder = &self.catalog.settings.approvals;
+        let said = [prompt, agent, folder].into_iter().find_map(|of| of.expires_after_seconds);
+        said.map_or(limits::WAIT_DEFAULT_US, in_us)
+    }
+
+    fn is_remembered(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        tool: &Tool,
+        approval: &Approval,
+        args: &Value,
+    ) -> Result<bool> {
+        if approval.remember == Remember::None || state.meta.wait_next == 1 {
+            return Ok(false);
+        }
+        let key = digest::key(&tool.name, args, &approval.remember_by);
+        waits::is_remembered(sql, &key, state.active().map(|run| run.id))
+    }
+}
+
+/// Seconds of a definition, within the bounds.
+fn in_us(seconds: u64) -> i64 {
+    i64::try_from(seconds)
+        .ok()
+        .and_then(|seconds| seconds.checked_mul(limits::SECOND_US))
+        .unwrap_or(limits::WAIT_MAX_US)
+        .min(limits::WAIT_MAX_US)
+}
+
+/// A title with the arguments that it names as `{{args.NAME}}`.
+fn filled(title: &str, args: &Value) -> String {
+    let mut out = String::with_capacity(title.len());
+    let mut rest = title;
+    while let Some((before, after)) = rest.split_once("{{args.") {
+        out.push_str(before);
+        let Some((name, tail)) = after.split_once("}}") else {
+            out.push_str("{{args.");
+            rest = after;
+            continue;
+        };
+        match args.get(name.trim()) {
+            Some(Value::String(text)) => out.push_str(text),
+            Some(Value::Null) | None => out.push_str("(none)"),
+            Some(other) => out.push_str(&other.to_string()),
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::filled;
+
+    #[test]
+    fn a_title_names_arguments() {
+        let args = json!({ "amount": 120, "to": "Ann {{args.amount}}", "note": null });
+        for (title, expected) in [
+            ("Pay {{args.amount}} EUR to {{ args.to }}", "Pay 120 EUR to {{ args.to }}"),
+            ("Pay {{args.amount}} EUR to {{args.to}}", "Pay 120 EUR to Ann {{args.amount}}"),
+            ("{{args.note}}, {{args.missing}}", "(none), (none)"),
+            ("{{args.amount", "{{args.amount"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(filled(title, &args), expected);
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The table `waits`: what is asked of the outside, and what was decided (docs/approvals.md). A row is written in the
+//! transaction that parks the run, and closed in the one that lets it go on.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql, integer};
+use crate::store::table::Table;
+
+/// It is made with the first wait: a thread that asks nothing has no such table. `open`: 1 while it is asked; with `id` it is the key, so that what is open is found without an index. `meta.waits` counts
+/// those. `receipt`: the call that waits; `batch`: seq of the reply with it.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE IF NOT EXISTS waits (
+        open INTEGER NOT NULL, id INTEGER NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, run INTEGER, receipt INTEGER,
+        batch INTEGER, digest TEXT, data TEXT NOT NULL, decision TEXT, created_us INTEGER NOT NULL,
+        expires_us INTEGER NOT NULL, closed_us INTEGER, PRIMARY KEY (open, id)) WITHOUT ROWID"],
+    drop: "DROP TABLE IF EXISTS waits",
+};
+
+/// The columns of [`Wait`], in the order of [`Wait::read`].
+macro_rules! columns {
+    () => {
+        "id, kind, state, run, receipt, batch, digest, data, decision, created_us, expires_us, closed_us"
+    };
+}
+
+/// Who is asked what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitKind {
+    /// Whether a call may run.
+    Approval,
+    /// What a person says to a question of the model's.
+    Question,
+    /// What a client made of a call that it carries out.
+    ClientTool,
+    /// Whether the run may go on spending.
+    Budget,
+    /// Nobody: the pause before the next attempt at a model is long.
+    Retry,
+    /// Subagents that were spawned.
+    Children,
+}
+
+impl WaitKind {
+    const ALL: [WaitKind; 6] = [
+        WaitKind::Approval,
+        WaitKind::Question,
+        WaitKind::ClientTool,
+        WaitKind::Budget,
+        WaitKind::Retry,
+        WaitKind::Children,
+    ];
+
+    /// As the table and clients have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            WaitKind::Approval => "approval",
+            WaitKind::Question => "question",
+            WaitKind::ClientTool => "client_tool",
+            WaitKind::Budget => "budget",
+            WaitKind::Retry => "retry",
+            WaitKind::Children => "children",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<WaitKind> {
+        WaitKind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitState {
+    Open,
+    Decided,
+    /// Nobody decided in time.
+    Expired,
+    /// The run was stopped, or the thread terminated.
+    Cancelled,
+    /// What was asked about has changed.
+    Void,
+}
+
+impl WaitState {
+    const ALL: [WaitState; 5] =
+        [WaitState::Open, WaitState::Decided, WaitState::Expired, WaitState::Cancelled, WaitState::Void];
+
+    /// As the table and clients have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            WaitState::Open => "open",
+            WaitState::Decided => "decided",
+            WaitState::Expired => "expired",
+            WaitState::Cancelled => "cancelled",
+            WaitState::Void => "void",
+        }
+    }
+}
+
+/// Who may decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DecidedBy {
+    /// Whoever may send to the thread.
+    Thread,
+    /// Its owner, and admins.
+    #[default]
+    Owner,
+    Admin,
+}
+
+/// What becomes of the call when nobody decides in time; never an approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnExpiry {
+    /// The call is denied, and the run goes on.
+    #[default]
+    Deny,
+    /// The run fails.
+    Fail,
+}
+
+/// The call that waits, as who decides sees it: this very call runs when it is approved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AskedCall {
+    /// The model's id of the call.
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) args: Value,
+}
+
+/// What never changes of a wait, but what its kind has of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Asked {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<AskedCall>,
+    pub(crate) title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    pub(crate) by: DecidedBy,
+    pub(crate) on_expiry: OnExpiry,
+    /// Arguments that who approves may change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) edit: Vec<String>,
+    /// What later calls are compared with, where an approval counts for them too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) remember: Option<Remembered>,
+    /// Answers that a question offers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) choices: Vec<String>,
+    /// Whether a question takes any text.
+    pub(crate) free_text: bool,
+    /// Whether the call has run once and asked for this itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) again: bool,
+}
+
+/// For which calls an approval counts, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Remembered {
+    /// `run` or `thread`.
+    pub(crate) within: String,
+    /// `<tool>:<hash of the arguments>`.
+    pub(crate) key: String,
+}
+
+/// What was decided, and by whom.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Decision {
+    /// `approve`, `deny` or `answer`.
+    pub(crate) decision: String,
+    /// Arguments that were changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) args: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<String>,
+    /// The credentials' scope and fingerprint.
+    pub(crate) scope: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fingerprint: Option<String>,
+    /// Who decided, as the caller says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) actor: Option<String>,
+}
+
+/// A row of `waits`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wait {
+    pub(crate) id: i64,
+    pub(crate) kind: WaitKind,
+    pub(crate) state: WaitState,
+    pub(crate) run: Option<i64>,
+    pub(crate) receipt: Option<i64>,
+    /// Seq of the reply whose calls are asked about together.
+    pub(crate) batch: Option<i64>,
+    /// Of what is decided on: the call's tool, its definition and its arguments.
+    pub(crate) digest: Option<String>,
+    pub(crate) asked: Asked,
+    pub(crate) decision: Option<Decision>,
+    pub(crate) created_us: i64,
+    pub(crate) expires_us: i64,
+    pub(crate) closed_us: Option<i64>,
+}
+
+impl Wait {
+    fn read(cells: &[Cell]) -> Result<Wait> {
+        let [id, kind, state, run, receipt, batch, digest, data, decision, created, expires, closed] = cells
+        else {
+            return Err(Error::internal("a wait has the wrong number of columns"));
+        };
+        let damaged = || Error::internal("a stored wait is damaged");
+        let state = state.text().unwrap_or_default();
+        Ok(Wait {
+            id: id.int().unwrap_or_default(),
+            kind: kind.text().and_then(WaitKind::parse).ok_or_else(damaged)?,
+            state: WaitState::ALL.into_iter().find(|of| of.as_str() == state).ok_or_else(damaged)?,
+            run: run.int(),
+            receipt: receipt.int(),
+            batch: batch.int(),
+            digest: digest.text().map(str::to_owned),
+            asked: serde_json::from_str(data.text().unwrap_or_default()).map_err(|_| damaged())?,
+            decision: decision.text().map(serde_json::from_str).transpose().map_err(|_| damaged())?,
+            created_us: created.int().unwrap_or_default(),
+            expires_us: expires.int().unwrap_or_default(),
+            closed_us: closed.int(),
+        })
+    }
+
+    /// Writes a new one, which is open.
+    pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
+        let data = serde_json::to_string(&self.asked).map_err(Error::internal)?;
+        sql.run(
+            "INSERT INTO waits (open, id, kind, state, run, receipt, batch, digest, data, created_us, expires_us)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            &[
+                Param::Int(self.id),
+                Param::Text(self.kind.as_str()),
+                Param::Text(self.state.as_str()),
+                self.run.into(),
+                self.receipt.into(),
+                self.batch.into(),
+                self.digest.as_ref().into(),
+                Param::Text(&data),
+                Param::Int(self.created_us),
+                Param::Int(self.expires_us),
+            ],
+        )
+    }
+
+    /// Writes that it is over, and how.
+    pub(crate) fn close(&self, sql: &dyn Sql) -> Result<()> {
+        let decision =
+            self.decision.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
+        sql.run(
+            "UPDATE waits SET open = 0, state = ?, decision = ?, closed_us = ? WHERE open = 1 AND id = ?",
+            &[
+                Param::Text(self.state.as_str()),
+                decision.as_ref().into(),
+                self.closed_us.into(),
+                Param::Int(self.id),
+            ],
+        )
+    }
+
+    /// `w_<thread>_<number>`, where the thread's id is as messages have it.
+    pub(crate) fn public_id(&self, thread: &str) -> String {
+        format!("w_{}_{}", thread.split('-').next().unwrap_or(thread), self.id)
+    }
+
+    /// As clients see it. `message`: makes the id of a message of its seq.
+    pub(crate) fn to_json(&self, thread: &str, message: &dyn Fn(i64) -> String) -> Value {
+        let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, .. } = &self.asked;
+        let call = call.as_ref().map(|call| {
+            json!({
+                "id": call.id, "tool": call.tool, "args": call.args,
+                "digest": self.digest.as_ref().map(|digest| format!("sha256:{digest}")),
+                "messageId": self.batch.map(message),
+            })
+        });
+        let mut shown = json!({
+            "id": self.public_id(thread), "kind": self.kind.as_str(), "state": self.state.as_str(),
+            "threadId": thread, "run": self.run.map(|run| format!("r_{run}")), "batch": self.batch.map(message),
+            "call": call, "title": title, "reason": reason, "allows": self.allows(), "by": by,
+            "createdAt": self.created_us, "expiresAt": self.expires_us, "onExpiry": on_expiry,
+            "decision": self.decision.as_ref().map(|decision| &decision.decision), "decidedAt": self.closed_us,
+            "decidedBy": self.decision.as_ref().map(Decision::who),
+        });
+        if let Some(fields) = shown.as_object_mut() {
+            if !edit.is_empty() {
+                fields.insert("edit".into(), json!(edit));
+            }
+            if self.kind == WaitKind::Question {
+                fields.insert("choices".into(), json!(choices));
+                fields.insert("freeText".into(), json!(free_text));
+            }
+        }
+        shown
+    }
+
+    /// The decisions that it takes.
+    pub(crate) fn allows(&self) -> Vec<&'static str> {
+        match self.kind {
+            WaitKind::Approval if self.asked.edit.is_empty() => vec!["approve", "deny", "defer"],
+            WaitKind::Approval => vec!["approve", "deny", "edit", "defer"],
+            WaitKind::Question | WaitKind::ClientTool => vec!["answer", "deny", "defer"],
+            WaitKind::Budget | WaitKind::Retry | WaitKind::Children => Vec::new(),
+        }
+    }
+}
+
+impl Decision {
+    /// Who decided, as clients see it.
+    fn who(&self) -> Value {
+        json!({ "scope": self.scope, "fingerprint": self.fingerprint, "actor": self.actor })
+    }
+}
+
+/// Makes the table.
+pub(crate) fn create(sql: &dyn Sql) -> Result<()> {
+    TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))
+}
+
+/// Those that are open, oldest first.
+pub(crate) fn open(sql: &dyn Sql) -> Result<Vec<Wait>> {
+    let statement = concat!("SELECT ", columns!(), " FROM waits WHERE open = 1 ORDER BY id");
+    let mut found = Vec::new();
+    sql.each(statement, &[], &mut |cells| {
+        found.push(Wait::read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// The one with this id, open or not.
+pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Wait>> {
+    let statement = concat!("SELECT ", columns!(), " FROM waits WHERE open IN (0, 1) AND id = ?");
+    one(sql, statement, &[Param::Int(id)])
+}
+
+/// The newest one about the call with this receipt, of a batch.
+pub(crate) fn of_receipt(sql: &dyn Sql, receipt: i64) -> Result<Option<Wait>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM waits WHERE open IN (0, 1) AND receipt = ? ORDER BY id DESC LIMIT 1"
+    );
+    one(sql, statement, &[Param::Int(receipt)])
+}
+
+/// Whether one of the last approvals counts for a call with this key, in this run.
+pub(crate) fn is_remembered(sql: &dyn Sql, key: &str, run: Option<i64>) -> Result<bool> {
+    let found = integer(
+        sql,
+        "SELECT 1 FROM (SELECT state, run, data, decision FROM waits WHERE open = 0 ORDER BY id DESC LIMIT 1000)
+         WHERE state = 'decided' AND json_extract(data, '$.remember.key') = ?1
+           AND json_extract(decision, '$.decision') = 'approve'
+           AND (json_extract(data, '$.remember.within') = 'thread' OR run IS ?2) LIMIT 1",
+        &[Param::Text(key), run.into()],
+    )?;
+    Ok(found.is_some())
+}
+
+/// Approvals count for no later call any more.
+pub(crate) fn forget_remembered(sql: &dyn Sql) -> Result<()> {
+    sql.run(
+        "UPDATE waits SET data = json_remove(data, '$.remember')
+         WHERE open = 0 AND json_extract(data, '$.remember') IS NOT NULL",
+        &[],
+    )
+}
+
+/// Newest first, from below `before`, as long as `each` goes on.
+pub(crate) fn list(
+    sql: &dyn Sql,
+    before: i64,
+    each: &mut dyn FnMut(Wait) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let statement =
+        concat!("SELECT ", columns!(), " FROM waits WHERE open IN (0, 1) AND id < ? ORDER BY id DESC");
+    sql.each(statement, &[Param::Int(before)], &mut |cells| each(Wait::read(cells)?))
+}
+
+/// A decision counts for nothing: what was decided on has changed.
+pub(crate) fn void(sql: &dyn Sql, id: i64) -> Result<()> {
+    sql.run("UPDATE waits SET state = 'void' WHERE open = 0 AND id = ?", &[Param::Int(id)])
+}
+
+/// Moves the end of one that is open.
+pub(crate) fn defer(sql: &dyn Sql, id: i64, until_us: i64) -> Result<()> {
+    sql.run(
+        "UPDATE waits SET expires_us = ? WHERE open = 1 AND id = ?",
+        &[Param::Int(until_us), Param::Int(id)],
+    )
+}
+
+/// When the first one ends.
+pub(crate) fn next_due(sql: &dyn Sql) -> Result<Option<i64>> {
+    integer(sql, "SELECT min(expires_us) FROM waits WHERE open = 1", &[])
+}
+
+fn one(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Wait>> {
+    let mut found = None;
+    sql.each(statement, params, &mut |cells| {
+        found = Some(Wait::read(cells)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,414 @@
+//! What people are asked: the run is parked, costs nothing, and goes on with what they say, once, whatever fails.
+
+use bobbin::request::ThreadRoute;
+use bobbin::spec::message::ToolResult;
+use serde_json::{Value, json};
+
+use super::{clerk, story};
+use crate::host::{DAY_US, Native, SECOND_US, Say};
+use crate::sim::{Seen, Sim};
+use crate::sweep::Scenario;
+
+pub fn all() -> Vec<Scenario> {
+    vec![
+        approved(),
+        denied(),
+        together(),
+        in_another_order(),
+        expired(),
+        stopped(),
+        answered(),
+        carried_out(),
+        asked_after(),
+    ]
+}
+
+/// A native tool that asks before it runs.
+fn asking(approval: Value) -> Value {
+    let properties = json!({ "amount": { "type": "integer" }, "to": { "type": "string" } });
+    json!({ "description": "Pays.", "args": { "type": "object", "properties": properties },
+        "run": { "native": "work" }, "approval": approval })
+}
+
+fn with(tools: Value) -> impl FnOnce(&mut Value) {
+    move |catalog: &mut Value| {
+        for (name, tool) in tools.as_object().unwrap() {
+            catalog["tools"][name] = tool.clone();
+            catalog["prompts"]["p"]["tools"].as_array_mut().unwrap().push(json!(name));
+        }
+    }
+}
+
+/// The open waits, oldest first.
+async fn open(sim: &Sim) -> Vec<Value> {
+    let body = sim.get(ThreadRoute::ListWaits, &[]).await;
+    let mut waits = body["waits"].as_array().unwrap().clone();
+    waits.reverse();
+    waits
+}
+
+/// Waits until so many are open.
+async fn until_open(sim: &Sim, count: usize) -> Vec<Value> {
+    for _ in 0..2_000 {
+        let waits = open(sim).await;
+        if waits.len() == count {
+            return waits;
+        }
+        sim.world.pause(SECOND_US / 4).await;
+    }
+    panic!("{count} waits never opened: {:?}", open(sim).await);
+}
+
+async fn decide(sim: &Sim, wait: &Value, body: Value) -> Seen {
+    let route = ThreadRoute::DecideWait(wait["id"].as_str().unwrap().to_owned());
+    let key = sim.key();
+    sim.insist(route, &[], Some(&key), body.to_string()).await
+}
+
+async fn decides(sim: &Sim, wait: &Value, body: Value) {
+    let seen = decide(sim, wait, body).await;
+    assert_eq!(seen.status, 200, "{}", seen.body);
+    assert_ne!(seen.body["wait"]["state"], "open", "{}", seen.body);
+}
+
+/// How often the tool ran.
+fn runs(sim: &Sim) -> usize {
+    sim.world.outside.executions.borrow().len()
+}
+
+fn approved() -> Scenario {
+    story("a call that is approved")
+        .define(with(json!({ "pay": asking(json!("always")) })))
+        .drive(|sim| async move {
+            let sent = sim.send("use pay").await;
+            let waits = until_open(&sim, 1).await;
+            assert_eq!((&waits[0]["kind"], &waits[0]["call"]["tool"]), (&json!("approval"), &json!("pay")));
+            assert_eq!(runs(&sim), 0, "nothing has run before anybody decided");
+            sim.world.pause(3600 * SECOND_US).await;
+            assert_eq!(sim.outcome(&sent).await["outcome"], "parked");
+            decides(&sim, &waits[0], json!({ "decision": "approve", "actor": "Ann" })).await;
+            let again = decide(&sim, &waits[0], json!({ "decision": "deny" })).await;
+            assert_eq!((again.status, &again.body["error"]["code"]), (409, &json!("conflict")));
+            assert_eq!(again.body["error"]["details"]["wait"]["decision"], "approve");
+        })
+        .check(|sim, history| {
+            let results: Vec<&Value> = history.of("tool").collect();
+            let text = results[0]["content"].as_str().unwrap();
+            assert!(text == "w0" || history.faults > 0 && text.contains("restarted while"), "{text}");
+            assert_eq!(results[0]["metadata"]["approval"]["by"], "Ann", "{results:?}");
+            assert!(runs(sim) <= 1, "it ran once");
+        })
+}
+
+#[test]
+fn a_call_that_is_approved_runs_once_and_only_then() {
+    approved().sweep();
+}
+
+fn denied() -> Scenario {
+    story("a call that is denied")
+        .define(with(json!({ "pay": asking(json!("always")) })))
+        .drive(|sim| async move {
+            sim.send("use pay").await;
+            let waits = until_open(&sim, 1).await;
+            decides(&sim, &waits[0], json!({ "decision": "deny", "reason": "too much" })).await;
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("tool"), ["Denied: too much"]);
+            assert_eq!(history.texts("assistant").last().unwrap(), &"done: Denied: too much");
+            assert_eq!(runs(sim), 0);
+        })
+}
+
+#[test]
+fn a_call_that_is_denied_never_runs_and_the_model_goes_on() {
+    denied().sweep();
+}
+
+fn together() -> Scenario {
+    story("calls that are asked about together")
+        .define(with(json!({ "pay": asking(json!("always")), "send": asking(json!({ "mode": "always", "edit": ["to"] })) })))
+        .drive(|sim| async move {
+            sim.send("use work,pay,work,send").await;
+            let waits = until_open(&sim, 2).await;
+            assert_eq!(waits[0]["batch"], waits[1]["batch"]);
+            let wrong = decide(&sim, &waits[1], json!({ "decision": "approve", "args": { "amount": 1 } })).await;
+            assert_eq!((wrong.status, &wrong.body["error"]["code"]), (422, &json!("invalid_args")));
+            let wrong = decide(&sim, &waits[1], json!({ "decision": "approve", "args": { "to": 1 } })).await;
+            assert_eq!((wrong.status, &wrong.body["error"]["code"]), (422, &json!("invalid_args")));
+            let unknown = json!({ "decisions": [{ "id": waits[0]["id"], "decision": "approve" }, { "id": "w_6f0c0000_99", "decision": "deny" }] });
+            let seen = sim.insist(ThreadRoute::DecideWaits, &[], None, unknown.to_string()).await;
+            assert_eq!((seen.status, &seen.body["error"]["code"]), (409, &json!("conflict")));
+            assert_eq!(open(&sim).await.len(), 2, "nothing was changed");
+            let both = json!({ "decisions": [
+                { "id": waits[0]["id"], "decision": "approve" },
+                { "id": waits[1]["id"], "decision": "approve", "args": { "to": "bob" } },
+            ] });
+            let key = sim.key();
+            let seen = sim.insist(ThreadRoute::DecideWaits, &[], Some(&key), both.to_string()).await;
+            assert_eq!(seen.status, 200, "{}", seen.body);
+        })
+        .check(|_, history| {
+            let results = history.texts("tool");
+            assert_eq!(results.len(), 4, "{results:?}");
+            if history.faults == 0 {
+                assert_eq!(results, ["w0", "w1", "w2", "[Approved with changes: {\"to\":\"bob\"}]\nw3"]);
+            }
+        })
+}
+
+#[test]
+fn calls_of_a_reply_are_asked_about_together_and_run_in_their_order() {
+    together().sweep();
+}
+
+fn in_another_order() -> Scenario {
+    story("decisions in another order")
+        .define(with(json!({ "pay": asking(json!("always")), "send": asking(json!("always")) })))
+        .drive(|sim| async move {
+            sim.send("use pay,send").await;
+            let waits = until_open(&sim, 2).await;
+            decides(&sim, &waits[1], json!({ "decision": "deny" })).await;
+            sim.world.pause(10 * SECOND_US).await;
+            assert_eq!(runs(&sim), 0, "what comes first is still open");
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+        })
+        .check(|_, history| {
+            let results = history.texts("tool");
+            assert!(results[0] == "w0" || history.faults > 0, "{results:?}");
+            assert_eq!(results[1], "Denied.");
+        })
+}
+
+#[test]
+fn a_decision_about_a_later_call_is_kept_until_it_is_its_turn() {
+    in_another_order().sweep();
+}
+
+fn expired() -> Scenario {
+    story("a question that nobody answers")
+        .define(with(json!({ "pay": asking(json!("always")) })))
+        .lasting(20)
+        .drive(|sim| async move {
+            sim.send("use pay").await;
+            let waits = until_open(&sim, 1).await;
+            sim.world.pause(3 * DAY_US).await;
+            assert!(
+                sim.world.executor.waiting(false).is_empty() || !sim.world.faults.borrow().fired.is_empty()
+            );
+            sim.world.pause(5 * DAY_US).await;
+            let late = decide(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            assert_eq!(late.status, 409, "{}", late.body);
+            assert_eq!(late.body["error"]["details"]["wait"]["state"], "expired");
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("tool"), ["Denied: Nobody answered within 7 days."]);
+            assert_eq!(runs(sim), 0);
+        })
+}
+
+#[test]
+fn a_question_that_nobody_answers_ends_by_itself_and_never_as_an_approval() {
+    expired().sweep();
+}
+
+fn stopped() -> Scenario {
+    story("a stop while a person is asked")
+        .define(with(json!({ "pay": asking(json!("always")) })))
+        .terms(|terms| terms.outcomes = vec!["stopped", "completed"])
+        .drive(|sim| async move {
+            sim.send("use pay,work").await;
+            let waits = until_open(&sim, 1).await;
+            sim.stop().await;
+            assert!(open(&sim).await.is_empty());
+            let late = decide(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            assert_eq!(late.body["error"]["details"]["wait"]["state"], "cancelled", "{}", late.body);
+            sim.ask("hello").await;
+        })
+        .check(|sim, history| {
+            assert!(history.texts("tool")[0].starts_with("Not run: "), "{:?}", history.texts("tool"));
+            assert_eq!(runs(sim), 0);
+        })
+}
+
+#[test]
+fn a_stop_ends_what_is_asked_and_the_thread_goes_on_with_the_next_message() {
+    stopped().sweep();
+}
+
+fn answered() -> Scenario {
+    Scenario::new("a question to a person", &json!({}))
+        .define(|catalog| {
+            let tool = json!({ "description": "Asks.", "run": { "native": "ask_user" }, "args": { "type": "object", "properties": {
+                "question": { "type": "string" }, "choices": { "type": "array", "items": { "type": "string" } },
+                "free_text": { "type": "boolean" } } } });
+            with(json!({ "ask_user": tool }))(catalog);
+        })
+        .says(|request| match request.results().last() {
+            Some(answer) => Say::text(format!("you said {answer}")),
+            None => Say::call("ask_user", &json!({ "question": "Tea?", "choices": ["yes", "no"], "free_text": false })),
+        })
+        .drive(|sim| async move {
+            sim.send("hello").await;
+            let waits = until_open(&sim, 1).await;
+            assert_eq!((&waits[0]["kind"], &waits[0]["title"], &waits[0]["choices"]), (&json!("question"), &json!("Tea?"), &json!(["yes", "no"])));
+            for wrong in [json!({ "decision": "answer", "text": "milk" }), json!({ "decision": "answer", "choice": 2 }), json!({ "decision": "approve" })] {
+                let seen = decide(&sim, &waits[0], wrong).await;
+                assert_eq!(seen.status, 400, "{}", seen.body);
+            }
+            decides(&sim, &waits[0], json!({ "decision": "answer", "choice": 1 })).await;
+        })
+        .check(|_, history| assert_eq!(history.texts("assistant").last().unwrap(), &"you said no"))
+}
+
+#[test]
+fn a_question_waits_for_its_answer_and_the_model_gets_it_once() {
+    answered().sweep();
+}
+
+fn carried_out() -> Scenario {
+    story("a call that the client carries out")
+        .define(with(json!({ "locate": { "description": "Where the person is.", "run": { "client": {} } } })))
+        .drive(|sim| async move {
+            sim.send("use locate").await;
+            let waits = until_open(&sim, 1).await;
+            assert_eq!(waits[0]["kind"], "client_tool");
+            decides(&sim, &waits[0], json!({ "decision": "answer", "result": { "city": "Bern" } })).await;
+        })
+        .check(|_, history| assert_eq!(history.texts("tool"), [r#"{"city":"Bern"}"#]))
+}
+
+#[test]
+fn a_call_that_the_client_carries_out_has_the_clients_result() {
+    carried_out().sweep();
+}
+
+fn asked_after() -> Scenario {
+    story("a tool that asks once it has looked")
+        .define(with(json!({ "pay": asking(json!("on_failure")) })))
+        .setup(|sim| {
+            sim.world.outside.native("work", |call, _| {
+                let result = match call.approved {
+                    true => ToolResult::success("paid"),
+                    false => ToolResult {
+                        error_code: Some("needs_approval".into()),
+                        ..ToolResult::error("over the limit")
+                    },
+                };
+                Native::Gives(1_000, result)
+            });
+        })
+        .terms(|terms| terms.idempotent_runs = 2)
+        .drive(|sim| async move {
+            sim.send("use pay").await;
+            let mut waits = open(&sim).await;
+            for _ in 0..400 {
+                if !waits.is_empty() || sim.get(ThreadRoute::Diagnostics, &[]).await["state"] == "idle" {
+                    break;
+                }
+                sim.world.pause(SECOND_US / 4).await;
+                waits = open(&sim).await;
+            }
+            if let Some(wait) = waits.first() {
+                decides(&sim, wait, json!({ "decision": "approve" })).await;
+            }
+        })
+        .check(|_, history| {
+            let results = history.texts("tool");
+            assert!(
+                results == ["paid"] || history.faults > 0 && results[0].contains("restarted while"),
+                "{results:?}"
+            );
+        })
+}
+
+#[test]
+fn a_tool_that_asks_after_it_has_looked_is_called_once_more_when_it_is_approved() {
+    asked_after().sweep();
+}
+
+#[test]
+fn what_needs_an_approval_is_refused_where_nobody_is_asked() {
+    story("nobody is asked")
+        .define(|catalog| {
+            with(json!({ "pay": asking(json!("always")) }))(catalog);
+            catalog["settings"] = json!({ "approvals": { "policy": "never" } });
+        })
+        .drive(|sim| async move {
+            sim.ask("use pay,work").await;
+            assert!(open(&sim).await.is_empty());
+        })
+        .check(|_, history| {
+            let results = history.texts("tool");
+            assert!(results[0].contains("needs an approval, and nobody is asked here"), "{results:?}");
+        })
+        .calm();
+}
+
+#[test]
+fn a_policy_asks_about_every_tool_that_is_not_trusted() {
+    story("a policy")
+        .define(|catalog| {
+            with(json!({ "pay": asking(json!("never")), "look": asking(json!("never")) }))(catalog);
+            catalog["settings"] = json!({ "approvals": { "policy": "unless-trusted", "trusted": ["work"] } });
+            catalog["prompts"]["p"]["approvals"] = json!({ "policy": "on-request", "trusted": ["look"] });
+        })
+        .drive(|sim| async move {
+            sim.send("use work,look,pay").await;
+            let waits = until_open(&sim, 1).await;
+            assert_eq!((waits.len(), &waits[0]["call"]["tool"]), (1, &json!("pay")));
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+        })
+        .check(|_, history| assert_eq!(history.texts("tool"), ["w0", "w1", "w2"]))
+        .calm();
+}
+
+#[test]
+fn a_deployment_that_changes_the_tool_makes_the_decision_void_and_asks_anew() {
+    story("a deployment")
+        .define(with(json!({ "pay": asking(json!("always")), "send": asking(json!("always")) })))
+        .drive(|sim| async move {
+            sim.send("use pay,send").await;
+            let waits = until_open(&sim, 2).await;
+            decides(&sim, &waits[1], json!({ "decision": "approve" })).await;
+            let mut catalog: Value = serde_json::to_value(&**sim.catalog.borrow()).unwrap();
+            catalog["tools"]["send"]["timeoutMs"] = json!(1_000);
+            sim.deploy(&catalog);
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            let anew = until_open(&sim, 1).await;
+            assert_eq!(anew[0]["call"]["tool"], "send");
+            assert_ne!(anew[0]["id"], waits[1]["id"]);
+            let old = sim.get(ThreadRoute::GetWait(waits[1]["id"].as_str().unwrap().into()), &[]).await;
+            assert_eq!(old["wait"]["state"], "void");
+            decides(&sim, &anew[0], json!({ "decision": "approve" })).await;
+        })
+        .check(|_, history| assert_eq!(history.texts("tool").len(), 2))
+        .calm();
+}
+
+#[test]
+fn an_approval_may_count_for_equal_calls_of_the_thread() {
+    story("remembered")
+        .says(|request| match (request.results().len(), request.last_user()) {
+            (0, user) => Say::call("pay", &json!({ "amount": user.len(), "to": "ann" })),
+            _ => clerk(request),
+        })
+        .define(with(
+            json!({ "pay": asking(json!({ "mode": "always", "remember": "thread", "rememberBy": ["to"] })) }),
+        ))
+        .drive(|sim| async move {
+            sim.send("one").await;
+            let waits = until_open(&sim, 1).await;
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            let outcome = sim.ask("other").await;
+            assert_eq!(outcome["outcome"], "completed", "it is not asked again: {outcome}");
+            let seen = sim.insist(ThreadRoute::ForgetWaits, &[], None, String::new()).await;
+            assert_eq!(seen.status, 200);
+            sim.send("again").await;
+            let waits = until_open(&sim, 1).await;
+            decides(&sim, &waits[0], json!({ "decision": "deny", "stop": true })).await;
+        })
+        .terms(|terms| terms.outcomes = vec!["completed", "stopped"])
+        .check(|sim, _| assert_eq!(runs(sim), 2))
+        .calm();
+}
