@@ -109,7 +109,8 @@ impl Thread {
             && earlier.state != ReceiptState::Waiting
             && !work.is_some_and(|work| work.repeats(earlier))
         {
-            return Ok(CallOutcome::unknown(name, &scope.origin));
+            let unknown = CallOutcome::unknown(name, &scope.origin);
+            return Ok(CallOutcome { approval: self.approval_of(earlier.id)?, ..unknown });
         }
         if earlier.is_none() && self.is_off(definitions, name) && known.is_some() {
             return Ok(CallOutcome::refused(off(definitions, name)));
@@ -145,7 +146,11 @@ impl Thread {
                     definitions,
                     entry,
                     work,
-                    key: format!("r{}.{}", reply.seq, call.index),
+                    // A second call is another one: who answers a key once must not give the first answer.
+                    key: match &approval {
+                        Some(approval) if approval.again => format!("r{}.{}.approved", reply.seq, call.index),
+                        _ => format!("r{}.{}", reply.seq, call.index),
+                    },
                     call_id: &call.call.id,
                     name,
                     args: args.clone(),

@@ -303,6 +303,8 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
             .collect();
         for (key, name) in by_key.keys() {
             let own = key.rsplit_once('/').map_or(key.as_str(), |(_, own)| own);
+            // A call that asked, and was made once more when it was approved.
+            let own = own.strip_suffix(".approved").unwrap_or(own);
             if own.starts_with('r') && !own.starts_with("request-") && !receipts.contains(own) {
                 broken.push(format!("{name} ran with key {key}, which has no receipt"));
             }
@@ -316,7 +318,11 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
         false => vec![0],
     };
     let calls = calls + within[0] as usize;
-    let by_tools = by_key.keys().filter(|(key, _)| !of_effect(key) && !key.contains("/request-")).count();
+    let second = |key: &str| key.ends_with(".approved");
+    let by_tools = by_key
+        .keys()
+        .filter(|(key, _)| !of_effect(key) && !key.contains("/request-") && !second(key))
+        .count();
     let receipts: Vec<i64> =
         sim.member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'calls'");
     let dropped: i64 = match receipts[..] {

@@ -47,6 +47,8 @@ pub(crate) struct Approval {
     pub(crate) shown: Value,
     /// Arguments that were changed, if any.
     pub(crate) changed: Option<Value>,
+    /// Whether the call has run before and asked for this itself.
+    pub(crate) again: bool,
 }
 
 /// Where a call is made.
@@ -99,7 +101,7 @@ impl Thread {
         let changed = decision.args.clone();
         let passed = Passed {
             args: with_changes(args, changed.as_ref()),
-            approval: Some(Approval { shown: shown(&wait), changed }),
+            approval: Some(Approval { shown: shown(&wait), changed, again: wait.asked.again }),
         };
         if waiting && wait.asked.call.is_some() && !wait.asked.again {
             return self.next_question(place, tool, call, passed).await;
@@ -253,6 +255,17 @@ impl Thread {
             Ok(opened)
         })?;
         self.parked(&[opened]).await
+    }
+
+    /// What the metadata of a call's result says of its approval, if it had one.
+    pub(crate) fn approval_of(&self, receipt: i64) -> Result<Option<Value>> {
+        let wait = self.read(|state, sql| match state.meta.wait_next {
+            1 => Ok(None),
+            _ => waits::of_receipt(sql, receipt),
+        })?;
+        Ok(wait
+            .filter(|wait| wait.kind == WaitKind::Approval && wait.decision.is_some())
+            .map(|wait| shown(&wait)))
     }
 
     /// What would be asked about a call that code makes and waits for: it cannot wait so long (spec §6.4).
