@@ -123,9 +123,26 @@ pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
+/// `2026-11-22T10:00:00.123Z`, of microseconds since 1970; what is finer is cut.
+pub(crate) fn iso(us: i64) -> String {
+    let (year, month, day) = civil(us.div_euclid(DAY_US));
+    let ms = us.rem_euclid(DAY_US) / 1_000;
+    let (seconds, ms) = (ms / 1_000, ms % 1_000);
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{ms:03}Z")
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::dates::{Edge, parse};
+    use crate::dates::{Edge, iso, parse};
+
+    #[test]
+    fn an_instant_is_written_as_it_is_read() {
+        for us in [0, 951_782_400_000_000, 1_795_255_200_123_000, -1_000] {
+            assert_eq!(parse(&iso(us), Edge::Start), Some(us), "{}", iso(us));
+        }
+        assert_eq!(iso(1_795_255_200_123_999), "2026-11-21T10:00:00.123Z");
+    }
 
     #[test]
     fn dates_and_times_of_every_form_are_read() {

@@ -342,3 +342,20 @@ pub const CODE_END_US: i64 = 45_000;
 pub const CODE_FETCH_BYTES: usize = 4 << 20;
 /// How long a timer of sandboxed code may wait, milliseconds; isolate/web/timers.js refuses more.
 pub const CODE_TIMER_MS: f64 = 600_000.0;
+
+/// Entries about what is wrong with a run.
+pub const DIAGNOSTICS: usize = 64;
+/// Their bytes together, as JSON.
+pub const DIAGNOSTICS_BYTES: usize = 16 << 10;
+/// The text of one.
+pub const DIAGNOSTIC_MESSAGE_BYTES: usize = 512;
+/// Entries of a run's trace.
+pub const TRACE_ENTRIES: u32 = 2_000;
+/// Entries that code adds to the trace of one run.
+pub const TRACE_OF_CODE: u32 = 100;
+/// Data of such an entry, bytes of JSON.
+pub const TRACE_DATA_BYTES: usize = 8 << 10;
+/// Characters of the kind of such an entry.
+pub const TRACE_KIND_CHARS: usize = 64;
+/// Runs of a page, unless fewer are asked for; more may be.
+pub const RUNS_DEFAULT: u32 = 20;

@@ -78,6 +78,12 @@ macro_rules! registry {
             NATIVES.with(crate::registry::Registry::names)
         }
 
+        /// Whether definitions may use that name.
+        #[allow(dead_code, reason = "not every kind is asked for before it is called")]
+        pub(crate) fn has(name: &str) -> bool {
+            find(name).is_some()
+        }
+
         fn find(name: &str) -> Option<$native> {
             NATIVES.with(|natives| natives.find(name))
         }

@@ -137,6 +137,11 @@ declare module "bobbin" {
 
     /** Tells whoever listens to the thread; nothing is stored. */
     emit(event: string, data?: unknown): void;
+    /**
+     * Adds an entry to the trace of the run that this works in. `kind` begins with `app.`; `data` is at most 8 KB as
+     * JSON. 100 entries of a run are kept. Fails where no run is under way.
+     */
+    trace(kind: `app.${string}`, data?: unknown): void;
 
     getValue<T = Json>(key: string): Promise<T | null>;
     /** `null` and `undefined` delete the key. What JSON has not is refused. */

@@ -2,7 +2,7 @@
 //! the thread is in the engine; here is what only reads, and answers that have a form of their own.
 //!
 //! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
-//!   files.
+//!   files. `runs`: the runs, and what came of them; `trace`: what happened in one.
 //! * `waits`: what people are asked, and what they say.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
@@ -13,6 +13,8 @@ pub(crate) mod files;
 pub(crate) mod logs;
 pub(crate) mod read;
 pub(crate) mod waits;
+pub(crate) mod runs;
+pub(crate) mod trace;
 
 use std::rc::Rc;
 
@@ -94,6 +96,8 @@ impl Thread {
             }
             ThreadRoute::ListLogs => self.list_logs(&request.query),
             ThreadRoute::GetLog(id) => self.get_log(id),
+            ThreadRoute::ListRuns => self.list_runs(&request.query),
+            ThreadRoute::GetRun(id) => self.get_run(id, &request.query),
             ThreadRoute::Diagnostics => self.diagnostics().await,
             ThreadRoute::ListSubagents => self.list_subagents(&request.query),
             ThreadRoute::GetCost => self.get_cost().await,

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use crate::engine::ephemeral::Verdict;
+use crate::engine::outcome;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
 use crate::error::{Code, Error, Result};
@@ -20,7 +21,6 @@ use crate::sdk::{NewMessage, Wakes};
 use crate::spec::AgentKind;
 use crate::spec::approval::OnMessage;
 use crate::spec::message::Role;
-use crate::store::children::Child;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
 use crate::store::messages::queue::HookStage;
@@ -39,6 +39,8 @@ pub(crate) struct Input {
     metadata: Option<String>,
     attachments: Vec<NewAttachment>,
     hooks: Hooks,
+    /// Whether the run that takes it in is to be strict.
+    strict: bool,
 }
 
 /// Whether the drain is to run `before_create_message` for a message.
@@ -60,7 +62,14 @@ enum By {
 impl Input {
     /// A request's message. `code` says what code of another thread of the family wants done with it.
     fn parse(text: &str, kind: AgentKind, code: Option<&str>) -> Result<Input> {
-        let mut body = Body::parse(text)?.known(&["role", "content", "attachments", "silent", "metadata"])?;
+        let mut body = Body::parse(text)?.known(&[
+            "role",
+            "content",
+            "attachments",
+            "silent",
+            "metadata",
+            "diagnostics",
+        ])?;
         let role = match body.string("role")?.as_deref() {
             None => return Err(Error::missing("role").hint("`role` is user or system.")),
             Some("user") => Role::User,
@@ -79,6 +88,7 @@ impl Input {
             _ => Wakes::Yes,
         };
         may_wake(role, wakes, kind)?;
+        let strict = strictness(&mut body, wakes)?;
         Input {
             role,
             wakes,
@@ -88,6 +98,7 @@ impl Input {
             metadata,
             attachments,
             hooks: Hooks::Due,
+            strict,
         }
         .checked()
     }
@@ -105,8 +116,8 @@ impl Input {
             bounded("metadata", metadata)?;
         }
         let metadata = metadata.map(|metadata| metadata.to_string());
-        Input { role, wakes, by: By::Code, content, silent, metadata, attachments, hooks: Hooks::Due }
-            .checked()
+        let (by, hooks) = (By::Code, Hooks::Due);
+        Input { role, wakes, by, content, silent, metadata, attachments, hooks, strict: false }.checked()
     }
 
     /// As hooks see it before it is stored.
@@ -149,6 +160,20 @@ impl Input {
             });
         }
         Ok(self)
+    }
+}
+
+/// Whether a message wants its run to be strict. It can only be stricter than the definitions say.
+fn strictness(body: &mut Body, wakes: Wakes) -> Result<bool> {
+    match body.string("diagnostics")?.as_deref() {
+        None => Ok(false),
+        Some("strict") if wakes == Wakes::Yes => Ok(true),
+        Some("strict") => {
+            Err(Error::field("diagnostics", "This message starts no run that could be strict.")
+                .hint("Send `diagnostics` with a message that starts one."))
+        }
+        Some(other) => Err(Error::field("diagnostics", format!("`diagnostics` is strict, not “{other}”."))
+            .hint("Leave it out where the definitions are to decide.")),
     }
 }
 
@@ -246,6 +271,9 @@ impl Thread {
                 key.insert(sql, row.seq, now)?;
             }
             let denied = self.denies(state, sql, &input, &row)?;
+            if input.strict {
+                self.tighten(state, sql, row.seq)?;
+            }
             let stays = row.inbound != Inbound::Triggers || (input.by == By::Code && state.meta.stopped);
             let started = if stays { None } else { self.start_run(state, sql, now)? };
             Ok((Accepted { row, started }, denied))
@@ -278,6 +306,20 @@ impl Thread {
         let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
         let accepted = self.accept(input, key.as_ref())?;
         self.read(|state, _| Ok(accepted.row.id(&state.meta.thread_id)))
+    }
+
+    /// The run that takes the message in is strict: the active one, or the one that is about to start.
+    fn tighten(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<()> {
+        match state.active_mut() {
+            Ok(run) => {
+                run.diagnostics.tighten(seq);
+                run.update(sql)
+            }
+            Err(_) => {
+                state.tightens = Some(seq);
+                Ok(())
+            }
+        }
     }
 
     /// Starts a run for the queue unless one is active. A stop is cleared.
@@ -315,16 +357,8 @@ impl Thread {
                     .hint("Send it again with the same Idempotency-Key to wait for the same run.")
             })?,
         };
-        self.read_mut(|state, sql| {
-            let parked = matches!(verdict, Verdict::Parked(_));
-            let mut body = outcome(&state.meta.thread_id, verdict);
-            if let Some(fields) = body.as_object_mut().filter(|_| parked) {
-                let waits = state.open_children(sql)?.iter().filter_map(Child::waited_for);
-                fields.insert("reason".into(), "waiting_for_subagent".into());
-                fields.insert("waitingFor".into(), waits.collect());
-            }
-            Ok(Reply::json(200, &body))
-        })
+        let now = self.host.now_us();
+        self.read_mut(|state, sql| Ok(Reply::json(200, &outcome::of_verdict(state, sql, verdict, now)?)))
     }
 }
 
@@ -357,35 +391,4 @@ pub(crate) fn verdict_of(state: &State, sql: &dyn Sql, seq: i64) -> Result<(Opti
         _ => None,
     };
     Ok((known, run.map(|run| run.id)))
-}
-
-/// What a waiting client is answered (wire form of spec §21's reasons).
-fn outcome(thread: &str, verdict: Verdict) -> Value {
-    match verdict {
-        Verdict::Stopped => json!({ "message": null, "outcome": "stopped", "run": null }),
-        Verdict::Parked(run) => {
-            json!({ "message": null, "outcome": "parked", "run": run.map(|run| run.public_id()) })
-        }
-        Verdict::Ended(run, answer) => {
-            let row = answer.filter(|row| row.is_reply() || row.is_status());
-            let reason = run.end.as_ref().map(|end| end.reason);
-            let mut body = json!({
-                "message": row.map(|row| row.to_json(thread, false)),
-                "outcome": reason.map(|reason| reason.outcome().as_str()),
-                "reason": reason.map(crate::store::runs::end::Reason::as_str),
-                "run": run.public_id(),
-            });
-            if let (Some(result), Some(fields)) = (&run.result, body.as_object_mut()) {
-                fields.insert("result".into(), json!(result));
-            }
-            if let Some(text) = run.end.as_ref().and_then(|end| end.message.as_deref()) {
-                let error =
-                    json!({ "code": reason.map(crate::store::runs::end::Reason::as_str), "message": text });
-                if let Some(fields) = body.as_object_mut() {
-                    fields.insert("error".into(), error);
-                }
-            }
-            body
-        }
-    }
 }

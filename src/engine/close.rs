@@ -54,7 +54,7 @@ impl Thread {
                 }
                 Verdict::End(reason, told) => Some((reason, told)),
             };
-            Ok((ended, turn_over))
+            Ok((self.held_strictly(definitions, state, ended)?, turn_over))
         })?;
         if ended.is_none() {
             self.close_step()?;

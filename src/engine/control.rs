@@ -24,6 +24,7 @@ use crate::store::log::{Event, Unfinished};
 use crate::store::messages::{Row, Shared};
 use crate::store::receipts::{Kind, Receipt};
 use crate::store::runs::end::{Outcome, Reason};
+use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
@@ -87,6 +88,7 @@ impl Thread {
         // One that waits for its next attempt has none under way.
         if run.phase == Phase::Model && run.resume_us.is_none() {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
+            state.usage = None;
         }
         let results = self.close_calls(state, sql, &run, reason, now)?;
         let finished = self.finish(state, sql, reason, None)?;
@@ -190,6 +192,7 @@ impl Thread {
             }
             let run = state.next_run(wanted, now);
             run.insert(sql)?;
+            state.usage = Some(Usage::none(run.id));
             state.run = Some(run.clone());
             self.arm(Some(now))?;
             Ok((run, true))

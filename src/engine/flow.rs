@@ -18,6 +18,7 @@ use crate::store::log::{Event, Unfinished};
 use crate::store::messages as rows;
 use crate::store::messages::Shared;
 use crate::store::runs::end::{End, Reason};
+use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
 use crate::store::waits::Wait;
@@ -154,6 +155,7 @@ impl Thread {
             let reentry = reenter(run, now);
             if let Some(stream) = lost.filter(|_| reentry != Reentry::Scheduled) {
                 self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
+                state.usage = None;
             }
             if reentry == Reentry::Exhausted {
                 return Ok(reentry);
@@ -218,7 +220,10 @@ impl Thread {
         let (results, last) = self.transition(|state, sql| {
             let results = match reason {
                 // These alone end a run in the middle of a step's calls.
-                Reason::RecoveryExhausted | Reason::DefinitionMissing | Reason::WaitExpired => {
+                Reason::RecoveryExhausted
+                | Reason::DefinitionMissing
+                | Reason::WaitExpired
+                | Reason::StrictDiagnostics => {
                     let run = state.active_mut()?.clone();
                     self.close_calls(state, sql, &run, reason, now)?
                 }
@@ -253,7 +258,7 @@ impl Thread {
         self.ephemeral.context.borrow_mut().clear();
         self.ephemeral.told_failures.borrow_mut().clear();
         self.ephemeral.aborted.borrow_mut().take();
-        if reason == Reason::DefinitionMissing && !run.block_open() {
+        if matches!(reason, Reason::DefinitionMissing | Reason::StrictDiagnostics) && !run.block_open() {
             // Nothing can take in what waits: it has failed with this run and starts no other.
             run.block = state.next_seq();
             (state.queued, state.undrained, state.wakes) = (0, None, None);
@@ -291,9 +296,13 @@ impl Thread {
 
     /// Starts a run for what is queued. The run's id.
     pub(crate) fn start_for_queue(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<i64> {
-        let run = state.next_run(None, now);
+        let mut run = state.next_run(None, now);
+        if let Some(seq) = state.tightens.take() {
+            run.diagnostics.tighten(seq);
+        }
         let id = run.id;
         run.insert(sql)?;
+        state.usage = Some(Usage::none(id));
         state.run = Some(run);
         self.arm(Some(now))?;
         Ok(id)

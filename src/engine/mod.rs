@@ -17,6 +17,8 @@
 //!   called prompt or agent begins with.
 //! * `tool_queue`: calls that code queues. `invoke`: calls that it waits for. `scope`: where the calls of a step are made.
 //!   `detached`: what becomes of calls made apart from any run.
+//! * `diagnose`: what a run lacks, and what becomes of it. `outcome`: what came of it. `run_trace`: what code adds to its
+//!   trace.
 //! * `stop`: when a turn, a session or a run ends; `close`: what then changes. `session`: the tools of a session.
 //! * `handle`: the thread for the code that works in it, behind [`ThreadState`]. `surroundings`: what it lends to that code.
 //! * `values`: what tools and clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`:
@@ -35,6 +37,7 @@ pub(crate) mod context;
 pub(crate) mod control;
 pub(crate) mod definitions;
 pub(crate) mod detached;
+pub(crate) mod diagnose;
 pub(crate) mod edit;
 pub(crate) mod effects;
 pub(crate) mod env;
@@ -50,8 +53,10 @@ pub(crate) mod model_call;
 pub(crate) mod opening;
 pub(crate) mod operator;
 pub(crate) mod outbox;
+pub(crate) mod outcome;
 pub(crate) mod provider_call;
 pub(crate) mod replay;
+pub(crate) mod run_trace;
 pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod step;

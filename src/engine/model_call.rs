@@ -14,6 +14,8 @@ use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Repl
 use crate::spec::Model;
 use crate::store::log::{Attempt, AttemptState};
 use crate::store::runs::Step;
+use crate::store::runs::diagnostics::{Diagnostic, Kind};
+use crate::store::state::State;
 
 /// What came of it.
 #[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
@@ -122,6 +124,8 @@ impl Thread {
     fn next_attempt(&self, step: Step, failed: &Attempt, after: &After) -> Result<()> {
         let stream = self.transition(|state, sql| {
             failed.insert(sql)?;
+            state.used(failed);
+            self.note_failed(state, step, failed, after);
             let mut tries = AttemptState::of(state, sql, step)?;
             match after {
                 After::Shorten => {}
@@ -151,6 +155,21 @@ impl Thread {
             self.announce_reset(step.block, stream, step.depth)?;
         }
         Ok(())
+    }
+
+    /// That a model was given up is told of the run. Its row is written with the next attempt, or with its end.
+    fn note_failed(&self, state: &mut State, step: Step, failed: &Attempt, after: &After) {
+        let (code, what) = match after {
+            After::Fallback => ("fallback", "its fallback is asked"),
+            After::GiveUp(_) => ("retry.exhausted", "no other is left to ask"),
+            After::Shorten | After::Retry(_) => return,
+        };
+        // A prompt that is called stores its attempts elsewhere.
+        if let Some(run) = state.run.as_mut().filter(|_| step.call.is_none()) {
+            let text = format!("The model \"{}\" did not answer; {what}.", failed.model);
+            let subject = ("model", failed.model.as_str());
+            run.diagnostics.add(Diagnostic::warning(Kind::Adapter, code, subject, text, failed.ended_us));
+        }
     }
 
     fn begin_attempt(

@@ -36,6 +36,9 @@ impl Thread {
     pub(crate) async fn step(self: &Rc<Self>) -> Result<Next> {
         self.ready_env().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
+        if let Some(text) = self.look_through(&definitions)? {
+            return self.ended(Reason::StrictDiagnostics, Some(text));
+        }
         self.hook_thread(&definitions).await?;
         self.activate(&definitions).await?;
         let stored = self.stored_reply()?.or(self.queued_reply()?);
@@ -208,6 +211,7 @@ impl Thread {
         let row = self.before_create(definitions, row).await?;
         let row = self.transition(|state, sql| {
             attempt.insert(sql)?;
+            state.used(&attempt);
             let row = state.insert(sql, row)?;
             // The stored reply is what says so: no write of its own.
             state.active_mut()?.phase = Phase::Tools;

@@ -116,6 +116,7 @@ impl Thread {
             return Ok(CallOutcome::refused(off(definitions, name)));
         }
         let Some((entry, callable)) = known else {
+            self.note_unlisted(definitions, name)?;
             return Ok(CallOutcome::refused(self.unknown_tool(definitions, name)?));
         };
         if earlier.is_none() && unlisted.is_some() && self.at_hard_cap()? {

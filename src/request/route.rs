@@ -77,6 +77,10 @@ pub enum ThreadRoute {
     ListLogs,
     /// `GET /logs/:id`.
     GetLog(String),
+    /// `GET /runs`.
+    ListRuns,
+    /// `GET /runs/:id`.
+    GetRun(String),
     /// `GET /diagnostics`.
     Diagnostics,
     /// `GET /subagents`.
@@ -278,6 +282,13 @@ impl ThreadRoute {
                     _ => Err(not_allowed(method, "GET")),
                 };
             }
+            ["runs"] => (&[("GET", ThreadRoute::ListRuns)], "GET"),
+            ["runs", id] => {
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetRun((*id).to_owned())),
+                    _ => Err(not_allowed(method, "GET")),
+                };
+            }
             ["diagnostics"] => (&[("GET", ThreadRoute::Diagnostics)], "GET"),
             ["subagents"] => (&[("GET", ThreadRoute::ListSubagents)], "GET"),
             ["cost"] => (&[("GET", ThreadRoute::GetCost)], "GET"),
@@ -405,6 +416,8 @@ impl ThreadRoute {
                 | ThreadRoute::GetMessage(_)
                 | ThreadRoute::ListLogs
                 | ThreadRoute::GetLog(_)
+                | ThreadRoute::ListRuns
+                | ThreadRoute::GetRun(_)
                 | ThreadRoute::Diagnostics
                 | ThreadRoute::ListSubagents
                 | ThreadRoute::GetCost
@@ -480,6 +493,8 @@ mod tests {
             ThreadRoute::Terminate => "/terminate",
             ThreadRoute::ListLogs => "/logs",
             ThreadRoute::GetLog(_) => "/logs/l",
+            ThreadRoute::ListRuns => "/runs",
+            ThreadRoute::GetRun(_) => "/runs/r",
             ThreadRoute::ListSubagents => "/subagents",
             ThreadRoute::GetCost => "/cost",
             ThreadRoute::Diagnostics => "/diagnostics",
@@ -527,7 +542,7 @@ mod tests {
         // One that had none would be an endpoint's: the names are looked at before the routes.
         for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
             .into_iter()
-            .chain(["/subagents", "/cost"])
+            .chain(["/subagents", "/cost", "/runs", "/runs/r"])
             .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
             .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
             .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])

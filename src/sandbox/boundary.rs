@@ -66,6 +66,9 @@ pub type Back = Rc<dyn Fn(u64, Packed) -> LocalBoxFuture<'static, Answer>>;
 pub trait Sandbox {
     /// Runs it. Whatever happens to it is an outcome.
     fn run(&self, run: Run, door: Rc<dyn HostCalls>) -> LocalBoxFuture<'static, Outcome>;
+
+    /// Whether there is one: without it every run of code fails.
+    fn is_bound(&self) -> bool;
 }
 
 /// What a sandbox may ask of the side that started it. Its texts are hostile.

@@ -254,6 +254,16 @@ impl ThreadState {
     pub fn emit(&self, event: &str, data: Value) {
         self.0.emit(event, data);
     }
+
+    /// Adds an entry to the trace of the run that this code works in (`GET …/runs/:run?trace=1`). `kind` begins with
+    /// `app.`; `data` may have 8 KB as JSON. Of one run 100 entries are kept, which its diagnostics say when there were
+    /// more.
+    ///
+    /// # Errors
+    /// `invalid_field` for another kind; `too_large`; `conflict` where no run is under way.
+    pub fn trace(&self, kind: &str, data: Value) -> Result<()> {
+        self.0.trace(kind, data)
+    }
 }
 
 impl ThreadState {

@@ -150,6 +150,7 @@ pub(crate) trait RunApi {
     fn set_context(&self, key: &str, value: Value);
     fn remove_context(&self, key: &str);
     fn history(&self) -> Result<Vec<Value>>;
+    fn trace(&self, kind: &str, data: Value) -> Result<()>;
     /// Whether a run works here.
     fn at_work(&self) -> bool;
     fn aborted(&self) -> Shared<oneshot::Receiver<()>>;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::approval::Approvals;
 use crate::spec::form::StringOr;
+use crate::spec::settings::Strictness;
 use crate::spec::variable::{Variable, is_default, is_true, yes};
 
 /// An agent that threads are created with (spec §7.1).
@@ -54,6 +55,10 @@ pub struct Agent {
     /// Which calls people are asked about, besides what the folder says.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approvals: Approvals,
+    /// What becomes of a run that lacks what it needs: `strict` ends it. The folder's setting holds as well: this can
+    /// only be stricter.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub diagnostics: Strictness,
     /// The package that it is published in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_name: Option<String>,

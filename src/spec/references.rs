@@ -137,6 +137,7 @@ fn of_agent(agent: &mut Agent, look: Look<'_>) {
         variables: _,
         hooks,
         approvals,
+        diagnostics: _,
         package_name: _,
         version: _,
         author: _,

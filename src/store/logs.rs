@@ -18,6 +18,11 @@ pub(crate) const TABLE: Table = Table {
     drop: "DROP TABLE logs",
 };
 
+/// The kind of the rows of attempts.
+pub(crate) const ATTEMPT: &str = "llm_request";
+/// The kind of what code adds to the trace of a run.
+pub(crate) const TRACE: &str = "trace";
+
 /// A row of `logs`.
 pub(crate) struct Entry {
     pub(crate) id: i64,
@@ -75,6 +80,23 @@ pub(crate) fn insert(
     )
 }
 
+impl Entry {
+    fn read(cells: &[Cell]) -> Result<Entry> {
+        let [id, kind, run, at, reply, retry_of, data] = cells else {
+            return Err(Error::internal("a log row has the wrong number of columns"));
+        };
+        Ok(Entry {
+            id: id.int().unwrap_or_default(),
+            kind: kind.text().unwrap_or_default().to_owned(),
+            run: run.int(),
+            at_us: at.int().unwrap_or_default(),
+            reply: reply.int(),
+            retry_of: retry_of.int(),
+            data: data.text().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
 /// One row.
 pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Entry>> {
     let mut entry = None;
@@ -82,22 +104,43 @@ pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Entry>> {
         "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id = ?",
         &[Param::Int(id)],
         &mut |cells| {
-            let [id, kind, run, at, reply, retry_of, data] = cells else {
-                return Err(Error::internal("a log row has the wrong number of columns"));
-            };
-            entry = Some(Entry {
-                id: id.int().unwrap_or_default(),
-                kind: kind.text().unwrap_or_default().to_owned(),
-                run: run.int(),
-                at_us: at.int().unwrap_or_default(),
-                reply: reply.int(),
-                retry_of: retry_of.int(),
-                data: data.text().unwrap_or_default().to_owned(),
-            });
+            entry = Some(Entry::read(cells)?);
             Ok(ControlFlow::Break(()))
         },
     )?;
     Ok(entry)
+}
+
+/// The rows of a run, oldest first. Runs come one after another, and so do their rows, between which there are rows of no
+/// run: the first one is found by halves, without an index.
+pub(crate) fn of_run(
+    sql: &dyn Sql,
+    run: i64,
+    take: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let last = integer(sql, "SELECT max(id) FROM logs", &[])?.unwrap_or(0);
+    // All rows before `low` are of earlier runs; the next row of a run from `high` on is of this one or a later one.
+    let (mut low, mut high) = (1, last + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let next = "SELECT run FROM logs WHERE id >= ? AND run IS NOT NULL ORDER BY id LIMIT 1";
+        match integer(sql, next, &[Param::Int(middle)])? {
+            Some(earlier) if earlier < run => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    sql.each(
+        "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs WHERE id >= ? ORDER BY id",
+        &[Param::Int(low)],
+        &mut |cells| {
+            let entry = Entry::read(cells)?;
+            match entry.run {
+                None => Ok(ControlFlow::Continue(())),
+                Some(of) if of == run => take(entry),
+                Some(_) => Ok(ControlFlow::Break(())),
+            }
+        },
+    )
 }
 
 /// Whether an attempt at a reply is among the newest rows.

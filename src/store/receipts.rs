@@ -483,6 +483,43 @@ pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(
     )
 }
 
+/// Those of a run: their ids are beyond the last step of the run before it, they began in its time, and no work beside
+/// runs has made them.
+pub(crate) fn between(
+    sql: &dyn Sql,
+    beyond: i64,
+    (from_us, until_us): (i64, i64),
+    take: &mut dyn FnMut(Receipt) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    sql.each(
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result
+         FROM calls WHERE id > ? ORDER BY id",
+        &[Param::Int(beyond)],
+        &mut |cells| {
+            let receipt = Receipt::read(cells)?;
+            if receipt.started_us > until_us {
+                return Ok(ControlFlow::Break(()));
+            }
+            if receipt.started_us < from_us || receipt.data.work.is_some() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            take(receipt)
+        },
+    )
+}
+
+/// The agent that the last hand-off before this instant led to. `last`: the highest id that its receipt may have.
+pub(crate) fn handed_before(sql: &dyn Sql, last: i64, before_us: i64) -> Result<Option<String>> {
+    let receipt = one(
+        sql,
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result
+         FROM calls WHERE id < ? AND kind = 'handoff' AND state = 'succeeded' AND started_us < ?
+         ORDER BY id DESC LIMIT 1",
+        &[Param::Int(last), Param::Int(before_us)],
+    )?;
+    Ok(receipt.map(|receipt| receipt.name))
+}
+
 fn one(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Receipt>> {
     let mut found = None;
     sql.each(statement, params, &mut |cells| {

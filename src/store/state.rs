@@ -11,6 +11,7 @@ use crate::store::effects::tally::Tally;
 use crate::store::messages::queue::Queued;
 use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::meta::Meta;
+use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::window::Window;
@@ -54,6 +55,12 @@ pub(crate) struct State {
     pub(crate) created_told: bool,
     /// Children that are not terminated, once they were read.
     pub(crate) children: Option<Vec<Child>>,
+    /// What the newest run has used, if all of it happened since this was read.
+    pub(crate) usage: Option<Usage>,
+    /// Entries that code has added to the trace of a run, once they were counted: the run, and how many.
+    pub(crate) traced: Option<(i64, u32)>,
+    /// Seq of a message that was just stored, and wants the run that it starts to be strict.
+    pub(crate) tightens: Option<i64>,
 }
 
 impl State {
@@ -123,6 +130,9 @@ impl State {
             file_texts: false,
             created_told: true,
             children: None,
+            usage: None,
+            traced: None,
+            tightens: None,
         }
     }
 

@@ -177,6 +177,10 @@ impl Sandbox for ObjectHost {
     fn run(&self, run: Run, door: Rc<dyn HostCalls>) -> Pending<Outcome> {
         Box::pin(sandbox::run(self.env.isolate(), run, door))
     }
+
+    fn is_bound(&self) -> bool {
+        self.env.isolate().is_some()
+    }
 }
 
 async fn sleep_until(us: i64) {

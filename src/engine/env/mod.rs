@@ -91,12 +91,25 @@ impl Thread {
     }
 
     #[inline(never)]
-    fn lacking(&self, definitions: &Definitions<'_>, entry: &ToolEntry, tool: &Tool) -> Option<String> {
+    pub(crate) fn lacking(
+        &self,
+        definitions: &Definitions<'_>,
+        entry: &ToolEntry,
+        tool: &Tool,
+    ) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
         self.first_lacking(&tool.variables, &[&entry.env], &below).map(|(name, error)| match error {
             Some(error) => format!("\"{}\" cannot run: {}", tool.name, error.message),
             None => format!("\"{}\" needs a value for {name}, which has none.", tool.name),
         })
+    }
+
+    /// The first of the variables that the agent and its prompt require without which they are.
+    pub(crate) fn agent_lacks(&self, definitions: &Definitions<'_>) -> Option<String> {
+        let below = [&definitions.agent.env, &definitions.prompt.env];
+        let required = [&definitions.agent.variables, &definitions.prompt.variables];
+        let lacks = required.into_iter().find_map(|variables| self.first_lacking(variables, &[], &below));
+        lacks.map(|(name, _)| name.to_owned())
     }
 
     /// The first of these variables that cannot be read, and why, or that is required and has no value.

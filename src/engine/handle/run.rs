@@ -6,6 +6,7 @@ use futures::future::Shared;
 use serde_json::Value;
 
 use crate::engine::handle::Open;
+use crate::engine::run_trace::no_run;
 use crate::error::{Code, Error, Result};
 use crate::request::Query;
 use crate::sdk::run_handle::{Abort, Context, RunApi, Seen};
@@ -72,6 +73,13 @@ impl RunApi for Open {
             Some(Value::Array(messages)) => Ok(messages),
             _ => Ok(Vec::new()),
         }
+    }
+
+    fn trace(&self, kind: &str, data: Value) -> Result<()> {
+        if !self.scope.origin.in_step() {
+            return Err(no_run());
+        }
+        self.thread.trace(kind, data)
     }
 
     fn aborted(&self) -> Shared<oneshot::Receiver<()>> {

@@ -27,9 +27,11 @@ use crate::engine::definitions::Definitions;
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::limits;
 use crate::sdk::scope::Origin;
 use crate::spec::hook::{Hook, HookName};
 use crate::store::log::Event;
+use crate::store::runs::diagnostics::{Diagnostic, Kind};
 
 /// Where a hook runs.
 pub(crate) struct At<'a> {
@@ -124,7 +126,19 @@ impl Thread {
         let now = self.host.now_us();
         self.transition(|state, sql| {
             let call_id = at.call_id(&state.meta.thread_id, hook);
-            Event::hook(state.active(), hook, &call_id, error).insert(sql, now)
+            Event::hook(state.active(), hook, &call_id, error).insert(sql, now)?;
+            if let Some(run) = state.run.as_mut().filter(|run| run.end.is_none() && at.origin == Origin::Hook)
+            {
+                let text =
+                    format!("The hook \"{}\" failed: {}", hook.id, error.cut(limits::LOGGED_PATH_BYTES));
+                let subject = ("hook", hook.id.as_str());
+                let entry = Diagnostic::warning(Kind::Contract, "hook.failed", subject, text, now);
+                // A strict run ends with it: it must not be forgotten.
+                if run.diagnostics.add(entry) {
+                    run.update(sql)?;
+                }
+            }
+            Ok(())
         })
     }
 

@@ -119,6 +119,7 @@ impl Thread {
                     let lost =
                         Lost { step, tries: &tries, prompt: definitions.prompt, why: Unfinished::Lost };
                     self.log_lost(state, sql, &lost, now)?;
+                    state.usage = None;
                 }
                 tries.stream += 1;
                 let stream = tries.stream;
@@ -163,6 +164,7 @@ impl Thread {
                 ..reply_row(state, definitions, step, reply, now)
             };
             attempt.insert(sql)?;
+            state.used(&attempt);
             state.insert(sql, row)
         })?;
         self.log_bodies(&attempt);
@@ -190,6 +192,7 @@ impl Thread {
         }
         let step = Step { block: tries.block, call: Some(receipt), depth: 1 };
         self.log_lost(state, sql, &Lost { step, tries: &tries, prompt, why }, now)?;
+        state.usage = None;
         tries.logged = tries.stream;
         tries.store(state, sql, step)
     }

@@ -34,6 +34,7 @@ pub(crate) enum Reason {
     RecoveryExhausted,
     HookBlocked,
     DefinitionMissing,
+    StrictDiagnostics,
     StoppedByUser,
     StoppedByCode,
     StoppedByParent,
@@ -57,6 +58,7 @@ impl Reason {
         Reason::RecoveryExhausted,
         Reason::HookBlocked,
         Reason::DefinitionMissing,
+        Reason::StrictDiagnostics,
         Reason::StoppedByUser,
         Reason::StoppedByCode,
         Reason::StoppedByParent,
@@ -79,6 +81,7 @@ impl Reason {
             Reason::RecoveryExhausted => "recovery_exhausted",
             Reason::HookBlocked => "hook_blocked",
             Reason::DefinitionMissing => "definition_missing",
+            Reason::StrictDiagnostics => "strict_diagnostics",
             Reason::StoppedByUser => "stopped_by_user",
             Reason::StoppedByCode => "stopped_by_code",
             Reason::StoppedByParent => "stopped_by_parent",
@@ -113,7 +116,8 @@ impl Reason {
             | Reason::RecoveryExhausted
             | Reason::HookBlocked
             | Reason::DefinitionMissing
-            | Reason::WaitExpired => Outcome::Failed,
+            | Reason::WaitExpired
+            | Reason::StrictDiagnostics => Outcome::Failed,
         }
     }
 }

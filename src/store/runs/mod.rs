@@ -1,8 +1,10 @@
 //! The table `runs`. A run: from idle to idle. Its row is the engine's program counter: a process that dies anywhere is re-entered at
 //! the stored phase (docs/durability.md).
 
+pub(crate) mod diagnostics;
 pub(crate) mod end;
 pub(crate) mod session_result;
+pub(crate) mod usage;
 
 use std::ops::ControlFlow;
 
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
 use crate::limits;
+use crate::store::runs::diagnostics::Diagnostics;
 use crate::store::runs::end::{End, Reason};
 use crate::store::runs::session_result::SessionResult;
 use crate::store::side::{Asked, Side};
@@ -115,8 +118,8 @@ pub(crate) struct Run {
     pub(crate) asked: Option<Asked>,
     /// What a session tool that ended it has said.
     pub(crate) result: Option<SessionResult>,
-    /// What was found wrong while it ran, as JSON.
-    pub(crate) diagnostics: Option<String>,
+    /// What was found wrong while it ran.
+    pub(crate) diagnostics: Diagnostics,
     /// The trace that it belongs to: ids in hexadecimal.
     pub(crate) trace: Option<String>,
     /// Hash of the definitions that it began with.
@@ -160,7 +163,7 @@ impl Run {
             turns: session.map_or(0, |run| run.turns),
             asked: None,
             result: None,
-            diagnostics: None,
+            diagnostics: last.map(|run| run.diagnostics.of_next(run.block)).unwrap_or_default(),
             trace: None,
             snapshot: None,
             retry: None,
@@ -189,10 +192,11 @@ impl Run {
     /// Writes a new run.
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let side_steps = self.side_steps_text();
+        let diagnostics = self.diagnostics.column()?;
         sql.run(
             "INSERT INTO runs (id, phase, side, turn_from, started_us, step, steps, side_steps, block, model, attempt,
-                stream, recoveries, resume_us, short_below, turns, trace, snapshot, retry)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                stream, recoveries, resume_us, short_below, turns, trace, snapshot, retry, diagnostics)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(self.id),
                 Param::Text(self.phase.as_str()),
@@ -213,6 +217,7 @@ impl Run {
                 self.trace.as_ref().into(),
                 self.snapshot.as_ref().into(),
                 self.retry.as_ref().into(),
+                diagnostics.as_ref().into(),
             ],
         )
     }
@@ -221,6 +226,7 @@ impl Run {
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         let side_steps = self.side_steps_text();
         let end = self.end.as_ref();
+        let diagnostics = self.diagnostics.column()?;
         let result = self.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
         sql.run(
             "UPDATE runs SET phase = ?, ended_us = ?, outcome = ?, reason = ?, error = ?, step = ?, steps = ?,
@@ -249,7 +255,7 @@ impl Run {
                 Param::Int(i64::from(self.turns)),
                 self.asked.map(Asked::as_str).into(),
                 result.as_ref().into(),
-                self.diagnostics.as_ref().into(),
+                diagnostics.as_ref().into(),
                 self.snapshot.as_ref().into(),
                 Param::Int(self.id),
             ],
@@ -264,6 +270,24 @@ impl Run {
     /// The newest run.
     pub(crate) fn last(sql: &dyn Sql) -> Result<Option<Run>> {
         Run::query(sql, concat!("SELECT ", run_columns!(), " FROM runs ORDER BY id DESC LIMIT 1"), &[])
+    }
+
+    /// The run of that number.
+    pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Run>> {
+        Run::query(sql, concat!("SELECT ", run_columns!(), " FROM runs WHERE id = ?"), &[Param::Int(id)])
+    }
+
+    /// Those before a number, newest first.
+    pub(crate) fn newest(
+        sql: &dyn Sql,
+        before: i64,
+        take: &mut dyn FnMut(Run) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        sql.each(
+            concat!("SELECT ", run_columns!(), " FROM runs WHERE id < ? ORDER BY id DESC"),
+            &[Param::Int(before)],
+            &mut |cells| take(Run::read(cells)?),
+        )
     }
 
     /// The run that took in the message `seq`: the first one that opened a block beyond it.
@@ -348,7 +372,7 @@ impl Run {
             turns: small(turns),
             asked: asked.text().and_then(Asked::parse),
             result: result.text().map(serde_json::from_str).transpose().map_err(Error::internal)?,
-            diagnostics: diagnostics.text().map(str::to_owned),
+            diagnostics: Diagnostics::parse(diagnostics.text())?,
             trace: trace.text().map(str::to_owned),
             snapshot: snapshot.text().map(str::to_owned),
             retry: retry.text().map(str::to_owned),

@@ -179,6 +179,7 @@ const state = {
   invokeTool,
   queueTool: (name, args) => aside(host.call("queueTool", name, args)),
   emit: (event, data) => aside(host.call("emit", event, data)),
+  trace: (kind, data) => aside(host.call("trace", kind, data)),
   ...names,
   getChildThread: async (reference) => remote(await host.call("getChildThread", reference)),
   getParentThread: async () => remote(await host.call("getParentThread")),

@@ -107,4 +107,10 @@ pub trait Natives {
 
     /// Runs the provider of a model ([`crate::models::run`]). An unknown name is a failure.
     fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>>;
+
+    /// Whether there is a tool of that name.
+    fn has_tool(&self, name: &str) -> bool;
+
+    /// Whether there is a hook of that name.
+    fn has_hook(&self, name: &str) -> bool;
 }

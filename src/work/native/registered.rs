@@ -34,4 +34,12 @@ impl Natives for Registered {
     fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>> {
         Box::pin(crate::models::run(call))
     }
+
+    fn has_tool(&self, name: &str) -> bool {
+        tools::has(name)
+    }
+
+    fn has_hook(&self, name: &str) -> bool {
+        hooks::has(name)
+    }
 }

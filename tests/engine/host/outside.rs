@@ -166,6 +166,10 @@ pub struct Outside {
     pub siblings: RefCell<Vec<(Sibling, Value)>>,
     /// Calls between threads, in order.
     pub calls: RefCell<Vec<Called>>,
+    /// Natives that the deployment does not have, as it says of itself.
+    pub missing: RefCell<Vec<String>>,
+    /// Whether no sandbox is bound, as it says of itself.
+    pub unbound: std::cell::Cell<bool>,
 }
 
 /// Where models are in simulations.

@@ -127,6 +127,15 @@ impl Natives for SimHost {
         })
     }
 
+    fn has_tool(&self, name: &str) -> bool {
+        // Those of the crate itself are scripted where they are used.
+        !self.world().outside.missing.borrow().iter().any(|missing| missing == name)
+    }
+
+    fn has_hook(&self, name: &str) -> bool {
+        self.has_tool(name)
+    }
+
     fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>> {
         Box::pin(contained_alone(async move { bobbin::models::start(call).await }))
     }
@@ -153,6 +162,10 @@ impl Natives for SimHost {
 }
 
 impl Sandbox for SimHost {
+    fn is_bound(&self) -> bool {
+        !self.world().outside.unbound.get()
+    }
+
     fn run(&self, run: Run, door: Rc<dyn HostCalls>) -> Pending<Outcome> {
         let host = self.clone();
         Box::pin(async move {

@@ -119,6 +119,10 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> Result<
             state.emit(&event, args.optional_json().unwrap_or_default());
             Value::Undefined
         }
+        "trace" => {
+            let kind = args.text("kind")?;
+            done(state.trace(&kind, args.optional_json().unwrap_or_default()))?
+        }
         "getValue" => nullable(state.get_value::<Json>(&args.text("key")?)?),
         "setValue" => {
             let key = args.text("key")?;

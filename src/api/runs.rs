@@ -1,0 +1,80 @@
+//! `GET …/runs` and `GET …/runs/:run`: the runs of a thread, and what came of each.
+
+use serde_json::{Value, json};
+
+use crate::api::trace;
+use crate::engine::outcome;
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::page::Page;
+use crate::request::{Query, Reply};
+use crate::store::runs::Run;
+
+impl Thread {
+    /// `GET …/runs`: newest first; those before a run, if one is named.
+    pub(crate) fn list_runs(&self, query: &Query) -> Result<Reply> {
+        let limit = query.number("limit", limits::RUNS_DEFAULT, limits::PAGE_MAX)?;
+        let before = match query.get("before").filter(|id| !id.is_empty()) {
+            None => i64::MAX,
+            Some(id) => number(id).ok_or_else(|| Error {
+                field: Some("before".to_owned()),
+                ..Error::new(Code::BadCursor, format!("`before` is no run of this thread: “{id}”."))
+            })?,
+        };
+        self.read(|_, sql| {
+            let mut page = Page::new(limit);
+            Run::newest(sql, before, &mut |run| page.add(|| Ok(listed(&run))))?;
+            let has_more = page.has_more();
+            Ok(Reply::json(200, &json!({ "runs": page.into_rows(), "hasMore": has_more })))
+        })
+    }
+
+    /// `GET …/runs/:run`: what came of it, and its trace if that is asked for.
+    pub(crate) fn get_run(&self, id: &str, query: &Query) -> Result<Reply> {
+        let wants_trace = query.flag("trace")?;
+        let missing = || Error::new(Code::NotFound, format!("This thread has no run “{id}”."));
+        let number = number(id).ok_or_else(missing)?;
+        let now = self.host.now_us();
+        self.read_mut(|state, sql| {
+            // What is in memory is newer than the row.
+            let active = state.run.clone().filter(|run| run.id == number);
+            let run = match active {
+                Some(run) => run,
+                None => Run::find(sql, number)?.ok_or_else(missing)?,
+            };
+            let mut body = outcome::of_run(state, sql, &run, None, now)?;
+            if let Some(fields) = body.as_object_mut() {
+                fields.insert("startedAt".into(), run.started_us.into());
+                fields.insert("endedAt".into(), run.end.as_ref().map(|end| end.at_us).into());
+                if wants_trace {
+                    let (entries, truncated) = trace::of_run(state, sql, &run)?;
+                    fields.insert("trace".into(), entries.into());
+                    fields.insert("truncated".into(), truncated.into());
+                }
+            }
+            Ok(Reply::json(200, &body))
+        })
+    }
+}
+
+/// The number of `r_<number>`.
+fn number(id: &str) -> Option<i64> {
+    id.strip_prefix("r_")?.parse().ok().filter(|number| *number > 0)
+}
+
+/// A run as a list shows it.
+fn listed(run: &Run) -> Value {
+    let end = run.end.as_ref();
+    json!({
+        "run": run.public_id(),
+        "status": outcome::status(run),
+        "outcome": outcome::outcome(run),
+        "reason": end.map(|end| end.reason.as_str()),
+        "error": end.and_then(outcome::error),
+        "steps": run.step,
+        "diagnostics": run.diagnostics.len(),
+        "startedAt": run.started_us,
+        "endedAt": end.map(|end| end.at_us),
+    })
+}

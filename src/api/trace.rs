@@ -1,0 +1,278 @@
+//! The trace of a run: what happened in it, in the order of time. Nothing is stored for it but what code adds; it follows
+//! from the rows of the run, its log and its receipts.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::outcome;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::page::Page;
+use crate::store::children::open;
+use crate::store::logs::Entry;
+use crate::store::messages as rows;
+use crate::store::messages::{Inbound, message_id};
+use crate::store::receipts::Receipt;
+use crate::store::runs::Run;
+use crate::store::runs::end::Outcome;
+use crate::store::state::State;
+use crate::store::{logs, receipts};
+use crate::{dates, page};
+
+/// Entries that every run has at its end, at most.
+const LAST: u32 = 3;
+
+/// An entry, and when it happened.
+type Told = (i64, Value);
+
+/// Its entries, and whether some are left out.
+pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
+    let thread = &state.meta.thread_id;
+    let mut between = Between::new(state, sql, run);
+    logs::of_run(sql, run.id, &mut |row| between.log(&row))?;
+    between.subagents()?;
+    let before = Run::find(sql, run.id - 1)?.map_or(0, |run| run.block);
+    let until = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
+    receipts::between(sql, before, (run.started_us, until), &mut |receipt| between.call(&receipt))?;
+    let (mut told, cut) = (between.told, between.cut);
+    told.sort_by_key(|(at, _)| *at);
+
+    let mut trace = Page::of_bytes(limits::TRACE_ENTRIES - LAST, limits::PAGE_BYTES);
+    let start = entry(
+        "run.start",
+        run.started_us,
+        json!({ "agent": agent(state, sql, run)?, "trigger": trigger(sql, run, thread)? }),
+    );
+    for value in std::iter::once(start).chain(told.into_iter().map(|(_, value)| value)) {
+        if trace.add_sized(|| Ok((value.clone(), page::json_bytes(&value))))?.is_break() {
+            break;
+        }
+    }
+    let truncated = cut || trace.has_more();
+    let mut entries = trace.into_rows();
+    entries.extend(ending(sql, run, thread)?);
+    Ok((entries, truncated))
+}
+
+fn entry(kind: &str, at_us: i64, data: Value) -> Value {
+    let mut fields = Map::new();
+    fields.insert("kind".into(), kind.into());
+    fields.insert("at".into(), dates::iso(at_us).into());
+    if !data.is_null() {
+        fields.insert("data".into(), data);
+    }
+    Value::Object(fields)
+}
+
+/// The agent that acted when it began: today's, unless another has taken over since.
+fn agent(state: &State, sql: &dyn Sql, run: &Run) -> Result<String> {
+    let meta = &state.meta;
+    if meta.agent == meta.origin_agent {
+        return Ok(meta.agent.clone());
+    }
+    let before = Run::find(sql, run.id - 1)?.map_or(0, |run| run.block + limits::BLOCK);
+    Ok(receipts::handed_before(sql, before, run.started_us)?.unwrap_or_else(|| meta.origin_agent.clone()))
+}
+
+/// The message that began it, unless a reply did.
+fn trigger(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Option<String>> {
+    let row = rows::find(sql, run.turn_from)?.filter(|row| row.inbound != Inbound::Step);
+    Ok(row.map(|row| message_id(thread, row.seq)))
+}
+
+/// What it gave, and how it ended.
+fn ending(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Vec<Value>> {
+    let Some(end) = &run.end else { return Ok(Vec::new()) };
+    let mut entries = Vec::new();
+    if let Some(reply) = outcome::reply_of(sql, run)? {
+        entries.push(entry("run.output", end.at_us, json!({ "message": reply.id(thread) })));
+    }
+    entries.push(match end.reason.outcome() {
+        Outcome::Completed => entry("run.success", end.at_us, Value::Null),
+        Outcome::Failed | Outcome::Stopped => entry("run.error", end.at_us, json!(outcome::error(end))),
+    });
+    let data = json!({ "status": outcome::status(run), "reason": end.reason.as_str() });
+    entries.push(entry("run.end", end.at_us, data));
+    Ok(entries)
+}
+
+/// What happened between its start and its end.
+struct Between<'a> {
+    state: &'a State,
+    sql: &'a dyn Sql,
+    run: &'a Run,
+    told: Vec<Told>,
+    cut: bool,
+    /// The last attempt at each reply.
+    attempts: BTreeMap<i64, Attempted>,
+    /// What the log says of children: a statement at a time.
+    children: Vec<(i64, Value)>,
+    /// Whether calls wait for a child, by its reference.
+    blocking: BTreeMap<String, bool>,
+    /// Children that calls wait for.
+    waiting: Vec<String>,
+}
+
+/// An attempt that failed.
+struct Attempted {
+    model: String,
+    number: u64,
+    ended_us: i64,
+    error: Value,
+}
+
+impl<'a> Between<'a> {
+    fn new(state: &'a State, sql: &'a dyn Sql, run: &'a Run) -> Between<'a> {
+        Between {
+            state,
+            sql,
+            run,
+            told: Vec::new(),
+            cut: false,
+            attempts: BTreeMap::new(),
+            children: Vec::new(),
+            blocking: BTreeMap::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, at_us: i64, kind: &str, data: Value) {
+        self.told.push((at_us, entry(kind, at_us, data)));
+    }
+
+    /// Whether it takes more. What is read of a run is bounded, whatever it holds.
+    fn next(&mut self) -> ControlFlow<()> {
+        if self.told.len() + self.children.len() < limits::TRACE_ENTRIES as usize * 2 {
+            return ControlFlow::Continue(());
+        }
+        self.cut = true;
+        ControlFlow::Break(())
+    }
+
+    fn log(&mut self, row: &Entry) -> Result<ControlFlow<()>> {
+        let data: Value = serde_json::from_str(&row.data).unwrap_or_default();
+        let of = |names: &[&str]| -> Value {
+            let named = names.iter().filter_map(|name| Some(((*name).to_owned(), data.get(*name)?.clone())));
+            Value::Object(named.collect())
+        };
+        match row.kind.as_str() {
+            logs::ATTEMPT => self.attempt(row, &data),
+            logs::TRACE => {
+                let kind = data.get("kind").and_then(Value::as_str).unwrap_or("app");
+                self.add(row.at_us, kind, data.get("data").cloned().unwrap_or_default());
+            }
+            "recovery" => self.add(row.at_us, "run.recovered", of(&["phase", "step", "recoveries"])),
+            "snapshot" => self.add(row.at_us, "agent.loop.snapshot", data),
+            "hook" => self.add(row.at_us, "hook.failed", of(&["hook_id", "hook", "error"])),
+            "subagent" => self.children.push((row.at_us, data)),
+            _ => {}
+        }
+        Ok(self.next())
+    }
+
+    /// An attempt at a model, and what was decided after the one before it.
+    fn attempt(&mut self, row: &Entry, data: &Value) {
+        let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (model, status) = (text("model_name"), text("status"));
+        let number = data.get("attempt").and_then(Value::as_u64).unwrap_or(0);
+        let reply = row.reply.unwrap_or(0);
+        if let Some(before) = self.attempts.remove(&reply) {
+            if before.model == model {
+                let delay = (row.at_us - before.ended_us).max(0) / 1_000;
+                let told = json!({ "adapter": "model", "attempt": number, "delayMs": delay, "reason": before.error });
+                self.add(before.ended_us, "adapter.retry", told);
+            } else {
+                self.exhausted(&before);
+            }
+        }
+        let ended_us = data.get("ended_at").and_then(Value::as_i64).unwrap_or(row.at_us);
+        let mut told = json!({ "model": model, "attempt": number, "status": status, "latencyMs": (ended_us - row.at_us) / 1_000 });
+        if status == "failed" {
+            let error = data.get("error_type").cloned().unwrap_or_default();
+            if let Some(fields) = told.as_object_mut() {
+                fields.insert("error".into(), error.clone());
+            }
+            self.attempts.insert(reply, Attempted { model, number, ended_us, error });
+        }
+        self.add(row.at_us, "model.attempt", told);
+        if reply == self.run.block && self.gave_up() {
+            if let Some(last) = self.attempts.remove(&reply) {
+                self.exhausted(&last);
+            }
+        }
+    }
+
+    fn gave_up(&self) -> bool {
+        use crate::store::runs::end::Reason;
+        let stream = u64::from(self.run.stream);
+        let last = self.attempts.get(&self.run.block).is_some_and(|last| last.number >= stream);
+        last && self.run.end.as_ref().is_some_and(|end| end.reason == Reason::ModelError)
+    }
+
+    fn exhausted(&mut self, last: &Attempted) {
+        let told =
+            json!({ "adapter": "model", "model": last.model, "attempt": last.number, "reason": last.error });
+        self.add(last.ended_us, "adapter.retry.exhausted", told);
+    }
+
+    /// What the log has said of children.
+    fn subagents(&mut self) -> Result<()> {
+        for (at_us, data) in std::mem::take(&mut self.children) {
+            self.subagent(at_us, &data)?;
+        }
+        Ok(())
+    }
+
+    /// Something about a child; and that the run waits for it, or no longer.
+    fn subagent(&mut self, at_us: i64, data: &Value) -> Result<()> {
+        let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (event, reference) = (text("event"), text("reference"));
+        let told = json!({ "subagent": reference, "agent": data.get("agent"), "status": data.get("status") });
+        self.add(at_us, &format!("subagent.{event}"), told);
+        match event.as_str() {
+            "create" | "message" if self.waits_for(&reference, &event)? => {
+                self.add(at_us, "run.paused", json!({ "pauseKind": "external", "subagent": reference }));
+                self.waiting.push(reference);
+            }
+            "return" | "failure" | "terminated" if self.waiting.contains(&reference) => {
+                self.waiting.retain(|waiting| *waiting != reference);
+                self.add(at_us, "run.resumed", json!({ "subagent": reference }));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a call that has made this child or written to it waits for its answer.
+    fn waits_for(&mut self, reference: &str, event: &str) -> Result<bool> {
+        if let Some(known) = self.blocking.get(reference) {
+            return Ok(*known);
+        }
+        let child = open::find(self.state, self.sql, reference)?;
+        let blocks = child.as_ref().is_some_and(|child| child.facts.blocking);
+        self.blocking.insert(reference.to_owned(), blocks);
+        // Nobody waits for one that was made once it had the values that its call lacked.
+        Ok(blocks && !(event == "create" && child.is_some_and(|child| child.facts.deferred)))
+    }
+
+    fn call(&mut self, receipt: &Receipt) -> Result<ControlFlow<()>> {
+        let Receipt { id, name, kind, state, runs, started_us, ended_us, error, .. } = receipt;
+        let mut told = json!({
+            "call": format!("c_{id}"), "tool": name, "kind": kind.as_str(), "state": state.as_str(),
+            "latencyMs": ended_us.map(|ended| (ended - started_us) / 1_000),
+        });
+        if let Some(fields) = told.as_object_mut() {
+            if let Some(error) = error {
+                fields.insert("error".into(), error.as_str().into());
+            }
+            if *runs > 1 {
+                fields.insert("runs".into(), (*runs).into());
+            }
+        }
+        self.add(*started_us, "tool.call", told);
+        Ok(self.next())
+    }
+}

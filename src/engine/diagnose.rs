@@ -1,0 +1,251 @@
+//! What is wrong with a run, and what becomes of it. What it will need is looked through when it begins, without a request
+//! and without a statement; what goes wrong later is added where it happens. A strict run ends with what it lacks, any
+//! other goes on (docs/http.md).
+
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::spec::hook::Hook;
+use crate::spec::{Callable, Implementation, Model, Strictness, Tool, ToolEntry};
+use crate::store::runs::diagnostics::{Diagnostic, Kind};
+use crate::store::runs::end::{Outcome, Reason};
+use crate::store::runs::{Phase, Run};
+use crate::store::state::State;
+
+/// What is found wrong while a run is looked through.
+struct Findings {
+    now: i64,
+    found: Vec<Diagnostic>,
+}
+
+impl Findings {
+    fn add(&mut self, kind: Kind, code: &str, subject: (&str, &str), message: String) {
+        self.found.push(Diagnostic::warning(kind, code, subject, message, self.now));
+    }
+
+    fn lacks(&mut self, code: &str, subject: (&str, &str), message: String) {
+        self.add(Kind::Requirement, code, subject, message);
+    }
+}
+
+impl Thread {
+    /// Looks through what a run that begins will need. Gives why it ends, when it is strict and lacks something.
+    pub(crate) fn look_through(&self, definitions: &Definitions<'_>) -> Result<Option<String>> {
+        let (begins, strict, env_known) = self.read(|state, _| {
+            let run = state.active().filter(|run| run.step == 0 && run.phase == Phase::Start);
+            let strict = run.is_some_and(|run| self.is_strict(definitions, run, None));
+            Ok((run.is_some(), strict, state.env.is_some() || state.meta.env == 0))
+        })?;
+        if !begins {
+            return Ok(None);
+        }
+        let mut findings = Findings { now: self.host.now_us(), found: Vec::new() };
+        self.look_at_models(definitions, &mut findings);
+        // Values that were not read yet are read for strict runs alone.
+        self.look_at_tools(definitions, strict || env_known, &mut findings);
+        self.look_at_hooks(definitions, strict || env_known, &mut findings);
+        let Findings { found, .. } = findings;
+        let known = self.read(|state, _| Ok(state.active().map_or(0, |run| run.diagnostics.len())))?;
+        if found.is_empty() && known == 0 {
+            return Ok(None);
+        }
+        // The row is written when the first step opens, or with the run's end.
+        self.read_mut(|state, _| {
+            let run = state.active_mut()?;
+            run.diagnostics.forget_requirements();
+            for entry in found {
+                run.diagnostics.add(entry);
+            }
+            Ok(if strict { ends(run) } else { None })
+        })
+    }
+
+    /// What a step has come to, in a strict run that lacks something: it fails, unless it has failed already.
+    pub(crate) fn held_strictly(
+        &self,
+        definitions: &Definitions<'_>,
+        state: &mut State,
+        ended: Option<(Reason, Option<String>)>,
+    ) -> Result<Option<(Reason, Option<String>)>> {
+        let run = state.active_mut()?;
+        if run.diagnostics.len() == 0 || !self.is_strict(definitions, run, Some(run.block)) {
+            return Ok(ended);
+        }
+        if ended.as_ref().is_some_and(|(reason, _)| reason.outcome() != Outcome::Completed) {
+            return Ok(ended);
+        }
+        Ok(ends(run).map(|text| (Reason::StrictDiagnostics, Some(text))).or(ended))
+    }
+
+    /// Whether a run is strict: its folder, its agent or a message that it has taken in, below this seq, says so.
+    fn is_strict(&self, definitions: &Definitions<'_>, run: &Run, below: Option<i64>) -> bool {
+        self.catalog.settings.diagnostics == Strictness::Strict
+            || definitions.agent.diagnostics == Strictness::Strict
+            || run.diagnostics.is_strict(below)
+    }
+
+    /// Adds what went wrong to the active run, if there is one. It is stored with the next write of the run's row.
+    pub(crate) fn note(&self, entry: Diagnostic) -> Result<()> {
+        self.read_mut(|state, _| {
+            if let Ok(run) = state.active_mut() {
+                run.diagnostics.add(entry);
+            }
+            Ok(())
+        })
+    }
+
+    /// The model has called what its prompt does not list.
+    pub(crate) fn note_unlisted(&self, definitions: &Definitions<'_>, name: &str) -> Result<()> {
+        let text =
+            format!("The model called \"{name}\", which \"{}\" does not list.", definitions.prompt.name);
+        self.note(Diagnostic::warning(
+            Kind::Pipeline,
+            "tool.unlisted",
+            ("tool", name),
+            text,
+            self.host.now_us(),
+        ))
+    }
+
+    fn look_at_models(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
+        let used = definitions.chain.first();
+        for model in self.catalog.model_chain(&definitions.prompt.model) {
+            self.look_at_model(model, used.map(|model| model.name.as_str()), findings);
+        }
+    }
+
+    fn look_at_model(&self, model: &Model, used: Option<&str>, findings: &mut Findings) {
+        let Some(lack) = model.lacks(&|name: &str| self.deployment(name)) else { return };
+        let instead = match used {
+            Some(used) if used != model.name => format!("; \"{used}\" is used"),
+            _ => String::new(),
+        };
+        let text = format!("The model \"{}\" cannot be asked: {lack}{instead}.", model.name);
+        findings.lacks("model.unusable", ("model", &model.name), text);
+    }
+
+    fn look_at_tools(&self, definitions: &Definitions<'_>, values: bool, findings: &mut Findings) {
+        if values && let Some(name) = self.agent_lacks(definitions) {
+            let text = format!("The agent \"{}\" needs a value for {name}.", definitions.agent.name);
+            findings.lacks("variable.missing", ("variable", &name), text);
+        }
+        for entry in &definitions.prompt.tools {
+            match self.catalog.callable(&entry.name) {
+                None => {
+                    let text = format!("\"{}\" is listed, and is not among the definitions.", entry.name);
+                    findings.lacks("tool.missing", ("tool", &entry.name), text);
+                }
+                Some(Callable::Tool(tool)) => {
+                    self.look_at_tool(definitions, entry, tool, values, findings);
+                }
+                Some(Callable::Prompt(prompt)) => {
+                    let chain = self.usable_chain(&prompt.model);
+                    if let Some(model) = chain.first() {
+                        self.look_at_model(model, None, findings);
+                    }
+                }
+                Some(Callable::Agent(..) | Callable::Subagent(..)) => {}
+            }
+        }
+        self.look_at_stop_tool(definitions, findings);
+    }
+
+    fn look_at_tool(
+        &self,
+        definitions: &Definitions<'_>,
+        entry: &ToolEntry,
+        tool: &Tool,
+        values: bool,
+        findings: &mut Findings,
+    ) {
+        match &tool.run {
+            Implementation::Native(native) if !self.natives.has_tool(native) => {
+                let text = format!(
+                    "\"{}\" runs the native \"{native}\", which this Worker does not have.",
+                    tool.name
+                );
+                findings.lacks("tool.missing", ("tool", &tool.name), text);
+            }
+            Implementation::Code(_) if !self.sandbox.is_bound() => {
+                findings.lacks("binding.missing", ("binding", "ISOLATE"), unbound(&tool.name));
+            }
+            _ => {}
+        }
+        if values
+            && !tool.variables.is_empty()
+            && let Some(text) = self.lacking(definitions, entry, tool)
+        {
+            findings.lacks("variable.missing", ("tool", &tool.name), text);
+        }
+    }
+
+    /// A stop tool that is switched off never ends the turn.
+    fn look_at_stop_tool(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
+        let Some(name) = &definitions.side.stop_tool else { return };
+        let Some(entry) = definitions.prompt.tool(name).filter(|entry| entry.optional.is_some()) else {
+            return;
+        };
+        if !self.is_on(definitions, entry) {
+            let text = format!("The stop tool \"{name}\" is switched off by its `optional`.");
+            findings.add(Kind::Recipe, "stop_tool.off", ("tool", name), text);
+        }
+    }
+
+    fn look_at_hooks(&self, definitions: &Definitions<'_>, values: bool, findings: &mut Findings) {
+        for hook in self.catalog.hooks_of(definitions.agent, definitions.prompt) {
+            self.look_at_hook(definitions, hook, values, findings);
+        }
+        if definitions.prompt.hooks.is_empty() {
+            return;
+        }
+        let unscheduled = |id: &&String| !definitions.prompt.hooks.contains(id);
+        for id in definitions.agent.hooks.iter().filter(unscheduled) {
+            let prompt = &definitions.prompt.name;
+            let text = format!(
+                "The hook \"{id}\" of the agent does not run: the prompt \"{prompt}\" lists its own."
+            );
+            let entry =
+                Diagnostic::warning(Kind::Pipeline, "hook.unscheduled", ("hook", id), text, findings.now);
+            findings.found.push(entry.info());
+        }
+    }
+
+    fn look_at_hook(
+        &self,
+        definitions: &Definitions<'_>,
+        hook: &Hook,
+        values: bool,
+        findings: &mut Findings,
+    ) {
+        match &hook.run {
+            Implementation::Native(native) if !self.natives.has_hook(native) => {
+                let text = format!(
+                    "The hook \"{}\" runs the native \"{native}\", which this Worker does not have.",
+                    hook.id
+                );
+                findings.lacks("hook.missing", ("hook", &hook.id), text);
+            }
+            Implementation::Code(_) if !self.sandbox.is_bound() => {
+                findings.lacks("binding.missing", ("binding", "ISOLATE"), unbound(&hook.id));
+            }
+            _ => {}
+        }
+        if values
+            && !hook.variables.is_empty()
+            && let Some(why) = self.hook_lacks(definitions, hook)
+        {
+            let text = format!("The hook \"{}\": {why}.", hook.id);
+            findings.lacks("variable.missing", ("hook", &hook.id), text);
+        }
+    }
+}
+
+fn unbound(name: &str) -> String {
+    format!("\"{name}\" is code, and the Worker that runs code is not bound as ISOLATE.")
+}
+
+/// Why a strict run ends, with everything that it lacks.
+fn ends(run: &mut Run) -> Option<String> {
+    let lacking = run.diagnostics.enforce();
+    (!lacking.is_empty()).then(|| format!("The run is strict and ends here. {}", lacking.join(" ")))
+}

@@ -1,0 +1,185 @@
+//! What came of a run, in one form for whoever waits for it and whoever looks at it later (docs/http.md).
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::ephemeral::Verdict;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::store::children::Child;
+use crate::store::messages as rows;
+use crate::store::messages::{Row, Shared};
+use crate::store::runs::Run;
+use crate::store::runs::end::{End, Outcome};
+use crate::store::runs::usage::Usage;
+use crate::store::state::State;
+
+/// What a waiting client is answered.
+pub(crate) fn of_verdict(state: &mut State, sql: &dyn Sql, verdict: Verdict, now: i64) -> Result<Value> {
+    match verdict {
+        Verdict::Stopped | Verdict::Parked(None) => Ok(held(state)),
+        Verdict::Parked(Some(run)) => of_run(state, sql, &run, None, now),
+        Verdict::Ended(run, answer) => of_run(state, sql, &run, answer, now),
+    }
+}
+
+/// What came of a run. `answer`: the message that a person reads, where it is known.
+pub(crate) fn of_run(
+    state: &mut State,
+    sql: &dyn Sql,
+    run: &Run,
+    answer: Option<Shared>,
+    now: i64,
+) -> Result<Value> {
+    let thread = state.meta.thread_id.clone();
+    let reply = match answer.as_ref().filter(|row| row.is_reply() && row.seq == run.block) {
+        Some(reply) => Some(reply.clone()),
+        None => reply_of(sql, run)?,
+    };
+    let told = answer.filter(|row| row.is_reply() || row.is_status()).or_else(|| reply.clone());
+    let message = told.filter(|_| run.end.is_some()).map(|row| row.to_json(&thread, false));
+    let waits = if run.phase.is_parked() { open_waits(state, sql)? } else { Vec::new() };
+    let usage = Usage::of(state, sql, run, now)?;
+    let mut fields = json!({
+        "run": run.public_id(),
+        "status": status(run),
+        "message": message,
+        "outcome": outcome(run),
+        "reason": reason(run, &waits),
+        "artefact": artefact(run, reply.as_deref(), &thread),
+        "token": null,
+        "error": run.end.as_ref().and_then(error),
+        "diagnostics": run.diagnostics.to_json(),
+        "usage": usage,
+    });
+    if let Some(fields) = fields.as_object_mut() {
+        if let Some(result) = &run.result {
+            fields.insert("result".into(), json!(result));
+        }
+        if run.phase.is_parked() {
+            fields.insert("pauseKind".into(), pause_kind(&waits).into());
+            let children = waits.iter().filter(|wait| wait.get("kind") == Some(&"subagent".into()));
+            fields.insert("waitingFor".into(), children.map(without_kind).collect());
+        }
+        fields.insert("waits".into(), waits.into());
+    }
+    Ok(fields)
+}
+
+/// `ok`, `paused`, `error` or `running`.
+pub(crate) fn status(run: &Run) -> &'static str {
+    match &run.end {
+        Some(end) if end.reason.outcome() == Outcome::Completed => "ok",
+        Some(_) => "error",
+        None if run.phase.is_parked() => "paused",
+        None => "running",
+    }
+}
+
+/// `completed`, `failed`, `stopped` or `parked`; none while it goes on.
+pub(crate) fn outcome(run: &Run) -> Option<&'static str> {
+    match &run.end {
+        Some(end) => Some(end.reason.outcome().as_str()),
+        None => run.phase.is_parked().then_some("parked"),
+    }
+}
+
+/// The code of a run's failure or stop, and its text.
+pub(crate) fn error(end: &End) -> Option<Value> {
+    if end.reason.outcome() == Outcome::Completed {
+        return None;
+    }
+    let stopped = || format!("The run was stopped ({}).", end.reason.as_str());
+    let text = end.message.clone().unwrap_or_else(stopped);
+    Some(json!({ "code": end.reason.as_str(), "message": text }))
+}
+
+/// What a parked run waits for: each with its `kind`.
+pub(crate) fn open_waits(state: &mut State, sql: &dyn Sql) -> Result<Vec<Value>> {
+    let children = state.open_children(sql)?.iter().filter_map(Child::waited_for);
+    Ok(children
+        .map(|mut wait| {
+            if let Some(fields) = wait.as_object_mut() {
+                fields.insert("kind".into(), "subagent".into());
+            }
+            wait
+        })
+        .collect())
+}
+
+/// Who can make a run go on that waits for these: `human`, `external`, or `system` alone.
+pub(crate) fn pause_kind(waits: &[Value]) -> &'static str {
+    let kinds = || waits.iter().filter_map(|wait| wait.get("kind").and_then(Value::as_str));
+    let human = ["approval", "question", "client_tool", "budget"];
+    match () {
+        () if kinds().any(|kind| human.contains(&kind)) => "human",
+        () if waits.is_empty() || kinds().any(|kind| kind != "retry") => "external",
+        () => "system",
+    }
+}
+
+/// A message that is kept back: the thread is stopped, and no run has taken it in.
+fn held(state: &State) -> Value {
+    let end = state.run.as_ref().and_then(|run| run.end.as_ref());
+    let stopped = end.filter(|end| end.reason.outcome() == Outcome::Stopped);
+    let code = stopped.map_or("stopped_by_user", |end| end.reason.as_str());
+    json!({
+        "run": null, "status": "error", "message": null, "outcome": "stopped",
+        "artefact": { "message": null, "files": [], "result": null }, "token": null, "waits": [],
+        "error": { "code": code, "message": "The thread was stopped before a run took the message in." },
+        "diagnostics": [], "usage": null,
+    })
+}
+
+fn reason(run: &Run, waits: &[Value]) -> Option<String> {
+    if let Some(end) = &run.end {
+        return Some(end.reason.as_str().to_owned());
+    }
+    if !run.phase.is_parked() {
+        return None;
+    }
+    let kind = waits.first().and_then(|wait| wait.get("kind")).and_then(Value::as_str);
+    Some(format!("waiting_for_{}", kind.unwrap_or("subagent")))
+}
+
+/// The last reply of a run.
+pub(crate) fn reply_of(sql: &dyn Sql, run: &Run) -> Result<Option<Shared>> {
+    if run.step == 0 {
+        return Ok(None);
+    }
+    Ok(rows::find(sql, run.block)?.filter(Row::is_reply).map(Shared::new))
+}
+
+/// What there is of the run's work: its last reply, its files and its result.
+fn artefact(run: &Run, reply: Option<&Row>, thread: &str) -> Value {
+    let message = reply.map(|row| row.to_json(thread, false));
+    let shown = message.as_ref().and_then(|message| message.get("attachments")).and_then(Value::as_array);
+    let files = match &run.result {
+        Some(result) => json!(result.attachments),
+        None => shown.into_iter().flatten().filter_map(|file| file.get("path").cloned()).collect(),
+    };
+    json!({ "message": message, "files": files, "result": run.result })
+}
+
+fn without_kind(wait: &Value) -> Value {
+    let fields = wait.as_object().cloned().unwrap_or_default();
+    Value::Object(fields.into_iter().filter(|(name, _)| name != "kind").collect::<Map<_, _>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_a_persons_as_soon_as_one_wait_is() {
+        let waits = |kinds: &[&str]| kinds.iter().map(|kind| json!({ "kind": kind })).collect::<Vec<_>>();
+        for (kinds, expected) in [
+            (&["subagent"][..], "external"),
+            (&["subagent", "approval"], "human"),
+            (&["retry"], "system"),
+            (&["retry", "children"], "external"),
+            (&[], "external"),
+        ] {
+            assert_eq!(pause_kind(&waits(kinds)), expected, "{kinds:?}");
+        }
+    }
+}

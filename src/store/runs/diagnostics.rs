@@ -1,0 +1,239 @@
+//! What was found wrong with a run: entries in its row, one for each code and subject. They are bounded in number and in
+//! bytes, and a run with which nothing is wrong has none.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::dates;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::page::json_bytes;
+use crate::text::shorten;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// Good to know.
+    Info,
+    /// The run did without something.
+    Warn,
+    /// Strict runs end with it.
+    Error,
+}
+
+/// What it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code, reason = "what later features find has its kinds already")]
+pub(crate) enum Kind {
+    /// Something that the run needs is not there.
+    Requirement,
+    /// Something did not keep to what it says of itself.
+    Contract,
+    /// Something that is listed has no effect, or the other way round.
+    Pipeline,
+    /// Work beside the run.
+    Workflow,
+    /// The run goes on with other definitions than it began with.
+    Resume,
+    /// Something outside.
+    Adapter,
+    /// Definitions that contradict each other.
+    Recipe,
+}
+
+impl Kind {
+    /// Whether a strict run ends with it.
+    const fn is_enforced(self) -> bool {
+        matches!(self, Kind::Requirement | Kind::Contract | Kind::Recipe)
+    }
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Diagnostic {
+    pub(crate) level: Level,
+    pub(crate) kind: Kind,
+    pub(crate) code: String,
+    /// What it is about; there is one entry for each code and subject.
+    subject: String,
+    /// What a person reads.
+    pub(crate) message: String,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    data: Map<String, Value>,
+    at_us: i64,
+}
+
+impl Diagnostic {
+    /// A warning. `subject`: the field of its data that says what it is about, and the name there.
+    pub(crate) fn warning(
+        kind: Kind,
+        code: &str,
+        subject: (&str, &str),
+        message: impl Into<String>,
+        now: i64,
+    ) -> Diagnostic {
+        let mut message = message.into();
+        shorten(&mut message, limits::DIAGNOSTIC_MESSAGE_BYTES);
+        let data = Map::from_iter([(subject.0.to_owned(), Value::from(subject.1))]);
+        Diagnostic {
+            level: Level::Warn,
+            kind,
+            code: code.to_owned(),
+            subject: subject.1.to_owned(),
+            message,
+            data,
+            at_us: now,
+        }
+    }
+
+    /// It is only good to know.
+    pub(crate) fn info(self) -> Diagnostic {
+        Diagnostic { level: Level::Info, ..self }
+    }
+
+    fn is_same(&self, other: &Diagnostic) -> bool {
+        self.code == other.code && self.subject == other.subject
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "level": self.level, "kind": self.kind, "code": self.code, "message": self.message,
+            "data": self.data, "at": dates::iso(self.at_us),
+        })
+    }
+}
+
+/// Those of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Diagnostics {
+    /// Seq of the newest message that wants the run which takes it in to be strict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    strict: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    entries: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// As the column has it.
+    pub(crate) fn parse(column: Option<&str>) -> Result<Diagnostics> {
+        column.map_or(Ok(Diagnostics::default()), |text| {
+            serde_json::from_str(text)
+                .map_err(|error| Error::internal(format!("the diagnostics of a run are damaged: {error}")))
+        })
+    }
+
+    /// The column; nothing where nothing was found.
+    pub(crate) fn column(&self) -> Result<Option<String>> {
+        if *self == Diagnostics::default() {
+            return Ok(None);
+        }
+        serde_json::to_string(self).map(Some).map_err(Error::internal)
+    }
+
+    /// Those that the next run begins with, when this one has taken in everything below `block`: what a message asked for
+    /// that still waits.
+    pub(crate) fn of_next(&self, block: i64) -> Diagnostics {
+        Diagnostics { strict: self.strict.filter(|seq| *seq >= block), entries: Vec::new() }
+    }
+
+    /// The run that takes in this message is strict.
+    pub(crate) fn tighten(&mut self, seq: i64) {
+        self.strict = self.strict.max(Some(seq));
+    }
+
+    /// Whether a message below this seq, or any, has asked for it.
+    pub(crate) fn is_strict(&self, below: Option<i64>) -> bool {
+        self.strict.is_some_and(|seq| below.is_none_or(|below| seq < below))
+    }
+
+    /// Takes an entry in; whether it is new. What has no room is left out.
+    pub(crate) fn add(&mut self, entry: Diagnostic) -> bool {
+        if self.entries.len() >= limits::DIAGNOSTICS || self.entries.iter().any(|old| old.is_same(&entry)) {
+            return false;
+        }
+        let bytes = json_bytes(&entry) + self.entries.iter().map(json_bytes).sum::<usize>();
+        let fits = bytes <= limits::DIAGNOSTICS_BYTES;
+        if fits {
+            self.entries.push(entry);
+        }
+        fits
+    }
+
+    /// Forgets what is looked at anew.
+    pub(crate) fn forget_requirements(&mut self) {
+        self.entries.retain(|entry| !matches!(entry.kind, Kind::Requirement | Kind::Recipe | Kind::Pipeline));
+    }
+
+    /// Makes errors of what a strict run must not have; what they say.
+    pub(crate) fn enforce(&mut self) -> Vec<&str> {
+        let enforced = self.entries.iter_mut().filter(|entry| entry.kind.is_enforced());
+        let raised = enforced.filter(|entry| entry.level != Level::Info).map(|entry| {
+            entry.level = Level::Error;
+            entry.message.as_str()
+        });
+        raised.collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// As clients see them, in the order in which they were found.
+    pub(crate) fn to_json(&self) -> Value {
+        self.entries.iter().map(Diagnostic::to_json).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(code: &str, subject: &str) -> Diagnostic {
+        Diagnostic::warning(Kind::Requirement, code, ("model", subject), format!("{subject} is missing."), 0)
+    }
+
+    #[test]
+    fn there_is_one_for_each_code_and_subject() {
+        let mut found = Diagnostics::default();
+        assert_eq!(found.column().unwrap(), None);
+        assert!(found.add(entry("model.unusable", "fast")));
+        assert!(!found.add(entry("model.unusable", "fast")));
+        assert!(found.add(entry("model.unusable", "slow")) && found.add(entry("tool.missing", "fast")));
+        let column = found.column().unwrap().unwrap();
+        assert_eq!(Diagnostics::parse(Some(&column)).unwrap(), found);
+        assert_eq!(found.to_json()[0]["at"], "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn they_are_bounded_in_number_and_in_bytes() {
+        let mut many = Diagnostics::default();
+        (0..200).for_each(|n| _ = many.add(entry("tool.missing", &format!("t{n}"))));
+        assert_eq!(many.len(), limits::DIAGNOSTICS);
+        let mut long = Diagnostics::default();
+        (0..60).for_each(|n| _ = long.add(entry("tool.missing", &format!("{n}{}", "x".repeat(400)))));
+        assert!(long.len() > 10 && long.column().unwrap().unwrap().len() <= limits::DIAGNOSTICS_BYTES + 200);
+    }
+
+    #[test]
+    fn strict_raises_what_a_run_needs_and_nothing_else() {
+        let mut found = Diagnostics::default();
+        found.add(entry("model.unusable", "fast"));
+        found.add(Diagnostic::warning(Kind::Adapter, "fallback", ("model", "fast"), "It fell back.", 0));
+        assert_eq!(found.enforce(), ["fast is missing."]);
+        assert_eq!(
+            (&found.to_json()[0]["level"], &found.to_json()[1]["level"]),
+            (&json!("error"), &json!("warn"))
+        );
+    }
+
+    #[test]
+    fn a_message_that_waits_makes_the_next_run_strict() {
+        let mut found = Diagnostics::default();
+        found.tighten(12);
+        assert!(found.is_strict(None) && found.is_strict(Some(13)) && !found.is_strict(Some(12)));
+        assert!(!found.of_next(13).is_strict(None) && found.of_next(5).is_strict(None));
+    }
+}

@@ -1,0 +1,81 @@
+//! What the requests of a run have taken. It is counted in memory while the run goes on, and read from the log where some
+//! of it happened before the object was loaded.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::host::Sql;
+use crate::store::log::Attempt;
+use crate::store::logs;
+use crate::store::runs::Run;
+use crate::store::state::State;
+
+/// The sums over the attempts of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Usage {
+    run: i64,
+    /// USD, of the attempts whose models have a price.
+    cost: f64,
+    input_tokens: i64,
+    output_tokens: i64,
+    model_calls: i64,
+    tool_calls: i64,
+}
+
+impl Usage {
+    /// That of a run which begins.
+    pub(crate) fn none(run: i64) -> Usage {
+        Usage { run, ..Usage::default() }
+    }
+
+    /// Takes in an attempt, as the log has it.
+    fn add(&mut self, attempt: &Value) {
+        let number = |name: &str| attempt.get(name).and_then(Value::as_i64).unwrap_or(0);
+        self.cost += attempt.get("cost_total").and_then(Value::as_f64).unwrap_or(0.0);
+        self.input_tokens += number("input_tokens");
+        self.output_tokens += number("output_tokens");
+        self.model_calls += 1;
+        let called = attempt.get("tools_called").and_then(Value::as_array).map_or(0, Vec::len);
+        self.tool_calls += i64::try_from(called).unwrap_or(0);
+    }
+
+    /// From the log.
+    fn read(sql: &dyn Sql, run: i64) -> Result<Usage> {
+        let mut usage = Usage::none(run);
+        logs::of_run(sql, run, &mut |row| {
+            if row.kind == logs::ATTEMPT {
+                usage.add(&serde_json::from_str(&row.data).unwrap_or_default());
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(usage)
+    }
+
+    /// Of a run, as clients see it.
+    pub(crate) fn of(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<Value> {
+        let usage = match state.usage.filter(|usage| usage.run == run.id) {
+            Some(usage) => usage,
+            None => Usage::read(sql, run.id)?,
+        };
+        let until = run.end.as_ref().map_or(now, |end| end.at_us);
+        Ok(json!({
+            "costUsd": (usage.cost * 1e9).round() / 1e9,
+            "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
+            "modelCalls": usage.model_calls, "toolCalls": usage.tool_calls, "steps": run.step,
+            "seconds": (until - run.started_us).max(0) / crate::limits::SECOND_US,
+        }))
+    }
+}
+
+impl State {
+    /// An attempt of the active run was logged.
+    pub(crate) fn used(&mut self, attempt: &Attempt) {
+        if let (Some(usage), Some(end)) = (&mut self.usage, &attempt.end)
+            && usage.run == attempt.run
+        {
+            usage.add(end);
+        }
+    }
+}
