@@ -16,7 +16,7 @@ impl Thread {
     pub(crate) fn list_runs(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", limits::RUNS_DEFAULT, limits::PAGE_MAX)?;
         let before = match query.get("before").filter(|id| !id.is_empty()) {
-            None => i64::MAX,
+            None => i64::MAX >> 11,
             Some(id) => number(id).ok_or_else(|| Error {
                 field: Some("before".to_owned()),
                 ..Error::new(Code::BadCursor, format!("`before` is no run of this thread: “{id}”."))
@@ -60,7 +60,7 @@ impl Thread {
 
 /// The number of `r_<number>`.
 fn number(id: &str) -> Option<i64> {
-    id.strip_prefix("r_")?.parse().ok().filter(|number| *number > 0)
+    id.strip_prefix("r_")?.parse().ok().filter(|number| (1..=i64::MAX >> 11).contains(number))
 }
 
 /// A run as a list shows it.

@@ -148,13 +148,15 @@ fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> 
     let looking = sim.clone();
     let accepted = sim.accepted.borrow().clone();
     let known = accepted.clone();
-    let (messages, outcomes, diagnostics) = sim.world.drive(async move {
+    let (messages, outcomes, diagnostics, runs) = sim.world.drive(async move {
         let mut outcomes = BTreeMap::new();
         for message in &known {
             outcomes.insert(message.id.clone(), looking.outcome(message).await);
         }
-        (looking.history().await, outcomes, looking.get(ThreadRoute::Diagnostics, &[]).await)
+        let runs = traced_runs(&looking).await;
+        (looking.history().await, outcomes, looking.get(ThreadRoute::Diagnostics, &[]).await, runs)
     });
+    runs.iter().for_each(|run| traced(run, broken));
     let history = History { messages, outcomes, faults, family: BTreeMap::new() };
     delivery(&history, &accepted, terms, broken);
     if terms.pairs {
@@ -180,6 +182,43 @@ fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> 
         broken.push(format!("the queue is not empty: {diagnostics}"));
     }
     history
+}
+
+/// What came of each run, newest first, with its trace. Of a thread that is gone there are none.
+async fn traced_runs(sim: &Sim) -> Vec<Value> {
+    let listed = sim.get(ThreadRoute::ListRuns, &[("limit", "100")]).await;
+    let mut runs = Vec::new();
+    for run in listed["runs"].as_array().into_iter().flatten() {
+        let id = run["run"].as_str().unwrap_or_default().to_owned();
+        runs.push(sim.get(ThreadRoute::GetRun(id), &[("trace", "1")]).await);
+    }
+    runs
+}
+
+/// A run has a status that fits its outcome, and a trace with one beginning, and one end if it is over.
+fn traced(run: &Value, broken: &mut Vec<String>) {
+    let id = &run["run"];
+    let status = match run["outcome"].as_str() {
+        Some("completed") => "ok",
+        Some("failed" | "stopped") => "error",
+        Some("parked") => "paused",
+        _ => "running",
+    };
+    if run["status"] != status || (status == "error") == run["error"].is_null() {
+        broken.push(format!("{id} has the status {}, its outcome is {}", run["status"], run["outcome"]));
+    }
+    let kinds: Vec<&str> =
+        run["trace"].as_array().into_iter().flatten().filter_map(|entry| entry["kind"].as_str()).collect();
+    let times = |wanted: &str| kinds.iter().filter(|kind| **kind == wanted).count();
+    let over = usize::from(matches!(status, "ok" | "error"));
+    let begins = kinds.first() == Some(&"run.start") && times("run.start") == 1;
+    let ends = times("run.end") == over && (over == 0 || kinds.last() == Some(&"run.end"));
+    if !begins || !ends || times("run.success") != usize::from(status == "ok") {
+        broken.push(format!("the trace of {id}, which is {status}: {kinds:?}"));
+    }
+    if run["truncated"] == false && run["usage"]["modelCalls"] != times("model.attempt") {
+        broken.push(format!("{id} has used {}, its trace: {kinds:?}", run["usage"]));
+    }
 }
 
 /// Every accepted message is there once, in order, with one outcome.

@@ -35,6 +35,7 @@ mod queue;
 mod queue_tool;
 mod reasoning;
 mod result_files;
+mod runs;
 mod schema;
 mod sides;
 mod soak;
@@ -125,6 +126,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(endpoints::all());
     all.extend(attachments::all());
     all.extend(result_files::all());
+    all.extend(runs::all());
     all.extend(file_routes::all());
     all.extend(handoff::all());
     all.extend(queue_tool::all());
