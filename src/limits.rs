@@ -71,9 +71,17 @@ pub const BLOCK: i64 = 257;
 pub const CALLS_PER_REPLY: usize = 256;
 /// Attempts at one model before the next fallback.
 pub const MODEL_ATTEMPTS: u32 = 2;
+/// Attempts that a policy may ask for, the first one included.
+pub const ATTEMPTS_MAX: u32 = 10;
+/// Attempts at all models of a step together.
+pub const ATTEMPTS_STEP: u32 = 20;
+/// The longest pause between attempts that a policy may ask for, milliseconds.
+pub const BACKOFF_MAX_MS: u64 = 86_400_000;
+/// The longest `timeoutMs` of one attempt that a policy may ask for, milliseconds.
+pub const ATTEMPT_MAX_MS: u64 = 3_600_000;
 /// Base of the backoff between attempts; doubled each time, with full jitter.
 pub const BACKOFF_US: i64 = SECOND_US;
-/// The longest `Retry-After` that is honoured.
+/// The longest `Retry-After` that is honoured, and the longest pause that is waited for within the object.
 pub const RETRY_AFTER_MAX_US: i64 = 60 * SECOND_US;
 /// Wait for the first chunk of a model's answer that carries payload.
 pub const FIRST_CHUNK_US: i64 = 120 * SECOND_US;
@@ -82,6 +90,10 @@ pub const STALL_US: i64 = 45 * SECOND_US;
 /// Events that carry nothing, such as a provider's `ping`: after so long without payload they are silence, too. Providers
 /// send them while they put together a long argument of a call.
 pub const IDLE_EVENTS_US: i64 = 300 * SECOND_US;
+/// Streams of a model that break before they begin, after which its last attempt asks for the answer in one piece.
+pub const BROKEN_STREAMS: u32 = 2;
+/// Silences of a model that its definition may allow, milliseconds.
+pub const SILENCE_MAX_MS: u64 = 900_000;
 /// Re-entries of one step after a crash.
 pub const RECOVERIES: u32 = 6;
 /// Runs of one call of an idempotent tool, first one included.
@@ -93,6 +105,8 @@ pub const ALARM_HOLD_US: i64 = 14 * 60 * SECOND_US;
 
 /// Time limit of an http tool when it names none.
 pub const HTTP_TOOL_US: i64 = 60 * SECOND_US;
+/// Time limit of a tool that runs within the object and names none, milliseconds.
+pub const NATIVE_MS: u64 = 900_000;
 /// The longest `timeoutMs` a tool may name, in milliseconds.
 pub const HTTP_TOOL_MAX_MS: u64 = 600_000;
 /// Answer of an http tool.

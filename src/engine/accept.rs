@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::engine::ephemeral::Verdict;
 use crate::engine::outcome;
@@ -21,6 +21,8 @@ use crate::sdk::{NewMessage, Wakes};
 use crate::spec::AgentKind;
 use crate::spec::approval::OnMessage;
 use crate::spec::message::Role;
+use crate::spec::retry::{Policy, Retry, RetryKind};
+use crate::store::children::Child;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
 use crate::store::messages::queue::HookStage;
@@ -41,6 +43,8 @@ pub(crate) struct Input {
     hooks: Hooks,
     /// Whether the run that takes it in is to be strict.
     strict: bool,
+    /// How what fails in the run that it starts is tried again, as JSON.
+    retry: Option<String>,
 }
 
 /// Whether the drain is to run `before_create_message` for a message.
@@ -70,6 +74,8 @@ impl Input {
             "metadata",
             "diagnostics",
         ])?;
+        let mut body =
+            Body::parse(text)?.known(&["role", "content", "attachments", "silent", "metadata", "retry"])?;
         let role = match body.string("role")?.as_deref() {
             None => return Err(Error::missing("role").hint("`role` is user or system.")),
             Some("user") => Role::User,
@@ -89,7 +95,13 @@ impl Input {
         };
         may_wake(role, wakes, kind)?;
         let strict = strictness(&mut body, wakes)?;
+        let retry = retry(&mut body)?;
+        if retry.is_some() && wakes == Wakes::No {
+            let text = "`retry` is for the run that a message starts; this one starts none.";
+            return Err(Error::field("retry", text).hint("Send it with a message of the role user."));
+        }
         Input {
+            retry,
             role,
             wakes,
             by: if code.is_some() { By::Code } else { By::Client },
@@ -118,6 +130,18 @@ impl Input {
         let metadata = metadata.map(|metadata| metadata.to_string());
         let (by, hooks) = (By::Code, Hooks::Due);
         Input { role, wakes, by, content, silent, metadata, attachments, hooks, strict: false }.checked()
+        Input {
+            role,
+            wakes,
+            by: By::Code,
+            content,
+            silent,
+            metadata,
+            attachments,
+            hooks: Hooks::Due,
+            retry: None,
+        }
+        .checked()
     }
 
     /// As hooks see it before it is stored.
@@ -175,6 +199,23 @@ fn strictness(body: &mut Body, wakes: Wakes) -> Result<bool> {
         Some(other) => Err(Error::field("diagnostics", format!("`diagnostics` is strict, not “{other}”."))
             .hint("Leave it out where the definitions are to decide.")),
     }
+/// How what fails in the run is tried again, as it is stored.
+fn retry(body: &mut Body) -> Result<Option<String>> {
+    let Some(fields) = body.object("retry")? else { return Ok(None) };
+    let mut kinds = Body::of(fields).known(&RetryKind::ALL.map(RetryKind::as_str))?;
+    let mut retry = Map::new();
+    for kind in RetryKind::ALL.map(RetryKind::as_str) {
+        let Some(policy) = kinds.take(kind) else { continue };
+        let read = serde_json::from_value::<Policy>(policy.clone());
+        read.map_err(|error| Error::field(&format!("retry.{kind}"), format!("`retry.{kind}`: {error}.")))?;
+        retry.insert(kind.to_owned(), policy);
+    }
+    let retry: Retry = serde_json::from_value(Value::Object(retry)).map_err(Error::internal)?;
+    if let Some((field, message)) = retry.problems().into_iter().next() {
+        return Err(Error::field(&format!("retry.{field}"), format!("`retry.{field}` {message}.")));
+    }
+    let text = serde_json::to_string(&retry).map_err(Error::internal)?;
+    Ok((retry != Retry::default()).then_some(text))
 }
 
 /// A message of side A makes side B act, which must be a model for that.
@@ -277,6 +318,8 @@ impl Thread {
             let stays = row.inbound != Inbound::Triggers || (input.by == By::Code && state.meta.stopped);
             let started = if stays { None } else { self.start_run(state, sql, now)? };
             Ok((Accepted { row, started }, denied))
+            let started = if stays { None } else { self.start_run(state, sql, input.retry, now)? };
+            Ok(Accepted { row, started })
         })?;
         self.announce_waits(&closed)?;
         if accepted.started.is_some() {
@@ -323,7 +366,13 @@ impl Thread {
     }
 
     /// Starts a run for the queue unless one is active. A stop is cleared.
-    fn start_run(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
+    fn start_run(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        retry: Option<String>,
+        now: i64,
+    ) -> Result<Option<i64>> {
         if state.meta.stopped {
             state.meta.stopped = false;
             state.meta.update(sql)?;
@@ -331,7 +380,7 @@ impl Thread {
         if state.active().is_some() {
             return Ok(None);
         }
-        self.start_for_queue(state, sql, now).map(Some)
+        self.start_with(state, sql, retry, now).map(Some)
     }
 
     /// The message that the same key brought before.

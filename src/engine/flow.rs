@@ -300,6 +300,18 @@ impl Thread {
         if let Some(seq) = state.tightens.take() {
             run.diagnostics.tighten(seq);
         }
+        self.start_with(state, sql, None, now)
+    }
+
+    /// The same for a message that says how what fails is tried again.
+    pub(crate) fn start_with(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        retry: Option<String>,
+        now: i64,
+    ) -> Result<i64> {
+        let run = Run { retry, ..state.next_run(None, now) };
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));

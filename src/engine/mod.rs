@@ -10,8 +10,8 @@
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the one alarm, and how it joins a run.
 //! * `accept`: messages that come in. `control`: stop, continue, terminate, delete. `edit`: changes to messages and the thread.
 //! * `step`: the cycle. `context`: what a request to a model holds. `model_call`: attempts, fallbacks and pauses;
-//!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `replay`: what providers
-//!   want back with their replies.
+//!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
+//!   holds for what fails; `replay`: what providers want back with their replies.
 //! * `call`: a call of a reply or of code, and what runs it. `tool_call`: its receipt and its work. `tool_result`: results and
 //!   their files. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a
 //!   called prompt or agent begins with.
@@ -57,6 +57,7 @@ pub(crate) mod outcome;
 pub(crate) mod provider_call;
 pub(crate) mod replay;
 pub(crate) mod run_trace;
+pub(crate) mod retry;
 pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod step;

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
-use crate::engine::provider_call::{Outside, Streaming};
+use crate::engine::provider_call::{Outside, Patience, Streaming};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
 use crate::spec::Model;
+use crate::spec::retry::Resolved;
 use crate::store::log::{Attempt, AttemptState};
 use crate::store::runs::Step;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
@@ -47,6 +48,26 @@ enum After {
     GiveUp(String),
 }
 
+/// What is asked of whom, and by which policy.
+struct Asked<'a> {
+    model: &'a Model,
+    policy: &'a Resolved,
+    request: &'a Rc<ChatRequest>,
+    /// How the answer is to come.
+    answer: crate::models::Answer,
+}
+
+/// Attempts that a model of the chain has in a step; none where there is no such model.
+fn allowed(attempts: &[u32], model: u32) -> u32 {
+    usize::try_from(model).ok().and_then(|model| attempts.get(model)).copied().unwrap_or(0)
+}
+
+/// What is told where an answer broke off of which a part was shown, and which may not begin anew.
+fn broke_off(model: &Model, failed: &ProviderError) -> String {
+    let name = &model.name;
+    format!("The model “{name}” broke off in the middle of its answer, which may not begin anew: {failed}.")
+}
+
 impl Thread {
     /// The model whose turn it is in the chain of fallbacks.
     pub(crate) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
@@ -68,10 +89,15 @@ impl Thread {
         request: ChatRequest,
     ) -> Result<Called> {
         let model = self.current_model(definitions, step)?;
+        let policy = self.model_retry(definitions, model)?;
         let request = Rc::new(request);
+        let mut broken = 0;
         loop {
             let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
-            let failed = match self.attempt(step, model, &request, &mut attempt).await? {
+            attempt.retry_source = policy.source;
+            let answer = self.way_of_answer(definitions, step, model, broken)?;
+            let asked = Asked { model, policy: &policy, request: &request, answer };
+            let failed = match self.attempt(step, asked, &mut attempt).await? {
                 Ok(reply) => {
                     attempt.succeed(&reply, model, self.host.now_us());
                     return Ok(Called::Answer(Answer { reply, attempt }));
@@ -79,8 +105,13 @@ impl Thread {
                 Err(error) => self.told_failure(error),
             };
             attempt.fail(&failed, self.host.now_us());
-            let after = self.after(definitions, step, &failed)?;
-            self.next_attempt(step, &attempt, &after)?;
+            broken += u32::from(failed.is_network && attempt.first_us.is_none());
+            let shown = attempt.first_us.is_some();
+            let after = match shown && !model.capabilities.restartable {
+                true => After::GiveUp(broke_off(model, &failed)),
+                false => self.after(definitions, step, &policy, &failed)?,
+            };
+            self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
             if matches!(after, After::Fallback | After::GiveUp(_)) {
                 let code = serde_json::json!(failed.code);
                 self.tell_failure(Failure {
@@ -92,7 +123,7 @@ impl Thread {
             }
             match after {
                 After::Shorten => return Ok(Called::TooLong),
-                After::Retry(wait) => self.host.sleep_until(self.host.now_us() + wait).await,
+                After::Retry(pause) => self.pause_before_retry(pause).await,
                 After::Fallback => {
                     self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
                     return Ok(Called::Elsewhere);
@@ -102,7 +133,31 @@ impl Thread {
         }
     }
 
-    fn after(&self, definitions: &Definitions<'_>, step: Step, failed: &ProviderError) -> Result<After> {
+    /// How the next attempt is to be answered. Some servers between here and a provider break streams and nothing else: the
+    /// last attempt at a model whose streams broke twice before they began asks for the answer in one piece.
+    fn way_of_answer(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        model: &Model,
+        broken: u32,
+    ) -> Result<crate::models::Answer> {
+        let usual = model.answer();
+        if broken < limits::BROKEN_STREAMS {
+            return Ok(usual);
+        }
+        let tries = self.tries(step)?;
+        let last = tries.attempt >= allowed(&self.attempts_of(definitions)?, tries.model);
+        Ok(if last { crate::models::Answer::Whole } else { usual })
+    }
+
+    fn after(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        policy: &Resolved,
+        failed: &ProviderError,
+    ) -> Result<After> {
         // The history is halved once for a step; a model that still finds it too long is given up.
         if failed.code == ProviderCode::ContextLength
             && self.ephemeral.halved.replace(Some(step.block)) != Some(step.block)
@@ -110,9 +165,11 @@ impl Thread {
             return Ok(After::Shorten);
         }
         let tries = self.tries(step)?;
-        Ok(if failed.retryable() && tries.attempt < limits::MODEL_ATTEMPTS {
-            After::Retry(backoff_us(tries.attempt, self.host.random(), failed.retry_after_ms))
-        } else if tries.model as usize + 1 < definitions.chain.len() {
+        let attempts = self.attempts_of(definitions)?;
+        let retries = policy.retries(failed.may_pass(), failed.retryable());
+        Ok(if retries && tries.attempt < allowed(&attempts, tries.model) {
+            After::Retry(backoff_us(policy, tries.attempt, self.host.random(), failed.retry_after_ms))
+        } else if allowed(&attempts, tries.model + 1) > 0 {
             After::Fallback
         } else {
             let name = &self.current_model(definitions, step)?.name;
@@ -120,8 +177,9 @@ impl Thread {
         })
     }
 
-    /// Logs the attempt that failed and counts the next one, in one transition and before it is made.
-    fn next_attempt(&self, step: Step, failed: &Attempt, after: &After) -> Result<()> {
+    /// Logs the attempt that failed and counts the next one, in one transition and before it is made. `restartable`:
+    /// otherwise nothing was shown of it that clients would have to drop.
+    fn next_attempt(&self, step: Step, failed: &Attempt, after: &After, restartable: bool) -> Result<()> {
         let stream = self.transition(|state, sql| {
             failed.insert(sql)?;
             state.used(failed);
@@ -152,7 +210,9 @@ impl Thread {
             if step.call.is_none() {
                 self.ephemeral.partial.borrow_mut().take();
             }
-            self.announce_reset(step.block, stream, step.depth)?;
+            if restartable {
+                self.announce_reset(step.block, stream, step.depth)?;
+            }
         }
         Ok(())
     }
@@ -194,10 +254,10 @@ impl Thread {
     async fn attempt(
         self: &Rc<Self>,
         step: Step,
-        model: &Model,
-        request: &Rc<ChatRequest>,
+        asked: Asked<'_>,
         attempt: &mut Attempt,
     ) -> Result<Result<Reply, ProviderError>> {
+        let Asked { model, policy, request, answer } = asked;
         let deployment = |name: &str| self.deployment(name);
         if let Some(lack) = model.lacks(&deployment) {
             return Ok(Err(ProviderError::not_set_up(&lack)));
@@ -209,14 +269,20 @@ impl Thread {
             provider: model.provider.clone(),
             definition: model.name.clone(),
             request: request.clone(),
-            answer: model.answer(),
+            answer,
             base_url,
             api_key: api_key.clone(),
             stream: attempt.stream,
             door: door.clone(),
             out: Rc::default(),
         };
-        let replied = Streaming::new(self, step, request.reasoning.exclude, attempt).reply(call).await?;
+        let patience = Patience {
+            first_us: model.timeouts.first_chunk_us(),
+            stall_us: model.timeouts.stall_us(),
+            attempt_us: policy.timeout_us,
+        };
+        let streaming = Streaming::new(self, step, request.reasoning.exclude, patience, attempt);
+        let replied = streaming.reply(call).await?;
         attempt.body = door.sent();
         Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))
     }

@@ -20,6 +20,17 @@ use crate::store::log::Attempt;
 use crate::store::runs::Step;
 use crate::work::timeout::Watch;
 
+/// How long an answer is waited for, in microseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// Until it begins.
+    pub(crate) first_us: i64,
+    /// While nothing comes.
+    pub(crate) stall_us: i64,
+    /// Altogether, where a policy says.
+    pub(crate) attempt_us: Option<i64>,
+}
+
 /// An attempt that is being answered.
 pub(crate) struct Streaming<'a> {
     thread: &'a Rc<Thread>,
@@ -27,6 +38,7 @@ pub(crate) struct Streaming<'a> {
     builder: ReplyBuilder,
     /// Whether nobody is to read the reasoning (spec §5.3).
     hidden: bool,
+    patience: Patience,
     attempt: &'a mut Attempt,
     /// When payload came last.
     payload_us: i64,
@@ -37,16 +49,20 @@ impl<'a> Streaming<'a> {
         thread: &'a Rc<Thread>,
         step: Step,
         hidden: bool,
+        patience: Patience,
         attempt: &'a mut Attempt,
     ) -> Streaming<'a> {
-        Streaming { thread, step, builder: ReplyBuilder::default(), hidden, attempt, payload_us: 0 }
+        Streaming { thread, step, builder: ReplyBuilder::default(), hidden, patience, attempt, payload_us: 0 }
     }
 
     /// Asks the provider, and takes what it says until it ends or is silent for too long.
     pub(crate) async fn reply(mut self, call: ProviderCall) -> Result<Result<Reply, ProviderError>> {
         let host = &*self.thread.host;
         let (out, name) = (call.out.clone(), call.provider.clone());
-        let mut watch = Watch::new(host, host.now_us() + limits::FIRST_CHUNK_US);
+        let Patience { first_us, stall_us, attempt_us } = self.patience;
+        let begun = host.now_us();
+        let end = attempt_us.map_or(i64::MAX, |us| begun + us);
+        let mut watch = Watch::new(host, end.min(begun + first_us));
         let mut running = self.thread.natives.provider(call);
         let mut heard_us = 0;
         loop {
@@ -54,13 +70,16 @@ impl<'a> Streaming<'a> {
             let silence = match self.attempt.first_us {
                 None => Silence::FirstChunk,
                 Some(_) => {
-                    watch.until((heard_us + limits::STALL_US).min(self.payload_us + limits::IDLE_EVENTS_US));
+                    // Who allows a longer silence allows as long a time of events that carry nothing.
+                    let idle_us = limits::IDLE_EVENTS_US.max(stall_us);
+                    watch.until((heard_us + stall_us).min(self.payload_us + idle_us).min(end));
                     Silence::Stall
                 }
             };
             let ended = match watch.within(poll_fn(|cx| out.poll(running.as_mut(), cx))).await {
                 Some(ended) => ended,
                 None => {
+                    let silence = if host.now_us() >= end { Silence::Attempt } else { silence };
                     // It is told, and may know that its answer is complete all the same.
                     out.fall_silent(silence);
                     let last = running.as_mut().now_or_never();

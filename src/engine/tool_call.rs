@@ -12,9 +12,11 @@ use crate::engine::thread::Thread;
 use crate::engine::tool_queue;
 use crate::engine::waits::gate::{Gate, Passed, Place};
 use crate::error::{Error, Result};
+use crate::models::backoff_us;
 use crate::sdk::scope::{Entered, Scope};
-use crate::spec::ToolEntry;
 use crate::spec::message::{ToolCall, ToolResult};
+use crate::spec::retry::Resolved;
+use crate::spec::{Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{NewReceipt, Opening, Receipt, ReceiptState};
@@ -279,19 +281,72 @@ impl Thread {
             sleep: self.sleep(),
             state: self.state_in(inside.clone().in_package(self.catalog.packages.of(owner))),
         };
-        let way = Way { run: &tool.run, limit_ms: tool.timeout_ms, http_ms: tool.timeout_ms, env: &env };
-        let result = work::run(self.lender(), way, call).await.unwrap_or_else(|failure| {
-            let late = matches!(failure, Failure::Late(_));
-            let text = failure.of(&format!("\"{}\"", tool.name));
-            ToolResult::error(if late { text + "." } else { text })
-        });
+        let result = self.run_tool(inside, definitions, tool, &env, call).await?;
         // A tool's own result, without what only the runtime says.
         Ok(self.redact_result(ToolResult { stored: Vec::new(), ..result }))
+    }
+
+    /// Runs a tool, and again as its policy says if it fails in a way that may pass. Each run is counted in the call's
+    /// receipt before it is made, so that no crash makes more of them.
+    async fn run_tool(
+        self: &Rc<Self>,
+        inside: &Scope,
+        definitions: &Definitions<'_>,
+        tool: &Tool,
+        env: &dyn Fn(&str) -> Option<String>,
+        mut call: NativeCall,
+    ) -> Result<ToolResult> {
+        let policy = self.tool_retry(definitions, tool)?;
+        let timeout_ms = attempt_ms(tool, policy.as_ref());
+        let limit_ms = Some(timeout_ms.unwrap_or(limits::NATIVE_MS));
+        let way = Way { run: &tool.run, limit_ms, http_ms: timeout_ms, env };
+        let policy = policy.filter(|policy| policy.max_attempts > 1);
+        loop {
+            let again = policy.as_ref().map(|policy| (policy, call.clone()));
+            let failure = match work::run(self.lender(), way, call).await {
+                Ok(result) => return Ok(result),
+                Err(failure) => failure,
+            };
+            if let (Some((policy, again)), Some(receipt)) = (again, inside.receipt)
+                && policy.retries(failure.may_pass(), failure.may_pass().is_some())
+                && let Some(runs) = self.count_tool_run(receipt, policy.max_attempts)?
+            {
+                self.pause_before_retry(backoff_us(policy, runs, self.host.random(), None)).await;
+                call = again;
+                continue;
+            }
+            let late = matches!(failure, Failure::Late(_));
+            let text = failure.of(&format!("\"{}\"", tool.name));
+            return Ok(ToolResult::error(if late { text + "." } else { text }));
+        }
+    }
+
+    /// Counts one more run of a call in its receipt; how often it had run before. `None` if it may run no more: recoveries
+    /// count as well.
+    fn count_tool_run(&self, receipt: i64, max_attempts: u32) -> Result<Option<u32>> {
+        let most = i64::from(max_attempts.min(limits::IDEMPOTENT_RUNS));
+        self.transition(|_, sql| {
+            let runs = receipts::find(sql, receipt)?.map_or(most, |receipt| receipt.runs);
+            if runs >= most {
+                return Ok(None);
+            }
+            receipts::restart(sql, receipt)?;
+            Ok(u32::try_from(runs).ok())
+        })
     }
 
     /// Whether the run has taken as many steps as any may; a queued tool counts as one.
     fn at_hard_cap(&self) -> Result<bool> {
         self.read(|state, _| Ok(state.active().is_some_and(|run| run.steps >= limits::RUN_STEPS)))
+    }
+}
+
+/// Milliseconds that one run of a tool may take: the shorter of what it and its policy say.
+fn attempt_ms(tool: &Tool, policy: Option<&Resolved>) -> Option<u64> {
+    let attempt_ms = policy.and_then(|policy| u64::try_from(policy.timeout_us? / 1000).ok());
+    match (tool.timeout_ms, attempt_ms) {
+        (Some(tool), Some(attempt)) => Some(tool.min(attempt)),
+        (tool, attempt) => tool.or(attempt),
     }
 }
 

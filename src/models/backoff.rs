@@ -1,20 +1,28 @@
 //! Pauses between attempts: our own, and those that a provider asks for.
 
-use crate::limits::{BACKOFF_US, RETRY_AFTER_MAX_US};
+use crate::limits::{BACKOFF_MAX_MS, RETRY_AFTER_MAX_US};
+use crate::spec::retry::{Jitter, Resolved, RetryMode};
 
-/// Microseconds to wait after attempt number `attempt` (from 1) has failed: anything from nothing to
-/// [`BACKOFF_US`] doubled with each attempt (full jitter, so that many threads do not come back together), raised to
-/// what the provider asked for, and never more than [`RETRY_AFTER_MAX_US`] (spec §3.3, §35.22).
-pub fn backoff_us(attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {
+/// Microseconds to wait after attempt number `attempt` (from 1) has failed: the policy's pause, doubled with each attempt,
+/// or with full jitter anything from nothing to it; raised to what the provider asked for. Never more than
+/// [`RETRY_AFTER_MAX_US`] (spec §3.3, §35.22), or a day where the policy parks.
+pub fn backoff_us(policy: &Resolved, attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {
     let ceiling = 2_i64
         .checked_pow(attempt.saturating_sub(1))
-        .and_then(|factor| BACKOFF_US.checked_mul(factor))
-        .map_or(RETRY_AFTER_MAX_US, |us| us.min(RETRY_AFTER_MAX_US));
-    // A remainder of 128 bits by some millions: its bias is nothing.
-    let jittered = u128::from_le_bytes(random) % (ceiling.unsigned_abs() as u128 + 1);
+        .and_then(|factor| policy.backoff_us.checked_mul(factor))
+        .map_or(policy.max_backoff_us, |us| us.min(policy.max_backoff_us));
+    let ceiling = u128::from(ceiling.unsigned_abs());
+    let pause = match policy.jitter {
+        // A remainder of 128 bits by far fewer: its bias is nothing.
+        Jitter::Full => u128::from_le_bytes(random) % (ceiling + 1),
+        Jitter::None => ceiling,
+    };
     let asked = retry_after_ms.unwrap_or(0).saturating_mul(1000);
-    let wait = jittered.max(u128::from(asked));
-    i64::try_from(wait).map_or(RETRY_AFTER_MAX_US, |us| us.min(RETRY_AFTER_MAX_US))
+    let longest = match policy.mode {
+        RetryMode::Wait => RETRY_AFTER_MAX_US,
+        RetryMode::Park => (BACKOFF_MAX_MS * 1000).cast_signed(),
+    };
+    i64::try_from(pause.max(u128::from(asked))).map_or(longest, |us| us.min(longest))
 }
 
 /// The provider's wish in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date.
@@ -57,8 +65,45 @@ fn http_date_s(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::retry::{Places, RetryKind};
 
     const LOW: [u8; 16] = [0; 16];
+
+    fn of(policy: serde_json::Value) -> Resolved {
+        let definition = serde_json::from_value(policy).unwrap();
+        Resolved::of(RetryKind::Model, Places { definition: Some(&definition), ..Places::default() })
+    }
+
+    fn usual(attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {
+        backoff_us(&of(serde_json::json!({})), attempt, random, retry_after_ms)
+    }
+
+    #[test]
+    fn jitter_lies_between_nothing_and_the_pause() {
+        let policy = of(serde_json::json!({ "backoffMs": 200, "maxBackoffMs": 500 }));
+        let mut seen = (i64::MAX, 0);
+        for draw in 0..1_000_u128 {
+            let bits = (draw + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+            let pause = backoff_us(&policy, 2, random(bits), None);
+            assert!((0..=400_000).contains(&pause), "{pause}");
+            seen = (seen.0.min(pause), seen.1.max(pause));
+        }
+        assert!(seen.0 < 20_000 && seen.1 > 380_000, "the whole range is drawn: {seen:?}");
+    }
+
+    #[test]
+    fn a_policy_sets_the_pauses() {
+        let fixed = of(serde_json::json!({ "backoffMs": 300, "maxBackoffMs": 1_000, "jitter": "none" }));
+        let pauses: Vec<i64> = (1..5).map(|n| backoff_us(&fixed, n, LOW, None)).collect();
+        assert_eq!(pauses, [300_000, 600_000, 1_000_000, 1_000_000]);
+        assert_eq!(backoff_us(&fixed, 1, LOW, Some(2_000)), 2_000_000, "the provider's wish is longer");
+        let long = serde_json::json!({ "backoffMs": 600_000, "maxBackoffMs": 600_000, "jitter": "none" });
+        assert_eq!(backoff_us(&of(long.clone()), 1, LOW, None), 60_000_000, "`wait` waits a minute at most");
+        let mut parks = long;
+        parks["mode"] = "park".into();
+        assert_eq!(backoff_us(&of(parks.clone()), 1, LOW, None), 600_000_000);
+        assert_eq!(backoff_us(&of(parks), 1, LOW, Some(u64::MAX)), 86_400_000_000);
+    }
 
     fn random(value: u128) -> [u8; 16] {
         value.to_le_bytes()
@@ -75,18 +120,18 @@ mod tests {
             (7, 60_000_000),
             (99, 60_000_000),
         ] {
-            assert_eq!(backoff_us(attempt, random(ceiling_us as u128), None), ceiling_us, "{attempt}");
-            assert_eq!(backoff_us(attempt, random(ceiling_us as u128 + 1), None), 0, "{attempt}");
-            assert_eq!(backoff_us(attempt, LOW, None), 0);
+            assert_eq!(usual(attempt, random(ceiling_us as u128), None), ceiling_us, "{attempt}");
+            assert_eq!(usual(attempt, random(ceiling_us as u128 + 1), None), 0, "{attempt}");
+            assert_eq!(usual(attempt, LOW, None), 0);
         }
     }
 
     #[test]
     fn the_providers_wish_counts_up_to_a_minute() {
-        assert_eq!(backoff_us(1, LOW, Some(2_500)), 2_500_000);
-        assert_eq!(backoff_us(1, random(700_000), Some(300)), 700_000);
-        assert_eq!(backoff_us(1, LOW, Some(3_600_000)), 60_000_000);
-        assert_eq!(backoff_us(1, [255; 16], Some(u64::MAX)), 60_000_000);
+        assert_eq!(usual(1, LOW, Some(2_500)), 2_500_000);
+        assert_eq!(usual(1, random(700_000), Some(300)), 700_000);
+        assert_eq!(usual(1, LOW, Some(3_600_000)), 60_000_000);
+        assert_eq!(usual(1, [255; 16], Some(u64::MAX)), 60_000_000);
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
             code: ProviderCode::ServerError,
             status: Some(503),
             retry_after_ms: None,
+            is_network: false,
             message: format!("demo-fail is unavailable (stream {stream} of {FAILING_STREAMS} that fail)"),
         });
     }

@@ -1,14 +1,16 @@
 //! What a failed request means (spec §4.6), and what to do about it (spec §3.3, §35.22).
 //!
-//! Every failure is handled in one of three ways. [`ProviderError::retryable`]: the same model is asked again after a
-//! pause, while it has attempts left. [`ProviderCode::ContextLength`]: the history is halved once and the same model is
-//! asked again. Everything else moves on ([`ProviderError::moves_on`]) to the next fallback at once: after a time-out
-//! the same model would only cost the same time again, and another provider may well accept the key, request or content.
+//! Unless a policy names the failures that are tried again ([`crate::spec::retry`]), every failure is handled in one of
+//! three ways. [`ProviderError::retryable`]: the same model is asked again after a pause, while it has attempts left.
+//! [`ProviderCode::ContextLength`]: the history is halved once and the same model is asked again. Everything else moves on
+//! ([`ProviderError::moves_on`]) to the next fallback at once: after a time-out the same model would only cost the same
+//! time again, and another provider may well accept the key, request or content.
 
 use crate::host::http::FetchError;
 use crate::models::backoff::retry_after_ms;
 use crate::models::error_body::ErrorBody;
 use crate::models::{ProviderCode, ProviderError, sse};
+use crate::spec::retry::RetryOn;
 use crate::text::shorten;
 
 /// Bytes of a failure's message at most, once it is [told](ProviderError::told).
@@ -25,6 +27,8 @@ pub enum Silence {
     /// Nothing came for [`STALL_US`](crate::limits::STALL_US), or events without payload for
     /// [`IDLE_EVENTS_US`](crate::limits::IDLE_EVENTS_US).
     Stall,
+    /// The answer was not complete within the `timeoutMs` of the policy that holds for it.
+    Attempt,
 }
 
 impl ProviderError {
@@ -57,7 +61,13 @@ impl ProviderError {
             (true, _) => format!("HTTP {status} without an explanation"),
         };
         let retry_after_ms = retry_after_ms(header("retry-after-ms"), header("retry-after"), now_us);
-        ProviderError { code, status: Some(status), retry_after_ms, message: presentable(&message, secrets) }
+        ProviderError {
+            code,
+            status: Some(status),
+            retry_after_ms,
+            is_network: false,
+            message: presentable(&message, secrets),
+        }
     }
 
     /// The failure that an object inside a stream, or in an answer with status 200, reports.
@@ -69,6 +79,7 @@ impl ProviderError {
             code,
             status: said.status,
             retry_after_ms: None,
+            is_network: false,
             message: presentable(message, secrets),
         }
     }
@@ -77,7 +88,7 @@ impl ProviderError {
     pub fn network(error: &FetchError, url: &str, secrets: &[&str]) -> ProviderError {
         let host = host_of(url);
         let text = if error.0.contains(host) { error.to_string() } else { format!("{error} ({host})") };
-        ProviderError::server(presentable(&text, secrets))
+        ProviderError { is_network: true, ..ProviderError::server(presentable(&text, secrets)) }
     }
 
     /// The model was silent for too long.
@@ -85,6 +96,7 @@ impl ProviderError {
         let message = match silence {
             Silence::FirstChunk => "the model did not begin to answer in time",
             Silence::Stall => "the model fell silent in the middle of its answer",
+            Silence::Attempt => "the answer was not complete within the `timeoutMs` of an attempt",
         };
         ProviderError { code: ProviderCode::Timeout, ..ProviderError::server(message) }
     }
@@ -96,7 +108,8 @@ impl ProviderError {
 
     /// The answer ended before it was complete.
     pub fn broke_off() -> ProviderError {
-        ProviderError::server("the stream broke off before the answer was complete")
+        let text = "the stream broke off before the answer was complete";
+        ProviderError { is_network: true, ..ProviderError::server(text) }
     }
 
     /// A reply that is refused whole, although the provider did its part.
@@ -112,7 +125,7 @@ impl ProviderError {
     /// A failure on the provider's side that no status tells more about.
     pub(crate) fn server(message: impl Into<String>) -> ProviderError {
         let (code, message) = (ProviderCode::ServerError, message.into());
-        ProviderError { code, status: None, retry_after_ms: None, message }
+        ProviderError { code, status: None, retry_after_ms: None, is_network: false, message }
     }
 
     /// Without credentials that its message may show.
@@ -136,11 +149,21 @@ impl ProviderError {
     /// Whether the same request may succeed in place after a pause: 408, 409 (a lock), 429, 5xx and a broken
     /// connection (spec §35.22).
     pub fn retryable(&self) -> bool {
+        let silence = self.code == ProviderCode::Timeout && self.status.is_none();
+        self.may_pass().is_some() && !silence
+    }
+
+    /// As policies name it (`retryOn`); `None` where the same request would meet the same fate.
+    pub fn may_pass(&self) -> Option<RetryOn> {
         match (self.code, self.status) {
-            // The same request would meet the same fate, whatever the status.
-            (ProviderCode::ContextLength | ProviderCode::ContentFilter, _) => false,
-            (_, Some(status)) => matches!(status, 408 | 409 | 429 | 500..),
-            (code, None) => matches!(code, ProviderCode::ServerError | ProviderCode::RateLimit),
+            // Whatever the status.
+            (ProviderCode::ContextLength | ProviderCode::ContentFilter, _) => None,
+            (_, Some(status)) => RetryOn::of_status(status),
+            (ProviderCode::Timeout, None) => Some(RetryOn::Timeout),
+            (ProviderCode::RateLimit, None) => Some(RetryOn::RateLimit),
+            (ProviderCode::ServerError, None) if self.is_network => Some(RetryOn::Network),
+            (ProviderCode::ServerError, None) => Some(RetryOn::ServerError),
+            _ => None,
         }
     }
 
@@ -353,7 +376,7 @@ mod tests {
         assert_eq!(named.message, "network: no route to https://u:[redacted]@api.example:8443/");
         assert!(refused.retryable() && !refused.moves_on());
         assert!(ProviderError::broke_off().retryable());
-        for silence in [Silence::FirstChunk, Silence::Stall] {
+        for silence in [Silence::FirstChunk, Silence::Stall, Silence::Attempt] {
             let error = ProviderError::timeout(silence);
             assert!(error.code == ProviderCode::Timeout && !error.retryable() && error.moves_on());
         }

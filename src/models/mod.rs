@@ -269,6 +269,8 @@ pub struct ProviderError {
     pub status: Option<u16>,
     /// The provider's wish, milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// Whether there was no connection or it broke, so that the provider has not said what went wrong.
+    pub is_network: bool,
     /// What it said, without our credentials; at most 1 KB once it is [told](ProviderError::told).
     pub message: String,
 }

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use crate::spec::catalog::Catalog;
+use crate::spec::execute_code;
+use crate::spec::retry::Policy;
 use crate::spec::tool::{Implementation, Tool};
 use crate::spec::{ask_user, execute_code};
 
@@ -59,5 +61,18 @@ fn native(name: &str, description: &str, args: serde_json::Value) -> Tool {
         idempotent: false,
         variables: Vec::new(),
         approval: None,
+        let code =
+            json!({ "type": "string", "description": "The body of an async function, in TypeScript." });
+        let tool = Tool {
+            name: execute_code::NAME.to_owned(),
+            description: execute_code::DESCRIPTION.to_owned(),
+            args: Some(json!({ "type": "object", "properties": { "code": code }, "required": ["code"] })),
+            run: Implementation::Native(execute_code::NAME.to_owned()),
+            timeout_ms: None,
+            idempotent: false,
+            retry: Policy::default(),
+            variables: Vec::new(),
+        };
+        self.tools.insert(execute_code::NAME.to_owned(), tool);
     }
 }

@@ -8,6 +8,7 @@
 //!   and a long form.
 //! * [`graph`]: what an agent can reach, and what all definitions say about a name.
 //! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
+//! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
 
@@ -30,6 +31,7 @@ pub mod opaque;
 pub mod package;
 pub mod prompt;
 pub mod references;
+pub mod retry;
 pub mod schema;
 pub mod settings;
 pub mod subagent;
@@ -47,6 +49,7 @@ pub use crate::spec::hook::{Hook, HookName};
 pub use crate::spec::model::{Capabilities, Model, Provider};
 pub use crate::spec::package::{Package, Packages, Sought};
 pub use crate::spec::prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
+pub use crate::spec::retry::{Policy, Retry};
 pub use crate::spec::settings::{Settings, Strictness};
 pub use crate::spec::subagent::{Immediate, ParentCommunication, Receives, Resumable};
 pub use crate::spec::tool::{Code, Http, Implementation, Tool};

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::limits;
+use crate::spec::retry::Policy;
 use crate::spec::template;
 use crate::spec::variable::{is_default, is_true, yes};
 
@@ -51,9 +53,44 @@ pub struct Model {
     /// fallbacks are not followed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
+    /// How a request that failed is made again, where neither the run, the prompt nor the folder says.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry: Policy,
+    /// How long it may be silent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeouts: Timeouts,
     /// Merged into the body of every request, such as `{"temperature": 0.2}`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provider_options: Map<String, Value>,
+}
+
+/// How long a model may be silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Timeouts {
+    /// Milliseconds until its answer begins; 120,000 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_chunk_ms: Option<u64>,
+    /// Milliseconds of silence in the middle of its answer; 45,000 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_ms: Option<u64>,
+}
+
+impl Timeouts {
+    /// Microseconds until its answer begins.
+    pub(crate) fn first_chunk_us(&self) -> i64 {
+        us(self.first_chunk_ms, limits::FIRST_CHUNK_US)
+    }
+
+    /// Microseconds of silence in the middle of its answer.
+    pub(crate) fn stall_us(&self) -> i64 {
+        us(self.stall_ms, limits::STALL_US)
+    }
+}
+
+fn us(ms: Option<u64>, usual_us: i64) -> i64 {
+    ms.and_then(|ms| i64::try_from(ms).ok()?.checked_mul(1000)).unwrap_or(usual_us)
 }
 
 /// What answers requests.
@@ -141,6 +178,10 @@ pub struct Capabilities {
     /// Whether its answers can be streamed.
     #[serde(skip_serializing_if = "is_true")]
     pub supports_streaming: bool,
+    /// Whether an answer of which a part was shown may be begun anew, which clients are told with `message_reset`.
+    /// Otherwise the run fails once a stream breaks off after its first words.
+    #[serde(skip_serializing_if = "is_true")]
+    pub restartable: bool,
     /// Whether it can be held to JSON.
     #[serde(skip_serializing_if = "is_default")]
     pub supports_json_mode: bool,
@@ -157,6 +198,7 @@ impl Default for Capabilities {
             supports_images: false,
             supports_tool_calls: yes(),
             supports_streaming: yes(),
+            restartable: yes(),
             supports_json_mode: false,
             reasoning_levels: BTreeMap::new(),
         }

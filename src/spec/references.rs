@@ -57,6 +57,8 @@ fn of_model(model: &mut Model, look: Look<'_>) {
         cached_price: _,
         capabilities: _,
         fallbacks,
+        retry: _,
+        timeouts: _,
         provider_options: _,
     } = model;
     list("fallbacks", Sought::Model, fallbacks, look);
@@ -82,6 +84,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         response_format: _,
         hooks,
         approvals,
+        retry: _,
     } = prompt;
     look("model".to_owned(), Sought::Model, model);
     if let PromptText::Parts(parts) = prompt {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spec::approval::Approvals;
+use crate::spec::retry::Retry;
 use crate::spec::variable::is_default;
 
 /// What holds for every agent of the folder. Agents, prompts and messages may say more, and only tighten it.
@@ -16,6 +17,9 @@ pub struct Settings {
     /// Which calls people are asked about.
     #[serde(skip_serializing_if = "is_default")]
     pub approvals: Approvals,
+    /// How what fails is tried again, where neither a run nor a prompt says.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retry_defaults: Retry,
 }
 
 impl Settings {

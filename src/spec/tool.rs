@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::spec::approval::Approval;
 use crate::spec::form::StringOr;
+use crate::spec::retry::Policy;
 use crate::spec::variable::{Variable, is_default};
 
 /// A function that models may call (spec §6.1).
@@ -33,6 +34,9 @@ pub struct Tool {
     /// middle of it. Otherwise such a call is never repeated and the model is told that its outcome is unknown.
     #[serde(default, skip_serializing_if = "is_default")]
     pub idempotent: bool,
+    /// How a call that failed is made again, where neither the run, the prompt nor the folder says; for `idempotent` tools.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry: Policy,
     /// Values it needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
+use crate::spec::retry::RetrySource;
 use crate::spec::{Hook, Model, Prompt};
 use crate::store::children::Child;
 use crate::store::logs::insert;
@@ -42,6 +43,8 @@ pub(crate) struct Attempt {
     /// The reply's text, when bodies are logged.
     pub(crate) answer: Option<String>,
     pub(crate) output_tokens: u64,
+    /// Where the policy is from by which it is tried again.
+    pub(crate) retry_source: RetrySource,
 }
 
 impl Attempt {
@@ -70,6 +73,7 @@ impl Attempt {
             body: None,
             answer: None,
             output_tokens: 0,
+            retry_source: RetrySource::BuiltIn,
         }
     }
 
@@ -123,6 +127,7 @@ impl Attempt {
             "latency_ms": self.latency_ms(),
             "time_to_first_token_ms": self.first_us.map(|first| (first - self.started_us) / 1000),
             "ended_at": self.ended_us,
+            "retry_source": self.retry_source,
         });
         if let (Some(data), Some(Value::Object(end))) = (data.as_object_mut(), &self.end) {
             data.extend(end.clone());

@@ -4,7 +4,8 @@
 //! together. A catalog with errors is not served.
 //!
 //! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`: one kind each. `entries`: what a prompt's `tools`
-//!   list; `subagents`: what an entry there says about one. `code`: files that run in the sandbox.
+//!   list; `subagents`: what an entry there says about one. `code`: files that run in the sandbox. `settings`:
+//!   `bobbin.json`.
 
 pub(crate) mod agents;
 mod approvals;
@@ -15,6 +16,7 @@ pub(crate) mod entries;
 pub(crate) mod hooks;
 pub(crate) mod models;
 pub(crate) mod prompts;
+pub(crate) mod settings;
 pub(crate) mod subagents;
 pub(crate) mod tools;
 
@@ -26,6 +28,7 @@ use std::fmt;
 
 use crate::spec::catalog::{Catalog, RESERVED_PREFIX};
 use crate::spec::references::Kind;
+use crate::spec::retry::{Policy, Retry};
 use crate::spec::template;
 use crate::spec::tool::Implementation;
 use crate::spec::variable::{Variable, VariableKind};
@@ -171,6 +174,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
     check.effects();
     check.endpoints();
     check.hooks();
+    check.folder_settings();
     check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
     check.complaints
 }
@@ -223,6 +227,12 @@ impl Check<'_> {
         }
     }
 
+    /// A mistake in `bobbin.json`.
+    fn error_in_settings(&mut self, field: String, message: String) {
+        let file = settings::FILE.to_owned();
+        self.complaints.push(Complaint { file, field, message, severity: Severity::Error });
+    }
+
     /// A reference to another definition.
     fn reference(&mut self, at: Place<'_>, field: &str, kind: Kind, name: &str) {
         if !self.knows(kind, name) {
@@ -253,6 +263,20 @@ impl Check<'_> {
     fn env(&mut self, at: Place<'_>, field: &str, env: &BTreeMap<String, String>) {
         for name in env.keys() {
             self.env_name(at, &format!("{field}.{name}"), name);
+        }
+    }
+
+    /// How what fails is tried again, by kinds.
+    fn retries(&mut self, at: Place<'_>, field: &str, retry: &Retry) {
+        for (inner, message) in retry.problems() {
+            self.error(at, format!("{field}.{inner}"), message);
+        }
+    }
+
+    /// The policy of one definition.
+    fn policy(&mut self, at: Place<'_>, policy: &Policy) {
+        for (inner, message) in policy.problems() {
+            self.error(at, format!("retry.{inner}"), message);
         }
     }
 

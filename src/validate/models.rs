@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::limits::SILENCE_MAX_MS;
 use crate::names::{cycles, nearest, wrong_model};
-use crate::spec::model::{Capabilities, Model, Provider};
+use crate::spec::model::{Capabilities, Model, Provider, Timeouts};
 use crate::spec::references::Kind;
 use crate::validate::{Check, Place};
 
@@ -24,6 +25,8 @@ impl Check<'_> {
             self.prices(at, model);
             self.capabilities(at, &model.capabilities);
             self.fallbacks(at, model);
+            self.policy(at, &model.retry);
+            self.timeouts(at, model.timeouts);
             self.provider_options(at, &model.provider_options);
         }
         self.fallback_cycles();
@@ -80,6 +83,15 @@ impl Check<'_> {
         for (field, price) in prices {
             if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
                 self.error(at, field, "a price is USD for a million tokens, not negative");
+            }
+        }
+    }
+
+    fn timeouts(&mut self, at: Place<'_>, timeouts: Timeouts) {
+        for (field, ms) in [("firstChunkMs", timeouts.first_chunk_ms), ("stallMs", timeouts.stall_ms)] {
+            if ms.is_some_and(|ms| ms == 0 || ms > SILENCE_MAX_MS) {
+                let text = format!("must be from 1 to {SILENCE_MAX_MS} (15 minutes)");
+                self.error(at, format!("timeouts.{field}"), text);
             }
         }
     }

@@ -30,6 +30,7 @@ impl Check<'_> {
             self.approvals(at, &prompt.approvals);
             self.env(at, "env", &prompt.env);
             self.hook_list(at, &prompt.hooks);
+            self.retries(at, "retry", &prompt.retry);
             self.provider_options(at, &prompt.provider_options);
             if let Some(schema) = &prompt.required_schema {
                 self.schema(at, "requiredSchema", schema);

@@ -33,6 +33,11 @@ impl Check<'_> {
                 self.schema(at, "args", args);
             }
             self.run(at, &tool.run, &self.natives.tools, tool.timeout_ms);
+            self.policy(at, &tool.retry);
+            if !tool.retry.is_empty() && !tool.may_repeat() {
+                let text = "only a call that may safely be made again is retried: declare the tool `idempotent` if it is";
+                self.error(at, "retry", text);
+            }
             self.variables(at, &tool.variables);
             self.approval(at, tool);
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::host::Host;
 use crate::host::http::{Reads, Request, private_target};
+use crate::spec::retry::RetryOn;
 use crate::spec::{Http, template};
 use crate::work::timeout::Watch;
 use crate::work::{Failure, Surroundings};
@@ -69,7 +70,7 @@ pub(crate) async fn post_signed(
     around.counts_request();
     let exchange = exchange(&**around.host(), post.name, request);
     let answer = Watch::for_ms(&**around.host(), limit_ms).within(exchange).await;
-    answer.ok_or(Failure::Late(limit_ms))?.map_err(Failure::Failed)
+    answer.ok_or(Failure::Late(limit_ms))?
 }
 
 fn request(
@@ -109,15 +110,17 @@ fn request(
     Ok(Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type })
 }
 
-async fn exchange(host: &dyn Host, name: &str, request: Request) -> Result<Answered, String> {
+async fn exchange(host: &dyn Host, name: &str, request: Request) -> Result<Answered, Failure> {
+    let network = |text| Failure::MayPass(RetryOn::Network, text);
     let sent = host.fetch(request).await;
-    let mut response = sent.map_err(|error| format!("\"{name}\" could not be reached: {error}"))?;
+    let mut response = sent.map_err(|error| network(format!("\"{name}\" could not be reached: {error}")))?;
     let mut body = Vec::new();
     while let Some(chunk) = response.body.next().await {
-        let chunk = chunk.map_err(|error| format!("The answer of \"{name}\" broke off: {error}"))?;
+        let chunk = chunk.map_err(|error| network(format!("The answer of \"{name}\" broke off: {error}")))?;
         if body.len() + chunk.len() > limits::HTTP_TOOL_BYTES {
             let limit = limits::HTTP_TOOL_BYTES;
-            return Err(format!("The answer of \"{name}\" is over {limit} bytes, the limit."));
+            let text = format!("The answer of \"{name}\" is over {limit} bytes, the limit.");
+            return Err(Failure::Failed(text));
         }
         body.extend_from_slice(&chunk);
     }

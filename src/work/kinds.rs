@@ -10,6 +10,7 @@ use crate::registry::Panicked;
 use crate::sandbox::{BinaryKind, Value};
 use crate::spec::hook::HookName;
 use crate::spec::message::ToolResult;
+use crate::spec::retry::RetryOn;
 use crate::work::code::file::{FileCall, Order};
 use crate::work::http::Answered;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
@@ -57,7 +58,10 @@ impl Work for NativeCall {
 
     fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<ToolResult, Failure> {
         if let Some(refusal) = answered.refusal(around, &self.name) {
-            return Err(Failure::Failed(refusal));
+            return Err(match RetryOn::of_status(answered.status) {
+                Some(kind) => Failure::MayPass(kind, refusal),
+                None => Failure::Failed(refusal),
+            });
         }
         // Any other answer than a result is the result's text.
         let text = answered.text();

@@ -20,6 +20,7 @@ use crate::env::redact::Shown;
 use crate::error::Error;
 use crate::host::{Host, Pending, Sleep};
 use crate::registry::Panicked;
+use crate::spec::retry::RetryOn;
 use crate::spec::{Catalog, Http, Implementation};
 use crate::work::code::file::{FileCall, run_file};
 use crate::work::http::{Answered, Post, post_signed};
@@ -62,11 +63,22 @@ pub(crate) enum Failure {
     Panicked(Panicked),
     /// In words.
     Failed(String),
+    /// The same, of a kind that may pass.
+    MayPass(RetryOn, String),
     /// An endpoint refused the request: the client is told why.
     Refused(Error),
 }
 
 impl Failure {
+    /// As policies name it (`retryOn`); `None` where the same would fail again.
+    pub(crate) const fn may_pass(&self) -> Option<RetryOn> {
+        match self {
+            Failure::Late(_) => Some(RetryOn::Timeout),
+            Failure::MayPass(kind, _) => Some(*kind),
+            Failure::Panicked(_) | Failure::Failed(_) | Failure::Refused(_) => None,
+        }
+    }
+
     /// In words; `subject` is what failed.
     pub(crate) fn of(self, subject: &str) -> String {
         match self {
@@ -74,7 +86,7 @@ impl Failure {
                 format!("{subject} did not answer within {} s", limit_ms as f64 / 1000.0)
             }
             Failure::Panicked(Panicked(text)) => format!("{subject} panicked: {text}"),
-            Failure::Failed(text) => text,
+            Failure::Failed(text) | Failure::MayPass(_, text) => text,
             Failure::Refused(error) => error.message,
         }
     }
@@ -118,6 +130,7 @@ pub(crate) trait Work: Sized {
 }
 
 /// How work is run.
+#[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) run: &'a Implementation,
     /// How long it may take within the object, in milliseconds; `None` without a limit.

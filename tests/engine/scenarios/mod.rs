@@ -36,6 +36,7 @@ mod queue_tool;
 mod reasoning;
 mod result_files;
 mod runs;
+mod retries;
 mod schema;
 mod sides;
 mod soak;
@@ -109,6 +110,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(stops::all());
     all.extend(models::all());
     all.extend(providers::all());
+    all.extend(retries::all());
     all.extend(reasoning::all());
     all.extend(streams::all());
     all.extend(values::all());

@@ -133,19 +133,32 @@ fn an_idempotent_tool_runs_at_most_three_times_with_one_key() {
 }
 
 #[test]
-fn a_tool_that_never_returns_is_ended_by_a_kill_alone() {
+fn a_tool_that_never_returns_is_ended_by_a_kill() {
     story("hanging")
         .setup(|sim| sim.world.outside.native("work", |_, _| Native::Never))
         .drive(|sim| async move {
             let message = sim.send("use work").await;
             sim.until_executions(1).await;
-            sim.world.pause(20 * 60 * SECOND_US).await;
+            sim.world.pause(14 * 60 * SECOND_US + 30 * SECOND_US).await;
             assert!(sim.world.alarms_fired.get() >= 2, "the alarm hands over after 14 minutes");
             sim.world.kill();
             let outcome = sim.outcome(&message).await;
             assert_eq!(outcome["outcome"], "completed");
         })
         .check(|_, history| assert_eq!(history.texts("tool"), [INDETERMINATE]))
+        .calm();
+}
+
+#[test]
+fn a_tool_that_names_no_limit_has_fifteen_minutes() {
+    story("hanging for long")
+        .setup(|sim| sim.world.outside.native("work", |_, _| Native::Never))
+        .drive(|sim| async move {
+            sim.ask("use work").await;
+        })
+        .check(|_, history| {
+            assert_eq!(history.texts("tool"), ["\"work\" did not answer within 900 s."]);
+        })
         .calm();
 }
 

@@ -1,0 +1,55 @@
+//! How what fails in a step is tried again: which policy holds for a model or a tool, and the pause before the next attempt
+//! (docs/models.md).
+
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::spec::retry::{Places, Policy, Resolved, Retry, RetryKind, shared_attempts};
+use crate::spec::{Model, Tool};
+
+impl Thread {
+    /// What holds for a model of the step.
+    pub(crate) fn model_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
+        self.policy(definitions, RetryKind::Model, &model.retry)
+    }
+
+    /// What holds for a tool that the step calls; `None` for one whose calls are never made again.
+    pub(crate) fn tool_retry(&self, definitions: &Definitions<'_>, tool: &Tool) -> Result<Option<Resolved>> {
+        if !tool.may_repeat() {
+            return Ok(None);
+        }
+        self.policy(definitions, RetryKind::Tool, &tool.retry).map(Some)
+    }
+
+    /// Attempts that each model of the chain has in a step.
+    pub(crate) fn attempts_of(&self, definitions: &Definitions<'_>) -> Result<Vec<u32>> {
+        let wanted: Vec<u32> = definitions
+            .chain
+            .iter()
+            .map(|model| Ok(self.model_retry(definitions, model)?.max_attempts))
+            .collect::<Result<_>>()?;
+        Ok(shared_attempts(&wanted))
+    }
+
+    fn policy(&self, definitions: &Definitions<'_>, kind: RetryKind, own: &Policy) -> Result<Resolved> {
+        let run = self.read(|state, _| {
+            let text = state.active().and_then(|run| run.retry.as_deref());
+            text.map(serde_json::from_str::<Retry>).transpose().map_err(Error::internal)
+        })?;
+        let places = Places {
+            run: run.as_ref(),
+            prompt: Some(&definitions.prompt.retry),
+            folder: Some(&self.catalog.settings.retry_defaults),
+            definition: Some(own),
+        };
+        Ok(Resolved::of(kind, places))
+    }
+
+    /// Spends the pause before the next attempt, which is counted already. Here a run would be parked whose policy says
+    /// `park` and whose pause is long; until runs can be, it waits in the object, as long as `wait` does at most.
+    pub(crate) async fn pause_before_retry(&self, pause_us: i64) {
+        let pause_us = pause_us.min(limits::RETRY_AFTER_MAX_US);
+        self.host.sleep_until(self.host.now_us() + pause_us).await;
+    }
+}
