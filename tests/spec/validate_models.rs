@@ -112,3 +112,49 @@ fn a_prompt_that_wants_json_needs_models_that_know_it() {
         "models/fast: error in capabilities.supportsJsonMode: the demo provider answers in plain text";
     assert_eq!(complaints(&[("/models/fast", demo)]), [expected]);
 }
+
+#[test]
+fn a_policy_that_makes_no_sense_is_told_wherever_it_stands() {
+    for (pointer, value, expected) in [
+        (
+            "/models/fast/retry",
+            json!({ "maxAttempts": 11 }),
+            "models/fast: error in retry.maxAttempts: must be from 1 (no retry) to 10, the first attempt included",
+        ),
+        (
+            "/models/fast/retry",
+            json!({ "maxBackoffMs": 86_400_001 }),
+            "models/fast: error in retry.maxBackoffMs: must be at most 86400000 (24 hours)",
+        ),
+        (
+            "/models/fast/retry",
+            json!({ "timeoutMs": 0 }),
+            "models/fast: error in retry.timeoutMs: must be from 1 to 3600000 (one hour)",
+        ),
+        (
+            "/models/fast/timeouts",
+            json!({ "stallMs": 0 }),
+            "models/fast: error in timeouts.stallMs: must be from 1 to 900000 (15 minutes)",
+        ),
+        (
+            "/prompts/helper/retry",
+            json!({ "model": { "backoffMs": 9, "maxBackoffMs": 8 } }),
+            "prompts/helper: error in retry.model.backoffMs: is more than maxBackoffMs (8)",
+        ),
+        (
+            "/settings",
+            json!({ "retryDefaults": { "tool": { "maxAttempts": 0 } } }),
+            "bobbin.json: error in retryDefaults.tool.maxAttempts: must be from 1 (no retry) to 10, the first attempt included",
+        ),
+        (
+            "/tools/clock/retry",
+            json!({ "maxAttempts": 2 }),
+            "tools/clock: error in retry: only a call that may safely be made again is retried: declare the tool `idempotent` if it is",
+        ),
+    ] {
+        assert_eq!(complaints(&[(pointer, value)]), [expected]);
+    }
+    let again =
+        [("/tools/clock/idempotent", json!(true)), ("/tools/clock/retry", json!({ "maxAttempts": 3 }))];
+    assert_eq!(complaints(&again), [""; 0]);
+}
