@@ -139,6 +139,17 @@ pub const WINDOW_MESSAGES: usize = 400;
 /// When history outgrows its budget the cut jumps, so that this share of the budget remains.
 pub const WINDOW_KEEP: f64 = 0.6;
 
+/// Description of a skill, characters.
+pub const SKILL_DESCRIPTION_CHARS: usize = 1_024;
+/// Text of a skill, tokens, as far as they can be told without a tokenizer.
+pub const SKILL_TOKENS: usize = 3_000;
+/// Texts of the skills that are active at the same time, tokens.
+pub const SKILLS_TOKENS: usize = 6_000;
+/// A file beside a skill.
+pub const SKILL_FILE_BYTES: usize = 256 << 10;
+/// The files beside a skill together.
+pub const SKILL_FILES_BYTES: usize = 1 << 20;
+
 /// Body of a request to a custom endpoint.
 pub const ENDPOINT_REQUEST_BYTES: usize = 4 << 20;
 /// Time limit of a custom endpoint that names none, milliseconds.
@@ -303,6 +314,8 @@ pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
 pub const PARTIAL_BYTES: usize = 1 << 20;
 /// One log row, as JSON.
 pub const LOG_ROW_BYTES: usize = 8 << 10;
+/// What the log holds of the definitions that a run begins with, as JSON; longer lists are told by their number.
+pub const SNAPSHOT_FIELDS_BYTES: usize = 7 << 10;
 /// One logged request or response body.
 pub const LOG_BODY_BYTES: usize = 256 << 10;
 /// How long logged bodies are kept.

@@ -1,5 +1,6 @@
 //! Names: which ones are valid, what was probably meant, and cycles of names.
 
+use crate::spec::skill::LOAD;
 use crate::spec::subagent::{CREATE, MESSAGE};
 
 /// What to add to "no such name": what was probably meant, or what there is.
@@ -57,7 +58,7 @@ fn are_swapped(a: &str, b: &str) -> bool {
 /// What is wrong with the name of something that models may call: providers take these characters alone.
 pub(crate) fn wrong_callable(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let own = matches!(name, CREATE | MESSAGE);
+    let own = matches!(name, CREATE | MESSAGE | LOAD);
     wrong(name, fine, "letters, digits, _ and -")
         .or_else(|| own.then(|| format!("\"{name}\" is the name of a tool of the runtime's own")))
 }
@@ -66,6 +67,12 @@ pub(crate) fn wrong_callable(name: &str) -> Option<String> {
 pub(crate) fn wrong_model(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "_-.:/@".contains(c);
     wrong(name, fine, "letters, digits and _ - . : / @")
+}
+
+/// What is wrong with the name of a skill.
+pub(crate) fn wrong_skill(name: &str) -> Option<String> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    wrong(name, fine, "lower-case letters, digits and -")
 }
 
 /// What is wrong with the id of a hook.

@@ -74,6 +74,7 @@ impl Thread {
             })?;
         }
         let rendered = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
+        let rendered = self.with_skills(definitions, model, rendered)?;
         let rendered = self.after_system(definitions, step, self.redact(rendered)).await?;
         let system = self.system(self.redact(rendered));
         let filtered = self.filtered(definitions, step, cut).await?;

@@ -191,6 +191,7 @@ impl Thread {
                 return Ok((run.clone(), false));
             }
             let run = state.next_run(wanted, now);
+            let run = self.with_snapshot(state, sql, run, now)?;
             run.insert(sql)?;
             state.usage = Some(Usage::none(run.id));
             state.run = Some(run.clone());

@@ -118,7 +118,7 @@ impl Thread {
     }
 
     async fn drive(self: &Rc<Self>, entered: Entered) -> Result<()> {
-        let mut active = self.enter(entered)?;
+        let mut active = self.enter(entered)? && self.check_definitions()?;
         while active {
             let next = self.step().await?;
             self.ephemeral.entered.set(Entered::First);
@@ -224,6 +224,7 @@ impl Thread {
                 | Reason::DefinitionMissing
                 | Reason::WaitExpired
                 | Reason::StrictDiagnostics => {
+                Reason::RecoveryExhausted | Reason::DefinitionMissing | Reason::DefinitionChanged => {
                     let run = state.active_mut()?.clone();
                     self.close_calls(state, sql, &run, reason, now)?
                 }
@@ -312,6 +313,7 @@ impl Thread {
         now: i64,
     ) -> Result<i64> {
         let run = Run { retry, ..state.next_run(None, now) };
+        let run = self.with_snapshot(state, sql, run, now)?;
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));

@@ -256,6 +256,9 @@ impl Thread {
                 return Box::pin(self.subprompt(inside, definitions, entry, prompt, &args)).await;
             }
         };
+        if crate::engine::skills::loads(tool) {
+            return Ok(self.load_skill(definitions, &args));
+        }
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
         if let Some(text) = self.missing_variable(definitions, entry, tool).await? {

@@ -16,6 +16,8 @@ pub enum Route {
     Agents,
     /// `GET /api/agents/:name`.
     Agent(String),
+    /// `GET /api/agents/:name/explain`: what it uses, and what of it is missing.
+    ExplainAgent(String),
     /// `POST /api/threads`.
     CreateThread,
     /// `GET /api/threads`.
@@ -202,6 +204,10 @@ impl Route {
             },
             ["api", "agents", name] => match method {
                 "GET" => Ok(Route::Agent((*name).to_owned())),
+                _ => allowed("GET"),
+            },
+            ["api", "agents", name, "explain"] => match method {
+                "GET" => Ok(Route::ExplainAgent((*name).to_owned())),
                 _ => allowed("GET"),
             },
             ["api", "tokens"] => match method {

@@ -24,6 +24,9 @@ impl Route {
             | Route::MintToken
             | Route::Resume => NONE,
             Route::ListWaits => &["user_id", "kind", "limit", "cursor"],
+            | Route::ExplainAgent(_)
+            | Route::CreateThread
+            | Route::MintToken => NONE,
             Route::ListThreads => &[
                 "limit",
                 "offset",

@@ -25,6 +25,14 @@ impl Catalog {
             if listed && !self.tools.contains_key(&tool.name) {
                 self.tools.insert(tool.name.clone(), tool);
             }
+        self.add_loading();
+        let listed = self
+            .prompts
+            .values()
+            .flat_map(|prompt| &prompt.tools)
+            .any(|entry| entry.name == execute_code::NAME);
+        if !listed || self.tools.contains_key(execute_code::NAME) {
+            return;
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::spec::package::Packages;
 use crate::spec::prompt::Prompt;
 use crate::spec::schema;
 use crate::spec::settings::Settings;
+use crate::spec::skill::Skill;
 use crate::spec::tool::Tool;
 
 /// Names that start so belong to the runtime: no definition sees their values.
@@ -36,6 +37,9 @@ pub struct Catalog {
     pub endpoints: BTreeMap<EndpointRoute, Endpoint>,
     /// Hooks, by id.
     pub hooks: BTreeMap<String, Hook>,
+    /// Skills.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, Skill>,
     /// Packages of agents. Their definitions are among the others, as `id__name`.
     #[serde(skip_serializing_if = "Packages::is_empty")]
     pub packages: Packages,
@@ -46,6 +50,12 @@ pub struct Catalog {
     /// stand for the web's globals there, below `bobbin/`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub code: BTreeMap<String, Source>,
+    /// The files that definitions were read from, by `kind name`, such as `prompt helper`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// `sha256:…` over all of it; empty where it was not compiled.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub hash: String,
 }
 
 /// The module with `Request` and `Response`, in [`Catalog::code`]: what calls an endpoint's code needs it, too.
@@ -99,6 +109,7 @@ impl Catalog {
     pub fn from_json(json: &str) -> Result<Catalog, serde_json::Error> {
         let mut catalog: Catalog = serde_json::from_str(json)?;
         catalog.name_all();
+        catalog.add_loading();
         Ok(catalog)
     }
 
@@ -117,6 +128,7 @@ impl Catalog {
         name(&mut self.agents, |agent| &mut agent.name);
         name(&mut self.effects, |effect| &mut effect.name);
         name(&mut self.hooks, |hook| &mut hook.id);
+        name(&mut self.skills, |skill| &mut skill.head.name);
     }
 
     /// A model and then its fallbacks, in the order in which they are tried (spec §3.3). Unknown names are left out.

@@ -9,6 +9,7 @@
 //! * [`graph`]: what an agent can reach, and what all definitions say about a name.
 //! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
 //! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again.
+//! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
 
@@ -34,6 +35,8 @@ pub mod references;
 pub mod retry;
 pub mod schema;
 pub mod settings;
+pub mod skill;
+pub mod snapshot;
 pub mod subagent;
 pub mod template;
 pub mod tool;
@@ -50,7 +53,9 @@ pub use crate::spec::model::{Capabilities, Model, Provider};
 pub use crate::spec::package::{Package, Packages, Sought};
 pub use crate::spec::prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use crate::spec::retry::{Policy, Retry};
-pub use crate::spec::settings::{Settings, Strictness};
+pub use crate::spec::settings::{ResumeCheck, Settings, Strictness};
+pub use crate::spec::skill::{Activation, Skill, SkillHead};
+pub use crate::spec::snapshot::Snapshot;
 pub use crate::spec::subagent::{Immediate, ParentCommunication, Receives, Resumable};
 pub use crate::spec::tool::{Code, Http, Implementation, Tool};
 pub use crate::spec::variable::{Variable, VariableKind};

@@ -55,6 +55,8 @@ pub enum Sought {
     Effect,
     /// A hook.
     Hook,
+    /// A skill.
+    Skill,
     /// A function, a prompt or an exposed agent.
     Callable,
 }
@@ -157,7 +159,7 @@ impl Catalog {
                     matches!(self.callable(&found), Some(Callable::Agent(..) | Callable::Subagent(..)));
                 entry && agent
             }
-            Sought::Model | Sought::Prompt | Sought::Hook => false,
+            Sought::Model | Sought::Prompt | Sought::Hook | Sought::Skill => false,
         };
         if shown { Ok(found) } else { Err(self.packages.hidden(&found)) }
     }
@@ -169,6 +171,7 @@ impl Catalog {
             Sought::Agent => self.agents.contains_key(name),
             Sought::Effect => self.effects.contains_key(name),
             Sought::Hook => self.hooks.contains_key(name),
+            Sought::Skill => self.skills.contains_key(name),
             Sought::Callable => matches!(name, CREATE | MESSAGE) || self.callable(name).is_some(),
         }
     }

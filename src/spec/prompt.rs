@@ -9,6 +9,7 @@ use crate::spec::approval::Approvals;
 use crate::spec::catalog::Catalog;
 use crate::spec::form::{StringOr, StringOrList};
 use crate::spec::retry::Retry;
+use crate::spec::skill::Skills;
 use crate::spec::subagent;
 use crate::spec::subagent::{Immediate, Resumable};
 use crate::spec::variable::{Variable, VariableKind, is_default};
@@ -70,6 +71,9 @@ pub struct Prompt {
     /// Which calls people are asked about, besides what the agent and the folder say.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approvals: Approvals,
+    /// Its skills: `"*"`, or a list.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub skills: Skills,
     /// How what fails in its steps is tried again, where the run does not say.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Retry,

@@ -6,6 +6,7 @@ use crate::spec::catalog::Catalog;
 use crate::spec::model::Model;
 use crate::spec::package::Sought;
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, ToolEntry};
+use crate::spec::skill::{Skill, SkillEntry, SkillHead, Skills};
 
 /// A reference in a definition.
 pub struct Reference<'a> {
@@ -32,6 +33,11 @@ impl Catalog {
         for (name, prompt) in &mut self.prompts {
             of_prompt(prompt, &mut |field, sought, target| {
                 look(Reference { kind: Kind::Prompt, name, field, sought, target });
+            });
+        }
+        for (name, skill) in &mut self.skills {
+            of_skill(skill, &mut |field, sought, target| {
+                look(Reference { kind: Kind::Skill, name, field, sought, target });
             });
         }
         for (name, agent) in &mut self.agents {
@@ -85,6 +91,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         hooks,
         approvals,
         retry: _,
+        skills,
     } = prompt;
     look("model".to_owned(), Sought::Model, model);
     if let PromptText::Parts(parts) = prompt {
@@ -102,6 +109,17 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
     }
     list("hooks", Sought::Hook, hooks, look);
     list("approvals.trusted", Sought::Callable, &mut approvals.trusted, look);
+    if let Skills::Listed(listed) = skills {
+        for (index, SkillEntry { name, activation: _ }) in listed.iter_mut().enumerate() {
+            look(format!("skills[{index}]"), Sought::Skill, name);
+        }
+    }
+}
+
+fn of_skill(skill: &mut Skill, look: Look<'_>) {
+    let Skill { head, body: _, path: _, files: _, hash: _ } = skill;
+    let SkillHead { name: _, description: _, activation: _, requires, priority: _ } = head;
+    list("requires", Sought::Callable, requires, look);
 }
 
 fn of_entry(field: &str, entry: &mut ToolEntry, look: Look<'_>) {
@@ -202,12 +220,22 @@ pub enum Kind {
     Endpoint,
     /// A hook.
     Hook,
+    /// A skill.
+    Skill,
 }
 
 impl Kind {
     /// All of them, in the order in which they build on each other.
-    pub const ALL: [Kind; 7] =
-        [Kind::Model, Kind::Prompt, Kind::Tool, Kind::Agent, Kind::Effect, Kind::Endpoint, Kind::Hook];
+    pub const ALL: [Kind; 8] = [
+        Kind::Model,
+        Kind::Prompt,
+        Kind::Tool,
+        Kind::Agent,
+        Kind::Effect,
+        Kind::Endpoint,
+        Kind::Hook,
+        Kind::Skill,
+    ];
 
     /// The folder of its files.
     pub const fn folder(self) -> &'static str {
@@ -219,6 +247,7 @@ impl Kind {
             Kind::Effect => "effects",
             Kind::Endpoint => "api",
             Kind::Hook => "hooks",
+            Kind::Skill => "skills",
         }
     }
 
@@ -232,6 +261,7 @@ impl Kind {
             Kind::Effect => "effect",
             Kind::Endpoint => "endpoint",
             Kind::Hook => "hook",
+            Kind::Skill => "skill",
         }
     }
 }

@@ -20,6 +20,9 @@ pub struct Settings {
     /// How what fails is tried again, where neither a run nor a prompt says.
     #[serde(skip_serializing_if = "is_default")]
     pub retry_defaults: Retry,
+    /// What becomes of a run that goes on with other definitions than it began with.
+    #[serde(skip_serializing_if = "is_default")]
+    pub resume_check: ResumeCheck,
 }
 
 impl Settings {
@@ -40,4 +43,18 @@ pub enum Strictness {
     Default,
     /// It is an error.
     Strict,
+}
+
+/// What becomes of a run that goes on with other definitions than it began with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ResumeCheck {
+    /// It goes on.
+    Off,
+    /// It goes on, and the log says what has changed.
+    #[default]
+    Warn,
+    /// It fails.
+    Fail,
 }

@@ -23,7 +23,6 @@ pub const FILE: &str = "SKILL.md";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Skill {
     /// What its file says of it.
-    #[serde(flatten)]
     pub head: SkillHead,
     /// The text below.
     pub body: String,
@@ -38,7 +37,7 @@ pub struct Skill {
 
 /// The front matter of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SkillHead {
     /// Its name; the folder's name unless given. Lower-case letters, digits and `-`, at most 64.
@@ -173,9 +172,8 @@ impl Catalog {
                 })
                 .collect(),
         };
-        skills.sort_by(|(a, _), (b, _)| {
-            (a.head.priority, &a.head.name).cmp(&(b.head.priority, &b.head.name))
-        });
+        skills
+            .sort_by(|(a, _), (b, _)| (a.head.priority, &a.head.name).cmp(&(b.head.priority, &b.head.name)));
         skills
     }
 
@@ -259,7 +257,8 @@ mod tests {
     #[test]
     fn the_skills_of_a_prompt_are_in_order() {
         let skill = |priority: i32| {
-            json!({ "description": "d", "priority": priority, "body": "b", "path": "skills/x", "hash": "sha256:0" })
+            let head = json!({ "description": "d", "priority": priority });
+            json!({ "head": head, "body": "b", "path": "skills/x", "hash": "sha256:0" })
         };
         let catalog = json!({
             "skills": { "b": skill(100), "a": skill(100), "z": skill(1) },
@@ -273,14 +272,18 @@ mod tests {
         let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
         let names = |prompt: &str| {
             let skills = catalog.skills_of(&catalog.prompts[prompt]);
-            skills.iter().map(|(skill, activation)| (skill.head.name.clone(), *activation)).collect::<Vec<_>>()
+            skills
+                .iter()
+                .map(|(skill, activation)| (skill.head.name.clone(), *activation))
+                .collect::<Vec<_>>()
         };
         let auto = Activation::Auto;
         assert_eq!(names("all"), [("z".into(), auto), ("a".into(), auto), ("b".into(), auto)]);
         assert_eq!(names("some"), [("z".into(), Activation::Always), ("b".into(), auto)]);
         assert_eq!(names("none"), []);
         // The tool is listed where there is something to load, once.
-        let listed = |name: &str| catalog.prompts[name].tools.iter().filter(|entry| entry.name == LOAD).count();
+        let listed =
+            |name: &str| catalog.prompts[name].tools.iter().filter(|entry| entry.name == LOAD).count();
         assert_eq!((listed("all"), listed("some"), listed("none")), (1, 1, 0));
         let again = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
         assert_eq!(again, catalog);

@@ -208,6 +208,21 @@ impl Event {
         Event { kind: "hook", run: run.map(|run| run.id), reply: None, data }
     }
 
+    /// What a run begins with.
+    pub(crate) fn snapshot(run: i64, data: Value) -> Event {
+        Event { kind: "snapshot", run: Some(run), reply: None, data }
+    }
+
+    /// Something that a run finds wrong and goes on with.
+    pub(crate) fn note(run: Option<i64>, code: &str, message: &str, data: &Value) -> Event {
+        Event {
+            kind: "note",
+            run,
+            reply: None,
+            data: json!({ "code": code, "message": message, "data": data }),
+        }
+    }
+
     /// A user stopped the thread.
     pub(crate) fn stop(run: Option<&Run>) -> Event {
         Event { kind: "stop", run: run.map(|run| run.id), reply: None, data: json!({}) }

@@ -141,6 +141,18 @@ pub(crate) fn of_run(
             }
         },
     )
+/// What the newest row of a kind says, as JSON. Looks through the rows behind it.
+pub(crate) fn last_of(sql: &dyn Sql, kind: &str) -> Result<Option<String>> {
+    let mut found = None;
+    sql.each(
+        "SELECT data FROM logs WHERE kind = ? ORDER BY id DESC LIMIT 1",
+        &[Param::Text(kind)],
+        &mut |cells| {
+            found = cells.first().and_then(Cell::text).map(str::to_owned);
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(found)
 }
 
 /// Whether an attempt at a reply is among the newest rows.

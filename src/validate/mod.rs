@@ -5,7 +5,7 @@
 //!
 //! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`: one kind each. `entries`: what a prompt's `tools`
 //!   list; `subagents`: what an entry there says about one. `code`: files that run in the sandbox. `settings`:
-//!   `bobbin.json`.
+//!   `bobbin.json`. `skills`: skills. `explain`: what an agent uses, and what of it is missing.
 
 pub(crate) mod agents;
 mod approvals;
@@ -13,10 +13,12 @@ pub(crate) mod code;
 pub(crate) mod effects;
 pub(crate) mod endpoints;
 pub(crate) mod entries;
+pub mod explain;
 pub(crate) mod hooks;
 pub(crate) mod models;
 pub(crate) mod prompts;
 pub(crate) mod settings;
+pub(crate) mod skills;
 pub(crate) mod subagents;
 pub(crate) mod tools;
 
@@ -100,6 +102,11 @@ impl Sources {
         file.cloned().unwrap_or_else(|| format!("{}/{name}", kind.folder()))
     }
 
+    /// All of them: what it defines, its name, its path.
+    pub fn files(&self) -> impl Iterator<Item = (Kind, &str, &str)> {
+        self.files.iter().map(|((kind, name), file)| (*kind, name.as_str(), file.as_str()))
+    }
+
     /// Whether there is a file of such a definition.
     pub fn has(&self, kind: Kind, name: &str) -> bool {
         self.files.contains_key(&(kind, name.to_owned()))
@@ -174,6 +181,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
     check.effects();
     check.endpoints();
     check.hooks();
+    check.skills();
     check.folder_settings();
     check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
     check.complaints
@@ -222,6 +230,7 @@ impl Check<'_> {
             Kind::Agent => keys(&self.catalog.agents),
             Kind::Effect => keys(&self.catalog.effects),
             Kind::Hook => keys(&self.catalog.hooks),
+            Kind::Skill => keys(&self.catalog.skills),
             // Nothing refers to an endpoint.
             Kind::Endpoint => Vec::new(),
         }

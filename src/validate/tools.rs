@@ -23,6 +23,9 @@ impl Check<'_> {
     pub(crate) fn tools(&mut self) {
         for (name, tool) in &self.catalog.tools {
             let at = Place { kind: Kind::Tool, name };
+            if *tool == crate::spec::skill::tool() {
+                continue;
+            }
             if let Some(wrong) = wrong_callable(name) {
                 self.error(at, "name", wrong);
             }

@@ -14,6 +14,7 @@ mod render;
 mod rng;
 mod schema;
 mod schemas;
+mod snapshot;
 mod suite;
 mod template;
 mod validate;

@@ -121,6 +121,15 @@ impl Incoming<'_> {
                 caller.may(&Action::Catalog, None)?;
                 self.value(&agents::detail(&*catalog(&self.catalog)?, &name, origin_of(&self.head.url))?)
             }
+            Route::ExplainAgent(name) => {
+                caller.may(&Action::Catalog, None)?;
+                let deployment = |name: &str| self.env.var(name);
+                self.value(&bobbin::validate::explain::explain(
+                    &*catalog(&self.catalog)?,
+                    &name,
+                    &deployment,
+                )?)
+            }
             Route::MintToken => self.mint(&caller, rule).await,
             Route::CreateThread => {
                 let body = self.body(rule).await?;

@@ -21,7 +21,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use bobbin::spec::package::{SEPARATOR, qualified};
 use bobbin::spec::references::Kind;
-use bobbin::spec::{Catalog, Endpoint, EndpointRoute, Strictness};
+use bobbin::spec::skill;
+use bobbin::spec::{Catalog, Endpoint, EndpointRoute, Skill, SkillHead, Strictness};
 use bobbin::validate::{Complaint, Natives, Severity, Sources, validate};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -106,6 +107,11 @@ fn compile(agents: &Path, bundles: Option<&Path>, natives: &Natives) -> Result<C
     complaints.extend(said.filter(|complaint| !told(complaint)));
     complaints.extend(hidden.iter().filter(|complaint| whole(complaint)).cloned());
     complaints.sort_by(|a, b| a.file.cmp(&b.file));
+    catalog.files = sources
+        .files()
+        .map(|(kind, name, file)| (format!("{} {name}", kind.noun()), file.to_owned()))
+        .collect();
+    catalog.hash = skill::hash(&serde_json::to_string(&catalog)?);
     Ok(Compiled { catalog, complaints })
 }
 
@@ -132,6 +138,9 @@ struct Reading {
 
 impl Reading {
     fn file(&mut self, file: &folder::File) {
+        if file.kind == Kind::Skill {
+            return self.skill(file);
+        }
         let mut value = match text::read(&file.path, &file.text) {
             Ok(value) => value,
             Err(wrong) => {
@@ -170,8 +179,37 @@ impl Reading {
                 );
             }
             Kind::Endpoint => self.endpoint(file, value),
+            // It has been read.
+            Kind::Skill => {}
             Kind::Hook => self.definition(file, value, |catalog| &mut catalog.hooks, |hook, id| hook.id = id),
         }
+    }
+
+    /// A skill: its file, and those beside it.
+    fn skill(&mut self, file: &folder::File) {
+        let (front, body) = match text::read_skill(&file.path, &file.text) {
+            Ok(read) => read,
+            Err(wrong) => {
+                self.sources.insert(file.kind, &file.name, &file.path);
+                self.complaints.push(wrong);
+                return;
+            }
+        };
+        let named = front.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());
+        let name = match self.name(file, named.unwrap_or(&file.name)) {
+            Ok(name) => name,
+            Err(wrong) => return self.complain(file, "name", wrong),
+        };
+        if let Some(first) = self.sources.insert(file.kind, &name, &file.path) {
+            return self.complain(file, "name", format!("{first} is the skill \"{name}\" already"));
+        }
+        let Some(head) = self.shaped::<SkillHead>(file, front) else { return };
+        let beside = file.beside.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+        let hash = skill::hash_of_files(beside.chain([(skill::FILE, file.text.as_str())]));
+        let path = file.path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        let head = SkillHead { name: name.clone(), ..head };
+        let skill = Skill { head, body, path, files: file.beside.clone(), hash };
+        self.catalog.skills.insert(name, skill);
     }
 
     fn definition<T: DeserializeOwned + JsonSchema>(

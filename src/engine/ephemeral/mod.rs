@@ -10,6 +10,7 @@ pub(crate) mod works;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 
 use futures::channel::oneshot;
 use futures::future::AbortHandle;
@@ -20,6 +21,7 @@ use crate::engine::ephemeral::works::Works;
 use crate::models::{CachedJson, ChatMessage};
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
+use crate::spec::Snapshot;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
 
@@ -63,6 +65,10 @@ pub(crate) struct Ephemeral {
     pub(crate) works: Works,
     /// Failures of this run that the operator was told of.
     pub(crate) told_failures: RefCell<ToldFailures>,
+    /// What runs of an agent begin with.
+    pub(crate) snapshots: RefCell<BTreeMap<String, Rc<Snapshot>>>,
+    /// What was noted in a run: its id, the code, what it is about.
+    pub(crate) noted: RefCell<BTreeSet<(i64, &'static str, String)>>,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

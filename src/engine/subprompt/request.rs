@@ -26,6 +26,7 @@ impl Thread {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
         let text = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
+        let text = self.with_skills(definitions, model, text)?;
         let system = CachedJson::from(ChatMessage::System(self.redact(text)));
         let too_long = self.ephemeral.halved.get() == Some(step.block);
         let opening = Opening::of(entry, args);

@@ -35,6 +35,7 @@ pub(crate) enum Reason {
     HookBlocked,
     DefinitionMissing,
     StrictDiagnostics,
+    DefinitionChanged,
     StoppedByUser,
     StoppedByCode,
     StoppedByParent,
@@ -59,6 +60,7 @@ impl Reason {
         Reason::HookBlocked,
         Reason::DefinitionMissing,
         Reason::StrictDiagnostics,
+        Reason::DefinitionChanged,
         Reason::StoppedByUser,
         Reason::StoppedByCode,
         Reason::StoppedByParent,
@@ -82,6 +84,7 @@ impl Reason {
             Reason::HookBlocked => "hook_blocked",
             Reason::DefinitionMissing => "definition_missing",
             Reason::StrictDiagnostics => "strict_diagnostics",
+            Reason::DefinitionChanged => "definition_changed",
             Reason::StoppedByUser => "stopped_by_user",
             Reason::StoppedByCode => "stopped_by_code",
             Reason::StoppedByParent => "stopped_by_parent",
@@ -118,6 +121,7 @@ impl Reason {
             | Reason::DefinitionMissing
             | Reason::WaitExpired
             | Reason::StrictDiagnostics => Outcome::Failed,
+            | Reason::DefinitionChanged => Outcome::Failed,
         }
     }
 }

@@ -165,7 +165,7 @@ impl Run {
             result: None,
             diagnostics: last.map(|run| run.diagnostics.of_next(run.block)).unwrap_or_default(),
             trace: None,
-            snapshot: None,
+            snapshot: keep.and_then(|run| run.snapshot.clone()),
             retry: None,
         }
     }

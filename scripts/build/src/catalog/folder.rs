@@ -1,5 +1,6 @@
 //! Which files a folder of definitions holds.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
@@ -7,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use bobbin::spec::references::Kind;
+use bobbin::spec::skill::FILE;
 use bobbin::validate::{Complaint, Severity};
 
 use super::code;
@@ -42,6 +44,8 @@ pub(super) struct File {
     /// Its path below the folder, with `/`.
     pub(super) path: String,
     pub(super) text: String,
+    /// Of a skill: the files beside it, by their path in its folder.
+    pub(super) beside: BTreeMap<String, String>,
     /// The id of its package; none of the application's own.
     pub(super) package: Option<String>,
 }
@@ -63,6 +67,7 @@ pub(super) fn read(agents: &Path) -> Result<Folder> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_folder = entry.path().is_dir();
         match Kind::ALL.into_iter().find(|kind| kind.folder() == name) {
+            Some(Kind::Skill) if is_folder => folder.skills(&entry.path()),
             Some(kind) if is_folder => folder.definitions(kind, kind.folder(), &entry.path()),
             _ if is_folder && ELSEWHERE.iter().any(|(known, _)| *known == name) => {
                 folder.elsewhere(&name, &entry.path())
@@ -120,16 +125,75 @@ impl Folder {
             match name(kind, &entry) {
                 Some(name) => {
                     if let Some(text) = self.text(&path, &entry.path()) {
-                        self.files.push(File { kind, name: within(name), path, text, package: None });
+                        self.files.push(File {
+                            kind,
+                            name: within(name),
+                            path,
+                            text,
+                            beside: BTreeMap::new(),
+                            package: None,
+                        });
                     }
                 }
                 None if kind == Kind::Endpoint && is_route(&entry) => {
                     let stem = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem).to_owned();
                     let text = serde_json::json!({ "run": { "code": file } }).to_string();
-                    self.files.push(File { kind, name: within(stem), path, text, package: None });
+                    self.files.push(File {
+                        kind,
+                        name: within(stem),
+                        path,
+                        text,
+                        beside: BTreeMap::new(),
+                        package: None,
+                    });
                 }
                 None if is_readme(&file) || code::is_beside(&file) => {}
                 None => self.stray(&path),
+            }
+        }
+    }
+
+    /// Reads the skills: a folder each.
+    fn skills(&mut self, path: &Path) {
+        let entries = match entries(path) {
+            Ok(entries) => entries,
+            Err(error) => {
+                return self.complain("skills", format!("cannot be read: {error}"), Severity::Error);
+            }
+        };
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let folder = format!("skills/{name}");
+            if !entry.path().is_dir() {
+                if !is_readme(&name) {
+                    self.stray(&folder);
+                }
+                continue;
+            }
+            let mut beside = BTreeMap::new();
+            self.beside(&folder, "", &entry.path(), &mut beside);
+            let path = format!("{folder}/{FILE}");
+            match beside.remove(FILE) {
+                Some(text) => {
+                    self.files.push(File { kind: Kind::Skill, name, path, text, beside, package: None });
+                }
+                None => self.complain(&path, "there is none: it holds the skill".to_owned(), Severity::Error),
+            }
+        }
+    }
+
+    /// Reads the files of a skill, by their path in its folder.
+    fn beside(&mut self, folder: &str, within: &str, path: &Path, found: &mut BTreeMap<String, String>) {
+        let entries = match entries(path) {
+            Ok(entries) => entries,
+            Err(error) => return self.complain(folder, format!("cannot be read: {error}"), Severity::Error),
+        };
+        for entry in entries {
+            let name = format!("{within}{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                self.beside(folder, &format!("{name}/"), &entry.path(), found);
+            } else if let Some(text) = self.text(&format!("{folder}/{name}"), &entry.path()) {
+                found.insert(name, text);
             }
         }
     }
@@ -161,6 +225,7 @@ impl Folder {
         let message = match folder {
             "prompts" => "not read: prompts are .md or .json files".to_owned(),
             "api" => "not read: endpoints are .json, .ts or .js files".to_owned(),
+            "skills" => format!("not read: a skill is a folder with a {FILE}"),
             "" => {
                 let known = Kind::ALL.map(Kind::folder).join(", ");
                 format!("not read: definitions are in the folders {known}; settings in {SETTINGS}")

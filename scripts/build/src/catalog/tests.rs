@@ -11,6 +11,7 @@ mod code;
 mod endpoints;
 mod mistakes;
 mod packages;
+mod skills;
 
 const MODEL: (&str, &str) = ("models/fast.json", r#"{ "provider": "demo", "model": "demo" }"#);
 const PROMPT: (&str, &str) =

@@ -9,13 +9,7 @@ use serde_json::{Map, Value, json};
 /// The value of a file. A Markdown file's body is the field `prompt`. `$schema`, which editors read, is left out.
 /// What is wrong comes with line and column, in the form that editors and terminals can jump to.
 pub(super) fn read(path: &str, text: &str) -> Result<Value, Complaint> {
-    let wrong = |wrong: Wrong| {
-        let file = match wrong.at {
-            Some((line, column)) => format!("{path}:{line}:{column}"),
-            None => path.to_owned(),
-        };
-        Complaint { file, field: String::new(), message: wrong.message, severity: Severity::Error }
-    };
+    let wrong = |wrong| complaint(path, wrong);
     let value = if path.ends_with(".md") { markdown(text) } else { parsed(text) };
     match value.map_err(wrong)? {
         Value::Object(mut object) => {
@@ -24,6 +18,14 @@ pub(super) fn read(path: &str, text: &str) -> Result<Value, Complaint> {
         }
         _ => Err(wrong(Wrong { at: None, message: "must hold an object".to_owned() })),
     }
+}
+
+fn complaint(path: &str, wrong: Wrong) -> Complaint {
+    let file = match wrong.at {
+        Some((line, column)) => format!("{path}:{line}:{column}"),
+        None => path.to_owned(),
+    };
+    Complaint { file, field: String::new(), message: wrong.message, severity: Severity::Error }
 }
 
 struct Wrong {
@@ -60,15 +62,14 @@ fn advice(text: &str, message: &str, line: usize, column: usize) -> Option<&'sta
     }
 }
 
+/// The front matter of a skill's file, and the text below it.
+pub(super) fn read_skill(path: &str, text: &str) -> Result<(Value, String), Complaint> {
+    let (front, body) = front_and_body(text).map_err(|wrong| complaint(path, wrong))?;
+    Ok((front, body.trim().to_owned()))
+}
+
 fn markdown(text: &str) -> Result<Value, Wrong> {
-    let missing = "must begin with front matter: a line `---`, YAML, and another line `---`";
-    let rest =
-        text.strip_prefix("---\n").ok_or_else(|| Wrong { at: Some((1, 1)), message: missing.to_owned() })?;
-    let (yaml, body) = split_at_fence(rest).ok_or_else(|| Wrong {
-        at: Some((1, 1)),
-        message: "the front matter has no closing line `---`".to_owned(),
-    })?;
-    let mut value = front_matter(yaml)?;
+    let (mut value, body) = front_and_body(text)?;
     let body = body.trim();
     if let Value::Object(fields) = &mut value {
         match (fields.contains_key("prompt"), body.is_empty()) {
@@ -81,6 +82,17 @@ fn markdown(text: &str) -> Result<Value, Wrong> {
         }
     }
     Ok(value)
+}
+
+fn front_and_body(text: &str) -> Result<(Value, &str), Wrong> {
+    let missing = "must begin with front matter: a line `---`, YAML, and another line `---`";
+    let rest =
+        text.strip_prefix("---\n").ok_or_else(|| Wrong { at: Some((1, 1)), message: missing.to_owned() })?;
+    let (yaml, body) = split_at_fence(rest).ok_or_else(|| Wrong {
+        at: Some((1, 1)),
+        message: "the front matter has no closing line `---`".to_owned(),
+    })?;
+    Ok((front_matter(yaml)?, body))
 }
 
 /// The body of a prompt: a text, or a list of texts and variables where `{{env NAME}}` stands in it.

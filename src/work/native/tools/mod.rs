@@ -47,6 +47,9 @@ const BUILT_IN: &[(&str, Native)] = &[
         Box::pin(crate::work::native::tools::execute::execute_code(call))
     }),
     ("list_files", |call| now(crate::work::native::tools::files::list_files(&call))),
+    (crate::spec::skill::LOAD, |_| {
+        now(ToolResult::error("Skills are loaded by a model, in a step of its prompt."))
+    }),
     ("read_file", |call| now(crate::work::native::tools::files::read_file(&call))),
     ("recall", |call| now(crate::work::native::tools::memory::recall(&call))),
     ("remind_me", |call| now(crate::work::native::tools::reminder::remind_me(&call))),

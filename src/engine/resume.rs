@@ -1,0 +1,96 @@
+//! What a run begins with, and whether it is still so when the run is entered again (docs/agents.md).
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::spec::{ResumeCheck, Snapshot};
+use crate::store::log::Event;
+use crate::store::runs::Run;
+use crate::store::runs::end::Reason;
+use crate::store::state::State;
+use crate::store::{logs, meta};
+
+impl Thread {
+    /// What a run of an agent begins with today; worked out once while the object lives.
+    fn snapshot_today(&self, agent: &str) -> Option<Rc<Snapshot>> {
+        if let Some(known) = self.ephemeral.snapshots.borrow().get(agent) {
+            return Some(known.clone());
+        }
+        let today = Rc::new(Snapshot::of(&self.catalog, agent)?);
+        self.ephemeral.snapshots.borrow_mut().insert(agent.to_owned(), today.clone());
+        Some(today)
+    }
+
+    /// A new run with what it begins with. One that goes on where another was keeps what that one began with, so that it is
+    /// compared when it is entered.
+    pub(crate) fn with_snapshot(&self, state: &mut State, sql: &dyn Sql, run: Run, now: i64) -> Result<Run> {
+        if run.snapshot.is_some() {
+            return Ok(run);
+        }
+        let Some(today) = self.snapshot_today(&state.meta.agent) else { return Ok(run) };
+        log_snapshot(state, sql, run.id, &today, now)?;
+        Ok(Run { snapshot: Some(today.hash.clone()), ..run })
+    }
+
+    /// Compares what the run began with to what there is today. Whether the run goes on.
+    pub(crate) fn check_definitions(self: &Rc<Self>) -> Result<bool> {
+        let known = self.read(|state, _| {
+            Ok(state.active().map(|run| (state.meta.agent.clone(), run.snapshot.clone(), run.step > 0)))
+        })?;
+        let Some((agent, Some(before), begun)) = known else { return Ok(true) };
+        let Some(today) = self.snapshot_today(&agent).filter(|today| today.hash != before) else {
+            return Ok(true);
+        };
+        let check = self.catalog.settings.resume_check;
+        // What has made no step has done nothing yet by what is gone.
+        if check == ResumeCheck::Fail && begun {
+            self.transition(|state, sql| self.note_difference(state, sql, &before, &today))?;
+            let text = "The definitions have changed since this run began, and `resumeCheck` says that it must not go on.";
+            self.end_run(Reason::DefinitionChanged, Some(text.to_owned()))?;
+            return self.read(|state, _| Ok(state.active().is_some()));
+        }
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            if check != ResumeCheck::Off {
+                self.note_difference(state, sql, &before, &today)?;
+            }
+            let id = state.active_mut()?.id;
+            log_snapshot(state, sql, id, &today, now)?;
+            let run = state.active_mut()?;
+            run.snapshot = Some(today.hash.clone());
+            run.update(sql)
+        })?;
+        Ok(true)
+    }
+
+    /// Notes what differs from what the run began with.
+    fn note_difference(&self, state: &State, sql: &dyn Sql, before: &str, today: &Snapshot) -> Result<()> {
+        let earlier = logs::last_of(sql, "snapshot")?;
+        let earlier = earlier.and_then(|text| serde_json::from_str::<Map<String, Value>>(&text).ok());
+        let earlier = earlier.filter(|fields| fields.get("hash").and_then(Value::as_str) == Some(before));
+        let difference = today.since(before, earlier.as_ref());
+        if let Some(data) = &difference.others {
+            let message = "The definitions are not those that this run began with.";
+            self.note(state, sql, "resume.changed", message, data)?;
+        }
+        if let Some(data) = &difference.skills {
+            let message = "The skills are not those that this run began with.";
+            self.note(state, sql, "resume.skills", message, data)?;
+        }
+        Ok(())
+    }
+}
+
+/// Logs what a run begins with, unless the one before it began with the same.
+fn log_snapshot(state: &mut State, sql: &dyn Sql, run: i64, today: &Snapshot, now: i64) -> Result<()> {
+    if state.meta.snapshot.as_deref() == Some(&*today.hash) {
+        return Ok(());
+    }
+    meta::set_snapshot(sql, &today.hash)?;
+    state.meta.snapshot = Some(today.hash.clone());
+    Event::snapshot(run, Value::Object(today.fields.clone())).insert(sql, now)
+}

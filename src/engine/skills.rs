@@ -1,0 +1,158 @@
+//! Skills of a step's prompt: which of them the model is given, and the tool that loads the others (docs/agents.md).
+
+use serde_json::{Value, json};
+
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::limits;
+use crate::spec::message::ToolResult;
+use crate::spec::skill::{Activation, Skill, estimated_tokens};
+use crate::spec::{Implementation, Model, Tool, skill};
+use crate::store::messages as rows;
+
+/// The skills that a model is given.
+#[derive(Default)]
+struct Given<'c> {
+    /// Their texts are in the system prompt.
+    active: Vec<&'c Skill>,
+    /// They can be loaded.
+    offered: Vec<&'c Skill>,
+}
+
+impl Thread {
+    /// The system prompt of a step with the skills that its model is given.
+    pub(crate) fn with_skills(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        mut text: String,
+    ) -> Result<String> {
+        if self.catalog.skills.is_empty() {
+            return Ok(text);
+        }
+        let Given { active, offered } = self.given_skills(definitions, model)?;
+        if !active.is_empty() {
+            text.push_str("\n\n## Active skills");
+            for skill in active {
+                text.push_str(&format!("\n\n### {}\n\n{}", skill.head.name, skill.body));
+            }
+        }
+        if !offered.is_empty() {
+            text.push_str("\n\n## Skills that can be loaded\n\nLoad one with `load_skill` before you do what it is for.\n");
+            for skill in offered {
+                text.push_str(&format!("\n- {}: {}", skill.head.name, one_line(&skill.head.description)));
+            }
+        }
+        Ok(text)
+    }
+
+    fn given_skills(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Given<'_>> {
+        let mut given = Given::default();
+        let skills = self.catalog.skills_of(definitions.prompt);
+        let wanted = match skills.iter().any(|(_, activation)| *activation == Activation::Manual) {
+            true => self.named_by_message()?,
+            false => Vec::new(),
+        };
+        for name in &wanted {
+            if skills.iter().all(|(skill, _)| skill.head.name != *name) {
+                let message =
+                    format!("The message asks for the skill \"{name}\", which the prompt does not have.");
+                self.note_once("skill.missing", name, &message, &json!({ "skill": name }))?;
+            }
+        }
+        let mut tokens = 0;
+        for (skill, activation) in skills {
+            let name = &skill.head.name;
+            if activation == Activation::Manual && !wanted.contains(name) {
+                continue;
+            }
+            let lacking = skill.head.requires.iter().find(|tool| !self.offers_tool(definitions, model, tool));
+            if let Some(tool) = lacking {
+                let message =
+                    format!("The skill \"{name}\" is left out: the tool \"{tool}\" is not offered.");
+                let data = json!({ "skill": name, "tool": tool });
+                self.note_once("skill.requirement", name, &message, &data)?;
+                continue;
+            }
+            if activation == Activation::Auto {
+                if model.capabilities.supports_tool_calls {
+                    given.offered.push(skill);
+                }
+                continue;
+            }
+            tokens += estimated_tokens(&skill.body);
+            if tokens > limits::SKILLS_TOKENS {
+                let message =
+                    format!("The skill \"{name}\" is left out: too many are active at the same time.");
+                self.note_once("skill.too_many", name, &message, &json!({ "skill": name }))?;
+                continue;
+            }
+            given.active.push(skill);
+        }
+        Ok(given)
+    }
+
+    /// Whether the model of a step may call a tool.
+    fn offers_tool(&self, definitions: &Definitions<'_>, model: &Model, tool: &str) -> bool {
+        let entry = definitions.prompt.tool(tool);
+        let callable = self.catalog.callable(tool).is_some();
+        model.capabilities.supports_tool_calls
+            && callable
+            && entry.is_some_and(|entry| self.is_on(definitions, entry))
+    }
+
+    /// The skills that the message names with which the turn begins (`metadata.skills`).
+    fn named_by_message(&self) -> Result<Vec<String>> {
+        self.read(|state, sql| {
+            let Some(run) = state.active() else { return Ok(Vec::new()) };
+            let kept = state.window.as_ref().and_then(|window| window.row(run.turn_from));
+            let metadata = match kept {
+                Some(row) => row.metadata.clone(),
+                None => rows::find(sql, run.turn_from)?.and_then(|row| row.metadata),
+            };
+            let metadata: Value =
+                metadata.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null);
+            let names = metadata.get("skills").and_then(Value::as_array);
+            Ok(names.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect())
+        })
+    }
+
+    /// What a call of `load_skill` gives.
+    pub(crate) fn load_skill(&self, definitions: &Definitions<'_>, args: &Value) -> ToolResult {
+        let text = |field: &str| args.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (name, file) = (text("name"), text("file"));
+        let skills = self.catalog.skills_of(definitions.prompt);
+        let Some((skill, _)) = skills.iter().find(|(skill, _)| skill.head.name == name) else {
+            let names: Vec<&str> = skills.iter().map(|(skill, _)| skill.head.name.as_str()).collect();
+            return ToolResult::error(format!(
+                "There is no skill \"{name}\" here. Skills: {}.",
+                names.join(", ")
+            ));
+        };
+        if file.is_empty() || file == skill::FILE {
+            return ToolResult::success(skill.body.clone());
+        }
+        match skill.files.get(file) {
+            Some(text) => ToolResult::success(text.clone()),
+            None if skill.files.is_empty() => {
+                ToolResult::error(format!("The skill \"{name}\" has no files besides its instructions."))
+            }
+            None => {
+                let files: Vec<&str> = skill.files.keys().map(String::as_str).collect();
+                let files = files.join(", ");
+                ToolResult::error(format!("The skill \"{name}\" has no file \"{file}\". Files: {files}."))
+            }
+        }
+    }
+}
+
+/// Whether a tool is the one that loads skills.
+pub(crate) fn loads(tool: &Tool) -> bool {
+    matches!(&tool.run, Implementation::Native(name) if name == skill::LOAD)
+}
+
+/// A text without line breaks.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,206 @@
+//! What an agent uses, from which files, what of it is missing in this deployment, and what nobody uses. Names alone: no text of
+//! a prompt and no value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::request::agents::not_found;
+use crate::spec::graph::{Item, reach};
+use crate::spec::references::Kind;
+use crate::spec::{Agent, Catalog, Implementation, Prompt, Variable, skill};
+
+/// What the deployment says a variable is.
+pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// `GET /api/agents/:name/explain`: `{agent, uses, missing, unused}`.
+///
+/// # Errors
+/// `agent_not_found`.
+pub fn explain(catalog: &Catalog, name: &str, deployment: Deployment<'_>) -> Result<Value> {
+    let agent = catalog.shown_agent(name).ok_or_else(|| not_found(catalog, name))?;
+    let used = used(catalog, agent);
+    let uses: Vec<Value> = used.iter().map(|(kind, name)| definition(catalog, *kind, name)).collect();
+    let mut missing = Vec::new();
+    for (kind, name) in &used {
+        match kind {
+            Kind::Model => missing.extend(of_model(catalog, name, deployment)),
+            Kind::Tool => missing.extend(of_tool(catalog, name)),
+            Kind::Prompt => missing.extend(of_skills(catalog, name)),
+            _ => {}
+        }
+    }
+    Ok(json!({
+        "agent": agent.name,
+        "file": file(catalog, Kind::Agent, &agent.name),
+        "uses": uses,
+        "variables": variables(catalog, agent, deployment),
+        "missing": missing,
+        "unused": unused(catalog),
+    }))
+}
+
+/// Kind and name of all that an agent leads to, itself included.
+fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<(Kind, &'c str)> {
+    let mut used = BTreeSet::new();
+    for found in reach(catalog, agent) {
+        match found.item {
+            Item::Agent(agent) => drop(used.insert((Kind::Agent, agent.name.as_str()))),
+            Item::Tool(tool) => drop(used.insert((Kind::Tool, tool.name.as_str()))),
+            Item::Hook(hook) => drop(used.insert((Kind::Hook, hook.id.as_str()))),
+            Item::Prompt(prompt) => of_prompt(catalog, prompt, &mut used),
+        }
+    }
+    used
+}
+
+fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut BTreeSet<(Kind, &'c str)>) {
+    used.insert((Kind::Prompt, &prompt.name));
+    used.extend(
+        catalog.model_chain(&prompt.model).into_iter().map(|model| (Kind::Model, model.name.as_str())),
+    );
+    let skills = catalog.skills_of(prompt).into_iter();
+    used.extend(skills.map(|(skill, _)| (Kind::Skill, skill.head.name.as_str())));
+}
+
+/// A definition and its file.
+fn definition(catalog: &Catalog, kind: Kind, name: &str) -> Value {
+    json!({ "kind": kind.noun(), "name": name, "file": file(catalog, kind, name) })
+}
+
+/// The file of a definition, where the catalog says; built-in ones have none.
+fn file<'c>(catalog: &'c Catalog, kind: Kind, name: &str) -> Option<&'c str> {
+    catalog.files.get(&format!("{} {name}", kind.noun())).map(String::as_str)
+}
+
+fn lack(code: &str, kind: Kind, name: &str, message: String) -> Value {
+    json!({ "code": code, "kind": kind.noun(), "name": name, "message": message })
+}
+
+fn of_model(catalog: &Catalog, name: &str, deployment: Deployment<'_>) -> Option<Value> {
+    let lacks = catalog.models.get(name)?.lacks(deployment)?;
+    Some(lack("model.unusable", Kind::Model, name, format!("The model \"{name}\" cannot be used: {lacks}.")))
+}
+
+fn of_tool(catalog: &Catalog, name: &str) -> Option<Value> {
+    let Implementation::Native(native) = &catalog.tools.get(name)?.run else { return None };
+    let known = crate::work::native::tools::names();
+    (!known.contains(&native.as_str())).then(|| {
+        let message = format!("The native function \"{native}\" is not part of this deployment.");
+        lack("tool.missing", Kind::Tool, name, message)
+    })
+}
+
+/// Skills that a prompt is not given, because it lacks a tool.
+fn of_skills(catalog: &Catalog, prompt: &str) -> Vec<Value> {
+    let Some(prompt) = catalog.prompts.get(prompt) else { return Vec::new() };
+    let skills = catalog.skills_of(prompt).into_iter();
+    skills
+        .filter_map(|(skill, _)| {
+            let tool = skill.head.requires.iter().find(|tool| prompt.tool(tool).is_none())?;
+            let (name, prompt) = (&skill.head.name, &prompt.name);
+            let message =
+                format!("The prompt \"{prompt}\" is not given it, as it does not list the tool \"{tool}\".");
+            Some(lack("skill.requirement", Kind::Skill, name, message))
+        })
+        .collect()
+}
+
+/// The variables that the agent needs, and whether the deployment or a definition gives each a value.
+fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Vec<Value> {
+    let mut known: BTreeMap<&str, (&Variable, bool)> = BTreeMap::new();
+    for found in reach(catalog, agent) {
+        for variable in found.item.variables() {
+            let envs = found.above.iter().chain(&found.below);
+            let given = envs.into_iter().any(|env| env.contains_key(&variable.name));
+            let set = given || deployment(&variable.name).is_some();
+            let known = known.entry(&variable.name).or_insert((variable, false));
+            known.1 |= set;
+        }
+    }
+    let told = known.into_values();
+    told.map(|(variable, set)| {
+        json!({ "name": variable.name, "type": variable.kind, "required": variable.required, "set": set })
+    })
+    .collect()
+}
+
+/// The application's definitions that no agent of it leads to.
+fn unused(catalog: &Catalog) -> Vec<Value> {
+    let used: BTreeSet<(Kind, &str)> =
+        catalog.agents.values().flat_map(|agent| used(catalog, agent)).collect();
+    let names = [
+        (Kind::Model, catalog.models.keys().collect::<Vec<_>>()),
+        (Kind::Prompt, catalog.prompts.keys().collect()),
+        (Kind::Tool, catalog.tools.keys().filter(|name| *name != skill::LOAD).collect()),
+        (Kind::Hook, catalog.hooks.keys().collect()),
+        (Kind::Skill, catalog.skills.keys().collect()),
+    ];
+    let mut unused = Vec::new();
+    for (kind, names) in names {
+        let own = names.into_iter().filter(|name| catalog.packages.of(name).is_none());
+        let left = own.filter(|name| !used.contains(&(kind, name.as_str())));
+        unused.extend(left.map(|name| definition(catalog, kind, name)));
+    }
+    unused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_uses_and_lacks_is_told_without_texts_and_values() {
+        let prompt = json!({ "toolDescription": "d", "prompt": "SECRET TEXT", "model": "fast", "tools": ["lookup", "gone"],
+            "skills": ["refunds", "tone"],
+            "variables": [{ "name": "CITY", "type": "text", "required": true }, { "name": "KEY", "type": "secret" }] });
+        let skill = |requires: Value| json!({ "head": { "description": "d", "requires": requires }, "body": "BODY TEXT", "path": "p", "hash": "h" });
+        let catalog = json!({
+            "models": { "fast": { "provider": "openai", "model": "x", "fallbacks": ["demo"] },
+                "demo": { "provider": "demo", "model": "demo" }, "old": { "provider": "demo", "model": "demo" } },
+            "prompts": { "p": prompt },
+            "tools": { "lookup": { "description": "d", "run": { "native": "nobody_has_it" } },
+                "spare": { "description": "d", "run": { "native": "wait" } } },
+            "skills": { "refunds": skill(json!(["calculate"])), "tone": skill(json!([])) },
+            "agents": { "helper": { "sideA": { "prompt": "p" }, "env": { "CITY": "VALUE" } } },
+            "files": { "agent helper": "agents/helper.json", "prompt p": "prompts/p.md" },
+        });
+        let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
+        let deployment = |name: &str| (name == "KEY").then(|| "VALUE".to_owned());
+        let told = explain(&catalog, "helper", &deployment).unwrap();
+        let names = |field: &str| -> Vec<String> {
+            let list = told[field].as_array().unwrap().iter();
+            list.map(|item| format!("{} {}", item["kind"].as_str().unwrap(), item["name"].as_str().unwrap()))
+                .collect()
+        };
+        assert_eq!(
+            names("uses"),
+            [
+                "model demo",
+                "model fast",
+                "prompt p",
+                "tool load_skill",
+                "tool lookup",
+                "agent helper",
+                "skill refunds",
+                "skill tone"
+            ]
+        );
+        assert_eq!(names("unused"), ["model old", "tool spare"]);
+        let codes: Vec<&str> =
+            told["missing"].as_array().unwrap().iter().map(|m| m["code"].as_str().unwrap()).collect();
+        assert_eq!(codes, ["model.unusable", "skill.requirement", "tool.missing"]);
+        assert_eq!(
+            told["variables"][0],
+            json!({ "name": "CITY", "type": "text", "required": true, "set": true })
+        );
+        assert_eq!(
+            (told["file"].as_str(), told["variables"][1]["set"].as_bool()),
+            (Some("agents/helper.json"), Some(true))
+        );
+        let text = told.to_string();
+        assert!(!text.contains("TEXT") && !text.contains("VALUE"), "{text}");
+        assert!(explain(&catalog, "nobody", &deployment).is_err());
+    }
+}
