@@ -12,6 +12,7 @@
 //! * `dates`: dates as people and headers have them.
 //! * `page`: pages that end by bytes.
 //! * [`signing`]: signatures of outgoing calls.
+//! * `trace`: which trace a run belongs to, and the ids of its spans.
 //! * [`host`]: the door to the outside: SQLite, HTTP, the alarm, the bucket, listeners.
 //! * [`spec`]: the definitions a developer writes (models, prompts, tools, agents), the catalog they are compiled into, and
 //!   the records a thread keeps. Plain data.
@@ -52,6 +53,7 @@ pub mod signing;
 pub mod spec;
 mod store;
 mod text;
+mod trace;
 pub mod validate;
 pub mod work;
 

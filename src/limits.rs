@@ -320,6 +320,27 @@ pub const SNAPSHOT_FIELDS_BYTES: usize = 7 << 10;
 pub const LOG_BODY_BYTES: usize = 256 << 10;
 /// How long logged bodies are kept.
 pub const LOG_BODY_US: i64 = 7 * DAY_US;
+/// Attempts at a job that a thread owes.
+pub const JOB_ATTEMPTS: u32 = 6;
+/// The pause after its first attempt; after each further one twice as long, at most [`JOB_PAUSE_MAX_US`].
+pub const JOB_PAUSE_US: i64 = SECOND_US;
+/// See [`JOB_PAUSE_US`].
+pub const JOB_PAUSE_MAX_US: i64 = 3_600 * SECOND_US;
+/// An attempt at a job whose end is not stored after this was lost.
+pub const JOB_LOST_US: i64 = 30 * SECOND_US;
+/// Spans in one request to a collector.
+pub const EXPORT_SPANS: usize = 512;
+/// Bytes of one request to a collector.
+pub const EXPORT_BYTES: usize = 1 << 20;
+/// How long a collector may take for its answer, milliseconds.
+pub const EXPORT_MS: u64 = 10_000;
+/// Steps of a run after which its spans are exported while it goes on.
+pub const EXPORT_STEPS: u32 = 50;
+/// Content of a message in a span, bytes.
+pub const SPAN_CONTENT_BYTES: usize = 16 << 10;
+/// Spans that one answer of the API holds.
+pub const SPANS_SHOWN: usize = 5_000;
+
 /// Comment that keeps an idle SSE response alive, milliseconds.
 pub const SSE_HEARTBEAT_MS: u32 = 15_000;
 /// An SSE response ends after this; the client resumes. Milliseconds.

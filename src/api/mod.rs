@@ -4,6 +4,8 @@
 //! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one.
 //! * `waits`: what people are asked, and what they say.
+//! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `spans`: those of a run. `files`: the routes of the
+//!   files.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 pub(crate) mod create;
@@ -15,6 +17,7 @@ pub(crate) mod read;
 pub(crate) mod waits;
 pub(crate) mod runs;
 pub(crate) mod trace;
+pub(crate) mod spans;
 
 use std::rc::Rc;
 
@@ -89,7 +92,7 @@ impl Thread {
                 Body::parse(&request.body)?.known(&[])?;
                 self.stop()
             }
-            ThreadRoute::Continue => self.continue_run(&request.body),
+            ThreadRoute::Continue => self.continue_run(&request),
             ThreadRoute::Terminate => {
                 Body::parse(&request.body)?.known(&[])?;
                 self.terminate().await
@@ -101,6 +104,7 @@ impl Thread {
             ThreadRoute::Diagnostics => self.diagnostics().await,
             ThreadRoute::ListSubagents => self.list_subagents(&request.query),
             ThreadRoute::GetCost => self.get_cost().await,
+            ThreadRoute::GetSpans(run) => self.get_spans(run),
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),
             ThreadRoute::DeleteValue => self.delete_value(&request.query),
@@ -144,6 +148,8 @@ impl Thread {
         let action = match &request.route {
             ThreadRoute::Endpoint { method, path } => self.endpoint_action(*method, path),
             ThreadRoute::GetWait(id) | ThreadRoute::DecideWait(id) => Action::Wait { id },
+            // What was done is the owner's to see, and not of whoever may talk to the thread.
+            ThreadRoute::GetSpans(_) => Action::Manage,
             route if route.reads() => Action::ReadThread,
             ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
             // Who may decide is each wait's to say.

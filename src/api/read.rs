@@ -16,7 +16,7 @@ use crate::store::messages::page::{Shown, Wanted};
 use crate::store::messages::{Row, message_seq, not_found, page as list};
 use crate::store::outbox::Due;
 use crate::store::state::State;
-use crate::store::{logs, messages as rows, outbox, schema};
+use crate::store::{jobs, logs, messages as rows, outbox, schema};
 
 impl Thread {
     /// `GET /threads/:id` (spec §27.1).
@@ -135,6 +135,10 @@ impl Thread {
             if let Some(at) = crate::store::effects::tally::next_due(state, sql)? {
                 due.push(json!({ "what": "effect", "at": at }));
             }
+            for job in jobs::all(state, sql)? {
+                let what = job.kind.map_or("job", jobs::Kind::as_str);
+                due.push(json!({ "what": what, "at": job.due_us, "tries": job.attempts, "error": job.error }));
+            }
             let mut waiting: Vec<Value> = Vec::new();
             let mut children: Vec<Value> = Vec::new();
             for child in state.open_children(sql)? {
@@ -145,7 +149,9 @@ impl Thread {
                 }
             }
             let handler_running = self.ephemeral.alarm.get() == Alarm::Held;
-            let body = json!({
+            let exports = self.collector().is_some();
+            let dropped = exports.then(|| logs::dropped_spans(sql)).transpose()?;
+            let mut body = json!({
                 "threadId": state.meta.thread_id,
                 "state": state.status(),
                 "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
@@ -168,6 +174,9 @@ impl Thread {
                 "bytes": sql.size(),
                 "now": now,
             });
+            if let (Some(fields), Some(dropped)) = (body.as_object_mut(), dropped) {
+                fields.insert("export".into(), json!({ "dropped": dropped }));
+            }
             Ok(Reply::json(200, &body))
         })
     }

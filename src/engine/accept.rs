@@ -30,6 +30,7 @@ use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::Run;
 use crate::store::state::State;
 use crate::store::waits::Wait;
+use crate::trace::Trace;
 
 /// A message that comes from outside the step cycle: what `POST …/messages` holds (spec §27.2), or what a tool gives.
 pub(crate) struct Input {
@@ -259,7 +260,7 @@ impl Thread {
             let id = self.inject(input, Hooked::Yes).await?;
             return Ok(Reply::json(202, &json!({ "messageId": id })));
         }
-        let accepted = self.accept(input, key.as_ref())?;
+        let accepted = self.accept(input, key.as_ref(), request.trace().as_ref())?;
         if wait && accepted.row.inbound == Inbound::Triggers {
             return self.await_outcome(&accepted).await;
         }
@@ -279,7 +280,7 @@ impl Thread {
         self.catalog.agents.get(&state.meta.agent).map(|agent| agent.kind).unwrap_or_default()
     }
 
-    fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>) -> Result<Accepted> {
+    fn accept(self: &Rc<Self>, input: Input, key: Option<&Key>, trace: Option<&Trace>) -> Result<Accepted> {
         if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
             return Ok(Accepted { row: Shared::new(row), started: None });
         }
@@ -319,6 +320,7 @@ impl Thread {
             let started = if stays { None } else { self.start_run(state, sql, now)? };
             Ok((Accepted { row, started }, denied))
             let started = if stays { None } else { self.start_run(state, sql, input.retry, now)? };
+            let started = if stays { None } else { self.start_run(state, sql, trace, now)? };
             Ok(Accepted { row, started })
         })?;
         self.announce_waits(&closed)?;
@@ -347,7 +349,7 @@ impl Thread {
     /// Stores a message of code that works in the thread, once for a key; its id.
     pub(crate) fn add_message(self: &Rc<Self>, input: Input, key: Option<&str>) -> Result<String> {
         let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
-        let accepted = self.accept(input, key.as_ref())?;
+        let accepted = self.accept(input, key.as_ref(), None)?;
         self.read(|state, _| Ok(accepted.row.id(&state.meta.thread_id)))
     }
 
@@ -371,6 +373,7 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         retry: Option<String>,
+        trace: Option<&Trace>,
         now: i64,
     ) -> Result<Option<i64>> {
         if state.meta.stopped {
@@ -381,6 +384,7 @@ impl Thread {
             return Ok(None);
         }
         self.start_with(state, sql, retry, now).map(Some)
+        self.start_for_queue(state, sql, trace, now).map(Some)
     }
 
     /// The message that the same key brought before.

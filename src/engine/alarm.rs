@@ -52,6 +52,30 @@ impl Thread {
         {
             self.log(&format!("waiting clients could not be answered: {error}"));
         }
+        let mut begun = Begun::default();
+        let held = loop {
+            let held = self.hold(&mut begun, deadline).await;
+            if let Err(error) = &held
+                && error.code != Code::ThreadNotFound
+            {
+                self.log(&format!("effects could not be run: {error}"));
+            }
+            if let Err(error) = self.poll_children().await
+                && error.code != Code::ThreadNotFound
+            {
+                self.log(&format!("subagents could not be looked after: {error}"));
+            }
+            self.deliver_outbox(Targets::All, self.host.now_us()).await;
+            if let Err(error) = self.settle_stored()
+                && error.code != Code::ThreadNotFound
+            {
+                self.log(&format!("waiting clients could not be answered: {error}"));
+            }
+            // What a job waits for holds up nothing of this, and is waited for all the same.
+            if !matches!(held, Ok(Held::ForLetters)) {
+                break held;
+            }
+        };
         // From here to the return nothing awaits, so no transition can slip in between the look and the alarm.
         holding.end();
         let now = self.host.now_us();
@@ -73,13 +97,12 @@ impl Thread {
     }
 
     /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. What is due meanwhile, or
-    /// soon after, is waited for in memory: an effect, or what the directory is told.
-    async fn hold(self: &Rc<Self>, deadline: i64) -> Result<()> {
-        let mut begun = Begun::default();
+    /// soon after, is waited for in memory: an effect, a job, or what the directory is told.
+    async fn hold(self: &Rc<Self>, begun: &mut Begun, deadline: i64) -> Result<Held> {
         loop {
             let (send, alarm_waiters) = oneshot::channel();
             self.ephemeral.alarm_waiters.borrow_mut().push(send);
-            let Ahead { next, spent } = match self.start_effects(&mut begun) {
+            let Ahead { next, spent } = match self.start_effects(begun) {
                 Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
                     // The flow is joined all the same.
@@ -88,6 +111,7 @@ impl Thread {
                 }
                 Ok(ahead) => ahead,
             };
+            let job = self.start_job(begun)?;
             let now = self.host.now_us();
             let running = !self.ephemeral.effects.borrow().is_empty();
             // Whoever delivers an envelope does so to its end, also when it is due by now.
@@ -99,16 +123,19 @@ impl Thread {
                 false => {
                     let letter = self.read(|_, sql| outbox::next_to_directory(sql))?;
                     if letter.is_some_and(|at| at <= now) {
-                        return Ok(());
+                        let job = self.ephemeral.job.get();
+                        return Ok(if job { Held::ForLetters } else { Held::All });
                     }
                     let letter = letter.filter(|at| *at <= now + DIRECTORY_US);
                     let effect = next.filter(|at| *at <= now + limits::EFFECT_SOON_US);
-                    letter.into_iter().chain(effect).min()
+                    let job = job.next.filter(|at| *at <= now + DIRECTORY_US);
+                    letter.into_iter().chain(effect).chain(job).min()
                 }
             };
+            let (busy, spent) = (busy || self.ephemeral.job.get(), spent || job.spent);
             // What waits for a fresh event waits for none of those that run: they go on beside it.
             if now >= deadline || spent || !(busy || next.is_some()) {
-                return Ok(());
+                return Ok(Held::All);
             }
             let until = self.host.sleep_until(next.map_or(deadline, |at| at.min(deadline)));
             pin_mut!(until);
@@ -159,6 +186,15 @@ impl Thread {
     }
 }
 
+/// Why the alarm's handler waits no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// There is nothing to wait for, or no time.
+    All,
+    /// Letters are to be delivered while a job is under way.
+    ForLetters,
+}
+
 /// The time in which the alarm's handler runs; a handler that panics leaves the slot unknown, not held.
 struct Holding<'a>(&'a Armed);
 
@@ -192,4 +228,6 @@ pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>>
     let child = crate::store::children::open::next_due(state, sql)?;
     let wait = if state.meta.waits == 0 { None } else { waits::next_due(sql)? };
     Ok([run, outbox, effect, child, wait].into_iter().flatten().min())
+    let job = crate::store::jobs::next_due(state, sql)?;
+    Ok([run, outbox, effect, child, job].into_iter().flatten().min())
 }

@@ -165,8 +165,9 @@ impl Thread {
     }
 
     /// Goes on without a new message; counters go on too, unless messages were waiting.
-    pub(crate) fn continue_run(self: &Rc<Self>, body: &str) -> Result<Reply> {
-        let mut body = Body::parse(body)?.known(&["side"])?;
+    pub(crate) fn continue_run(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let trace = request.trace().map(|trace| trace.to_string());
+        let mut body = Body::parse(&request.body)?.known(&["side"])?;
         let wanted = match body.string("side")?.as_deref() {
             None => None,
             Some(letter) => Some(
@@ -192,6 +193,7 @@ impl Thread {
             }
             let run = state.next_run(wanted, now);
             let run = self.with_snapshot(state, sql, run, now)?;
+            let run = Run { trace: trace.clone(), ..state.next_run(wanted, now) };
             run.insert(sql)?;
             state.usage = Some(Usage::none(run.id));
             state.run = Some(run.clone());

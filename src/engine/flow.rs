@@ -9,6 +9,7 @@ use futures::future::abortable;
 use crate::engine::accept::verdict_of;
 use crate::engine::ephemeral::{Flow, Verdict};
 use crate::engine::handoff::Handed;
+use crate::engine::subagents::create_child::asked_in;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::Result;
 use crate::host::Sql;
@@ -22,6 +23,7 @@ use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
 use crate::store::waits::Wait;
+use crate::trace::Trace;
 
 /// How an unfinished run was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,6 +283,7 @@ impl Thread {
         let waits = self.cancel_waits(state, sql)?;
         self.report(state, sql, &run, answer.as_ref(), now)?;
         self.post_activity(state, sql, now)?;
+        self.owe_spans(state, sql, &run, now)?;
         if reason.outcome() != crate::store::runs::end::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
@@ -292,7 +295,11 @@ impl Thread {
         if state.waiting() == 0 || state.meta.stopped || state.meta.terminated_us.is_some() {
             return Ok(());
         }
-        self.start_for_queue(state, sql, now).map(|_| ())
+        let trace = asked_in(state);
+        if trace.is_some() {
+            state.meta.update(sql)?;
+        }
+        self.start_for_queue(state, sql, trace.as_ref(), now).map(|_| ())
     }
 
     /// Starts a run for what is queued. The run's id.
@@ -314,6 +321,15 @@ impl Thread {
     ) -> Result<i64> {
         let run = Run { retry, ..state.next_run(None, now) };
         let run = self.with_snapshot(state, sql, run, now)?;
+    /// Starts a run for what is queued, in the trace of what causes it. The run's id.
+    pub(crate) fn start_for_queue(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        trace: Option<&Trace>,
+        now: i64,
+    ) -> Result<i64> {
+        let run = Run { trace: trace.map(Trace::to_string), ..state.next_run(None, now) };
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));

@@ -28,7 +28,9 @@
 //! * `resume`: what a run begins with, and whether it is still so. `skills`: what a model is given of them. `notes`: what a run
 //!   finds wrong and goes on with.
 //! * `stream`: what listeners are sent. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
-//!   `operator`: failures, for the server's terminal.
+//!   `operator`: failures, for the server's terminal. `traces`: which trace work is part of.
+//! * `jobs`: work beside runs that the thread owes. `spans`: what a run did, as tracing systems show it; `export`: the job that
+//!   sends it to one.
 
 pub(crate) mod accept;
 pub(crate) mod alarm;
@@ -45,12 +47,14 @@ pub(crate) mod edit;
 pub(crate) mod effects;
 pub(crate) mod env;
 pub(crate) mod ephemeral;
+pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod flow;
 pub(crate) mod handle;
 pub(crate) mod handoff;
 pub(crate) mod hooks;
 pub(crate) mod invoke;
+pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod model_call;
 pub(crate) mod notes;
@@ -66,6 +70,7 @@ pub(crate) mod retry;
 pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod skills;
+pub(crate) mod spans;
 pub(crate) mod step;
 pub(crate) mod stop;
 pub(crate) mod stream;
@@ -76,6 +81,7 @@ pub(crate) mod thread;
 pub(crate) mod tool_call;
 pub(crate) mod tool_queue;
 pub(crate) mod tool_result;
+pub(crate) mod traces;
 pub(crate) mod values;
 pub(crate) mod waits;
 

@@ -264,7 +264,7 @@ impl Thread {
         }
         let base_url = model.base_url(&deployment);
         let api_key = model.key_env().and_then(deployment);
-        let door = Rc::new(Outside::new(self.clone()));
+        let door = Rc::new(Outside::new(self.clone(), step, attempt.stream));
         let call = ProviderCall {
             provider: model.provider.clone(),
             definition: model.name.clone(),

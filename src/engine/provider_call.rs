@@ -147,13 +147,16 @@ impl<'a> Streaming<'a> {
 /// What a provider is given of the outside: the host's, counted and noted.
 pub(crate) struct Outside {
     thread: Rc<Thread>,
+    /// The headers that name the trace and the attempt's span, where models are told of them.
+    trace: Vec<(String, String)>,
     /// The last request's body, when bodies are logged.
     sent: RefCell<Option<Bytes>>,
 }
 
 impl Outside {
-    pub(crate) fn new(thread: Rc<Thread>) -> Outside {
-        Outside { thread, sent: RefCell::default() }
+    pub(crate) fn new(thread: Rc<Thread>, step: Step, stream: u32) -> Outside {
+        let trace = thread.trace_of_attempt(step, stream).map(|trace| trace.headers()).unwrap_or_default();
+        Outside { thread, trace, sent: RefCell::default() }
     }
 
     pub(crate) fn sent(&self) -> Option<Bytes> {
@@ -166,10 +169,11 @@ impl ProviderCalls for Outside {
         self.thread.host.now_us()
     }
 
-    fn fetch(&self, request: Request) -> LocalBoxFuture<'static, Result<Response, FetchError>> {
+    fn fetch(&self, mut request: Request) -> LocalBoxFuture<'static, Result<Response, FetchError>> {
         if self.thread.logs_bodies() {
             self.sent.replace(request.body.clone());
         }
+        request.headers.extend(self.trace.iter().cloned());
         let outgoing = &self.thread.ephemeral.outgoing;
         outgoing.set(outgoing.get() + 1);
         self.thread.host.fetch(request)

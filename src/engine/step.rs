@@ -169,10 +169,14 @@ impl Thread {
             run.stream = 1;
             run.recoveries = 0;
             run.update(sql)?;
+            let long = (run.step % limits::EXPORT_STEPS == 1 && run.step > 1).then(|| run.clone());
             state.filled = 0;
             state.queued = 0;
             state.undrained = None;
             state.wakes = None;
+            if let Some(run) = long {
+                self.owe_spans(state, sql, &run, self.host.now_us())?;
+            }
             Ok(Opened::Step(Step::own(block)))
         })?;
         if let Opened::Step(step) = &opened {

@@ -73,7 +73,7 @@ impl Thread {
             if state.active().is_some() || state.meta.stopped {
                 return Ok((row, false));
             }
-            self.start_for_queue(state, sql, now)?;
+            self.start_for_queue(state, sql, None, now)?;
             Ok((row, true))
         })?;
         if started {

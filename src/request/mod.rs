@@ -36,6 +36,8 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::access::Caller;
 use crate::error::Error;
+use crate::trace;
+use crate::trace::Trace;
 
 /// A request to a thread's object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,6 +66,11 @@ impl ThreadRequest {
     /// The value of a header; `name` in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The trace that it is part of, if its headers name one.
+    pub(crate) fn trace(&self) -> Option<Trace> {
+        Trace::of_headers(self.header(trace::TRACEPARENT), self.header(trace::TRACESTATE))
     }
 }
 

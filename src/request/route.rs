@@ -89,6 +89,8 @@ pub enum ThreadRoute {
     ListSubagents,
     /// `GET /cost`.
     GetCost,
+    /// `GET /runs/:run/spans`.
+    GetSpans(String),
     /// `GET /kv`: one value, or a page of them.
     GetValues,
     /// `POST /kv`: sets, deletes or renames one.
@@ -298,6 +300,12 @@ impl ThreadRoute {
             ["diagnostics"] => (&[("GET", ThreadRoute::Diagnostics)], "GET"),
             ["subagents"] => (&[("GET", ThreadRoute::ListSubagents)], "GET"),
             ["cost"] => (&[("GET", ThreadRoute::GetCost)], "GET"),
+            ["runs", run, "spans"] => {
+                return match method {
+                    "GET" => Ok(ThreadRoute::GetSpans((*run).to_owned())),
+                    _ => Err(not_allowed(method, "GET")),
+                };
+            }
             ["kv"] => (
                 &[
                     ("GET", ThreadRoute::GetValues),
@@ -427,6 +435,7 @@ impl ThreadRoute {
                 | ThreadRoute::Diagnostics
                 | ThreadRoute::ListSubagents
                 | ThreadRoute::GetCost
+                | ThreadRoute::GetSpans(_)
                 | ThreadRoute::GetValues
                 | ThreadRoute::ListEffects
                 | ThreadRoute::GetEffect(_)
@@ -442,7 +451,8 @@ impl ThreadRoute {
         )
     }
 
-    /// The request headers that reach the object with a streamed request, in lower case; `*` for all that
+    /// The request headers that reach the object with the request, in lower case: those that name a trace where a run may
+    /// begin, and of streamed requests; `*` for all that
     /// [`crate::request::endpoints::tells_header`] lets pass.
     pub const fn headers(&self) -> &'static [&'static str] {
         match self {
@@ -450,6 +460,7 @@ impl ThreadRoute {
                 &["range", "if-range", "if-match", "if-none-match"]
             }
             ThreadRoute::Endpoint { .. } => &["*"],
+            ThreadRoute::PostMessage | ThreadRoute::Continue => crate::trace::HEADERS,
             _ => &["content-type", "content-length", "if-match", "if-none-match"],
         }
     }
@@ -503,6 +514,7 @@ mod tests {
             ThreadRoute::GetRun(_) => "/runs/r",
             ThreadRoute::ListSubagents => "/subagents",
             ThreadRoute::GetCost => "/cost",
+            ThreadRoute::GetSpans(_) => "/runs/r/spans",
             ThreadRoute::Diagnostics => "/diagnostics",
             ThreadRoute::GetValues | ThreadRoute::PostValue | ThreadRoute::DeleteValue => "/kv",
             ThreadRoute::Stream => "/stream",
@@ -549,6 +561,7 @@ mod tests {
         for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
             .into_iter()
             .chain(["/subagents", "/cost", "/runs", "/runs/r"])
+            .chain(["/subagents", "/cost", "/runs/r/spans"])
             .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
             .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
             .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])

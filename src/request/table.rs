@@ -70,6 +70,7 @@ impl ThreadRoute {
             | ThreadRoute::GetLog(_)
             | ThreadRoute::Diagnostics
             | ThreadRoute::GetCost
+            | ThreadRoute::GetSpans(_)
             | ThreadRoute::PostValue
             | ThreadRoute::PostEffect
             | ThreadRoute::GetEffect(_)
@@ -143,6 +144,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/threads/:thread/diagnostics"),
     ("GET", "/api/threads/:thread/subagents"),
     ("GET", "/api/threads/:thread/cost"),
+    ("GET", "/api/threads/:thread/runs/:item/spans"),
     ("GET", "/api/threads/:thread/kv"),
     ("POST", "/api/threads/:thread/kv"),
     ("DELETE", "/api/threads/:thread/kv"),
@@ -205,7 +207,7 @@ mod tests {
         // Whatever else leads to a route of the runtime leads to one of these.
         for method in METHODS {
             let of_threads = RESERVED.iter().flat_map(|name| {
-                ["", "/x", "/x/0", "/x/run", "/x/cancel", "/x/complete"]
+                ["", "/x", "/x/0", "/x/run", "/x/cancel", "/x/complete", "/x/spans"]
                     .map(|below| format!("/api/threads/t/{name}{below}"))
             });
             let others = [

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::env::Shown;
 use crate::error::{Error, Result};
@@ -13,6 +13,7 @@ use crate::models::{ChatRequest, ProviderError, Reply};
 use crate::spec::retry::RetrySource;
 use crate::spec::{Hook, Model, Prompt};
 use crate::store::children::Child;
+use crate::store::jobs::{Job, Kind};
 use crate::store::logs::insert;
 use crate::store::receipts;
 use crate::store::runs::{Run, Step};
@@ -33,6 +34,8 @@ pub(crate) struct Attempt {
     pub(crate) prompt: String,
     pub(crate) messages: usize,
     pub(crate) tools: usize,
+    /// What else was asked for, by the names that the log has.
+    pub(crate) asked: Map<String, Value>,
     pub(crate) started_us: i64,
     /// When the first chunk that carries payload came.
     pub(crate) first_us: Option<i64>,
@@ -66,6 +69,7 @@ impl Attempt {
             prompt: prompt.name.clone(),
             messages: request.messages.len(),
             tools: request.tools.len(),
+            asked: asked(request),
             started_us: now,
             first_us: None,
             ended_us: now,
@@ -129,6 +133,9 @@ impl Attempt {
             "ended_at": self.ended_us,
             "retry_source": self.retry_source,
         });
+        if let Some(data) = data.as_object_mut() {
+            data.extend(self.asked.clone());
+        }
         if let (Some(data), Some(Value::Object(end))) = (data.as_object_mut(), &self.end) {
             data.extend(end.clone());
         }
@@ -139,6 +146,14 @@ impl Attempt {
         let run = (self.run > 0).then_some(self.run);
         insert(sql, "llm_request", run, self.started_us, Some(self.step.block), retry_of, &data)
     }
+}
+
+/// What a request asks for that few do.
+fn asked(request: &ChatRequest) -> Map<String, Value> {
+    let most = request.max_output_tokens.map(Value::from);
+    let option = |name: &str| request.options.get(name).filter(|value| value.is_number()).cloned();
+    let asked = [("max_tokens", most), ("temperature", option("temperature")), ("top_p", option("top_p"))];
+    asked.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// Why the end of an attempt was never seen.
@@ -199,6 +214,15 @@ impl Event {
     pub(crate) fn effect_failure(id: &str, name: &str, attempts: u32, error: &Shown) -> Event {
         let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": &**error });
         Event { kind: "effect_failure", run: None, reply: None, data }
+    }
+
+    /// Work beside runs was given up; with how many spans were dropped with it, if it was to export them.
+    pub(crate) fn job_failure(job: &Job, dropped: Option<u64>, error: &Shown) -> Event {
+        let data = json!({
+            "job": job.kind.map(Kind::as_str), "subject": job.subject, "attempts": job.attempts, "dropped": dropped,
+            "error": &**error,
+        });
+        Event { kind: "failure", run: None, reply: None, data }
     }
 
     /// A hook failed.

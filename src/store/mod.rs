@@ -5,6 +5,7 @@
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `side`, `runs`, `receipts` (the table
 //!   `calls`), `effects` with `repeat`, `idempotency`.
 //! * What is asked of people: `waits`.
+//!   `calls`), `effects` with `repeat`, `jobs`, `idempotency`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
 //! * `schema`: all tables. `table`: what each says of itself.
@@ -21,6 +22,7 @@ pub(crate) mod file_record;
 pub(crate) mod file_texts;
 pub(crate) mod files;
 pub(crate) mod idempotency;
+pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod logs;
 pub(crate) mod messages;

@@ -27,6 +27,9 @@ pub(crate) struct Parent {
     /// The newest message of the parent's: its letter's number, and its seq here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) asked: Option<(i64, i64)>,
+    /// The trace of that message, until a run takes it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<String>,
 }
 
 impl Parent {

@@ -282,6 +282,17 @@ pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Receipt>> {
     )
 }
 
+/// Those with ids beyond one and up to another, oldest first, without what was given and what came back.
+pub(crate) fn between(sql: &dyn Sql, after: i64, last: i64) -> Result<Vec<Receipt>> {
+    list(
+        sql,
+        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error,
+            json_remove(data, '$.args', '$.result'), NULL
+         FROM calls WHERE id > ? AND id <= ? ORDER BY id",
+        &[Param::Int(after), Param::Int(last)],
+    )
+}
+
 /// That of a call which code made within the call `around`, by the call's key.
 pub(crate) fn by_key(sql: &dyn Sql, around: Option<i64>, key: &str) -> Result<Option<Receipt>> {
     one(

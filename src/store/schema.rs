@@ -12,6 +12,12 @@ use crate::store::{
 
 /// All but `meta`, which says that the thread exists, and those that are made with their first row: the index over texts, the
 /// waits.
+    bodies, children, chunks, effects, env, file_texts, files, idempotency, jobs, logs, messages, meta,
+    objects, outbox, receipts, runs, values,
+};
+
+/// All but `meta`, which says that the thread exists, and those that are made once they are needed: the index over texts,
+/// with the first text, and the jobs, with the first job.
 const TABLES: [Table; 14] = [
     messages::TABLE,
     runs::TABLE,
@@ -61,5 +67,6 @@ pub(crate) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
 /// Drops every table: the thread is gone. Runs inside the caller's transaction.
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
     let tables = TABLES.iter().chain([&file_texts::TABLE, &waits::TABLE, &meta::TABLE]);
+    let tables = TABLES.iter().chain([&file_texts::TABLE, &jobs::TABLE, &meta::TABLE]);
     tables.into_iter().try_for_each(|table| sql.run(table.drop, &[]))
 }

@@ -51,6 +51,8 @@ pub(crate) struct State {
     pub(crate) files: Option<u32>,
     /// Whether the index over the files' texts is known to be there.
     pub(crate) file_texts: bool,
+    /// Whether the table of jobs is known to be there.
+    pub(crate) jobs_made: bool,
     /// Whether hooks were told of the thread's creation, or there were none.
     pub(crate) created_told: bool,
     /// Children that are not terminated, once they were read.
@@ -128,6 +130,7 @@ impl State {
             effects: Known::default(),
             files: None,
             file_texts: false,
+            jobs_made: false,
             created_told: true,
             children: None,
             usage: None,

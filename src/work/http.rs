@@ -21,8 +21,8 @@ pub(crate) struct Post<'a> {
     /// Milliseconds; 60,000 unless given and 600,000 at most.
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) idempotency_key: &'a str,
-    /// For the trace's id.
-    pub(crate) random: [u8; 16],
+    /// The headers that name its trace and the span that it is made in.
+    pub(crate) trace: Vec<(String, String)>,
     /// Microseconds since 1970; signed.
     pub(crate) now_us: i64,
     /// Sent as JSON.
@@ -87,16 +87,11 @@ fn request(
         return Err(format!("\"{name}\" points to the private address {host}, which is not allowed here."));
     }
     let body = post.body.to_string();
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let (trace, span) = post.random.split_at(8);
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("idempotency-key".to_owned(), post.idempotency_key.to_owned()),
-        (
-            "traceparent".to_owned(),
-            format!("00-{}{}-{}-01", hex(trace), hex(&post.now_us.to_be_bytes()), hex(span)),
-        ),
     ];
+    headers.extend(post.trace.iter().cloned());
     if let Some(secret) = around.host().var("BOBBIN_SIGNING_SECRET") {
         let signature = signing::sign(&secret, post.now_us / limits::SECOND_US, body.as_bytes());
         headers.push(("x-bobbin-signature".to_owned(), signature));

@@ -50,7 +50,6 @@ impl Work for NativeCall {
         Posted {
             name: self.name.clone(),
             idempotency_key: self.idempotency_key.clone(),
-            random: self.random,
             now_us: self.now_us,
             body: envelope(self),
         }
@@ -92,7 +91,6 @@ impl Work for EffectCall {
         Posted {
             name: self.name.clone(),
             idempotency_key: self.idempotency_key.clone(),
-            random: self.random,
             now_us: self.now_us,
             body: json!({
                 "threadId": self.thread_id, "agentId": self.agent_id, "name": self.name, "args": self.args,
@@ -137,7 +135,6 @@ impl Work for HookCall {
         Posted {
             name: self.id.clone(),
             idempotency_key: self.hook_call_id.clone(),
-            random: self.random,
             now_us: self.now_us,
             body: json!({
                 "threadId": self.thread_id, "agentId": self.agent_id, "hook": self.hook, "args": self.args,
@@ -176,13 +173,7 @@ impl Work for EndpointCall {
 
     fn posted(&self) -> Posted {
         let key = format!("{}/request-{}", self.thread_id, self.request_id);
-        Posted {
-            name: self.name.clone(),
-            random: self.random,
-            now_us: self.now_us,
-            body: asked(self, &key),
-            idempotency_key: key,
-        }
+        Posted { name: self.name.clone(), now_us: self.now_us, body: asked(self, &key), idempotency_key: key }
     }
 
     /// Status, content type and body pass, and where a redirect leads, which is for the client to follow.

@@ -22,6 +22,7 @@ use crate::host::{Host, Pending, Sleep};
 use crate::registry::Panicked;
 use crate::spec::retry::RetryOn;
 use crate::spec::{Catalog, Http, Implementation};
+use crate::trace::Trace;
 use crate::work::code::file::{FileCall, run_file};
 use crate::work::http::{Answered, Post, post_signed};
 use crate::work::native::Natives;
@@ -97,8 +98,6 @@ pub(crate) struct Posted {
     /// The definition's name, for messages.
     pub(crate) name: String,
     pub(crate) idempotency_key: String,
-    /// For the trace's id.
-    pub(crate) random: [u8; 16],
     /// Microseconds since 1970; signed.
     pub(crate) now_us: i64,
     /// Sent as JSON.
@@ -139,6 +138,8 @@ pub(crate) struct Way<'a> {
     pub(crate) http_ms: Option<u64>,
     /// The values that the URL and the headers of `run.http` may name.
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    /// The trace of a request that is made for it, and the span that it is made in.
+    pub(crate) trace: &'a dyn Fn() -> Trace,
 }
 
 /// Runs it once; nothing here repeats a call.
@@ -168,13 +169,13 @@ pub(crate) async fn run<W: Work>(
         // Calls that clients carry out are parked before they get here.
         Implementation::Client(_) => Err(Failure::Failed("No client can carry this out here.".to_owned())),
         Implementation::Http(http) => {
-            let Posted { name, idempotency_key, random, now_us, body } = work.posted();
+            let Posted { name, idempotency_key, now_us, body } = work.posted();
             let post = Post {
                 name: &name,
                 http,
                 timeout_ms: way.http_ms,
                 idempotency_key: &idempotency_key,
-                random,
+                trace: (way.trace)().headers(),
                 now_us,
                 body,
             };

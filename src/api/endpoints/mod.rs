@@ -18,6 +18,7 @@ use crate::request::{Served, ThreadRequest};
 use crate::sdk::scope::Origin;
 use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 use crate::store::log::Event;
+use crate::trace::{TRACEPARENT, TRACESTATE, Trace};
 use crate::work::native::endpoint_call::EndpointCall;
 use crate::work::{Failure, Way};
 use crate::{limits, work};
@@ -89,11 +90,14 @@ impl Thread {
     ) -> Result<Served> {
         let (id, path) = (call.request_id.clone(), call.path.clone());
         let most = limits::HTTP_TOOL_MAX_MS;
+        let asked = Trace::of_headers(call.header(TRACEPARENT), call.header(TRACESTATE));
+        let trace = || asked.clone().unwrap_or_else(|| self.trace_of_work("endpoint", &id));
         let way = Way {
             run: &endpoint.run,
             limit_ms: Some(endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(most)),
             http_ms: endpoint.timeout_ms,
             env,
+            trace: &trace,
         };
         let detached = self.begin_detached(&call.state)?;
         let ended = work::run(self.lender(), way, call).await;

@@ -26,7 +26,7 @@ use crate::{limits, work};
 
 /// Requests of effects that one alarm event has sent: the platform limits them.
 #[derive(Debug, Default)]
-pub(crate) struct Begun(u32);
+pub(crate) struct Begun(pub(crate) u32);
 
 /// What is ahead once all has started that could.
 #[derive(Debug, Default)]
@@ -224,10 +224,10 @@ impl Thread {
         });
         // An attempt that comes again finds the calls of those before it.
         let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
-        let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own);
+        let own = attempt.key.rsplit_once('/').map_or(attempt.key.as_str(), |(_, own)| own).to_owned();
         let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
         let package = self.catalog.packages.of(&attempt.name);
-        let scope = Scope::beside(origin, own, entered).in_package(package);
+        let scope = Scope::beside(origin, &own, entered).in_package(package);
         let call = EffectCall {
             native: String::new(),
             name: attempt.name.clone(),
@@ -244,11 +244,13 @@ impl Thread {
             state: self.state_in(scope),
             agent_id: agent_id.clone(),
         };
+        let trace = || self.trace_of_work("effect", &own);
         let way = Way {
             run: &definition.run,
             limit_ms: Some(definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS)),
             http_ms: definition.timeout_ms,
             env: &env,
+            trace: &trace,
         };
         let detached = self.begin_detached(&call.state).map_err(|error| error.message)?;
         let ended = work::run(self.lender(), way, call).await;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::engine::export::config::{HEADERS, secrets as secrets_in};
 use crate::engine::thread::Thread;
 use crate::env::{Held, Redactor, Set, Shown, Tells};
 use crate::error::{Error, Result};
@@ -66,6 +67,9 @@ impl Thread {
             if let Some(value) = self.host.var(name) {
                 learn(&mut known, (name.to_owned(), value));
             }
+        }
+        for value in self.host.var(HEADERS).iter().flat_map(|text| secrets_in(text)) {
+            learn(&mut known, (HEADERS.to_owned(), value));
         }
         for (name, value) in declared.secret_values() {
             learn(&mut known, (name.to_owned(), value.to_owned()));

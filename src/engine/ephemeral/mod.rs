@@ -69,6 +69,8 @@ pub(crate) struct Ephemeral {
     pub(crate) snapshots: RefCell<BTreeMap<String, Rc<Snapshot>>>,
     /// What was noted in a run: its id, the code, what it is about.
     pub(crate) noted: RefCell<BTreeSet<(i64, &'static str, String)>>,
+    /// Whether a job is under way.
+    pub(crate) job: Cell<bool>,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

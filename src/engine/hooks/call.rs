@@ -46,7 +46,12 @@ impl Thread {
         };
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
         let env = |name: &str| self.hook_env(at.definitions, name);
-        let way = Way { run: &hook.run, limit_ms: Some(limit_ms), http_ms: Some(limit_ms), env: &env };
+        let trace = || match at.origin.in_step() {
+            true => self.trace_of_step(),
+            false => self.trace_of_work("hook", &at.place),
+        };
+        let (limit_ms, http_ms) = (Some(limit_ms), Some(limit_ms));
+        let way = Way { run: &hook.run, limit_ms, http_ms, env: &env, trace: &trace };
         if at.origin == Origin::DetachedHook && matches!(hook.run, Implementation::Http(_)) {
             self.ready_env().await?;
         }

@@ -83,7 +83,7 @@ pub(crate) fn create<'a>(
         }
     };
     let arguments = if let Value::Object(arguments) = arguments { arguments } else { Map::new() };
-    let words = Content { text: message.to_owned(), files };
+    let words = Content { text: message.to_owned(), files, trace: None };
     Ok(NewChild { agent, entry, name: Some(name), arguments, words, begun: None })
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult>
     let message = text(args, "message").ok_or_else(|| {
         refused("`message` must be a text that is not blank: say what the subagent is to do.")
     })?;
-    let words = Content { text: message.to_owned(), files: attachments(args)? };
+    let words = Content { text: message.to_owned(), files: attachments(args)?, trace: None };
     Ok(SubagentCall::Message { reference: reference.to_owned(), words })
 }
 
@@ -136,7 +136,14 @@ pub(crate) fn direct<'a>(
         _ if rest.is_empty() => String::new(),
         _ => format!("{:#}", Value::Object(std::mem::take(&mut rest))),
     };
-    Ok(NewChild { agent, entry, name: label, arguments: rest, words: Content { text, files }, begun: None })
+    Ok(NewChild {
+        agent,
+        entry,
+        name: label,
+        arguments: rest,
+        words: Content { text, files, trace: None },
+        begun: None,
+    })
 }
 
 fn refused(text: impl Into<String>) -> ToolResult {

@@ -10,8 +10,10 @@ use crate::spec::{Agent, ParentCommunication as Communication, Receives, ToolEnt
 use crate::store::children::{Child, ChildInfo, ChildState, Envelopes};
 use crate::store::messages::Row;
 use crate::store::side::Side;
+use crate::trace::Trace;
 
 /// A child that is to be made.
+#[derive(Clone)]
 pub(crate) struct NewChild<'a> {
     pub(crate) agent: &'a Agent,
     pub(crate) entry: &'a ToolEntry,
@@ -115,9 +117,20 @@ impl NewChild<'_> {
 }
 
 /// What a call wants of subagents.
+#[derive(Clone)]
 pub(crate) enum SubagentCall<'a> {
     Create(NewChild<'a>),
     Message { reference: String, words: Content },
+}
+
+impl SubagentCall<'_> {
+    /// The same, in this trace.
+    pub(crate) fn in_trace(&self, trace: Option<Trace>) -> Self {
+        let mut call = self.clone();
+        let (SubagentCall::Create(NewChild { words, .. }) | SubagentCall::Message { words, .. }) = &mut call;
+        words.trace = trace.map(|trace| trace.to_string());
+        call
+    }
 }
 
 /// A child that a call has made or written to.

@@ -68,6 +68,7 @@ impl Thread {
         Event::termination(state.active()).insert(sql, now)?;
         self.post_row(state, sql, now)?;
         crate::store::effects::tally::cancel_all(state, sql, now)?;
+        crate::store::jobs::end_all(state, sql)?;
         self.terminate_children(state, sql)
     }
 }

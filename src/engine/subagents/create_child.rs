@@ -18,6 +18,7 @@ use crate::store::messages::{Inbound, Row};
 use crate::store::meta::Meta;
 use crate::store::parent::Parent;
 use crate::store::state::State;
+use crate::trace::Trace;
 
 impl Thread {
     /// Creates this thread as a child and receives the envelope, in one transaction. None when the thread exists: then it must
@@ -56,6 +57,7 @@ impl Thread {
             arguments: birth.arguments.clone(),
             envelopes: Envelopes::default(),
             asked: None,
+            trace: None,
         };
         let meta = Meta {
             owner: birth.owner.clone(),
@@ -134,7 +136,8 @@ impl Thread {
         applied: &mut Applied,
     ) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
-            self.start_for_queue(state, sql, self.host.now_us())?;
+            let trace = asked_in(state);
+            self.start_for_queue(state, sql, trace.as_ref(), self.host.now_us())?;
             applied.entry = Some(Entered::First);
         }
         Ok(())
@@ -175,10 +178,17 @@ impl Thread {
         let row = state.insert(sql, row)?;
         if let Some(parent) = state.meta.parent.as_mut() {
             parent.asked = Some((n, row.seq));
+            parent.trace.clone_from(&words.trace);
         }
         applied.rows.push(row);
         // A message goes on with what the parent has stopped.
         state.meta.stopped = false;
         Ok(())
     }
+}
+
+/// The trace of the parent's last message, which a run takes up; its row is still to be written.
+pub(crate) fn asked_in(state: &mut State) -> Option<Trace> {
+    let trace = state.meta.parent.as_mut()?.trace.take()?;
+    Trace::parse(&trace)
 }

@@ -210,7 +210,7 @@ impl Thread {
             self.lose_child(state, sql, &mut child, "was not started", &mut applied)?;
             "failed".clone_into(&mut child.status);
             (child.due_us, child.body) = (None, None);
-            let words = Content { text, files: Vec::new() };
+            let words = Content { text, files: Vec::new(), trace: None };
             self.queue_words(
                 state,
                 sql,

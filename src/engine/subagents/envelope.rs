@@ -94,6 +94,9 @@ pub(crate) struct Content {
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
+    /// The trace that what it causes is part of ([`crate::trace::Trace`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<String>,
 }
 
 /// What a run of a child came to.

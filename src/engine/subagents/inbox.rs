@@ -117,7 +117,7 @@ impl Thread {
             "The message was not taken, because its files are not there:\n- {}",
             missing.join("\n- ")
         );
-        let words = Content { text, files: Vec::new() };
+        let words = Content { text, files: Vec::new(), trace: None };
         let report = Report { run: 0, answers: envelope.n, ending: Ending::Failure, words };
         self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
         let mut applied = Applied::default();
@@ -228,7 +228,7 @@ impl Thread {
             }
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
-                let words = Content { text: text.clone(), files: Vec::new() };
+                let words = Content { text: text.clone(), files: Vec::new(), trace: None };
                 self.queue_words(
                     state,
                     sql,
@@ -327,7 +327,7 @@ impl Thread {
         };
         applied.rows.push(state.insert(sql, row)?);
         if inbound == Inbound::Triggers && state.active().is_none() && !state.meta.stopped {
-            self.start_for_queue(state, sql, now)?;
+            self.start_for_queue(state, sql, None, now)?;
             applied.entry = Some(Entered::First);
         }
         Ok(())
@@ -444,7 +444,7 @@ impl Thread {
         if waited {
             return Ok(());
         }
-        let words = Content { text: why.to_owned(), files: Vec::new() };
+        let words = Content { text: why.to_owned(), files: Vec::new(), trace: None };
         self.queue_words(state, sql, child, "failure", &words, Vec::new(), Inbound::Triggers, applied)
     }
 }

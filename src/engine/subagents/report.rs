@@ -55,7 +55,7 @@ impl Thread {
 
     /// What a run came to, in words that may be long and hold secrets.
     fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Content) {
-        let words = |text: &str| Content { text: text.to_owned(), files: Vec::new() };
+        let words = |text: &str| Content { text: text.to_owned(), files: Vec::new(), trace: None };
         let Some(end) = &run.end else { return (Ending::Failure, words("")) };
         let name = &state.meta.agent;
         if end.reason.outcome() == Outcome::Stopped {
@@ -63,7 +63,10 @@ impl Thread {
         }
         if let Some(result) = &run.result {
             let ending = if end.reason == Reason::SessionStop { Ending::Result } else { Ending::Failure };
-            return (ending, Content { text: result.text.clone(), files: result.attachments.clone() });
+            return (
+                ending,
+                Content { text: result.text.clone(), files: result.attachments.clone(), trace: None },
+            );
         }
         let said =
             answer.filter(|row| row.is_reply()).and_then(|row| row.content.as_deref()).unwrap_or_default();

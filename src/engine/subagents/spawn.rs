@@ -91,6 +91,8 @@ impl Thread {
         let told = self.transition(|state, sql| {
             let side = definitions.active;
             let by = group.clone();
+            let trace = self.trace_of_call(state, scope, Some(call.seq));
+            let wanted = wanted.in_trace(trace);
             match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), &scope.origin)? {
                 Err(result) => Ok(Err(result)),
                 Ok(told) => {
@@ -124,7 +126,9 @@ impl Thread {
     ) -> Result<ToolResult> {
         let result = self.transition(|state, sql| {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
-            match self.tell(state, sql, wanted, side, None, &scope.key, None, &scope.origin)? {
+            let trace = self.trace_of_call(state, scope, None);
+            let wanted = wanted.in_trace(trace);
+            match self.tell(state, sql, &wanted, side, None, &scope.key, None, &scope.origin)? {
                 Err(result) => Ok(result),
                 Ok(told) => {
                     let result = told.result.unwrap_or_else(|| refused("This call has no answer."));

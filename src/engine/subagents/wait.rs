@@ -36,7 +36,9 @@ impl Thread {
             let run = state.active_mut()?;
             run.phase = run.phase.parked();
             run.update(sql)?;
-            Ok(Ok(run.clone()))
+            let run = run.clone();
+            self.owe_spans(state, sql, &run, self.host.now_us())?;
+            Ok(Ok(run))
         })?;
         let run = match parked {
             Err(result) => return Ok(result),

@@ -5,6 +5,17 @@ pub(crate) mod diagnostics;
 pub(crate) mod end;
 pub(crate) mod session_result;
 pub(crate) mod usage;
+/// The columns of [`Run`], in the order of [`Run::read`].
+macro_rules! run_columns {
+    () => {
+        "id, phase, side, turn_from, started_us, ended_us, reason, error, step, steps, side_steps, block, model,
+         attempt, stream, recoveries, resume_us, short_below, turns, asked, result, diagnostics, trace, snapshot, retry"
+    };
+}
+
+pub(crate) mod end;
+pub(crate) mod session_result;
+pub(crate) mod traces;
 
 use std::ops::ControlFlow;
 
@@ -30,14 +41,6 @@ pub(crate) const TABLE: Table = Table {
         diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT)"],
     drop: "DROP TABLE runs",
 };
-
-/// The columns of [`Run`], in the order of [`Run::read`].
-macro_rules! run_columns {
-    () => {
-        "id, phase, side, turn_from, started_us, ended_us, reason, error, step, steps, side_steps, block, model,
-         attempt, stream, recoveries, resume_us, short_below, turns, asked, result, diagnostics, trace, snapshot, retry"
-    };
-}
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

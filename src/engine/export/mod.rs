@@ -1,0 +1,242 @@
+//! The export of spans to a collector (docs/observability.md): a job that is written when a run ends or parks, or has made many
+//! steps. It reads the rows from where it was, sends one request, and notes how far it is. The collector holds up nothing: what it
+//! does not take is tried again for a while and then dropped.
+//!
+//! * Here: what is owed, and the job. `config`: the collector. `send`: one request and what its answer means.
+
+pub(crate) mod config;
+pub(crate) mod send;
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::export::config::Collector;
+use crate::engine::export::send::Answered;
+use crate::engine::jobs::JobEnd;
+use crate::engine::outbox::DIRECTORY_US;
+use crate::engine::spans::attributes::Told;
+use crate::engine::spans::facts::Facts;
+use crate::engine::spans::{Span, build, metrics, otlp};
+use crate::engine::thread::Thread;
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::store::jobs;
+use crate::store::jobs::{Job, Kind};
+use crate::store::runs::{Run, traces};
+use crate::store::state::State;
+use crate::trace::Trace;
+
+/// How far the export is: the next spans are of this run, of its steps from `after` on, but for the first `skip`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    run: i64,
+    #[serde(default)]
+    after: i64,
+    #[serde(default)]
+    skip: usize,
+    /// Spans that the last attempt was about, for the count of those that are dropped.
+    #[serde(default)]
+    spans: u64,
+}
+
+/// What one request is to carry.
+struct Batch {
+    spans: Vec<Value>,
+    /// The same, for metrics.
+    told: Vec<Span>,
+    rest: Rest,
+}
+
+/// What is left once a request was taken.
+struct Rest {
+    /// Where the next one begins.
+    place: Place,
+    open: Open,
+    /// The newest run when the rows were read: it may have gone on since.
+    seen: Newest,
+}
+
+/// Where the rows ended.
+enum Open {
+    /// The request was full.
+    Batch,
+    /// The newest run goes on; its trace.
+    Run(Trace),
+    /// All has ended and is in the request.
+    Nothing,
+}
+
+/// How far the newest run was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Newest {
+    run: i64,
+    block: i64,
+    parked: bool,
+    ended: bool,
+}
+
+impl Newest {
+    fn of(run: &Run) -> Newest {
+        Newest { run: run.id, block: run.block, parked: run.phase.is_parked(), ended: run.end.is_some() }
+    }
+}
+
+/// How many spans the last attempt of a job was about.
+pub(crate) fn spans_of(data: &str) -> u64 {
+    serde_json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
+}
+
+impl Thread {
+    /// The collector of this deployment.
+    pub(crate) fn collector(&self) -> Option<Collector> {
+        Collector::of(&|name| self.host.var(name))
+    }
+
+    /// A run has ended, is parked, or has made many steps: its spans are to be exported. Nothing where there is no collector.
+    pub(crate) fn owe_spans(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
+        if self.host.var(config::ENDPOINT).is_none_or(|endpoint| endpoint.trim().is_empty()) {
+            return Ok(());
+        }
+        let trace = self.trace_of(state, run);
+        if !trace.is_sampled() {
+            return Ok(());
+        }
+        let place = Place { run: run.id, after: trace.exported, ..Place::default() };
+        let data = serde_json::to_string(&place).map_err(Error::internal)?;
+        // Together with what the directory is told: one alarm for both.
+        let due = now + DIRECTORY_US;
+        if jobs::add(state, sql, Kind::Export, "", due, &data)? {
+            self.arm_at(state, sql, due, now)?;
+        }
+        Ok(())
+    }
+
+    /// One attempt at the job.
+    pub(crate) async fn export(self: &Rc<Self>, job: &Job) -> Result<JobEnd> {
+        let place: Place = serde_json::from_str(&job.data).unwrap_or_default();
+        // A deployment that has no collector any more owes nothing.
+        let Some(collector) = self.collector() else { return Ok(JobEnd::Done(Box::new(|_, _| Ok(None)))) };
+        let Batch { spans, told, rest } = self.batch(&place)?;
+        let count = spans.len() as u64;
+        if !spans.is_empty() {
+            let body = otlp::traces(&self.service(), spans);
+            let body = self.redact_json(body).to_string();
+            if let Answered::Later { why, after_us } = self.send(&collector, &collector.traces, body).await {
+                let data =
+                    serde_json::to_string(&Place { spans: count, ..place }).map_err(Error::internal)?;
+                return Ok(JobEnd::Failed { error: why, after_us, data });
+            }
+            self.send_metrics(&collector, &told).await;
+        }
+        Ok(JobEnd::Done(Box::new(move |state, sql| rest.stored(state, sql))))
+    }
+
+    /// Metrics are sent once: what a collector has counted it would count again.
+    async fn send_metrics(self: &Rc<Self>, collector: &Collector, told: &[Span]) {
+        let Some(url) = &collector.metrics else { return };
+        let metrics = metrics::metrics(told);
+        if metrics.is_empty() {
+            return;
+        }
+        let body = self.redact_json(otlp::metrics(&self.service(), metrics)).to_string();
+        if let Answered::Later { why, .. } = self.send(collector, url, body).await {
+            self.log_once(format!("metrics were not taken: {why}"));
+        }
+    }
+
+    fn service(&self) -> String {
+        config::service(&|name| self.host.var(name))
+    }
+
+    /// The next spans, as many as one request takes.
+    fn batch(&self, place: &Place) -> Result<Batch> {
+        self.read(|state, sql| {
+            let Some(seen) = state.run.as_ref().map(Newest::of) else {
+                return Err(Error::internal("spans are owed of a thread without runs"));
+            };
+            let place = Place { spans: 0, ..place.clone() };
+            let mut batch = Batch {
+                spans: Vec::new(),
+                told: Vec::new(),
+                rest: Rest { place, open: Open::Nothing, seen },
+            };
+            let mut bytes = 0;
+            while batch.rest.place.run <= seen.run {
+                let Some(facts) = self.facts_of(state, sql, batch.rest.place.run)? else { break };
+                let spans = match facts.trace.is_sampled() {
+                    true => self.spans_from(sql, &facts, batch.rest.place.after)?,
+                    false => Vec::new(),
+                };
+                for span in spans.into_iter().skip(batch.rest.place.skip) {
+                    let json = otlp::span(&facts.trace, &span);
+                    bytes += json.to_string().len();
+                    let full = batch.spans.len() >= limits::EXPORT_SPANS || bytes > limits::EXPORT_BYTES;
+                    if full && !batch.spans.is_empty() {
+                        batch.rest.open = Open::Batch;
+                        return Ok(batch);
+                    }
+                    batch.spans.push(json);
+                    batch.told.push(span);
+                    batch.rest.place.skip += 1;
+                }
+                if facts.run.end.is_none() {
+                    (batch.rest.place.after, batch.rest.place.skip) = (facts.run.block, 0);
+                    batch.rest.open = Open::Run(facts.trace);
+                    break;
+                }
+                batch.rest.place = Place { run: facts.run.id + 1, ..Place::default() };
+            }
+            Ok(batch)
+        })
+    }
+
+    fn spans_from(&self, sql: &dyn Sql, facts: &Facts, after: i64) -> Result<Vec<Span>> {
+        let mut spans = self.spans(sql, facts)?;
+        spans.retain(|span| span.block >= after);
+        Ok(spans)
+    }
+
+    /// All spans of a run that have ended.
+    pub(crate) fn spans(&self, sql: &dyn Sql, facts: &Facts) -> Result<Vec<Span>> {
+        let wanted = self.host.var(config::CONTENT).as_deref() == Some("1");
+        let content = wanted.then(|| self.content_of(sql, facts)).transpose()?;
+        let deployment = |name: &str| self.deployment(name);
+        let told = Told { catalog: &self.catalog, deployment: &deployment, content };
+        Ok(build::spans(facts, &told))
+    }
+
+    /// A run as a collector would be sent it.
+    pub(crate) fn spans_as_sent(&self, facts: &Facts, spans: &[Span]) -> Value {
+        let spans = spans.iter().map(|span| otlp::span(&facts.trace, span)).collect();
+        self.redact_json(otlp::traces(&self.service(), spans))
+    }
+}
+
+impl Rest {
+    /// What came before was taken. Gives what is left to do; how far a run is that goes on is noted with it.
+    fn stored(self, state: &mut State, sql: &dyn Sql) -> Result<Option<String>> {
+        let Rest { place, open, seen } = self;
+        let Some(now) = state.run.as_ref().map(Newest::of) else { return Ok(None) };
+        // What has ended or parked since it was read owes nothing of its own while this job is there.
+        let since = place.run == now.run && now != seen && (now.ended || now.parked);
+        let behind = match &open {
+            Open::Batch => true,
+            Open::Run(_) | Open::Nothing => place.run < now.run || since,
+        };
+        if behind {
+            return serde_json::to_string(&place).map(Some).map_err(Error::internal);
+        }
+        if let (Open::Run(mut trace), Some(run)) =
+            (open, state.run.as_mut().filter(|run| run.id == place.run))
+        {
+            trace.exported = place.after;
+            let text = trace.to_string();
+            traces::set_trace(sql, run.id, &text)?;
+            run.trace = Some(text);
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,137 @@
+//! Jobs: work beside runs that a thread owes, such as telling a collector of its spans. One is written in the transaction of
+//! what makes it necessary and deleted in that of its result. The alarm's handler makes the attempts, one at a time, beside
+//! whatever else goes on; each is counted before it is made.
+
+use std::rc::Rc;
+
+use crate::engine::effects::run::{Ahead, Begun};
+use crate::engine::thread::Thread;
+use crate::error::{Code, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::store::jobs as table;
+use crate::store::jobs::{Job, Kind};
+use crate::store::log::Event;
+use crate::store::state::State;
+
+/// What is written with the result of a job, in the same transaction. Gives what is left to do, if anything is.
+pub(crate) type Then = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<String>>>;
+
+/// What an attempt came to.
+pub(crate) enum JobEnd {
+    /// It is done, or a part of it is.
+    Done(Then),
+    /// It is tried again, no sooner than after so many microseconds.
+    Failed { error: String, after_us: i64, data: String },
+}
+
+/// Lets the next job begin however this one ends.
+struct UnderWay(Rc<Thread>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.ephemeral.job.set(false);
+        self.0.ephemeral.notify_alarm();
+    }
+}
+
+impl Thread {
+    /// Begins the job that is due first, unless one is under way.
+    pub(crate) fn start_job(self: &Rc<Self>, begun: &mut Begun) -> Result<Ahead> {
+        let now = self.host.now_us();
+        let next = match self.read(|state, sql| table::next_due(state, sql)) {
+            Err(error) if error.code == Code::ThreadNotFound => return Ok(Ahead::default()),
+            next => next?,
+        };
+        if self.ephemeral.job.get() || next.is_none_or(|at| at > now) {
+            return Ok(Ahead { next: next.filter(|at| *at > now), spent: false });
+        }
+        if begun.0 >= self.outgoing_limit() {
+            return Ok(Ahead { next: None, spent: true });
+        }
+        let Some(job) = self.transition(|state, sql| self.take_job(state, sql, now))? else {
+            // What was given up is out of the way.
+            return Ok(Ahead { next: Some(now), spent: false });
+        };
+        begun.0 += 1;
+        self.ephemeral.job.set(true);
+        let under_way = UnderWay(self.clone());
+        let thread = self.clone();
+        self.host.spawn(Box::pin(async move {
+            let _under_way = under_way;
+            let end = match job.kind {
+                Some(Kind::Export) => thread.export(&job).await,
+                None => return,
+            };
+            if let Err(error) = end.and_then(|end| thread.job_ended(job, end))
+                && error.code != Code::ThreadNotFound
+            {
+                // Its row says that an attempt was made; the next one comes by itself.
+                thread.log(&format!("the end of a job could not be stored: {error}"));
+            }
+        }));
+        Ok(Ahead::default())
+    }
+
+    /// Counts the attempt that is made now. One whose attempts are used up is given up: the last of them was lost.
+    fn take_job(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<Option<Job>> {
+        let Some(mut job) = table::first_due(state, sql, now)? else { return Ok(None) };
+        if job.attempts >= limits::JOB_ATTEMPTS || job.kind.is_none() {
+            let lost = || "The process was lost in the middle of it.".to_owned();
+            let error = job.error.clone().unwrap_or_else(lost);
+            self.give_up_job(state, sql, &job, error, now)?;
+            return Ok(None);
+        }
+        job.attempts += 1;
+        job.due_us = now + limits::JOB_LOST_US;
+        table::update(sql, &job)?;
+        self.arm_at(state, sql, job.due_us, now)?;
+        Ok(Some(job))
+    }
+
+    fn job_ended(&self, mut job: Job, end: JobEnd) -> Result<()> {
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            match end {
+                JobEnd::Done(then) => match then(state, sql)? {
+                    None => return table::remove(state, sql, job.id),
+                    Some(data) => (job.data, job.attempts, job.due_us, job.error) = (data, 0, now, None),
+                },
+                JobEnd::Failed { error, data, .. } if job.attempts >= limits::JOB_ATTEMPTS => {
+                    job.data = data;
+                    return self.give_up_job(state, sql, &job, error, now);
+                }
+                JobEnd::Failed { error, after_us, data } => {
+                    let pause = pause_us(job.attempts, self.host.random());
+                    job.due_us = now + pause.max(after_us).min(limits::JOB_PAUSE_MAX_US);
+                    (job.data, job.error) = (data, Some(error));
+                }
+            }
+            table::update(sql, &job)?;
+            self.arm_at(state, sql, job.due_us, now)
+        })
+    }
+
+    fn give_up_job(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        job: &Job,
+        error: String,
+        now: i64,
+    ) -> Result<()> {
+        table::remove(state, sql, job.id)?;
+        let dropped = (job.kind == Some(Kind::Export)).then(|| crate::engine::export::spans_of(&job.data));
+        let error = self.shown_within(state, sql, error)?;
+        Event::job_failure(job, dropped, &error).insert(sql, now)
+    }
+}
+
+/// How long it is left alone after so many attempts: half of the pause at least.
+fn pause_us(attempts: u32, random: [u8; 16]) -> i64 {
+    let doubled =
+        2_i64.checked_pow(attempts.saturating_sub(1)).and_then(|n| limits::JOB_PAUSE_US.checked_mul(n));
+    let half = doubled.unwrap_or(limits::JOB_PAUSE_MAX_US).min(limits::JOB_PAUSE_MAX_US) / 2;
+    let jitter = u128::from_le_bytes(random) % (half.unsigned_abs() as u128 + 1);
+    half + i64::try_from(jitter).unwrap_or(0)
+}

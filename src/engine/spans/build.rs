@@ -1,0 +1,194 @@
+//! A run's rows as spans: the run, its steps, in each its requests to models and its calls, in each call what it did. They come
+//! in the order of the steps, so that a part of them can be told of and the rest later.
+
+use std::collections::BTreeMap;
+
+use crate::engine::spans::attributes::Telling;
+use crate::engine::spans::facts::{Facts, Logged};
+use crate::engine::spans::{AttributeValue, Span, Subject};
+use crate::store::receipts::Receipt;
+use crate::store::runs::Run;
+use crate::trace::span_id;
+
+/// What a span is below.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Below {
+    Step(i64),
+    Call(i64),
+    Run,
+}
+
+/// Where a request or a call belongs.
+struct Places {
+    /// By the seq of a reply: the step, or the call whose prompt gave it.
+    replies: BTreeMap<i64, Below>,
+    /// Steps, with when each began.
+    steps: Vec<(i64, i64)>,
+    /// By receipt: what it is below, and its step.
+    calls: BTreeMap<i64, (Below, i64)>,
+}
+
+impl Places {
+    fn of(facts: &Facts) -> Places {
+        let mut places = Places { replies: BTreeMap::new(), steps: Vec::new(), calls: BTreeMap::new() };
+        for attempt in &facts.attempts {
+            let Some(reply) = attempt.reply else { continue };
+            let below = attempt.inside().map_or(Below::Step(reply), Below::Call);
+            if places.replies.insert(reply, below).is_none() && below == Below::Step(reply) {
+                places.steps.push((reply, attempt.at_us));
+            }
+        }
+        places.steps.sort_unstable();
+        for call in &facts.calls {
+            let below = match call.reply {
+                reply if reply < 0 => Below::Call(-reply),
+                // A tool that code has queued: the step in which it was called.
+                reply => places.replies.get(&reply).copied().unwrap_or_else(|| places.at(call.started_us)),
+            };
+            let block = places.block(below);
+            places.calls.insert(call.id, (below, block));
+        }
+        places
+    }
+
+    /// The step that was open then.
+    fn at(&self, us: i64) -> Below {
+        let begun = self.steps.iter().rev().find(|(_, start)| *start <= us);
+        begun.map_or(Below::Run, |(block, _)| Below::Step(*block))
+    }
+
+    /// The step of what is below this.
+    fn block(&self, below: Below) -> i64 {
+        match below {
+            Below::Step(block) => block,
+            Below::Call(call) => self.calls.get(&call).map_or(0, |(_, block)| *block),
+            Below::Run => 0,
+        }
+    }
+
+    fn parent(&self, facts: &Facts, below: Below) -> String {
+        match below {
+            Below::Step(block) => span_id(&facts.thread, "step", block),
+            Below::Call(call) => span_id(&facts.thread, "call", call),
+            Below::Run => span_id(&facts.thread, "run", facts.run.id),
+        }
+    }
+}
+
+/// Whether nothing more happens in a step.
+fn is_closed(run: &Run, block: i64) -> bool {
+    run.end.is_some() || block < run.block
+}
+
+/// All that has ended of a run, step by step; the run itself comes last.
+pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
+    let places = Places::of(facts);
+    let mut spans = Vec::new();
+    let mut before: Option<&Logged> = None;
+    for attempt in &facts.attempts {
+        let Some(reply) = attempt.reply else { continue };
+        let below = places.replies.get(&reply).copied().unwrap_or(Below::Run);
+        let mut span = of_attempt(facts, telling, attempt, reply, before);
+        span.parent = Some(places.parent(facts, below));
+        span.block = places.block(below);
+        spans.push(span);
+        before = Some(attempt);
+    }
+    for call in &facts.calls {
+        let Some(ended_us) = call.ended_us else { continue };
+        let (below, block) = places.calls.get(&call.id).copied().unwrap_or((Below::Run, 0));
+        let mut span = of_call(facts, telling, call, ended_us);
+        span.parent = Some(places.parent(facts, below));
+        span.block = block;
+        spans.push(span);
+    }
+    // Waits that were closed are below their calls, and follow here.
+    for (n, (block, start_us)) in (1..).zip(&places.steps) {
+        if is_closed(&facts.run, *block) {
+            spans.push(of_step(facts, &spans, n, *block, *start_us));
+        }
+    }
+    for span in &mut spans {
+        span.settled = is_closed(&facts.run, span.block);
+    }
+    // What has no step of its own came before the first.
+    spans.sort_by_key(|span| span.block);
+    if let Some(end) = &facts.run.end {
+        let run = of_run(facts, telling, &spans, end.at_us);
+        spans.push(run);
+    }
+    spans
+}
+
+fn of_attempt(
+    facts: &Facts,
+    telling: &dyn Telling,
+    attempt: &Logged,
+    reply: i64,
+    before: Option<&Logged>,
+) -> Span {
+    let stream = attempt.number("attempt").unwrap_or(0);
+    let model = attempt.text("model").unwrap_or("unknown");
+    let id = span_id(&facts.thread, "attempt", format_args!("{reply}.{stream}"));
+    let mut span =
+        Span::new(Subject::Attempt, id, format!("chat {model}"), attempt.at_us, attempt.ended_us());
+    telling.attempt(&mut span, facts, attempt);
+    // The same reply was asked for before.
+    if let Some(before) = before.filter(|before| before.reply == attempt.reply) {
+        let name = |of: &Logged| of.text("model_name").unwrap_or_default().to_owned();
+        let same = before.text("model_name") == attempt.text("model_name");
+        let event = if same { "bobbin.retry" } else { "bobbin.fallback" };
+        let from = vec![("bobbin.from", AttributeValue::Text(name(before)))];
+        span.event(span.start_us, event, from);
+    }
+    span
+}
+
+fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) -> Span {
+    let id = span_id(&facts.thread, "call", call.id);
+    let mut span = Span::new(Subject::Call, id, String::new(), call.started_us, ended_us);
+    telling.call(&mut span, facts, call);
+    span
+}
+
+/// From the first request of it to the last result.
+fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> Span {
+    let inside = || spans.iter().filter(|span| span.block == block);
+    let start_us = inside().map(|span| span.start_us).min().unwrap_or(start_us).min(start_us);
+    let end_us = inside().map(|span| span.end_us).max().unwrap_or(start_us);
+    let id = span_id(&facts.thread, "step", block);
+    let mut span = Span::new(Subject::Step, id, format!("step {n}"), start_us, end_us);
+    span.parent = Some(span_id(&facts.thread, "run", facts.run.id));
+    span.block = block;
+    span.text("gen_ai.conversation.id", Some(facts.thread.as_str()));
+    span.text("bobbin.run", Some(facts.run.public_id()));
+    span.number("bobbin.step", Some(n));
+    let of_step = |recovery: &&Logged| recovery.reply == Some(block);
+    for recovery in facts.recoveries.iter().filter(of_step) {
+        let count =
+            vec![("bobbin.recovery", AttributeValue::Number(recovery.number("recoveries").unwrap_or(0)))];
+        span.event(recovery.at_us, "bobbin.recovery", count);
+    }
+    span
+}
+
+fn of_run(facts: &Facts, telling: &dyn Telling, spans: &[Span], end_us: i64) -> Span {
+    let Facts { run, trace, .. } = facts;
+    let id = span_id(&facts.thread, "run", run.id);
+    let last = spans.iter().map(|span| span.end_us).max().unwrap_or(end_us);
+    let mut span = Span::new(Subject::Run, id, String::new(), run.started_us, end_us.max(last));
+    span.parent = trace.parent().map(str::to_owned);
+    telling.run(&mut span, facts);
+    let attempts = || spans.iter().filter(|span| span.of == Subject::Attempt);
+    for name in crate::engine::spans::attributes::TOKENS {
+        span.number(name, Some(attempts().filter_map(|attempt| attempt.number_of(name)).sum()));
+    }
+    let costs: Vec<f64> = attempts().filter_map(|attempt| attempt.real_of("bobbin.cost_usd")).collect();
+    span.real("bobbin.cost_usd", (!costs.is_empty()).then(|| costs.iter().sum()));
+    for recovery in &facts.recoveries {
+        let count =
+            vec![("bobbin.recovery", AttributeValue::Number(recovery.number("recoveries").unwrap_or(0)))];
+        span.event(recovery.at_us, "bobbin.recovery", count);
+    }
+    span
+}

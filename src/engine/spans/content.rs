@@ -1,0 +1,104 @@
+//! What was said in a run, for spans of deployments that want it (`BOBBIN_OTLP_CONTENT`): from the messages as they are stored,
+//! without secrets, and each cut.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::engine::spans::facts::Facts;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits::SPAN_CONTENT_BYTES;
+use crate::spec::message::Role;
+use crate::store::messages::Row;
+use crate::store::{messages, receipts};
+use crate::text::first_bytes;
+
+/// Messages that a run is told to have begun with.
+const INPUT: usize = 8;
+
+/// See the module. All texts are as attributes have them.
+#[derive(Default)]
+pub(crate) struct Content {
+    /// The messages that the run's turn began with.
+    pub(crate) input: Option<String>,
+    /// Replies, by their seqs.
+    pub(crate) replies: BTreeMap<i64, String>,
+    /// Arguments and results of calls, by receipt.
+    pub(crate) calls: BTreeMap<i64, (Option<String>, Option<String>)>,
+}
+
+impl Thread {
+    /// What was said in a run.
+    pub(crate) fn content_of(&self, sql: &dyn Sql, facts: &Facts) -> Result<Content> {
+        let mut content = Content { input: self.input_of(sql, facts)?, ..Content::default() };
+        for reply in facts.attempts.iter().filter_map(|attempt| attempt.reply) {
+            if let Some(row) = messages::find(sql, reply)?
+                && !content.replies.contains_key(&reply)
+            {
+                content.replies.insert(reply, self.messages_told(&[row]));
+            }
+        }
+        for call in &facts.calls {
+            let (args, result) = self.of_call(sql, call.id, call.reply)?;
+            content.calls.insert(call.id, (args, result));
+        }
+        Ok(content)
+    }
+
+    fn input_of(&self, sql: &dyn Sql, facts: &Facts) -> Result<Option<String>> {
+        let first =
+            facts.attempts.iter().filter_map(|attempt| attempt.reply).min().unwrap_or(facts.run.block);
+        let mut rows = Vec::new();
+        for seq in (facts.run.turn_from..first).take(INPUT) {
+            rows.extend(messages::find(sql, seq)?.filter(|row| row.depth == 0 && !row.is_status()));
+        }
+        Ok((!rows.is_empty()).then(|| self.messages_told(&rows)))
+    }
+
+    /// Messages as the conventions write them: each with its parts.
+    fn messages_told(&self, rows: &[Row]) -> String {
+        let mut left = SPAN_CONTENT_BYTES;
+        let mut part = |text: &str| {
+            let text = self.redact(text.to_owned());
+            let cut = first_bytes(&text, left / 2).to_owned();
+            left = left.saturating_sub(cut.len());
+            cut
+        };
+        let messages = rows.iter().map(|row| {
+            let said = row.content.as_deref().filter(|text| !text.is_empty());
+            let mut parts: Vec<Value> =
+                said.map(|text| json!({ "type": "text", "content": part(text) })).into_iter().collect();
+            for call in row.calls.iter().take(32) {
+                let arguments = part(&call.arguments);
+                let arguments = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+                parts.push(
+                    json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments }),
+                );
+            }
+            let role = match row.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+                Role::System => "system",
+                Role::Tool => "tool",
+            };
+            json!({ "role": role, "parts": parts })
+        });
+        Value::Array(messages.collect()).to_string()
+    }
+
+    fn of_call(&self, sql: &dyn Sql, id: i64, reply: i64) -> Result<(Option<String>, Option<String>)> {
+        let shown = |text: String| first_bytes(&self.redact(text), SPAN_CONTENT_BYTES).to_owned();
+        if reply <= 0 {
+            let data = receipts::find(sql, id)?.map(|receipt| receipt.data).unwrap_or_default();
+            let args = data.args.map(|args| shown(args.to_string()));
+            return Ok((args, data.result.map(|result| shown(result.text()))));
+        }
+        let result = messages::find(sql, id)?;
+        let of = messages::find(sql, reply)?;
+        let call_id = result.as_ref().and_then(|row| row.tool_call_id.clone());
+        let called = of.and_then(|row| row.calls.into_iter().find(|call| Some(&call.id) == call_id.as_ref()));
+        Ok((called.map(|call| shown(call.arguments)), result.and_then(|row| row.content).map(shown)))
+    }
+}

@@ -1,0 +1,125 @@
+//! The rows that a run's spans are derived from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::store::receipts::Receipt;
+use crate::store::runs::{Run, traces};
+use crate::store::state::State;
+use crate::store::{logs, receipts};
+use crate::trace::Trace;
+
+/// A request to a model, or something else that the log has of the run.
+pub(crate) struct Logged {
+    pub(crate) at_us: i64,
+    /// Seq reserved for the reply.
+    pub(crate) reply: Option<i64>,
+    pub(crate) data: Value,
+}
+
+impl Logged {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.data.get(name).and_then(Value::as_str)
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
+        self.data.get(name).and_then(Value::as_i64)
+    }
+
+    pub(crate) fn real(&self, name: &str) -> Option<f64> {
+        self.data.get(name).and_then(Value::as_f64)
+    }
+
+    /// When it ended, if it says so.
+    pub(crate) fn ended_us(&self) -> i64 {
+        self.number("ended_at").unwrap_or(self.at_us).max(self.at_us)
+    }
+
+    /// Receipt of the call whose prompt it is a request of.
+    pub(crate) fn inside(&self) -> Option<i64> {
+        self.text("parent_call")?.strip_prefix("c_")?.parse().ok()
+    }
+}
+
+/// What is known of a run.
+pub(crate) struct Facts {
+    pub(crate) thread: String,
+    pub(crate) agent: String,
+    /// How many threads are around this one.
+    pub(crate) depth: u32,
+    pub(crate) trace: Trace,
+    pub(crate) run: Run,
+    /// Requests to models, oldest first.
+    pub(crate) attempts: Vec<Logged>,
+    /// When it was found unfinished, oldest first.
+    pub(crate) recoveries: Vec<Logged>,
+    /// Its calls, and those within them.
+    pub(crate) calls: Vec<Receipt>,
+}
+
+impl Thread {
+    /// What is known of a run; `None` where there is none of that number.
+    pub(crate) fn facts_of(&self, state: &State, sql: &dyn Sql, run: i64) -> Result<Option<Facts>> {
+        let Some(run) = traces::find(sql, run)? else { return Ok(None) };
+        let (mut attempts, mut recoveries, mut beyond) = (Vec::new(), Vec::new(), i64::MAX);
+        logs::each_of_run(sql, run.id, |entry| {
+            if entry.run != Some(run.id) {
+                // The first reply of a later run: its calls come after it.
+                beyond =
+                    entry.reply.filter(|_| entry.kind == "llm_request").map_or(beyond, |seq| seq.min(beyond));
+                return Ok(());
+            }
+            let into = match entry.kind.as_str() {
+                "llm_request" => &mut attempts,
+                "recovery" => &mut recoveries,
+                _ => return Ok(()),
+            };
+            let data = serde_json::from_str(&entry.data).unwrap_or_default();
+            into.push(Logged { at_us: entry.at_us, reply: entry.reply, data });
+            Ok(())
+        })?;
+        attempts.reverse();
+        recoveries.reverse();
+        let before = traces::block_before(sql, run.id)?.unwrap_or(0);
+        let beyond = beyond.max(run.block + limits::BLOCK);
+        let calls = own_calls(&run, &attempts, receipts::between(sql, before, beyond)?);
+        let known: BTreeSet<i64> = calls.iter().map(|call| call.id).collect();
+        // A prompt that is called beside the run asks its model in its name.
+        attempts.retain(|attempt| attempt.inside().is_none_or(|call| known.contains(&call)));
+        Ok(Some(Facts {
+            thread: state.meta.thread_id.clone(),
+            agent: state.meta.agent.clone(),
+            depth: state.meta.parent.as_ref().map_or(0, |parent| parent.depth),
+            trace: self.trace_of(state, &run),
+            run,
+            attempts,
+            recoveries,
+            calls,
+        }))
+    }
+}
+
+/// Of calls around a run those that are its own: of its replies, of tools that code has queued, and within others of these.
+fn own_calls(run: &Run, attempts: &[Logged], calls: Vec<Receipt>) -> Vec<Receipt> {
+    let replies: BTreeSet<i64> = attempts.iter().filter_map(|attempt| attempt.reply).collect();
+    let end = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
+    let mut own: BTreeMap<i64, Receipt> = BTreeMap::new();
+    for call in calls {
+        let queued = || call.started_us >= run.started_us && call.started_us <= end;
+        let belongs = call.data.work.is_none()
+            && match call.reply {
+                0 => false,
+                reply if reply < 0 => own.contains_key(&-reply),
+                reply => replies.contains(&reply) || queued(),
+            };
+        if belongs {
+            own.insert(call.id, call);
+        }
+    }
+    own.into_values().collect()
+}

@@ -1,0 +1,144 @@
+//! Spans of a run: what it did, as tracing systems show it. All of it is derived from rows that are there anyway (its own, those
+//! of the log, its receipts); nothing is recorded for it. Names and attributes follow the conventions for generative AI of
+//! OpenTelemetry (docs/observability.md).
+//!
+//! * Here: a span. `facts`: the rows. `build`: what they say, as spans, of which `attributes` are what each is told with;
+//!   `content`: what was said, where a deployment wants that. `otlp`: their JSON. `metrics`: sums over them.
+
+pub(crate) mod attributes;
+pub(crate) mod build;
+pub(crate) mod content;
+pub(crate) mod facts;
+pub(crate) mod metrics;
+pub(crate) mod otlp;
+
+/// The conventions that names and attributes follow.
+pub(crate) const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.41.0";
+
+/// Whether something happened within the runtime or elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpanKind {
+    Internal = 1,
+    Client = 3,
+}
+
+/// What a span is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Run,
+    Step,
+    Attempt,
+    Call,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AttributeValue {
+    Text(String),
+    Number(i64),
+    Real(f64),
+    Texts(Vec<String>),
+}
+
+/// A name and a value.
+pub(crate) type Attribute = (&'static str, AttributeValue);
+
+/// Something at a moment of a span.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SpanEvent {
+    pub(crate) at_us: i64,
+    pub(crate) name: &'static str,
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+/// A span that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) of: Subject,
+    /// 16 hexadecimal digits.
+    pub(crate) id: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) name: String,
+    pub(crate) kind: SpanKind,
+    pub(crate) start_us: i64,
+    pub(crate) end_us: i64,
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) events: Vec<SpanEvent>,
+    /// Why it failed, if it did; may be empty.
+    pub(crate) error: Option<String>,
+    /// Seq of the step that it belongs to; the run's own comes after all.
+    pub(crate) block: i64,
+    /// Whether nothing of its step is still to come: it is told of once.
+    pub(crate) settled: bool,
+}
+
+impl Span {
+    /// One of these times, without attributes. It ends no sooner than it starts, whatever the clocks of two machines said.
+    pub(crate) fn new(of: Subject, id: String, name: String, start_us: i64, end_us: i64) -> Span {
+        Span {
+            of,
+            id,
+            parent: None,
+            name,
+            kind: SpanKind::Internal,
+            start_us,
+            end_us: end_us.max(start_us),
+            attributes: Vec::new(),
+            events: Vec::new(),
+            error: None,
+            block: i64::MAX,
+            settled: true,
+        }
+    }
+
+    pub(crate) fn number(&mut self, name: &'static str, value: Option<i64>) {
+        self.attributes.extend(value.map(|value| (name, AttributeValue::Number(value))));
+    }
+
+    pub(crate) fn real(&mut self, name: &'static str, value: Option<f64>) {
+        self.attributes.extend(value.map(|value| (name, AttributeValue::Real(value))));
+    }
+
+    pub(crate) fn text(&mut self, name: &'static str, value: Option<impl Into<String>>) {
+        self.attributes.extend(value.map(|value| (name, AttributeValue::Text(value.into()))));
+    }
+
+    /// It failed: with its code and in words.
+    pub(crate) fn fails(&mut self, code: &str, message: Option<&str>) {
+        self.text("error.type", Some(code));
+        self.error = Some(message.unwrap_or_default().to_owned());
+        let mut attributes = vec![("exception.type", AttributeValue::Text(code.to_owned()))];
+        attributes.extend(message.map(|text| ("exception.message", AttributeValue::Text(text.to_owned()))));
+        self.events.push(SpanEvent { at_us: self.end_us, name: "exception", attributes });
+    }
+
+    /// Something happened at this moment of it.
+    pub(crate) fn event(&mut self, at_us: i64, name: &'static str, attributes: Vec<Attribute>) {
+        let at_us = at_us.clamp(self.start_us, self.end_us);
+        self.events.push(SpanEvent { at_us, name, attributes });
+    }
+
+    /// The number of an attribute.
+    pub(crate) fn number_of(&self, name: &str) -> Option<i64> {
+        self.attributes.iter().find_map(|(n, value)| match value {
+            AttributeValue::Number(value) if *n == name => Some(*value),
+            _ => None,
+        })
+    }
+
+    /// The text of an attribute.
+    pub(crate) fn text_of(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find_map(|(n, value)| match value {
+            AttributeValue::Text(value) if *n == name => Some(value.as_str()),
+            _ => None,
+        })
+    }
+
+    /// A real number, or one, of an attribute.
+    pub(crate) fn real_of(&self, name: &str) -> Option<f64> {
+        self.attributes.iter().find_map(|(n, value)| match value {
+            AttributeValue::Real(value) if *n == name => Some(*value),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! The table `jobs`: work beside runs that a thread owes, one row for each kind and subject. It is made with the first job, so
+//! that a thread without jobs pays nothing; `meta.jobs` counts its rows, and while that is 0 nobody looks.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql, integer};
+use crate::store::meta;
+use crate::store::state::State;
+use crate::store::table::Table;
+
+/// `data`: what the job has still to do, as JSON. `error`: how its last attempt failed.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE IF NOT EXISTS jobs (
+        id INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, due_us INTEGER NOT NULL,
+        attempts INTEGER NOT NULL, data TEXT NOT NULL, error TEXT, UNIQUE (kind, subject))"],
+    drop: "DROP TABLE IF EXISTS jobs",
+};
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Sends spans of runs to a collector.
+    Export,
+}
+
+impl Kind {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Export => "export",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Kind> {
+        [Kind::Export].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A row of `jobs`.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) id: i64,
+    /// `None`: a newer version wrote it, and this one cannot do it.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) subject: String,
+    pub(crate) due_us: i64,
+    /// Attempts that were begun.
+    pub(crate) attempts: u32,
+    pub(crate) data: String,
+    pub(crate) error: Option<String>,
+}
+
+/// A job that is to be done from `due_us` on, unless there is one of its kind and subject. Whether there was none.
+pub(crate) fn add(
+    state: &mut State,
+    sql: &dyn Sql,
+    kind: Kind,
+    subject: &str,
+    due_us: i64,
+    data: &str,
+) -> Result<bool> {
+    if state.meta.jobs == 0 && !state.jobs_made {
+        TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
+    }
+    state.jobs_made = true;
+    let added = integer(
+        sql,
+        "INSERT INTO jobs (kind, subject, due_us, attempts, data) VALUES (?, ?, ?, 0, ?)
+         ON CONFLICT (kind, subject) DO NOTHING RETURNING id",
+        &[Param::Text(kind.as_str()), Param::Text(subject), Param::Int(due_us), Param::Text(data)],
+    )?;
+    if added.is_some() {
+        count(state, sql, state.meta.jobs + 1)?;
+    }
+    Ok(added.is_some())
+}
+
+/// When the first one is due; no statement where there is none.
+pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
+    if state.meta.jobs == 0 {
+        return Ok(None);
+    }
+    integer(sql, "SELECT min(due_us) FROM jobs", &[])
+}
+
+/// The one that is due first.
+pub(crate) fn first_due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<Job>> {
+    if state.meta.jobs == 0 {
+        return Ok(None);
+    }
+    let statement = "SELECT id, kind, subject, due_us, attempts, data, error FROM jobs WHERE due_us <= ?
+        ORDER BY due_us, id LIMIT 1";
+    Ok(list(sql, statement, &[Param::Int(now)])?.pop())
+}
+
+/// All of them.
+pub(crate) fn all(state: &State, sql: &dyn Sql) -> Result<Vec<Job>> {
+    if state.meta.jobs == 0 {
+        return Ok(Vec::new());
+    }
+    list(sql, "SELECT id, kind, subject, due_us, attempts, data, error FROM jobs ORDER BY id", &[])
+}
+
+/// Writes what may change of one that is there.
+pub(crate) fn update(sql: &dyn Sql, job: &Job) -> Result<()> {
+    sql.run(
+        "UPDATE jobs SET due_us = ?, attempts = ?, data = ?, error = ? WHERE id = ?",
+        &[
+            Param::Int(job.due_us),
+            Param::Int(i64::from(job.attempts)),
+            Param::Text(&job.data),
+            job.error.as_ref().into(),
+            Param::Int(job.id),
+        ],
+    )
+}
+
+/// It is done or given up; nothing where it is gone.
+pub(crate) fn remove(state: &mut State, sql: &dyn Sql, id: i64) -> Result<()> {
+    if state.meta.jobs == 0
+        || integer(sql, "DELETE FROM jobs WHERE id = ? RETURNING id", &[Param::Int(id)])?.is_none()
+    {
+        return Ok(());
+    }
+    count(state, sql, state.meta.jobs - 1)
+}
+
+/// The thread takes no more work: only what tells of the past is still done.
+pub(crate) fn end_all(state: &mut State, sql: &dyn Sql) -> Result<()> {
+    if state.meta.jobs == 0 {
+        return Ok(());
+    }
+    sql.run("DELETE FROM jobs WHERE kind != 'export'", &[])?;
+    let left = integer(sql, "SELECT count(*) FROM jobs", &[])?.unwrap_or(0);
+    count(state, sql, left)
+}
+
+fn count(state: &mut State, sql: &dyn Sql, jobs: i64) -> Result<()> {
+    if state.meta.jobs != jobs {
+        meta::set_jobs(sql, jobs)?;
+        state.meta.jobs = jobs;
+    }
+    Ok(())
+}
+
+fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Job>> {
+    let mut jobs = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        jobs.push(read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(jobs)
+}
+
+fn read(cells: &[Cell]) -> Result<Job> {
+    let [id, kind, subject, due, attempts, data, error] = cells else {
+        return Err(Error::internal("a job has the wrong number of columns"));
+    };
+    let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+    Ok(Job {
+        id: id.int().unwrap_or_default(),
+        kind: kind.text().and_then(Kind::parse),
+        subject: text(subject),
+        due_us: due.int().unwrap_or_default(),
+        attempts: attempts.int().and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
+        data: text(data),
+        error: error.text().map(str::to_owned),
+    })
+}

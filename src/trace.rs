@@ -1,0 +1,215 @@
+//! Which trace a run belongs to (W3C Trace Context, version 00), and the ids of its spans. Ids follow from what they name, so
+//! that a span has the same id however often it is told of.
+
+use std::fmt::{self, Display, Formatter};
+
+use sha2::{Digest, Sha256};
+
+/// The header that names a trace and the span that a request was made in.
+pub(crate) const TRACEPARENT: &str = "traceparent";
+/// The header of what other vendors keep along a trace.
+pub(crate) const TRACESTATE: &str = "tracestate";
+/// Both, as routes list them.
+pub(crate) const HEADERS: &[&str] = &[TRACEPARENT, TRACESTATE];
+/// Bytes of a `tracestate` that is passed on; a longer one is left out.
+const STATE_BYTES: usize = 512;
+/// The span of a trace that has none around it.
+const NO_SPAN: &str = "0000000000000000";
+/// The flag of a trace that is recorded.
+const SAMPLED: u8 = 1;
+
+/// A trace as a run knows it: its id, the span around the run, and how far its spans were exported.
+///
+/// As text, in the row of the run and in envelopes: `<32 hex>-<16 hex>-<2 hex>`, then `@<seq>` and ` <tracestate>` where there
+/// are any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trace {
+    id: String,
+    parent: String,
+    flags: u8,
+    state: Option<String>,
+    /// All spans of steps before this one were exported, while the run goes on.
+    pub(crate) exported: i64,
+}
+
+impl Trace {
+    /// That of a request, if its headers name one; malformed ones name none.
+    pub(crate) fn of_headers(parent: Option<&str>, state: Option<&str>) -> Option<Trace> {
+        let rest = parent?.trim().strip_prefix("00-")?;
+        let mut trace = Trace::ids(rest)?;
+        trace.state = state.map(str::trim).filter(|state| passes(state)).map(str::to_owned);
+        (trace.parent != NO_SPAN).then_some(trace)
+    }
+
+    /// The trace of something that nobody's trace is around. `share`: of traces that are recorded, 0 to 1.
+    pub(crate) fn begun(thread: &str, kind: &str, number: impl Display, share: f64) -> Trace {
+        let digest = digest(thread, &format!("trace/{kind}"), number);
+        let (id, _) = digest.split_at(16);
+        let mut trace = Trace { id: hex(id), parent: NO_SPAN.to_owned(), flags: 0, state: None, exported: 0 };
+        trace.flags = if trace.share() < share { SAMPLED } else { 0 };
+        trace
+    }
+
+    /// Reads its text.
+    pub(crate) fn parse(text: &str) -> Option<Trace> {
+        let (ids, state) = match text.split_once(' ') {
+            Some((ids, state)) => (ids, Some(state.to_owned())),
+            None => (text, None),
+        };
+        let (ids, exported) = match ids.split_once('@') {
+            Some((ids, seq)) => (ids, seq.parse().ok()?),
+            None => (ids, 0),
+        };
+        Some(Trace { state, exported, ..Trace::ids(ids)? })
+    }
+
+    fn ids(text: &str) -> Option<Trace> {
+        let mut parts = text.split('-');
+        let (Some(id), Some(parent), Some(flags), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return None;
+        };
+        let named = is_hex(id, 32) && is_hex(parent, 16) && is_hex(flags, 2) && id.bytes().any(|b| b != b'0');
+        named.then(|| Trace {
+            id: id.to_owned(),
+            parent: parent.to_owned(),
+            flags: u8::from_str_radix(flags, 16).unwrap_or_default(),
+            state: None,
+            exported: 0,
+        })
+    }
+
+    /// The trace's id: 32 hexadecimal digits.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The span around: 16 hexadecimal digits.
+    pub(crate) fn parent(&self) -> Option<&str> {
+        (self.parent != NO_SPAN).then_some(self.parent.as_str())
+    }
+
+    /// What other vendors keep along it.
+    pub(crate) fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Whether it is recorded. All of a tree is or is not: it follows from the id, unless whoever began the trace says.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
+    /// The same trace for what happens in one of its spans.
+    #[must_use]
+    pub(crate) fn within(&self, span: String) -> Trace {
+        Trace { parent: span, exported: 0, ..self.clone() }
+    }
+
+    /// The headers of a request that is made in its span.
+    pub(crate) fn headers(&self) -> Vec<(String, String)> {
+        let parent = format!("00-{}-{}-{:02x}", self.id, self.parent, self.flags);
+        let mut headers = vec![(TRACEPARENT.to_owned(), parent)];
+        headers.extend(self.state.clone().map(|state| (TRACESTATE.to_owned(), state)));
+        headers
+    }
+
+    /// Where its id lies among all, from 0 to 1: the part of an id that others make at random, too.
+    fn share(&self) -> f64 {
+        let low = self.id.get(18..).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
+        low as f64 / (1_u64 << 56) as f64
+    }
+}
+
+impl Display for Trace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{:02x}", self.id, self.parent, self.flags)?;
+        if self.exported > 0 {
+            write!(f, "@{}", self.exported)?;
+        }
+        self.state.as_ref().map_or(Ok(()), |state| write!(f, " {state}"))
+    }
+}
+
+/// The id of a span: the first 8 bytes of SHA-256 over `<thread>/<kind>/<number>`, in hexadecimal.
+pub(crate) fn span_id(thread: &str, kind: &str, number: impl Display) -> String {
+    let digest = digest(thread, kind, number);
+    hex(digest.split_at(8).0)
+}
+
+fn digest(thread: &str, kind: &str, number: impl Display) -> [u8; 32] {
+    Sha256::digest(format!("{thread}/{kind}/{number}")).into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
+}
+
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn passes(state: &str) -> bool {
+    !state.is_empty()
+        && state.len() <= STATE_BYTES
+        && state.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_header_that_is_well_formed_names_a_trace() {
+        let trace = Trace::of_headers(Some(HEADER), Some("a=1,b=2")).unwrap();
+        assert_eq!((trace.id(), trace.parent()), (&HEADER[3..35], Some(&HEADER[36..52])));
+        assert!(trace.is_sampled());
+        let headers = trace.within("00000000000000aa".into()).headers();
+        assert_eq!(headers[0].1, "00-4bf92f3577b34da6a3ce929d0e0e4736-00000000000000aa-01");
+        assert_eq!(headers[1], ("tracestate".into(), "a=1,b=2".into()));
+        assert!(!Trace::of_headers(Some(&HEADER.replace("-01", "-00")), None).unwrap().is_sampled());
+    }
+
+    #[test]
+    fn a_malformed_header_names_none() {
+        for wrong in [
+            "",
+            "00",
+            "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-1",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b-01",
+        ] {
+            assert_eq!(Trace::of_headers(Some(wrong), None), None, "{wrong}");
+        }
+        for state in ["", &"x".repeat(513), "a=\u{e9}", "a=\n"] {
+            assert_eq!(Trace::of_headers(Some(HEADER), Some(state)).unwrap().state(), None, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn its_text_says_all_of_it() {
+        let plain = Trace::begun("t", "run", 1, 1.0);
+        assert_eq!(Trace::parse(&plain.to_string()), Some(plain.clone()));
+        assert_eq!((plain.parent(), plain.is_sampled()), (None, true));
+        let full = Trace { exported: 77, ..Trace::of_headers(Some(HEADER), Some("a=1 2,b@3")).unwrap() };
+        assert_eq!(Trace::parse(&full.to_string()), Some(full));
+        assert_eq!(Trace::parse("x"), None);
+    }
+
+    #[test]
+    fn a_share_of_the_traces_is_recorded_and_ids_are_the_same_again() {
+        let sampled = |share| (0..1_000).filter(|n| Trace::begun("t", "run", n, share).is_sampled()).count();
+        assert_eq!((sampled(0.0), sampled(1.0)), (0, 1_000));
+        assert!((400..600).contains(&sampled(0.5)), "{}", sampled(0.5));
+        assert_eq!(span_id("t", "call", 7), span_id("t", "call", 7));
+        assert_ne!(span_id("t", "call", 7), span_id("t", "step", 7));
+        assert_eq!(span_id("t", "call", 7).len(), 16);
+    }
+}
