@@ -111,7 +111,14 @@ impl Thread {
                 }
                 Ok(ahead) => ahead,
             };
-            let job = self.start_job(begun)?;
+            let job = match self.start_job(begun) {
+                Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
+                Err(error) => {
+                    self.log(&format!("a job could not be started: {error}"));
+                    Ahead::default()
+                }
+                Ok(ahead) => ahead,
+            };
             let now = self.host.now_us();
             let running = !self.ephemeral.effects.borrow().is_empty();
             // Whoever delivers an envelope does so to its end, also when it is due by now.

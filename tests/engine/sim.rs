@@ -128,6 +128,8 @@ pub struct Sim {
     keys: Rc<Cell<u32>>,
     /// What the thread is created with.
     pub born: Rc<RefCell<Value>>,
+    /// Headers of every request.
+    pub headers: Rc<RefCell<Vec<(String, String)>>>,
 }
 
 impl Sim {
@@ -149,6 +151,7 @@ impl Sim {
             catalog,
             keys: Rc::default(),
             born: Rc::new(RefCell::new(born)),
+            headers: Rc::default(),
         }
     }
 
@@ -199,7 +202,7 @@ impl Sim {
             route,
             query: Query(query.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect()),
             idempotency_key: key.map(str::to_owned),
-            headers: Vec::new(),
+            headers: self.headers.borrow().clone(),
             body,
         };
         let reply = self
@@ -455,6 +458,7 @@ fn watch(world: &World, member: &Member) {
          UNION ALL SELECT 'a letter', min(due_us) FROM outbox
          UNION ALL SELECT 'a child', min(due_us) FROM children WHERE open = 1) WHERE at IS NOT NULL",
     );
+    let due = due.into_iter().chain(jobs(world, member));
     for due in due {
         let (what, due_us): (String, i64) = serde_json::from_str(&due).unwrap();
         let alarm = member.alarm.get();
@@ -496,6 +500,26 @@ fn watch(world: &World, member: &Member) {
     if !alarm.running && !alarm.retrying() && !alarm.due_us.is_some_and(in_time) {
         world.fail(format!("a run is unfinished, and the alarm is {alarm:?} at {}", world.now_us()));
     }
+}
+
+/// When the first job is due; there are as many as the thread counts.
+fn jobs(world: &World, member: &Member) -> Option<String> {
+    let made: Vec<i64> = member.database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'jobs'");
+    let counted: i64 = member.database.ask("SELECT jobs FROM meta").first().copied().unwrap_or(0);
+    if made != [1] {
+        if counted != 0 {
+            world.fail(format!("{counted} jobs are counted, and there is no table of them"));
+        }
+        return None;
+    }
+    let jobs: Vec<i64> = member.database.ask("SELECT count(*) FROM jobs");
+    if jobs != [counted] {
+        world.fail(format!("{counted} jobs are counted, and there are {jobs:?}"));
+    }
+    let due: Vec<String> = member
+        .database
+        .ask("SELECT json_array('the job ' || kind, due_us) FROM jobs ORDER BY due_us LIMIT 1");
+    due.into_iter().next()
 }
 
 /// A caller who may do everything.

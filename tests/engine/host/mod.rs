@@ -11,12 +11,14 @@
 //! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them.
 //! * `sandbox`: code, as the test scripts it.
 //! * `upload`: bodies that clients send. `bucket`: objects beside the database.
+//! * `collector`: where spans are sent.
 //! * `strict`: what a provider would refuse. `claude`: the same for Anthropic's format, and its answers.
 
 mod alarm;
 pub mod answer;
 mod bucket;
 pub mod claude;
+pub mod collector;
 pub mod database;
 pub mod executor;
 mod family;
@@ -40,6 +42,7 @@ pub mod world;
 
 pub use answer::{Answer, Say};
 pub use claude::Claude;
+pub use collector::COLLECTOR_URL;
 pub use database::Counters;
 pub use fault::{At, Fault};
 pub use member::{Listener, Member, Object};

@@ -14,6 +14,7 @@ use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::collector::{COLLECTOR_URL, Collector};
 use super::sandbox::Sandbox;
 use super::{claude, strict};
 
@@ -150,6 +151,8 @@ pub struct Outside {
     endpoints: RefCell<BTreeMap<String, EndpointScript>>,
     hooks: RefCell<BTreeMap<String, HookScript>>,
     sibling: RefCell<Option<SiblingScript>>,
+    /// Where spans are sent.
+    pub collector: Collector,
     /// Code.
     pub sandbox: Sandbox,
     /// Requests to models.
@@ -224,6 +227,7 @@ impl Outside {
         self.hooks.borrow_mut().clear();
         self.handled.borrow_mut().clear();
         self.sandbox.clear();
+        self.collector.clear();
     }
 
     /// A request arrives. The complaints are about the request itself.
@@ -262,6 +266,12 @@ impl Outside {
             let script = self.model.borrow().clone();
             let answer = script.map_or_else(Answer::refused, |script| script(&arrived));
             return (answer, None, complaints);
+        }
+        if let Some(path) = request.url.strip_prefix(COLLECTOR_URL) {
+            let text = request.body.as_ref().map(|body| String::from_utf8_lossy(body).into_owned());
+            let (answer, wrong) =
+                self.collector.receive(path, &request.headers, text.unwrap_or_default(), now_us);
+            return (answer, None, wrong);
         }
         let script = self.servers.borrow().get(&request.url).cloned();
         let Some(script) = script else {

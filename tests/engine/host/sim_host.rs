@@ -13,6 +13,7 @@ use futures::StreamExt;
 use futures::stream;
 
 use super::answer::Piece;
+use super::collector::COLLECTOR_URL;
 use super::executor::{Timer, gate};
 use super::fault::At;
 use super::member::Member;
@@ -174,7 +175,8 @@ impl Host for SimHost {
             world.count_request();
             let (answer, place, complaints) = world.outside.receive(&request, world.now_us());
             complaints.into_iter().for_each(|complaint| world.fail(complaint));
-            let open = Open::new(host.member());
+            // A collector is told beside whatever else is asked.
+            let open = (!request.url.starts_with(COLLECTOR_URL)).then(|| Open::new(host.member()));
             host.point(At::Sent, &request.url).await;
             match answer.delay_us {
                 Some(us) => world.pause(us).await,
@@ -186,7 +188,7 @@ impl Host for SimHost {
             };
             let mut pieces = answer.pieces;
             pieces.reverse();
-            let body = SimBody { host, pieces, place, open: Some(open) }.stream();
+            let body = SimBody { host, pieces, place, open }.stream();
             Ok(Response { status, headers: answer.headers, body })
         })
     }

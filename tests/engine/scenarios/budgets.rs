@@ -109,3 +109,34 @@ fn a_turn_on_a_long_thread_costs_no_more() {
         })
         .once();
 }
+
+#[test]
+fn a_turn_whose_spans_are_exported_costs_two_statements_more() {
+    let cost = |exports: bool| {
+        let spent = std::rc::Rc::new(std::cell::Cell::new(Counters::default()));
+        let place = spent.clone();
+        bare("export")
+            .setup(move |sim| {
+                if exports {
+                    let endpoint = crate::host::COLLECTOR_URL.to_owned();
+                    sim.world.vars.borrow_mut().insert("BOBBIN_OTLP_ENDPOINT".into(), endpoint);
+                }
+            })
+            .drive(move |sim| {
+                let place = place.clone();
+                async move {
+                    turn(&sim, "one").await;
+                    sim.world.pause(crate::host::SECOND_US).await;
+                    // What the export itself reads comes after the answer.
+                    let body = serde_json::json!({ "role": "user", "content": "two" }).to_string();
+                    let route = bobbin::request::ThreadRoute::PostMessage;
+                    let spent = sim.spent(sim.insist(route, &[("wait", "true")], None, body)).await.1;
+                    place.set(spent);
+                }
+            })
+            .once();
+        spent.get().statements
+    };
+    let (without, with) = (cost(false), cost(true));
+    assert!(with <= without + 2, "{with} with export, {without} without");
+}

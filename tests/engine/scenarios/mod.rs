@@ -42,6 +42,7 @@ mod schema;
 mod sides;
 mod skills;
 mod soak;
+mod spans;
 mod spill;
 mod stops;
 mod streams;
@@ -127,6 +128,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(effects::all());
     all.extend(effects_crowded::all());
     all.extend(files::all());
+    all.extend(spans::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());

@@ -1,0 +1,115 @@
+// Spans on the real thing: a strict collector is sent one trace for a run and all that it causes, whatever is killed meanwhile.
+
+import assert from "node:assert/strict";
+import { after } from "node:test";
+import { attribute, Collector } from "./support/collector.mjs";
+import { say, textOf, use } from "./support/model.mjs";
+import { until } from "./support/poll.mjs";
+import { suite } from "./support/suite.mjs";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const OUTSIDE = "00f067aa0ba902b7";
+const SECRET = "key-of-the-collector";
+
+const collector = new Collector();
+const endpoint = await collector.listen();
+const bobbin = suite({
+  vars: {
+    BOBBIN_OTLP_ENDPOINT: endpoint,
+    BOBBIN_OTLP_HEADERS: `authorization=Bearer%20${SECRET}`,
+    BOBBIN_OTLP_METRICS: "1",
+    BOBBIN_API_KEYS: "root=admin,ours=owner:alice",
+    BOBBIN_TOKEN_SECRET: "secret-of-the-tokens",
+  },
+  key: "root",
+});
+const test = bobbin.test.bind(bobbin);
+after(() => collector.close());
+
+/** Results that a model was shown. @param {import("./support/model.mjs").Asked} asked */
+const results = ({ messages }) => messages.filter(({ role }) => role === "tool").map(textOf);
+
+const look = bobbin.tool("look", () => "found");
+const user = bobbin.agent("user", (asked) => (results(asked).length === 0 ? use({ name: "look", args: {} }) : say("canary done")), {
+  tools: ["look"],
+});
+
+/** Waits for the run's own span of a thread. @param {{ id: string }} thread @param {number} [count] */
+async function told(thread, count = 1) {
+  const roots = () => collector.ofThreads([thread.id]).filter(({ name, kind }) => name.startsWith("invoke_agent") && kind === 1);
+  await until("the run is told of", () => roots().length >= count, { withinMs: 60_000 });
+  return collector.ofThreads([thread.id]);
+}
+
+test("a run is one trace: its steps, requests and calls, in the trace of its request", async () => {
+  const thread = await bobbin.client.thread(user.name, { user_id: "alice" });
+  const headers = { traceparent: `00-${TRACE}-${OUTSIDE}-01`, tracestate: "vendor=1" };
+  const { outcome, run } = await thread.ask("go", {}, { headers });
+  assert.equal(outcome, "completed");
+  const spans = await told(thread);
+  assert.deepEqual(collector.wrong, []);
+  const names = spans.map(({ name }) => name.replace(/ .*model.*/, "")).sort();
+  assert.deepEqual(names, ["chat", "chat", "execute_tool look", "invoke_agent user", "step 1", "step 2"].sort());
+  assert.ok(spans.every(({ traceId, traceState }) => traceId === TRACE && traceState === "vendor=1"));
+  const known = new Set([OUTSIDE, ...spans.map(({ spanId }) => spanId)]);
+  assert.ok(spans.every(({ parentSpanId }) => parentSpanId && known.has(parentSpanId)), "no orphan");
+  const call = spans.find(({ name }) => name === "execute_tool look");
+  assert.equal(look.received[0]?.headers.traceparent, `00-${TRACE}-${call?.spanId}-01`);
+  assert.equal(look.received[0]?.headers.tracestate, "vendor=1");
+  const usage = spans.filter(({ name }) => name.startsWith("chat")).map((span) => Number(attribute(span, "gen_ai.usage.output_tokens")));
+  const whole = spans.find(({ name }) => name === "invoke_agent user");
+  assert.ok(whole);
+  assert.equal(Number(attribute(whole, "gen_ai.usage.output_tokens")), usage.reduce((sum, used) => sum + used, 0));
+
+  // The same for people without a collector, if they own the thread.
+  const shown = await thread.send("GET", `/runs/${run}/spans`);
+  assert.equal(shown.status, 200, shown.text);
+  const again = shown.json.resourceSpans[0].scopeSpans[0].spans;
+  assert.deepEqual(new Set(again.map(JSON.stringify)), new Set(spans.map((span) => JSON.stringify(span))));
+  assert.equal((await bobbin.as("ours").send("GET", `${thread.path}/runs/${run}/spans`)).status, 200);
+  assert.equal((await thread.send("GET", "/runs/r_99/spans")).status, 404);
+  const token = await bobbin.client.send("POST", "/tokens", { scope: `thread:${thread.id}` });
+  assert.equal(token.status, 200, token.text);
+  assert.equal((await bobbin.as(token.json.token).send("GET", `${thread.path}/runs/${run}/spans`)).status, 403);
+
+  assert.ok(collector.metrics > 0);
+  const sent = collector.bodies.join("\n");
+  assert.ok(!sent.includes("canary"), "what was said is not told");
+  assert.ok(!sent.includes(SECRET));
+  assert.ok(collector.headers.every(({ authorization }) => authorization === `Bearer ${SECRET}`));
+});
+
+test("a collector that hangs, is busy or refuses holds up no run", async () => {
+  const said = collector.bodies.length;
+  collector.answer = (n) => (n === said ? undefined : { status: n === said + 1 ? 429 : 200 });
+  const thread = await bobbin.client.thread(user.name);
+  const start = Date.now();
+  await thread.ask("go");
+  await thread.ask("again");
+  assert.ok(Date.now() - start < 9_000, "no run waits for the collector");
+  await told(thread, 2);
+  assert.deepEqual(collector.wrong, []);
+
+  const before = collector.bodies.length;
+  collector.answer = () => ({ status: 400, body: "no" });
+  const refused = await bobbin.client.thread(user.name);
+  await refused.ask("go");
+  await until("it was refused", () => collector.bodies.length > before);
+  await bobbin.quiet([{ thread: refused, model: user.model }]);
+  assert.equal(collector.bodies.length, before + 1, "what is refused is not sent again");
+  collector.answer = () => ({ status: 200 });
+});
+
+test("kill -9 while spans are sent: they arrive all the same, the same ones", async () => {
+  const thread = await bobbin.client.thread(user.name);
+  collector.answer = () => undefined;
+  const said = collector.bodies.length;
+  await thread.ask("go");
+  await until("the collector is told", () => collector.bodies.length > said);
+  bobbin.server.kill();
+  collector.answer = () => ({ status: 200 });
+  await bobbin.server.up();
+  const spans = await told(thread);
+  assert.equal(spans.length, 6);
+  assert.deepEqual(collector.wrong, []);
+});
