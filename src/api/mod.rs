@@ -2,10 +2,8 @@
 //! the thread is in the engine; here is what only reads, and answers that have a form of their own.
 //!
 //! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
-//!   files. `runs`: the runs, and what came of them; `trace`: what happened in one.
+//!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
 //! * `waits`: what people are asked, and what they say.
-//! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `spans`: those of a run. `files`: the routes of the
-//!   files.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 pub(crate) mod create;
@@ -14,10 +12,10 @@ pub(crate) mod endpoints;
 pub(crate) mod files;
 pub(crate) mod logs;
 pub(crate) mod read;
-pub(crate) mod waits;
 pub(crate) mod runs;
-pub(crate) mod trace;
 pub(crate) mod spans;
+pub(crate) mod trace;
+pub(crate) mod waits;
 
 use std::rc::Rc;
 
@@ -100,7 +98,7 @@ impl Thread {
             ThreadRoute::ListLogs => self.list_logs(&request.query),
             ThreadRoute::GetLog(id) => self.get_log(id),
             ThreadRoute::ListRuns => self.list_runs(&request.query),
-            ThreadRoute::GetRun(id) => self.get_run(id, &request.query),
+            ThreadRoute::GetRun(id) => self.get_run(&request, id),
             ThreadRoute::Diagnostics => self.diagnostics().await,
             ThreadRoute::ListSubagents => self.list_subagents(&request.query),
             ThreadRoute::GetCost => self.get_cost().await,

@@ -8,7 +8,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::Page;
-use crate::request::{Query, Reply};
+use crate::request::{Query, Reply, ThreadRequest};
 use crate::store::runs::Run;
 
 impl Thread {
@@ -31,8 +31,8 @@ impl Thread {
     }
 
     /// `GET …/runs/:run`: what came of it, and its trace if that is asked for.
-    pub(crate) fn get_run(&self, id: &str, query: &Query) -> Result<Reply> {
-        let wants_trace = query.flag("trace")?;
+    pub(crate) fn get_run(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
+        let wants_trace = request.query.flag("trace")?;
         let missing = || Error::new(Code::NotFound, format!("This thread has no run “{id}”."));
         let number = number(id).ok_or_else(missing)?;
         let now = self.host.now_us();
@@ -44,6 +44,9 @@ impl Thread {
                 None => Run::find(sql, number)?.ok_or_else(missing)?,
             };
             let mut body = outcome::of_run(state, sql, &run, None, now)?;
+            if run.phase.is_parked() {
+                self.add_token(state, sql, &request.caller, &mut body)?;
+            }
             if let Some(fields) = body.as_object_mut() {
                 fields.insert("startedAt".into(), run.started_us.into());
                 fields.insert("endedAt".into(), run.end.as_ref().map(|end| end.at_us).into());

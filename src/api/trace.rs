@@ -36,7 +36,7 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Val
     between.subagents()?;
     let before = Run::find(sql, run.id - 1)?.map_or(0, |run| run.block);
     let until = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
-    receipts::between(sql, before, (run.started_us, until), &mut |receipt| between.call(&receipt))?;
+    receipts::of_run(sql, before, (run.started_us, until), &mut |receipt| between.call(&receipt))?;
     let (mut told, cut) = (between.told, between.cut);
     told.sort_by_key(|(at, _)| *at);
 

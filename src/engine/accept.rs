@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
+use crate::access::Caller;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::outcome;
 use crate::engine::thread::Thread;
@@ -22,7 +23,6 @@ use crate::spec::AgentKind;
 use crate::spec::approval::OnMessage;
 use crate::spec::message::Role;
 use crate::spec::retry::{Policy, Retry, RetryKind};
-use crate::store::children::Child;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
 use crate::store::messages::queue::HookStage;
@@ -74,9 +74,8 @@ impl Input {
             "silent",
             "metadata",
             "diagnostics",
+            "retry",
         ])?;
-        let mut body =
-            Body::parse(text)?.known(&["role", "content", "attachments", "silent", "metadata", "retry"])?;
         let role = match body.string("role")?.as_deref() {
             None => return Err(Error::missing("role").hint("`role` is user or system.")),
             Some("user") => Role::User,
@@ -130,19 +129,8 @@ impl Input {
         }
         let metadata = metadata.map(|metadata| metadata.to_string());
         let (by, hooks) = (By::Code, Hooks::Due);
-        Input { role, wakes, by, content, silent, metadata, attachments, hooks, strict: false }.checked()
-        Input {
-            role,
-            wakes,
-            by: By::Code,
-            content,
-            silent,
-            metadata,
-            attachments,
-            hooks: Hooks::Due,
-            retry: None,
-        }
-        .checked()
+        Input { role, wakes, by, content, silent, metadata, attachments, hooks, strict: false, retry: None }
+            .checked()
     }
 
     /// As hooks see it before it is stored.
@@ -200,6 +188,8 @@ fn strictness(body: &mut Body, wakes: Wakes) -> Result<bool> {
         Some(other) => Err(Error::field("diagnostics", format!("`diagnostics` is strict, not “{other}”."))
             .hint("Leave it out where the definitions are to decide.")),
     }
+}
+
 /// How what fails in the run is tried again, as it is stored.
 fn retry(body: &mut Body) -> Result<Option<String>> {
     let Some(fields) = body.object("retry")? else { return Ok(None) };
@@ -262,7 +252,7 @@ impl Thread {
         }
         let accepted = self.accept(input, key.as_ref(), request.trace().as_ref())?;
         if wait && accepted.row.inbound == Inbound::Triggers {
-            return self.await_outcome(&accepted).await;
+            return self.await_outcome(&accepted, &request.caller).await;
         }
         self.read(|state, _| {
             let id = accepted.row.id(&state.meta.thread_id);
@@ -317,11 +307,8 @@ impl Thread {
                 self.tighten(state, sql, row.seq)?;
             }
             let stays = row.inbound != Inbound::Triggers || (input.by == By::Code && state.meta.stopped);
-            let started = if stays { None } else { self.start_run(state, sql, now)? };
+            let started = if stays { None } else { self.start_run(state, sql, input.retry, trace, now)? };
             Ok((Accepted { row, started }, denied))
-            let started = if stays { None } else { self.start_run(state, sql, input.retry, now)? };
-            let started = if stays { None } else { self.start_run(state, sql, trace, now)? };
-            Ok(Accepted { row, started })
         })?;
         self.announce_waits(&closed)?;
         if accepted.started.is_some() {
@@ -383,8 +370,7 @@ impl Thread {
         if state.active().is_some() {
             return Ok(None);
         }
-        self.start_with(state, sql, retry, now).map(Some)
-        self.start_for_queue(state, sql, trace, now).map(Some)
+        self.start_with(state, sql, retry, trace, now).map(Some)
     }
 
     /// The message that the same key brought before.
@@ -398,7 +384,7 @@ impl Thread {
     }
 
     /// Waits for the outcome of the run that takes the message in, or took it in before this request came.
-    async fn await_outcome(self: &Rc<Self>, accepted: &Accepted) -> Result<Reply> {
+    async fn await_outcome(self: &Rc<Self>, accepted: &Accepted, caller: &Caller) -> Result<Reply> {
         let (known, run) = match accepted.started {
             Some(run) => (None, Some(run)),
             None => self.read(|state, sql| verdict_of(state, sql, accepted.row.seq))?,
@@ -411,7 +397,11 @@ impl Thread {
             })?,
         };
         let now = self.host.now_us();
-        self.read_mut(|state, sql| Ok(Reply::json(200, &outcome::of_verdict(state, sql, verdict, now)?)))
+        self.read_mut(|state, sql| {
+            let mut body = outcome::of_verdict(state, sql, verdict, now)?;
+            self.add_token(state, sql, caller, &mut body)?;
+            Ok(Reply::json(200, &body))
+        })
     }
 }
 

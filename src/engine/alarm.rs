@@ -30,28 +30,6 @@ impl Thread {
                 self.log(&format!("the alarm could not wake the thread: {error}"));
             }
         }
-        let held = self.hold(deadline).await;
-        if let Err(error) = &held
-            && error.code != Code::ThreadNotFound
-        {
-            self.log(&format!("effects could not be run: {error}"));
-        }
-        if let Err(error) = self.expire_waits()
-            && error.code != Code::ThreadNotFound
-        {
-            self.log(&format!("waits could not be ended: {error}"));
-        }
-        if let Err(error) = self.poll_children().await
-            && error.code != Code::ThreadNotFound
-        {
-            self.log(&format!("subagents could not be looked after: {error}"));
-        }
-        self.deliver_outbox(Targets::All, self.host.now_us()).await;
-        if let Err(error) = self.settle_stored()
-            && error.code != Code::ThreadNotFound
-        {
-            self.log(&format!("waiting clients could not be answered: {error}"));
-        }
         let mut begun = Begun::default();
         let held = loop {
             let held = self.hold(&mut begun, deadline).await;
@@ -59,6 +37,11 @@ impl Thread {
                 && error.code != Code::ThreadNotFound
             {
                 self.log(&format!("effects could not be run: {error}"));
+            }
+            if let Err(error) = self.expire_waits()
+                && error.code != Code::ThreadNotFound
+            {
+                self.log(&format!("waits could not be ended: {error}"));
             }
             if let Err(error) = self.poll_children().await
                 && error.code != Code::ThreadNotFound
@@ -234,7 +217,6 @@ pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>>
     let effect = crate::store::effects::tally::next_due(state, sql)?;
     let child = crate::store::children::open::next_due(state, sql)?;
     let wait = if state.meta.waits == 0 { None } else { waits::next_due(sql)? };
-    Ok([run, outbox, effect, child, wait].into_iter().flatten().min())
     let job = crate::store::jobs::next_due(state, sql)?;
-    Ok([run, outbox, effect, child, job].into_iter().flatten().min())
+    Ok([run, outbox, effect, child, wait, job].into_iter().flatten().min())
 }

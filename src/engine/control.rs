@@ -191,9 +191,8 @@ impl Thread {
             if let Some(run) = state.active() {
                 return Ok((run.clone(), false));
             }
-            let run = state.next_run(wanted, now);
-            let run = self.with_snapshot(state, sql, run, now)?;
             let run = Run { trace: trace.clone(), ..state.next_run(wanted, now) };
+            let run = self.with_snapshot(state, sql, run, now)?;
             run.insert(sql)?;
             state.usage = Some(Usage::none(run.id));
             state.run = Some(run.clone());

@@ -224,9 +224,9 @@ impl Thread {
                 // These alone end a run in the middle of a step's calls.
                 Reason::RecoveryExhausted
                 | Reason::DefinitionMissing
+                | Reason::DefinitionChanged
                 | Reason::WaitExpired
                 | Reason::StrictDiagnostics => {
-                Reason::RecoveryExhausted | Reason::DefinitionMissing | Reason::DefinitionChanged => {
                     let run = state.active_mut()?.clone();
                     self.close_calls(state, sql, &run, reason, now)?
                 }
@@ -302,25 +302,6 @@ impl Thread {
         self.start_for_queue(state, sql, trace.as_ref(), now).map(|_| ())
     }
 
-    /// Starts a run for what is queued. The run's id.
-    pub(crate) fn start_for_queue(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<i64> {
-        let mut run = state.next_run(None, now);
-        if let Some(seq) = state.tightens.take() {
-            run.diagnostics.tighten(seq);
-        }
-        self.start_with(state, sql, None, now)
-    }
-
-    /// The same for a message that says how what fails is tried again.
-    pub(crate) fn start_with(
-        &self,
-        state: &mut State,
-        sql: &dyn Sql,
-        retry: Option<String>,
-        now: i64,
-    ) -> Result<i64> {
-        let run = Run { retry, ..state.next_run(None, now) };
-        let run = self.with_snapshot(state, sql, run, now)?;
     /// Starts a run for what is queued, in the trace of what causes it. The run's id.
     pub(crate) fn start_for_queue(
         &self,
@@ -329,7 +310,24 @@ impl Thread {
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
-        let run = Run { trace: trace.map(Trace::to_string), ..state.next_run(None, now) };
+        self.start_with(state, sql, None, trace, now)
+    }
+
+    /// The same for a message that says how what fails is tried again.
+    pub(crate) fn start_with(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        retry: Option<String>,
+        trace: Option<&Trace>,
+        now: i64,
+    ) -> Result<i64> {
+        let trace = trace.map(Trace::to_string);
+        let mut run = Run { retry, trace, ..state.next_run(None, now) };
+        if let Some(seq) = state.tightens.take() {
+            run.diagnostics.tighten(seq);
+        }
+        let run = self.with_snapshot(state, sql, run, now)?;
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));

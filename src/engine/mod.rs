@@ -24,7 +24,6 @@
 //! * `values`: what tools and clients remember in the thread. `env`: values of variables. `files`: its files. `attachments`:
 //!   those that messages show. `effects`: what it does later. `hooks`: code of the application's own around all of it.
 //!   `subagents`: threads that work for this one. `waits`: what people are asked.
-//!   `subagents`: threads that work for this one.
 //! * `resume`: what a run begins with, and whether it is still so. `skills`: what a model is given of them. `notes`: what a run
 //!   finds wrong and goes on with.
 //! * `stream`: what listeners are sent. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
@@ -64,9 +63,9 @@ pub(crate) mod outbox;
 pub(crate) mod outcome;
 pub(crate) mod provider_call;
 pub(crate) mod replay;
-pub(crate) mod run_trace;
 pub(crate) mod resume;
 pub(crate) mod retry;
+pub(crate) mod run_trace;
 pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod skills;

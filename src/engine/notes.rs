@@ -1,4 +1,5 @@
-//! What a run finds wrong and goes on with: a row of the log each.
+//! What a run finds out about its definitions and goes on with: a diagnostic of the run, and a row of the log that has the
+//! details.
 
 use serde_json::Value;
 
@@ -6,23 +7,36 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::store::log::Event;
+use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 
+/// What is found out.
+pub(crate) struct Note<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) code: &'static str,
+    /// What it is about.
+    pub(crate) about: &'a str,
+    /// What a person reads.
+    pub(crate) message: &'a str,
+    pub(crate) data: &'a Value,
+}
+
 impl Thread {
-    /// Notes something in the log of the active run.
-    pub(crate) fn note(
-        &self,
-        state: &State,
-        sql: &dyn Sql,
-        code: &str,
-        message: &str,
-        data: &Value,
-    ) -> Result<()> {
-        let run = state.active().map(|run| run.id);
-        Event::note(run, code, message, data).insert(sql, self.host.now_us())
+    /// Notes something of the active run, whose row is written afterwards.
+    pub(crate) fn note_found(&self, state: &mut State, sql: &dyn Sql, note: &Note<'_>) -> Result<()> {
+        let now = self.host.now_us();
+        let run = match state.active_mut() {
+            Ok(run) => {
+                let about = ("about", note.about);
+                run.diagnostics.add(Diagnostic::warning(note.kind, note.code, about, note.message, now));
+                Some(run.id)
+            }
+            Err(_) => None,
+        };
+        Event::note(run, note.code, note.message, note.data).insert(sql, now)
     }
 
-    /// The same in a transition of its own, once in a run for a code and what it is about.
+    /// What does not keep to its contract, in a transition of its own, once in a run for a code and what it is about.
     pub(crate) fn note_once(
         &self,
         code: &'static str,
@@ -30,14 +44,21 @@ impl Thread {
         message: &str,
         data: &Value,
     ) -> Result<()> {
+        let note = Note { kind: Kind::Contract, code, about, message, data };
         let run = self.read(|state, _| Ok(state.active().map_or(0, |run| run.id)))?;
         {
             let mut noted = self.ephemeral.noted.borrow_mut();
             noted.retain(|(of, _, _)| *of == run);
-            if !noted.insert((run, code, about.to_owned())) {
+            if !noted.insert((run, note.code, note.about.to_owned())) {
                 return Ok(());
             }
         }
-        self.transition(|state, sql| self.note(state, sql, code, message, data))
+        self.transition(|state, sql| {
+            self.note_found(state, sql, &note)?;
+            match state.active_mut() {
+                Ok(run) => run.update(sql),
+                Err(_) => Ok(()),
+            }
+        })
     }
 }

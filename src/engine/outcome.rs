@@ -12,6 +12,7 @@ use crate::store::runs::Run;
 use crate::store::runs::end::{End, Outcome};
 use crate::store::runs::usage::Usage;
 use crate::store::state::State;
+use crate::store::waits;
 
 /// What a waiting client is answered.
 pub(crate) fn of_verdict(state: &mut State, sql: &dyn Sql, verdict: Verdict, now: i64) -> Result<Value> {
@@ -95,15 +96,18 @@ pub(crate) fn error(end: &End) -> Option<Value> {
 
 /// What a parked run waits for: each with its `kind`.
 pub(crate) fn open_waits(state: &mut State, sql: &dyn Sql) -> Result<Vec<Value>> {
+    let mut open = match state.meta.waits {
+        0 => Vec::new(),
+        _ => waits::open(sql)?.iter().map(|wait| wait.shown(state)).collect(),
+    };
     let children = state.open_children(sql)?.iter().filter_map(Child::waited_for);
-    Ok(children
-        .map(|mut wait| {
-            if let Some(fields) = wait.as_object_mut() {
-                fields.insert("kind".into(), "subagent".into());
-            }
-            wait
-        })
-        .collect())
+    open.extend(children.map(|mut wait| {
+        if let Some(fields) = wait.as_object_mut() {
+            fields.insert("kind".into(), "subagent".into());
+        }
+        wait
+    }));
+    Ok(open)
 }
 
 /// Who can make a run go on that waits for these: `human`, `external`, or `system` alone.

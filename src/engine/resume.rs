@@ -4,12 +4,14 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::engine::notes::Note;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::spec::{ResumeCheck, Snapshot};
 use crate::store::log::Event;
 use crate::store::runs::Run;
+use crate::store::runs::diagnostics::Kind;
 use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::store::{logs, meta};
@@ -68,18 +70,32 @@ impl Thread {
     }
 
     /// Notes what differs from what the run began with.
-    fn note_difference(&self, state: &State, sql: &dyn Sql, before: &str, today: &Snapshot) -> Result<()> {
+    fn note_difference(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        before: &str,
+        today: &Snapshot,
+    ) -> Result<()> {
         let earlier = logs::last_of(sql, "snapshot")?;
         let earlier = earlier.and_then(|text| serde_json::from_str::<Map<String, Value>>(&text).ok());
         let earlier = earlier.filter(|fields| fields.get("hash").and_then(Value::as_str) == Some(before));
         let difference = today.since(before, earlier.as_ref());
         if let Some(data) = &difference.others {
             let message = "The definitions are not those that this run began with.";
-            self.note(state, sql, "resume.changed", message, data)?;
+            self.note_found(
+                state,
+                sql,
+                &Note { kind: Kind::Resume, code: "resume.changed", about: "definitions", message, data },
+            )?;
         }
         if let Some(data) = &difference.skills {
             let message = "The skills are not those that this run began with.";
-            self.note(state, sql, "resume.skills", message, data)?;
+            self.note_found(
+                state,
+                sql,
+                &Note { kind: Kind::Resume, code: "resume.skills", about: "definitions", message, data },
+            )?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::spec::{Model, Tool};
 impl Thread {
     /// What holds for a model of the step.
     pub(crate) fn model_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
-        self.policy(definitions, RetryKind::Model, &model.retry)
+        self.retry_policy(definitions, RetryKind::Model, &model.retry)
     }
 
     /// What holds for a tool that the step calls; `None` for one whose calls are never made again.
@@ -19,7 +19,7 @@ impl Thread {
         if !tool.may_repeat() {
             return Ok(None);
         }
-        self.policy(definitions, RetryKind::Tool, &tool.retry).map(Some)
+        self.retry_policy(definitions, RetryKind::Tool, &tool.retry).map(Some)
     }
 
     /// Attempts that each model of the chain has in a step.
@@ -32,7 +32,7 @@ impl Thread {
         Ok(shared_attempts(&wanted))
     }
 
-    fn policy(&self, definitions: &Definitions<'_>, kind: RetryKind, own: &Policy) -> Result<Resolved> {
+    fn retry_policy(&self, definitions: &Definitions<'_>, kind: RetryKind, own: &Policy) -> Result<Resolved> {
         let run = self.read(|state, _| {
             let text = state.active().and_then(|run| run.retry.as_deref());
             text.map(serde_json::from_str::<Retry>).transpose().map_err(Error::internal)

@@ -285,14 +285,6 @@ impl Thread {
             state: self.state_in(inside.clone().in_package(self.catalog.packages.of(owner))),
         };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
-        let trace = || self.trace_at(inside);
-        let (limit_ms, http_ms) = (tool.timeout_ms, tool.timeout_ms);
-        let way = Way { run: &tool.run, limit_ms, http_ms, env: &env, trace: &trace };
-        let result = work::run(self.lender(), way, call).await.unwrap_or_else(|failure| {
-            let late = matches!(failure, Failure::Late(_));
-            let text = failure.of(&format!("\"{}\"", tool.name));
-            ToolResult::error(if late { text + "." } else { text })
-        });
         // A tool's own result, without what only the runtime says.
         Ok(self.redact_result(ToolResult { stored: Vec::new(), ..result }))
     }
@@ -310,7 +302,8 @@ impl Thread {
         let policy = self.tool_retry(definitions, tool)?;
         let timeout_ms = attempt_ms(tool, policy.as_ref());
         let limit_ms = Some(timeout_ms.unwrap_or(limits::NATIVE_MS));
-        let way = Way { run: &tool.run, limit_ms, http_ms: timeout_ms, env };
+        let trace = || self.trace_at(inside);
+        let way = Way { run: &tool.run, limit_ms, http_ms: timeout_ms, env, trace: &trace };
         let policy = policy.filter(|policy| policy.max_attempts > 1);
         loop {
             let again = policy.as_ref().map(|policy| (policy, call.clone()));

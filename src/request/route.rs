@@ -535,6 +535,9 @@ mod tests {
             ThreadRoute::PutChunk { .. } => "/uploads/u/0",
             ThreadRoute::CompleteUpload(_) => "/uploads/u/complete",
             ThreadRoute::GetVariables(_) | ThreadRoute::PostVariables(_) => "/variables/v",
+            ThreadRoute::ListWaits | ThreadRoute::DecideWaits => "/waits",
+            ThreadRoute::GetWait(_) | ThreadRoute::DecideWait(_) => "/waits/w",
+            ThreadRoute::ForgetWaits => "/waits/remembered",
         })
     }
 
@@ -560,11 +563,11 @@ mod tests {
         // One that had none would be an endpoint's: the names are looked at before the routes.
         for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
             .into_iter()
-            .chain(["/subagents", "/cost", "/runs", "/runs/r"])
-            .chain(["/subagents", "/cost", "/runs/r/spans"])
+            .chain(["/subagents", "/cost", "/runs", "/runs/r", "/runs/r/spans"])
             .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
             .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
             .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])
+            .chain(["/waits", "/waits/w", "/waits/remembered"])
         {
             let found: Vec<ThreadRoute> = METHODS
                 .into_iter()

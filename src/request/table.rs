@@ -20,13 +20,11 @@ impl Route {
             Route::Health
             | Route::Agents
             | Route::Agent(_)
+            | Route::ExplainAgent(_)
             | Route::CreateThread
             | Route::MintToken
             | Route::Resume => NONE,
             Route::ListWaits => &["user_id", "kind", "limit", "cursor"],
-            | Route::ExplainAgent(_)
-            | Route::CreateThread
-            | Route::MintToken => NONE,
             Route::ListThreads => &[
                 "limit",
                 "offset",

@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::spec::catalog::Catalog;
-use crate::spec::execute_code;
 use crate::spec::retry::Policy;
 use crate::spec::tool::{Implementation, Tool};
 use crate::spec::{ask_user, execute_code};
@@ -19,20 +18,13 @@ impl Catalog {
 
     /// Defines them. A definition of the same name stands.
     pub fn add_built_in(&mut self) {
+        self.add_loading();
         for tool in [execute_code(), ask_user()] {
             let listed =
                 self.prompts.values().flat_map(|prompt| &prompt.tools).any(|entry| entry.name == tool.name);
             if listed && !self.tools.contains_key(&tool.name) {
                 self.tools.insert(tool.name.clone(), tool);
             }
-        self.add_loading();
-        let listed = self
-            .prompts
-            .values()
-            .flat_map(|prompt| &prompt.tools)
-            .any(|entry| entry.name == execute_code::NAME);
-        if !listed || self.tools.contains_key(execute_code::NAME) {
-            return;
         }
     }
 }
@@ -67,20 +59,8 @@ fn native(name: &str, description: &str, args: serde_json::Value) -> Tool {
         run: Implementation::Native(name.to_owned()),
         timeout_ms: None,
         idempotent: false,
+        retry: Policy::default(),
         variables: Vec::new(),
         approval: None,
-        let code =
-            json!({ "type": "string", "description": "The body of an async function, in TypeScript." });
-        let tool = Tool {
-            name: execute_code::NAME.to_owned(),
-            description: execute_code::DESCRIPTION.to_owned(),
-            args: Some(json!({ "type": "object", "properties": { "code": code }, "required": ["code"] })),
-            run: Implementation::Native(execute_code::NAME.to_owned()),
-            timeout_ms: None,
-            idempotent: false,
-            retry: Policy::default(),
-            variables: Vec::new(),
-        };
-        self.tools.insert(execute_code::NAME.to_owned(), tool);
     }
 }

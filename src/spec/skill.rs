@@ -216,6 +216,7 @@ pub(crate) fn tool() -> Tool {
         idempotent: true,
         retry: Policy::default(),
         variables: Vec::new(),
+        approval: None,
     }
 }
 

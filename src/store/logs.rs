@@ -105,7 +105,6 @@ pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Entry>> {
         &[Param::Int(id)],
         &mut |cells| {
             entry = Some(Entry::read(cells)?);
-            entry = Some(read(cells)?);
             Ok(ControlFlow::Break(()))
         },
     )?;
@@ -142,6 +141,8 @@ pub(crate) fn of_run(
             }
         },
     )
+}
+
 /// What the newest row of a kind says, as JSON. Looks through the rows behind it.
 pub(crate) fn last_of(sql: &dyn Sql, kind: &str) -> Result<Option<String>> {
     let mut found = None;
@@ -154,26 +155,13 @@ pub(crate) fn last_of(sql: &dyn Sql, kind: &str) -> Result<Option<String>> {
         },
     )?;
     Ok(found)
-fn read(cells: &[Cell]) -> Result<Entry> {
-    let [id, kind, run, at, reply, retry_of, data] = cells else {
-        return Err(Error::internal("a log row has the wrong number of columns"));
-    };
-    Ok(Entry {
-        id: id.int().unwrap_or_default(),
-        kind: kind.text().unwrap_or_default().to_owned(),
-        run: run.int(),
-        at_us: at.int().unwrap_or_default(),
-        reply: reply.int(),
-        retry_of: retry_of.int(),
-        data: data.text().unwrap_or_default().to_owned(),
-    })
 }
 
 /// The rows of a run and all that are newer, newest first; what is of no run is left out.
 pub(crate) fn each_of_run(sql: &dyn Sql, run: i64, mut take: impl FnMut(Entry) -> Result<()>) -> Result<()> {
     let statement = "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id DESC";
     sql.each(statement, &[], &mut |cells| {
-        let entry = read(cells)?;
+        let entry = Entry::read(cells)?;
         match entry.run {
             None => Ok(ControlFlow::Continue(())),
             // A run begins when the one before has ended.

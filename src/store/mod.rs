@@ -3,9 +3,8 @@
 //!
 //! * What a thread is and has: `meta`, `state` (what is in memory of it), `parent`, `children`, `values`, `env`.
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `side`, `runs`, `receipts` (the table
-//!   `calls`), `effects` with `repeat`, `idempotency`.
-//! * What is asked of people: `waits`.
 //!   `calls`), `effects` with `repeat`, `jobs`, `idempotency`.
+//! * What is asked of people: `waits`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
 //! * `schema`: all tables. `table`: what each says of itself.

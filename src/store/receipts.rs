@@ -496,7 +496,7 @@ pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(
 
 /// Those of a run: their ids are beyond the last step of the run before it, they began in its time, and no work beside
 /// runs has made them.
-pub(crate) fn between(
+pub(crate) fn of_run(
     sql: &dyn Sql,
     beyond: i64,
     (from_us, until_us): (i64, i64),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
 use crate::engine::control::Halted;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -317,6 +317,33 @@ impl Thread {
             Ok(_) => Ok(()),
             Err(problems) => Err(invalid(schema::lines(&problems))),
         }
+    }
+
+    /// Puts a token into an outcome with which the one thing that is open can be decided later, without keys: for a caller who
+    /// may decide it, where this deployment mints tokens.
+    pub(crate) fn add_token(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        caller: &Caller,
+        outcome: &mut Value,
+    ) -> Result<()> {
+        if state.meta.waits != 1 {
+            return Ok(());
+        }
+        let open = waits::open(sql)?;
+        let Some(wait) = open.first().filter(|wait| may_decide(caller, wait).is_ok()) else { return Ok(()) };
+        let secret =
+            self.host.var("BOBBIN_TOKEN_SECRET").filter(|secret| secret.len() >= MINIMUM_SECRET_BYTES);
+        let (Some(secret), Some(fields)) = (secret, outcome.as_object_mut()) else { return Ok(()) };
+        let thread = &state.meta.thread_id;
+        let scope = Scope::Wait(thread.clone(), wait.public_id(thread));
+        let now = self.host.now_us();
+        let most = i64::try_from(limits::WAIT_TOKEN_S).unwrap_or(0);
+        let left = (wait.expires_us - now) / limits::SECOND_US;
+        let minted = token::mint(secret.as_bytes(), &scope, now / limits::SECOND_US + left.min(most));
+        fields.insert("token".into(), minted.token.into());
+        Ok(())
     }
 
     pub(crate) fn found_wait(&self, state: &State, sql: &dyn Sql, id: i64) -> Result<Wait> {

@@ -45,7 +45,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    const ALL: [Reason; 18] = [
+    const ALL: [Reason; 20] = [
         Reason::StopOnResponse,
         Reason::StopTool,
         Reason::SessionStop,
@@ -119,9 +119,9 @@ impl Reason {
             | Reason::RecoveryExhausted
             | Reason::HookBlocked
             | Reason::DefinitionMissing
+            | Reason::DefinitionChanged
             | Reason::WaitExpired
             | Reason::StrictDiagnostics => Outcome::Failed,
-            | Reason::DefinitionChanged => Outcome::Failed,
         }
     }
 }

@@ -1,10 +1,6 @@
 //! The table `runs`. A run: from idle to idle. Its row is the engine's program counter: a process that dies anywhere is re-entered at
 //! the stored phase (docs/durability.md).
 
-pub(crate) mod diagnostics;
-pub(crate) mod end;
-pub(crate) mod session_result;
-pub(crate) mod usage;
 /// The columns of [`Run`], in the order of [`Run::read`].
 macro_rules! run_columns {
     () => {
@@ -13,9 +9,11 @@ macro_rules! run_columns {
     };
 }
 
+pub(crate) mod diagnostics;
 pub(crate) mod end;
 pub(crate) mod session_result;
 pub(crate) mod traces;
+pub(crate) mod usage;
 
 use std::ops::ControlFlow;
 

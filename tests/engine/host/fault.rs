@@ -1,5 +1,6 @@
 //! The points at which a process may fail, and the plan that says where it does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -132,8 +133,11 @@ pub struct Faults {
     pub trace: Option<Vec<Point>>,
     /// The ways to fail at each point that differ from each other there.
     pub ways: Vec<&'static [Fault]>,
-    /// The kind of each point: the same for the same thing about to happen to the same.
+    /// The kind of each point: the same for the same thing about to happen to the same. What a transaction writes is the
+    /// kind of its end, and of what comes after it and has no text of its own.
     pub kinds: Vec<u64>,
+    /// What each object has written since its last transaction began.
+    written: BTreeMap<usize, BTreeSet<u64>>,
     /// What happened.
     pub fired: Vec<(Point, Fault)>,
     plan: Plan,
@@ -147,6 +151,7 @@ impl Faults {
             trace: None,
             ways: Vec::new(),
             kinds: Vec::new(),
+            written: BTreeMap::new(),
             fired: Vec::new(),
             plan: Box::new(|_| None),
         }
@@ -157,12 +162,37 @@ impl Faults {
         self.plan = plan;
     }
 
+    fn kind(&mut self, at: At, what: &str, object: usize) -> u64 {
+        let hash = |what: &dyn Fn(&mut DefaultHasher)| {
+            let mut hasher = DefaultHasher::new();
+            what(&mut hasher);
+            hasher.finish()
+        };
+        let written = self.written.entry(object).or_default();
+        match at {
+            At::Begin => written.clear(),
+            At::Write => {
+                written.insert(hash(&|hasher| what.hash(hasher)));
+            }
+            _ => {}
+        }
+        // A time, and the numbers in an address or a call, make no other kind.
+        let text: String = match at {
+            At::SetAlarm => String::new(),
+            At::Write => what.to_owned(),
+            _ => what.chars().filter(|c| !c.is_ascii_digit()).collect(),
+        };
+        match text.as_str() {
+            "" => hash(&|hasher| (at, &*written).hash(hasher)),
+            text => hash(&|hasher| (at, text).hash(hasher)),
+        }
+    }
+
     /// The next point, in this object, which may be alone in its world.
     pub(super) fn reach(&mut self, at: At, what: &str, member: &Member, alone: bool) -> Option<Fault> {
         let what: String = what.chars().take(90).collect();
-        let mut kind = DefaultHasher::new();
-        (at, &what).hash(&mut kind);
-        self.kinds.push(kind.finish());
+        let kind = self.kind(at, &what, member.place);
+        self.kinds.push(kind);
         let point = Point { index: self.count, object: member.place, at, what };
         self.count += 1;
         // While nothing waits for the next await, there is nothing that a crash could lose or keep.

@@ -133,6 +133,32 @@ fn the_directory_is_told_in_the_end_however_long_it_is_away() {
 }
 
 #[test]
+fn the_directory_is_told_of_a_new_thread_again_whatever_fails_meanwhile() {
+    story("directory away at first")
+        .setup(|sim| {
+            let calls = std::cell::Cell::new(0);
+            sim.world.outside.sibling(move |_| {
+                calls.set(calls.get() + 1);
+                match calls.get() {
+                    1 => Ok(r#"{"status":503}"#.into()),
+                    _ => Ok(r#"{"status":204}"#.into()),
+                }
+            });
+        })
+        .drive(|sim| async move {
+            sim.world.pause(10 * SECOND_US).await;
+        })
+        .check(|sim, _| {
+            let siblings = sim.world.outside.siblings.borrow();
+            assert!(
+                siblings.iter().filter(|(_, call)| call["call"] == "upsert").count() >= 2,
+                "{siblings:?}"
+            );
+        })
+        .sweep();
+}
+
+#[test]
 fn evicting_an_idle_object_loses_nothing() {
     story("eviction")
         .drive(|sim| async move {

@@ -3,7 +3,7 @@
 use bobbin::spec::message::ToolResult;
 use serde_json::json;
 
-use super::{story, with_work, work};
+use super::{INDETERMINATE, story, with_work, work};
 use crate::host::{Native, Say};
 use crate::sweep::Scenario;
 
@@ -191,7 +191,7 @@ fn a_definition_that_vanished_fails_the_run_with_its_code() {
 }
 
 #[test]
-fn a_tool_that_vanished_is_an_error_result() {
+fn a_tool_that_vanished_is_an_error_result_and_of_unknown_outcome_where_it_had_started() {
     story("vanished tool")
         .says(|request| match request.results().len() {
             0 => Say::default().and_call("work", "{}").and_call("work", "{}"),
@@ -203,9 +203,16 @@ fn a_tool_that_vanished_is_an_error_result() {
             sim.deploy(&crate::sim::catalog(&json!({})));
             sim.outcome(&message).await;
         })
-        .check(|_, history| {
+        .check(|sim, history| {
             let results = history.texts("tool");
-            assert!(results[1].contains("There is no tool \"work\" here."), "{results:?}");
+            let unlisted = |text: &str| text.contains("There is no tool \"work\" here.");
+            for execution in sim.world.outside.executions.borrow().iter() {
+                let (_, at) = execution.key.rsplit_once('.').unwrap();
+                assert!(!unlisted(results[at.parse::<usize>().unwrap()]), "{at} ran: {results:?}");
+            }
+            if history.faults == 0 {
+                assert!(results[0] == INDETERMINATE && unlisted(results[1]), "{results:?}");
+            }
         })
-        .calm();
+        .sweep();
 }

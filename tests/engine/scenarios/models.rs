@@ -115,12 +115,16 @@ fn a_model_that_never_answers_fails_the_run_and_stays_quiet() {
                 assert_eq!(outcome["reason"], "model_error", "{outcome}");
             })
             .check(move |sim, history| {
-                assert_eq!(asked(sim).len(), times);
+                let asked = asked(sim).len();
+                assert!(
+                    asked == times || (asked == times + 1 && history.faults == 1),
+                    "{asked}, not {times}"
+                );
                 assert_eq!(history.statuses("run_failed").len(), 1);
                 assert_eq!(history.of("assistant").count(), 0);
             })
             .terms(|terms| terms.outcomes = vec!["failed"])
-            .calm();
+            .sweep();
     }
 }
 

@@ -50,7 +50,10 @@ fn each_recipe_does_what_it_is_for() {
     assert!(models::providers().contains(&"demo"));
     recipe("agent", "clerk")
         .drive(|sim| async move {
-            assert_eq!(answer(&sim, "call calculate {\"expression\": \"6 * 7\"}").await, "calculate said: 42");
+            assert_eq!(
+                answer(&sim, "call calculate {\"expression\": \"6 * 7\"}").await,
+                "calculate said: 42"
+            );
         })
         .once();
     recipe("chat", "companion")
