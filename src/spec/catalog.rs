@@ -15,6 +15,7 @@ use crate::spec::schema;
 use crate::spec::settings::Settings;
 use crate::spec::skill::Skill;
 use crate::spec::tool::Tool;
+use crate::spec::variable::is_default;
 
 /// Names that start so belong to the runtime: no definition sees their values.
 pub const RESERVED_PREFIX: &str = "BOBBIN_";
@@ -46,6 +47,9 @@ pub struct Catalog {
     /// Those of `bobbin.json`.
     #[serde(skip_serializing_if = "Settings::is_default")]
     pub settings: Settings,
+    /// How many warnings there were when it was compiled.
+    #[serde(skip_serializing_if = "is_default")]
+    pub warnings: u32,
     /// The files that definitions run in the sandbox, by their path below the folder of definitions; and the modules that
     /// stand for the web's globals there, below `bobbin/`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

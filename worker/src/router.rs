@@ -180,9 +180,18 @@ impl Incoming<'_> {
         Ok(owner.map_or_else(|| ROOT.to_owned(), |owner| name_of(Some(owner))))
     }
 
+    /// Whoever asks is told that it works; an admin, how many warnings the definitions have, too.
     fn health(&self) -> Result<Response> {
-        let agents = catalog(&self.catalog)?.agents.len();
-        self.value(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "agents": agents }))
+        let catalog = catalog(&self.catalog)?;
+        let mut told =
+            json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "agents": catalog.agents.len() });
+        let caller = auth::authenticate(self.config, &self.head, &self.target.query, &Route::Health);
+        if caller.is_ok_and(|caller| caller.scope == Scope::Admin)
+            && let Some(fields) = told.as_object_mut()
+        {
+            fields.insert("warnings".into(), catalog.warnings.into());
+        }
+        self.value(&told)
     }
 
     async fn thread(

@@ -41,7 +41,7 @@ pub(crate) struct Settings {
 /// or the folder's settings make them count, is an error and leaves `out` as it was.
 pub(crate) fn run(agents: &Path, out: &Path, bundles: Option<&Path>, settings: Settings) -> Result<()> {
     let natives = Natives { complete: !settings.own_natives, ..Natives::registered() };
-    let compiled = compile(agents, bundles, &natives)?;
+    let mut compiled = compile(agents, bundles, &natives)?;
     eprint!("{}", report(agents, &compiled.complaints));
     let count =
         |severity| compiled.complaints.iter().filter(|complaint| complaint.severity == severity).count();
@@ -54,6 +54,7 @@ pub(crate) fn run(agents: &Path, out: &Path, bundles: Option<&Path>, settings: S
     if strict && warnings > 0 {
         bail!("{counts}: the definitions were not compiled, as warnings count here");
     }
+    compiled.catalog.warnings = u32::try_from(warnings).unwrap_or(u32::MAX);
     write(out, &compiled.catalog)
 }
 
