@@ -378,6 +378,62 @@ declare module "bobbin" {
     matches: { line: number; text: string }[];
   }
 
+  /** What came of a run: the answer of `?wait=true` and of `GET …/runs/:run`. */
+  interface RunOutcome {
+    /** `null` of a message that no run has taken in. */
+    run: string | null;
+    status: "ok" | "paused" | "error" | "running";
+    outcome: "completed" | "failed" | "stopped" | "parked" | null;
+    reason?: string | null;
+    message: Message | null;
+    artefact: { message: Message | null; /** Paths. */ files: string[]; result: JsonObject | null };
+    token: string | null;
+    /** What a parked run waits for. */
+    waits: ({ kind: string } & JsonObject)[];
+    pauseKind?: "human" | "external" | "system";
+    error: { /** The reason. */ code: string; message: string } | null;
+    diagnostics: Diagnostic[];
+    usage: RunUsage | null;
+    result?: JsonObject;
+    /** Of `GET …/runs/:run`: microseconds since 1970. */
+    startedAt?: number;
+    endedAt?: number | null;
+    /** With `trace=1`. */
+    trace?: TraceEvent[];
+    truncated?: boolean;
+  }
+
+  interface RunUsage {
+    costUsd: number;
+    inputTokens: number;
+    outputTokens: number;
+    modelCalls: number;
+    toolCalls: number;
+    steps: number;
+    seconds: number;
+  }
+
+  /** What was wrong with a run. */
+  interface Diagnostic {
+    level: "info" | "warn" | "error";
+    kind: "requirement" | "contract" | "pipeline" | "workflow" | "resume" | "adapter" | "recipe";
+    code: string;
+    message: string;
+    data: JsonObject;
+    /** An ISO date. */
+    at: string;
+  }
+
+  /** What happened in a run. */
+  interface TraceEvent {
+    kind: "run.start" | "run.paused" | "run.resumed" | "run.recovered" | "run.output" | "run.success" | "run.error" | "run.end"
+      | "adapter.retry" | "adapter.retry.exhausted" | "agent.loop.snapshot" | "model.attempt" | "tool.call" | "hook.failed"
+      | `subagent.${string}` | `app.${string}`;
+    /** An ISO date. */
+    at: string;
+    data?: Json;
+  }
+
   interface CodeExecutionOptions {
     language?: "typescript" | "javascript";
     engine?: "quickjs" | "v8";

@@ -17,7 +17,7 @@ use crate::store::messages as rows;
 use crate::store::messages::{Inbound, message_id};
 use crate::store::receipts::Receipt;
 use crate::store::runs::Run;
-use crate::store::runs::end::Outcome;
+use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
 use crate::store::{logs, receipts};
 use crate::{dates, page};
@@ -198,15 +198,15 @@ impl<'a> Between<'a> {
             self.attempts.insert(reply, Attempted { model, number, ended_us, error });
         }
         self.add(row.at_us, "model.attempt", told);
-        if reply == self.run.block && self.gave_up() {
-            if let Some(last) = self.attempts.remove(&reply) {
-                self.exhausted(&last);
-            }
+        if reply == self.run.block
+            && self.gave_up()
+            && let Some(last) = self.attempts.remove(&reply)
+        {
+            self.exhausted(&last);
         }
     }
 
     fn gave_up(&self) -> bool {
-        use crate::store::runs::end::Reason;
         let stream = u64::from(self.run.stream);
         let last = self.attempts.get(&self.run.block).is_some_and(|last| last.number >= stream);
         last && self.run.end.as_ref().is_some_and(|end| end.reason == Reason::ModelError)
