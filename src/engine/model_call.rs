@@ -205,6 +205,7 @@ impl Thread {
             tries.store(state, sql, step)?;
             Ok(Some(tries.stream))
         })?;
+        self.ephemeral.snapshot_logged.set(self.ephemeral.snapshot_logged.get() || failed.snapshot.is_some());
         self.log_bodies(failed);
         if let Some(stream) = stream {
             if step.call.is_none() {
@@ -247,7 +248,9 @@ impl Thread {
         }
         self.announce_request(&model.name, stream)?;
         let now = self.host.now_us();
-        Ok(Attempt::begin(run, step, stream, model, definitions.prompt, request, now))
+        let mut attempt = Attempt::begin(run, step, stream, model, definitions.prompt, request, now);
+        attempt.snapshot = self.first_snapshot(step, stream)?;
+        Ok(attempt)
     }
 
     /// One request to one model.

@@ -13,6 +13,7 @@ use crate::store::log::Event;
 use crate::store::runs::Run;
 use crate::store::runs::diagnostics::Kind;
 use crate::store::runs::end::Reason;
+use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::store::{logs, meta};
 
@@ -27,6 +28,25 @@ impl Thread {
         Some(today)
     }
 
+    /// Its hash, which a new thread keeps: it costs no statement of its own.
+    pub(crate) fn snapshot_hash(&self, agent: &str) -> Option<String> {
+        self.snapshot_today(agent).map(|today| today.hash.clone())
+    }
+
+    /// What the first run of the thread began with, if its row is to be written with that of the attempt which is about to be
+    /// made: a new thread makes no statement for it alone.
+    pub(crate) fn first_snapshot(&self, step: Step, stream: u32) -> Result<Option<Rc<Snapshot>>> {
+        let begun = self.read(|state, sql| {
+            let first = state.active().filter(|run| run.id == 1 && run.step == 1 && step.call.is_none());
+            let Some(run) = first.filter(|_| !self.ephemeral.snapshot_logged.get()) else { return Ok(None) };
+            // An attempt that was lost, or has failed, may have written it.
+            let is_logged = stream > 1 && logs::last_of(sql, "snapshot")?.is_some();
+            Ok((!is_logged).then(|| (state.meta.agent.clone(), run.snapshot.clone())))
+        })?;
+        let Some((agent, hash)) = begun else { return Ok(None) };
+        Ok(self.snapshot_today(&agent).filter(|today| Some(&today.hash) == hash.as_ref()))
+    }
+
     /// A new run with what it begins with. One that goes on where another was keeps what that one began with, so that it is
     /// compared when it is entered.
     pub(crate) fn with_snapshot(&self, state: &mut State, sql: &dyn Sql, run: Run, now: i64) -> Result<Run> {
@@ -34,7 +54,7 @@ impl Thread {
             return Ok(run);
         }
         let Some(today) = self.snapshot_today(&state.meta.agent) else { return Ok(run) };
-        log_snapshot(state, sql, run.id, &today, now)?;
+        self.log_snapshot(state, sql, run.id, &today, now)?;
         Ok(Run { snapshot: Some(today.hash.clone()), ..run })
     }
 
@@ -61,7 +81,7 @@ impl Thread {
                 self.note_difference(state, sql, &before, &today)?;
             }
             let id = state.active_mut()?.id;
-            log_snapshot(state, sql, id, &today, now)?;
+            self.log_snapshot(state, sql, id, &today, now)?;
             let run = state.active_mut()?;
             run.snapshot = Some(today.hash.clone());
             run.update(sql)
@@ -99,14 +119,22 @@ impl Thread {
         }
         Ok(())
     }
-}
 
-/// Logs what a run begins with, unless the one before it began with the same.
-fn log_snapshot(state: &mut State, sql: &dyn Sql, run: i64, today: &Snapshot, now: i64) -> Result<()> {
-    if state.meta.snapshot.as_deref() == Some(&*today.hash) {
-        return Ok(());
+    /// Logs what a run begins with, unless the one before it began with the same.
+    fn log_snapshot(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        run: i64,
+        today: &Snapshot,
+        now: i64,
+    ) -> Result<()> {
+        if state.meta.snapshot.as_deref() == Some(&*today.hash) {
+            return Ok(());
+        }
+        meta::set_snapshot(sql, &today.hash)?;
+        state.meta.snapshot = Some(today.hash.clone());
+        self.ephemeral.snapshot_logged.set(true);
+        Event::snapshot(run, Value::Object(today.fields.clone())).insert(sql, now)
     }
-    meta::set_snapshot(sql, &today.hash)?;
-    state.meta.snapshot = Some(today.hash.clone());
-    Event::snapshot(run, Value::Object(today.fields.clone())).insert(sql, now)
 }

@@ -1,6 +1,8 @@
 //! What the rows of `logs` say (spec §29): one bounded row per attempt at a model, and one per recovery, stop, failure
 //! and termination. Tool calls have their receipts. Bodies are kept only on request, in a table of their own.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,10 +13,11 @@ use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
 use crate::spec::retry::RetrySource;
-use crate::spec::{Hook, Model, Prompt};
+use crate::spec::{Hook, Model, Prompt, Snapshot};
 use crate::store::children::Child;
 use crate::store::jobs::{Job, Kind};
 use crate::store::logs::insert;
+use crate::store::logs::{insert, insert_first};
 use crate::store::receipts;
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
@@ -48,6 +51,8 @@ pub(crate) struct Attempt {
     pub(crate) output_tokens: u64,
     /// Where the policy is from by which it is tried again.
     pub(crate) retry_source: RetrySource,
+    /// What the thread's first run began with, where its row is written together with this one.
+    pub(crate) snapshot: Option<Rc<Snapshot>>,
 }
 
 impl Attempt {
@@ -78,6 +83,7 @@ impl Attempt {
             answer: None,
             output_tokens: 0,
             retry_source: RetrySource::BuiltIn,
+            snapshot: None,
         }
     }
 
@@ -144,6 +150,10 @@ impl Attempt {
         }
         let retry_of = (self.stream > 1).then(|| i64::from(self.stream) - 1);
         let run = (self.run > 0).then_some(self.run);
+        if let Some(snapshot) = &self.snapshot {
+            let of_run = Value::Object(snapshot.fields.clone());
+            return insert_first(sql, self.run, &of_run, self.started_us, self.step.block, retry_of, &data);
+        }
         insert(sql, "llm_request", run, self.started_us, Some(self.step.block), retry_of, &data)
     }
 }

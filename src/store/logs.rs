@@ -58,15 +58,7 @@ pub(crate) fn insert(
     retry_of: Option<i64>,
     data: &Value,
 ) -> Result<()> {
-    let mut text = data.to_string();
-    if text.len() > limits::LOG_ROW_BYTES {
-        // Only an error text can be that long; what is cut is its end.
-        let mut short = data.clone();
-        if let Some(Value::String(error)) = short.get_mut("error") {
-            shorten(error, limits::LOG_ROW_BYTES / 4);
-        }
-        text = short.to_string();
-    }
+    let text = bounded(data);
     sql.run(
         "INSERT INTO logs (kind, run, at_us, reply, retry_of, data) VALUES (?, ?, ?, ?, ?, ?)",
         &[
@@ -95,6 +87,41 @@ impl Entry {
             data: data.text().unwrap_or_default().to_owned(),
         })
     }
+/// Writes the row of an attempt, and before it what the thread's first run began with, in one statement.
+pub(crate) fn insert_first(
+    sql: &dyn Sql,
+    run: i64,
+    snapshot: &Value,
+    at_us: i64,
+    reply: i64,
+    retry_of: Option<i64>,
+    data: &Value,
+) -> Result<()> {
+    sql.run(
+        "INSERT INTO logs (kind, run, at_us, reply, retry_of, data)
+         VALUES ('snapshot', ?1, ?2, NULL, NULL, ?3), ('llm_request', ?1, ?2, ?4, ?5, ?6)",
+        &[
+            Param::Int(run),
+            Param::Int(at_us),
+            Param::Text(&snapshot.to_string()),
+            Param::Int(reply),
+            retry_of.into(),
+            Param::Text(&bounded(data)),
+        ],
+    )
+}
+
+/// A row's text. Only an error can make it too long; what is cut is its end.
+fn bounded(data: &Value) -> String {
+    let text = data.to_string();
+    if text.len() <= limits::LOG_ROW_BYTES {
+        return text;
+    }
+    let mut short = data.clone();
+    if let Some(Value::String(error)) = short.get_mut("error") {
+        shorten(error, limits::LOG_ROW_BYTES / 4);
+    }
+    short.to_string()
 }
 
 /// One row.

@@ -191,8 +191,8 @@ impl Meta {
         let parent = self.parent_column()?;
         sql.run(
             "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env,
-                parent, activates)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                parent, activates, snapshot)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema),
                 Param::Text(&self.thread_id),
@@ -205,6 +205,7 @@ impl Meta {
                 Param::Int(self.env),
                 parent.as_ref().into(),
                 Param::Int(self.activates),
+                self.snapshot.as_ref().into(),
             ],
         )
     }
@@ -290,7 +291,7 @@ pub(crate) fn set_jobs(sql: &dyn Sql, jobs: i64) -> Result<()> {
     sql.run("UPDATE meta SET jobs = ? WHERE id = 1", &[Param::Int(jobs)])
 }
 
-/// Writes with which definitions the last run began.
+/// Writes with which definitions the last run began; until there is one, those of the thread's creation.
 pub(crate) fn set_snapshot(sql: &dyn Sql, hash: &str) -> Result<()> {
     sql.run("UPDATE meta SET snapshot = ? WHERE id = 1", &[Param::Text(hash)])
 }

@@ -35,7 +35,7 @@ fn it_is_the_same_bytes_whatever_the_order_in_the_files() {
     assert_eq!(first.fields["tools"], json!(["a", "b", "load_skill"]));
     assert_eq!(first.fields["models"], json!(["fast", "demo"]));
     assert_eq!(first.fields["promptHash"], json!(bobbin::spec::skill::hash("xincluded")));
-    assert_eq!(first.hash, "HASH");
+    assert_eq!(first.hash, "sha256:03756b574e04f847bf9bc7e294dcdefc99407bb1c3ccd40f77a5b68394dec856");
 }
 
 #[test]

@@ -202,10 +202,10 @@ test("logs: one row per model request and per tool call", async () => {
   const answer = await thread.send("GET", "/logs?order=asc");
   assert.equal(answer.status, 200, answer.text);
   const { logs, total, hasMore } = answer.json;
-  assert.deepEqual([logs.length, total, hasMore], [3, 3, false]);
-  assert.deepEqual(logs.map((/** @type {any} */ { type }) => type), ["llm_request", "tool_call", "llm_request"]);
+  assert.deepEqual([logs.length, total, hasMore], [4, 4, false]);
+  assert.deepEqual(logs.map((/** @type {any} */ { type }) => type), ["snapshot", "llm_request", "tool_call", "llm_request"]);
   assert.ok(!answer.text.includes("model-key-of-the-tests"));
-  const [request, call] = logs;
+  const [, request, call] = logs;
   assert.match(JSON.stringify(request), /looking_model/);
   assert.match(JSON.stringify(request), /100/, "input tokens");
   assert.match(JSON.stringify(call), /lookup/);
@@ -231,6 +231,7 @@ test("logs: one row per model request and per tool call", async () => {
   assert.deepEqual(
     rows.map((/** @type {any} */ { type, status_code }) => [type, status_code]),
     [
+      ["snapshot", undefined],
       ["llm_request", 503],
       ["llm_request", 503],
       ["failure", undefined],
@@ -261,6 +262,11 @@ test("the catalogue of agents", async () => {
   const one = await bobbin.client.send("GET", "/agents/plain");
   assert.equal(one.status, 200);
   assert.match(one.text, /Echoes\./);
+  const explained = await bobbin.client.send("GET", "/agents/looking/explain");
+  assert.equal(explained.status, 200, explained.text);
+  assert.deepEqual(explained.json.missing, []);
+  assert.ok(explained.json.uses.some((/** @type {any} */ { kind, file }) => kind === "tool" && file === "tools/lookup.json"), explained.text);
+  assert.equal((await bobbin.client.send("GET", "/agents/nobody/explain")).status, 404);
 });
 
 test("a development server answers this machine only: other hosts and origins are refused", async () => {

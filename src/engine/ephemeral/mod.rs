@@ -67,6 +67,8 @@ pub(crate) struct Ephemeral {
     pub(crate) told_failures: RefCell<ToldFailures>,
     /// What runs of an agent begin with.
     pub(crate) snapshots: RefCell<BTreeMap<String, Rc<Snapshot>>>,
+    /// Whether the log has what the thread's first run began with, as far as is known.
+    pub(crate) snapshot_logged: Cell<bool>,
     /// What was noted in a run: its id, the code, what it is about.
     pub(crate) noted: RefCell<BTreeSet<(i64, &'static str, String)>>,
     /// Whether a job is under way.

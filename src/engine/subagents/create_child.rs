@@ -64,6 +64,7 @@ impl Thread {
             tags: birth.name.iter().map(|name| format!("name:{name}")).collect(),
             parent: Some(parent),
             activates: self.activations(&birth.agent),
+            snapshot: self.snapshot_hash(&birth.agent),
             ..Meta::new(id, &birth.agent, now)
         };
         let mut state = State::created(meta);

@@ -24,6 +24,7 @@ use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::store::runs::diagnostics::Diagnostics;
 use crate::store::runs::end::{End, Reason};
+use crate::store::runs::end::{End, Outcome, Reason};
 use crate::store::runs::session_result::SessionResult;
 use crate::store::side::{Asked, Side};
 use crate::store::table::Table;
@@ -144,6 +145,9 @@ impl Run {
             Counters::Reset => None,
             Counters::Keep => last,
         };
+        let completed =
+            |run: &&Run| run.end.as_ref().is_some_and(|end| end.reason.outcome() == Outcome::Completed);
+        let resumed = keep.filter(|run| !completed(run));
         Run {
             id: last.map_or(1, |run| run.id + 1),
             phase: Phase::Start,
@@ -166,7 +170,7 @@ impl Run {
             result: None,
             diagnostics: last.map(|run| run.diagnostics.of_next(run.block)).unwrap_or_default(),
             trace: None,
-            snapshot: keep.and_then(|run| run.snapshot.clone()),
+            snapshot: resumed.and_then(|run| run.snapshot.clone()),
             retry: None,
         }
     }

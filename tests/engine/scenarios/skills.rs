@@ -120,7 +120,8 @@ fn deployed(check: &str) -> Value {
     catalog["skills"]["refunds"]["hash"] = json!("sha256:other");
     catalog["skills"]["refunds"]["body"] = json!("OTHER RULES");
     catalog["prompts"]["p"]["tools"] = json!(["work", "more"]);
-    catalog["tools"]["more"] = crate::sim::native(false);
+    catalog["tools"]["work"]["idempotent"] = json!(true);
+    catalog["tools"]["more"] = crate::sim::native(true);
     catalog
 }
 
