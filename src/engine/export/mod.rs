@@ -195,7 +195,9 @@ impl Thread {
 
     fn spans_from(&self, sql: &dyn Sql, facts: &Facts, after: i64) -> Result<Vec<Span>> {
         let mut spans = self.spans(sql, facts)?;
-        spans.retain(|span| span.block >= after);
+        // A step that is under way is told of as a whole, unless it is left as it is for long.
+        let all = facts.run.end.is_some() || facts.run.phase.is_parked();
+        spans.retain(|span| span.block >= after && (all || span.settled));
         Ok(spans)
     }
 

@@ -14,6 +14,9 @@ use crate::store::state::State;
 use crate::store::{logs, receipts};
 use crate::trace::Trace;
 
+/// Beyond all seqs; the platform carries 53 bits.
+const LAST: i64 = i64::MAX >> 11;
+
 /// A request to a model, or something else that the log has of the run.
 pub(crate) struct Logged {
     pub(crate) at_us: i64,
@@ -66,7 +69,7 @@ impl Thread {
     /// What is known of a run; `None` where there is none of that number.
     pub(crate) fn facts_of(&self, state: &State, sql: &dyn Sql, run: i64) -> Result<Option<Facts>> {
         let Some(run) = traces::find(sql, run)? else { return Ok(None) };
-        let (mut attempts, mut recoveries, mut beyond) = (Vec::new(), Vec::new(), i64::MAX);
+        let (mut attempts, mut recoveries, mut beyond) = (Vec::new(), Vec::new(), LAST);
         logs::each_of_run(sql, run.id, |entry| {
             if entry.run != Some(run.id) {
                 // The first reply of a later run: its calls come after it.

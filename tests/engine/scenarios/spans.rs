@@ -210,8 +210,12 @@ fn unwilling() -> Scenario {
         .drive(|sim| async move {
             let before = sim.world.now_us();
             sim.ask("hello").await;
-            assert!(sim.world.now_us() - before < 2 * SECOND_US || sim.world.faults.borrow().fired.len() > 0);
             // The directory hears of it while the collector says nothing.
+            let ended = |call: &Value| call.to_string().contains(r#""executing":false"#);
+            let heard = |sim: &Sim| sim.world.outside.siblings.borrow().iter().any(|(_, call)| ended(call));
+            sim.until("the directory is told", heard).await;
+            let soon = sim.world.now_us() - before < 2 * SECOND_US;
+            assert!(soon || !sim.world.faults.borrow().fired.is_empty());
             sim.ask("use work").await;
             told(&sim).await;
         })
@@ -220,7 +224,7 @@ fn unwilling() -> Scenario {
             let requests = sim.world.outside.collector.requests.borrow();
             if history.faults == 0 {
                 assert_eq!(requests.len(), 4, "{requests:?}");
-                assert!(requests[2].0 - requests[1].0 >= 7 * SECOND_US, "{requests:?}");
+                assert!(requests[2].0 - requests[1].0 > 69 * SECOND_US / 10, "{requests:?}");
             }
         })
 }

@@ -82,7 +82,7 @@ export class Collector {
 
   /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
   async serve(request, response) {
-    const text = (await wholeBody(request)).toString();
+    const text = (await wholeBody(request)) ?? "";
     this.headers.push(request.headers);
     if (request.method !== "POST" || request.headers["content-type"] !== "application/json") {
       this.wrong.push(`${request.method} ${request.headers["content-type"]}`);
@@ -104,7 +104,7 @@ export class Collector {
 
   /** @param {string} text */
   take(text) {
-    for (const { scopeSpans } of JSON.parse(text).resourceSpans) {
+    for (const { scopeSpans } of /** @type {{ scopeSpans: any[] }[]} */ (JSON.parse(text).resourceSpans)) {
       for (const span of scopeSpans.flatMap((/** @type {any} */ { spans }) => spans)) {
         this.wrong.push(...complaints(span));
         const before = this.spans.get(span.spanId);
