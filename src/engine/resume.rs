@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::spec::{ResumeCheck, Snapshot};
 use crate::store::log::Event;
-use crate::store::runs::Run;
 use crate::store::runs::diagnostics::Kind;
 use crate::store::runs::end::Reason;
 use crate::store::runs::{Run, Step};

@@ -16,7 +16,6 @@ use crate::spec::retry::RetrySource;
 use crate::spec::{Hook, Model, Prompt, Snapshot};
 use crate::store::children::Child;
 use crate::store::jobs::{Job, Kind};
-use crate::store::logs::insert;
 use crate::store::logs::{insert, insert_first};
 use crate::store::receipts;
 use crate::store::runs::{Run, Step};

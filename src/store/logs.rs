@@ -87,6 +87,8 @@ impl Entry {
             data: data.text().unwrap_or_default().to_owned(),
         })
     }
+}
+
 /// Writes the row of an attempt, and before it what the thread's first run began with, in one statement.
 pub(crate) fn insert_first(
     sql: &dyn Sql,

@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::store::runs::diagnostics::Diagnostics;
-use crate::store::runs::end::{End, Reason};
 use crate::store::runs::end::{End, Outcome, Reason};
 use crate::store::runs::session_result::SessionResult;
 use crate::store::side::{Asked, Side};
