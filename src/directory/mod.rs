@@ -7,16 +7,16 @@
 //! Requests to a directory are in `request/directory_call`.
 //!
 //! * `threads`: rows of threads coming in. `list`: going out. `claims`: idempotent creation. `owners`: the root.
-//! * `waits`: what people are asked.
+//! * `inbox`: what people are asked.
 //! * `env`: values of the owner, or of the instance. `store`: the tables.
 
 pub(crate) mod claims;
 pub(crate) mod env;
+pub(crate) mod inbox;
 pub(crate) mod list;
 pub(crate) mod owners;
 pub(crate) mod store;
 pub(crate) mod threads;
-pub(crate) mod waits;
 
 pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow};
 

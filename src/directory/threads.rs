@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::directory::store::threads::{Activity, Known};
-use crate::directory::store::{state, threads as table, waits};
+use crate::directory::store::{inbox, state, threads as table};
 use crate::directory::{Directory, ThreadRow};
 use crate::error::Result;
 use crate::host::Transactions;
@@ -59,7 +59,7 @@ impl Directory {
                 return Ok(false);
             }
             table::delete(sql, id)?;
-            waits::forget_thread(sql, id)?;
+            inbox::forget_thread(sql, id)?;
             if known.listed {
                 state::thread_went(sql, i64::from(!known.child))?;
                 self.root_is_behind(sql)?;

@@ -2,8 +2,8 @@
 //! which `npm test` checks. Values of variables lie in the same table `env` as a thread's. `schema` lists the tables.
 
 pub(crate) mod claims;
+pub(crate) mod inbox;
 pub(crate) mod owners;
 pub(crate) mod schema;
 pub(crate) mod state;
 pub(crate) mod threads;
-pub(crate) mod waits;

@@ -1,6 +1,6 @@
 //! The tables of a directory, each as its own file makes it. Migrations go forward only, like those of a thread.
 
-use crate::directory::store::{claims, owners, state, threads, waits};
+use crate::directory::store::{claims, inbox, owners, state, threads};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::env;
@@ -8,7 +8,7 @@ use crate::store::table::Table;
 
 /// Today's tables.
 const TABLES: [Table; 6] =
-    [state::TABLE, threads::TABLE, claims::TABLE, owners::TABLE, env::TABLE, waits::TABLE];
+    [state::TABLE, threads::TABLE, claims::TABLE, owners::TABLE, env::TABLE, inbox::TABLE];
 
 /// What leads from each version to the next; the first entry leads from 1 to 2. Whatever one does, a new table has to
 /// come to the same.

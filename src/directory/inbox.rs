@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::json;
 
 use crate::directory::Directory;
-use crate::directory::store::waits as table;
+use crate::directory::store::inbox as table;
 use crate::error::{Code, Error, Result};
 use crate::host::Transactions;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};

@@ -1,4 +1,4 @@
-//! The table `waits`: what is open in the threads of an owner, as far as they have told. What is over stays for a while, so that
+//! The table `inbox`: what is open in the threads of an owner, as far as they have told. What is over stays for a while, so that
 //! a late letter does not open it again.
 
 use std::ops::ControlFlow;
@@ -11,10 +11,10 @@ use crate::request::directory_call::WaitRow;
 use crate::store::table::Table;
 
 pub(crate) const TABLE: Table = Table {
-    create: &["CREATE TABLE waits (
+    create: &["CREATE TABLE inbox (
         id TEXT PRIMARY KEY, thread TEXT NOT NULL, kind TEXT NOT NULL, title TEXT NOT NULL, created_us INTEGER NOT NULL,
         expires_us INTEGER NOT NULL, open INTEGER NOT NULL) WITHOUT ROWID"],
-    drop: "DROP TABLE waits",
+    drop: "DROP TABLE inbox",
 };
 
 /// How long what is over is remembered.
@@ -22,9 +22,9 @@ const KEPT_US: i64 = 31 * DAY_US;
 
 /// Notes one. One that is over is not opened again.
 pub(crate) fn put(sql: &dyn Sql, row: &WaitRow, now: i64) -> Result<()> {
-    sql.run("DELETE FROM waits WHERE open = 0 AND created_us < ?", &[Param::Int(now - KEPT_US)])?;
+    sql.run("DELETE FROM inbox WHERE open = 0 AND created_us < ?", &[Param::Int(now - KEPT_US)])?;
     sql.run(
-        "INSERT INTO waits (id, thread, kind, title, created_us, expires_us, open) VALUES (?, ?, ?, ?, ?, ?, ?)
+        "INSERT INTO inbox (id, thread, kind, title, created_us, expires_us, open) VALUES (?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (id) DO UPDATE SET
             open = min(open, excluded.open), expires_us = max(expires_us, excluded.expires_us)",
         &[
@@ -41,7 +41,7 @@ pub(crate) fn put(sql: &dyn Sql, row: &WaitRow, now: i64) -> Result<()> {
 
 /// The thread is gone.
 pub(crate) fn forget_thread(sql: &dyn Sql, thread: &str) -> Result<()> {
-    sql.run("UPDATE waits SET open = 0 WHERE thread = ?", &[thread.into()])
+    sql.run("UPDATE inbox SET open = 0 WHERE thread = ?", &[thread.into()])
 }
 
 /// Those that are open, newest first, behind the one at `(created_us, id)`; of one kind, or of any.
@@ -53,7 +53,7 @@ pub(crate) fn open(
 ) -> Result<()> {
     let (created, id) = behind.map_or((i64::MAX >> 10, ""), |behind| behind);
     sql.each(
-        "SELECT id, thread, kind, title, created_us, expires_us FROM waits
+        "SELECT id, thread, kind, title, created_us, expires_us FROM inbox
          WHERE open = 1 AND (?1 IS NULL OR kind = ?1) AND (created_us < ?2 OR (created_us = ?2 AND id < ?3))
          ORDER BY created_us DESC, id DESC",
         &[kind.into(), Param::Int(created), Param::Text(id)],
