@@ -216,6 +216,13 @@ fn traced(run: &Value, broken: &mut Vec<String>) {
     if !begins || !ends || times("run.success") != usize::from(status == "ok") {
         broken.push(format!("the trace of {id}, which is {status}: {kinds:?}"));
     }
+    let open = times("run.paused") as i64 - times("run.resumed") as i64;
+    if open < 0
+        || (status == "ok" && open != 0)
+        || (status == "paused" && run["waits"] == Value::Array(vec![]))
+    {
+        broken.push(format!("{id}, which is {status}, waits for {}, its trace: {kinds:?}", run["waits"]));
+    }
     if run["truncated"] == false && run["usage"]["modelCalls"] != times("model.attempt") {
         broken.push(format!("{id} has used {}, its trace: {kinds:?}", run["usage"]));
     }

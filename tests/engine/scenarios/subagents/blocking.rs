@@ -1,5 +1,6 @@
 //! Children that are waited for.
 
+use bobbin::request::ThreadRoute;
 use serde_json::json;
 
 use super::{agent, lists, office, references, settled, states, story, tell, times, waits};
@@ -28,6 +29,14 @@ fn one() -> Scenario {
             let [child] = history.family.values().collect::<Vec<_>>()[..] else { panic!("one child") };
             assert_eq!(child.texts("user"), ["say because"]);
             assert_eq!(child.answers(), ["because"]);
+            // The pause is told of, and its end.
+            let looking = sim.clone();
+            let run = ThreadRoute::GetRun("r_1".into());
+            let run = sim.world.drive(async move { looking.get(run, &[("trace", "1")]).await });
+            let of_pause = |entry: &&serde_json::Value| {
+                ["run.paused", "run.resumed"].iter().any(|kind| entry["kind"] == *kind)
+            };
+            assert_eq!(run["trace"].as_array().unwrap().iter().filter(of_pause).count(), 2, "{run}");
         })
 }
 
