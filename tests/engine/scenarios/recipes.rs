@@ -52,7 +52,7 @@ fn each_recipe_does_what_it_is_for() {
         .drive(|sim| async move {
             assert_eq!(
                 answer(&sim, "call calculate {\"expression\": \"6 * 7\"}").await,
-                "calculate said: 42"
+                "calculate said: 6 * 7 = 42"
             );
         })
         .once();
