@@ -26,7 +26,14 @@ impl Check<'_> {
             (Mode::When, None) => {
                 self.error(at, "approval.when", "missing: it says which arguments need an approval")
             }
-            (Mode::When, Some(schema)) => self.schema(at, "approval.when", schema),
+            (Mode::When, Some(schema)) => {
+                // Arguments are an object: it need not be said.
+                let mut schema = schema.clone();
+                if let Some(fields) = schema.as_object_mut() {
+                    fields.entry("type").or_insert_with(|| "object".into());
+                }
+                self.schema(at, "approval.when", &schema);
+            }
             (_, Some(_)) => self.error(at, "approval.when", "has a meaning with the mode \"when\" only"),
             (_, None) => {}
         }
