@@ -27,6 +27,9 @@ impl BodyRule {
             Route::Thread(_, ThreadRoute::PostMessage) => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a message request" }
             }
+            Route::Thread(_, ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits) | Route::Resume => {
+                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a decision" }
+            }
             Route::CreateThread | Route::MintToken | Route::PatchEnv(_) => REQUEST,
             Route::Thread(
                 _,
