@@ -37,7 +37,7 @@ impl Trace {
     pub(crate) fn of_headers(parent: Option<&str>, state: Option<&str>) -> Option<Trace> {
         let rest = parent?.trim().strip_prefix("00-")?;
         let mut trace = Trace::ids(rest)?;
-        trace.state = state.map(str::trim).filter(|state| passes(state)).map(str::to_owned);
+        trace.state = state.filter(|state| passes(state)).map(str::to_owned);
         (trace.parent != NO_SPAN).then_some(trace)
     }
 
