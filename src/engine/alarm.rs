@@ -111,7 +111,7 @@ impl Thread {
                 true => next,
                 // A run that begins in this time sets no alarm, and tells the directory of itself.
                 false => {
-                    let letter = self.read(|_, sql| outbox::next_to_directory(sql))?;
+                    let letter = self.read(|_, sql| outbox::next_soon(sql, now))?;
                     if letter.is_some_and(|at| at <= now) {
                         let job = self.ephemeral.job.get();
                         return Ok(if job { Held::ForLetters } else { Held::All });

@@ -107,9 +107,13 @@ pub(crate) fn next_due(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT min(due_us) FROM outbox", &[])
 }
 
-/// When the first one to a directory is due.
-pub(crate) fn next_to_directory(sql: &dyn Sql) -> Result<Option<i64>> {
-    integer(sql, "SELECT min(due_us) FROM outbox WHERE target NOT LIKE 't:%'", &[])
+/// When the first one is due that the alarm's handler looks after: one that is due by now, or one to a directory.
+pub(crate) fn next_soon(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
+    integer(
+        sql,
+        "SELECT min(CASE WHEN target NOT LIKE 't:%' OR due_us <= ?1 THEN due_us END) FROM outbox",
+        &[Param::Int(now)],
+    )
 }
 
 /// When each is due.

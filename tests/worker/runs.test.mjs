@@ -56,7 +56,7 @@ test("the outcome of a run is the same for whoever waits and whoever looks later
   const { startedAt, endedAt, trace, truncated, ...later } = await traced(thread, told.run);
   assert.deepEqual(later, told);
   assert.ok(startedAt < endedAt && truncated === false);
-  assert.deepEqual(trace.map((/** @type {{ kind: string }} */ { kind }) => kind), ["run.start", "model.attempt", "run.output", "run.success", "run.end"]);
+  assert.deepEqual(trace.map((/** @type {{ kind: string }} */ { kind }) => kind), ["run.start", "agent.loop.snapshot", "model.attempt", "run.output", "run.success", "run.end"]);
   await thread.ask("again");
   const { json } = await thread.send("GET", "/runs?limit=1");
   assert.deepEqual([json.runs.length, json.runs[0].run, json.runs[0].status, json.hasMore], [1, "r_2", "ok", true]);
@@ -71,6 +71,7 @@ test("a trace tells of retries, tools and what code adds", async () => {
   const seen = kinds(await traced(thread, told.run));
   assert.deepEqual(seen, [
     "run.start",
+    "agent.loop.snapshot",
     "model.attempt",
     "adapter.retry",
     "model.attempt",

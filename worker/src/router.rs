@@ -7,7 +7,7 @@ use bobbin::request::directory_call::{ROOT, name_of};
 use bobbin::request::target::below_thread;
 use bobbin::request::{
     BodyRule, EnvOf, FINGERPRINT, Query, Route, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints,
-    route::no_route, thread_id,
+    fields, route::no_route, thread_id,
 };
 use bobbin::{Code, Error, Result};
 use serde_json::json;
@@ -102,6 +102,7 @@ impl Incoming<'_> {
             return self.health();
         }
         if route == Route::Resume {
+            self.target.query.check(route.parameters().unwrap_or_default())?;
             return self.resume(BodyRule::of(&route)).await;
         }
         let caller = auth::authenticate(self.config, &self.head, &self.target.query, &route)?;
@@ -305,6 +306,8 @@ impl Incoming<'_> {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => return Err(Error::new(Code::BadJson, "The body must be a JSON object.")),
         };
+        // What is not known is told of first, as on every route.
+        fields::Body::of(fields.clone()).known(fields::RESUME)?;
         let token = fields.remove("token").ok_or_else(|| Error::missing("token"))?;
         let token = token.as_str().ok_or_else(|| Error::field("token", "`token` must be a string."))?;
         let caller = auth::of_link(self.config, token)?;

@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::page::json_bytes;
-use crate::request::fields::{Body, Unchecked};
+use crate::request::fields::{Body, DECISION, Unchecked};
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;
 use crate::spec::{Callable, schema};
@@ -23,10 +23,6 @@ use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::store::waits::{DecidedBy, Decision, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
-
-/// The fields of a decision.
-const FIELDS: &[&str] =
-    &["id", "decision", "args", "reason", "stop", "text", "choice", "result", "isError", "until", "actor"];
 
 /// Who decides.
 pub(crate) struct Decider<'a> {
@@ -83,7 +79,7 @@ impl Wanted {
 
     /// Reads one. `wait`: the number in the path, else the field `id`.
     pub(crate) fn parse(body: Unchecked, thread: &str, wait: Option<i64>) -> Result<Wanted> {
-        let mut body = body.known(FIELDS)?;
+        let mut body = body.known(DECISION)?;
         let named = body.string("id")?;
         let wait = match (wait, named) {
             (Some(wait), None) => wait,
