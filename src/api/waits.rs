@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::limits::{self, PAGE_DEFAULT, PAGE_MAX};
 use crate::page::Page;
 use crate::request::between::to_thread;
-use crate::request::fields::Body;
+use crate::request::fields::{Body, DECISION};
 use crate::request::{FINGERPRINT, Query, Reply, ThreadRequest, ThreadRoute};
 use crate::store::idempotency::Key;
 use crate::store::waits;
@@ -113,7 +113,8 @@ impl Thread {
     /// `POST …/waits/:id`: a decision.
     pub(crate) fn decide_wait(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        let wanted = Wanted::parse(Body::parse(&request.body)?, &thread, Some(wait_number(&thread, id)?))?;
+        let body = Body::parse(&request.body)?.known(DECISION)?;
+        let wanted = Wanted::parse(body, &thread, Some(wait_number(&thread, id)?))?;
         let key = Key::of(request, &format!("waits/{id}"))?;
         let shown = self.decide(&[wanted], &decider(request), key.as_ref())?;
         let wait = shown.into_iter().next().ok_or_else(no_wait)?;
@@ -142,7 +143,8 @@ impl Thread {
             let Value::Object(fields) = decision else {
                 return Err(at(Error::new(Code::InvalidField, "A decision is an object.")));
             };
-            let one = match Wanted::parse(Body::of(fields), &thread, None) {
+            let body = Body::of(fields).known(DECISION).map_err(at)?;
+            let one = match Wanted::parse(body, &thread, None) {
                 // Not one of this thread's: nothing is decided, as where one of them was decided already.
                 Err(error) if error.code == Code::NotFound => {
                     return Err(at(Error::new(

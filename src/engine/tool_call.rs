@@ -141,7 +141,7 @@ impl Thread {
                 let place = Place { scope, definitions, reply };
                 let Passed { args, approval } =
                     match self.gate(place, work, call, args, earlier.as_ref()).await? {
-                        Gate::Passes(passed) => passed,
+                        Gate::Passes(passed) => *passed,
                         Gate::Ends(outcome) => return Ok(*outcome),
                     };
                 let prepared = PreparedCall {

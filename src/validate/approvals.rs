@@ -49,7 +49,7 @@ impl Check<'_> {
                 let hint = hint(name, &known.iter().map(String::as_str).collect::<Vec<_>>());
                 self.error(
                     at,
-                    &format!("{field}[{index}]"),
+                    format!("{field}[{index}]"),
                     format!("the tool has no argument \"{name}\"{hint}"),
                 );
             }
@@ -77,7 +77,7 @@ impl Check<'_> {
                 let hint = hint(name, &tools);
                 self.error(
                     at,
-                    &format!("approvals.trusted[{index}]"),
+                    format!("approvals.trusted[{index}]"),
                     format!("there is no tool \"{name}\"{hint}"),
                 );
             }

@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::page::json_bytes;
-use crate::request::fields::{Body, DECISION, Unchecked};
+use crate::request::fields::Body;
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;
 use crate::spec::{Callable, schema};
@@ -77,9 +77,8 @@ impl Wanted {
         self.wait == other.wait
     }
 
-    /// Reads one. `wait`: the number in the path, else the field `id`.
-    pub(crate) fn parse(body: Unchecked, thread: &str, wait: Option<i64>) -> Result<Wanted> {
-        let mut body = body.known(DECISION)?;
+    /// Reads one, whose fields are known. `wait`: the number in the path, else the field `id`.
+    pub(crate) fn parse(mut body: Body, thread: &str, wait: Option<i64>) -> Result<Wanted> {
         let named = body.string("id")?;
         let wait = match (wait, named) {
             (Some(wait), None) => wait,

@@ -27,7 +27,7 @@ use crate::store::{receipts, waits};
 /// What came of the questions about a call.
 pub(crate) enum Gate {
     /// It may run.
-    Passes(Passed),
+    Passes(Box<Passed>),
     /// It does not, and this is its result.
     Ends(Box<CallOutcome>),
 }
@@ -106,7 +106,7 @@ impl Thread {
         if waiting && wait.asked.call.is_some() && !wait.asked.again {
             return self.next_question(place, tool, call, passed).await;
         }
-        Ok(Gate::Passes(passed))
+        Ok(Gate::Passes(Box::new(passed)))
     }
 
     /// Nothing was asked about the call yet. What is asked about those behind it in the reply is asked with it.
@@ -190,7 +190,7 @@ impl Thread {
                 })?;
                 self.parked(&[opened]).await
             }
-            Some(Question::Forbidden) | None => Ok(Gate::Passes(passed)),
+            Some(Question::Forbidden) | None => Ok(Gate::Passes(Box::new(passed))),
         }
     }
 
@@ -305,7 +305,7 @@ impl Thread {
 }
 
 fn passes(args: Value) -> Gate {
-    Gate::Passes(Passed { args, approval: None })
+    Gate::Passes(Box::new(Passed { args, approval: None }))
 }
 
 fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {

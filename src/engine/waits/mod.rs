@@ -217,12 +217,17 @@ impl Thread {
         }
         let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         for wait in changed {
-            let shown = wait.to_json(&thread, &|seq| message_id(&thread, seq));
             match wait.state {
-                WaitState::Open => self.announce("wait_opened", json!({ "wait": shown })),
+                WaitState::Open => {
+                    let shown = wait.to_json(&thread, &|seq| message_id(&thread, seq));
+                    self.announce("wait_opened", json!({ "wait": shown }));
+                }
                 state => self.announce(
                     "wait_closed",
-                    json!({ "id": shown["id"], "kind": shown["kind"], "state": state.as_str(), "decision": shown["decision"] }),
+                    json!({
+                        "id": wait.public_id(&thread), "kind": wait.kind.as_str(), "state": state.as_str(),
+                        "decision": wait.decision.as_ref().map(|decision| &decision.decision),
+                    }),
                 ),
             }
         }
