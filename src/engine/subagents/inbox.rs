@@ -24,6 +24,8 @@ use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::messages::{Inbound, Row};
+use crate::store::outbox;
+use crate::store::outbox::TO_THREAD;
 use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::text::first_bytes;
@@ -348,6 +350,8 @@ impl Thread {
         let now = self.host.now_us();
         child.state = ChildState::Terminated;
         "terminated".clone_into(&mut child.status);
+        // What was lost on its way must not make it anew.
+        outbox::forget_target(sql, &format!("{TO_THREAD}{}", child.reference))?;
         let text = format!("The subagent {} {how}.", listed(child));
         Event::subagent("terminated", child, state.active(), Some(&text)).insert(sql, now)?;
         self.end_wait(state, sql, child, &ToolResult::error(text), applied)

@@ -64,7 +64,10 @@ fn each_recipe_does_what_it_is_for() {
             assert_eq!(answer(&sim, "call done {\"text\": \"ready\"}").await, "ready");
             assert_eq!(answer(&sim, "hello").await, "max_steps");
         })
-        .terms(|terms| terms.outcomes = vec!["completed", "failed"])
+        .terms(|terms| {
+            terms.outcomes = vec!["completed", "failed"];
+            terms.one_answer = false;
+        })
         .once();
     recipe("eval", "examiner")
         .drive(|sim| async move {
