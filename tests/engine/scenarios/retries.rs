@@ -232,7 +232,7 @@ fn by_the_run() -> Scenario {
                     .collect();
                 assert_eq!(gaps, [2, 4]);
             }
-            assert!(requests.len() <= 3 + history.faults as usize, "one more for each recovery at most");
+            assert!(requests.len() <= 3 + history.faults, "one more for each recovery at most");
         })
 }
 
