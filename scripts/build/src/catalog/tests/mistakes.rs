@@ -144,7 +144,7 @@ fn what_people_will_try_is_answered() {
         (
             "tools/a.json",
             r#"{ "description": "d", "run": "clock" }"#,
-            "run: \"clock\" is not known here; there are native, http, code",
+            "run: \"clock\" is not known here; there are native, http, code, client",
         ),
         (
             "tools/a.json",

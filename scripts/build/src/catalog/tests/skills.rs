@@ -13,8 +13,7 @@ fn with_prompt<'a>(more: &'a str, files: &[(&'a str, &'a str)]) -> Vec<(&'a str,
     all
 }
 
-const LISTS: &str =
-    "---\ntoolDescription: d\nmodel: fast\ntools: [clock]\nskills: [refunds]\n---\n\nYou help.\n";
+const LISTS: &str = "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\ntools: [clock]\nskills: [refunds]\n---\n\nYou help.\n";
 
 #[test]
 fn a_folder_becomes_a_skill_with_its_files_and_hashes() {
@@ -94,18 +93,19 @@ fn a_prompt_says_which_skills_are_always_active() {
     let skill = format!("---\ndescription: d\nactivation: always\n---\n\n{body}\n");
     let three =
         ["skills/a/SKILL.md", "skills/b/SKILL.md", "skills/c/SKILL.md"].map(|path| (path, skill.as_str()));
-    let all = "---\ntoolDescription: d\nmodel: fast\nskills: \"*\"\n---\n\nYou help.\n";
+    let all = "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\nskills: \"*\"\n---\n\nYou help.\n";
     assert_eq!(
         told(&with_prompt(all, &three)),
         [
             "prompts/helper.md: error in skills: those that are always active have about 8250 tokens together; at most 6000 are allowed: let the model load some (`\"activation\": \"auto\"`)"
         ]
     );
-    let some = "---\ntoolDescription: d\nmodel: fast\nskills: [a, { name: b, activation: auto }]\n---\n\nYou help.\n";
+    let some = "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\nskills: [a, { name: b, activation: auto }]\n---\n\nYou help.\n";
     assert_eq!(told(&with_prompt(some, &three)), [""; 0]);
-    let wrong = "---\ntoolDescription: d\nmodel: fast\nskills: all\n---\n\nYou help.\n";
+    let wrong = "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\nskills: all\n---\n\nYou help.\n";
     assert!(told(&with_prompt(wrong, &three))[0].contains("\"*\" for all skills"));
-    let unmet = "---\ntoolDescription: d\nmodel: fast\nskills: [refunds]\n---\n\nYou help.\n";
+    let unmet =
+        "---\ntoolDescription: d\nmodel: fast\nincludeChat: true\nskills: [refunds]\n---\n\nYou help.\n";
     assert_eq!(
         told(&with_prompt(unmet, &[("skills/refunds/SKILL.md", SKILL)])),
         [
