@@ -59,7 +59,8 @@ export function sections(tools, sample) {
       title: "cargo test",
       needs: [TOOL_BUILD],
       unread: OF_RUST,
-      run: (note) => cargoTest(NATIVE, { note, env: engine }),
+      // Every failure at every point takes its time on a slow machine.
+      run: (note) => cargoTest(NATIVE, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
     },
     { group: "core", title: "schemas of the definition files", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
