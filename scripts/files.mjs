@@ -138,12 +138,14 @@ export function contentHash(paths) {
   /** @param {string} path */
   const add = (path) => {
     const full = inCheckout(path);
-    if (!existsSync(full)) return;
     try {
       const text = readFileSync(full);
       sum.update(`${path}\0${text.length}\0`).update(text);
     } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EISDIR") throw error;
+      const { code } = /** @type {NodeJS.ErrnoException} */ (error);
+      // Gone by now: another process may be at work.
+      if (code === "ENOENT") return;
+      if (code !== "EISDIR") throw error;
       for (const name of readdirSync(full).sort()) add(join(path, name));
     }
   };

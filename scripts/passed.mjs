@@ -5,7 +5,7 @@
 // variables of the environment that are ours. A section that failed, or was stopped, has passed with nothing.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { hash, inCheckout, readIfThere, root } from "./files.mjs";
 import { run } from "./run.mjs";
 
@@ -35,10 +35,8 @@ export class Passed {
     /** @type {Map<string, string>} */
     const files = new Map();
     for (const name of [...new Set(listed.split("\0"))].sort()) {
-      const path = inCheckout(name);
-      if (name === "" || !existsSync(path)) continue;
-      const stat = statSync(path);
-      if (stat.isFile()) files.set(name, `${stat.mode & 0o111} ${createHash("sha256").update(readFileSync(path)).digest("hex")}`);
+      const read = name === "" ? undefined : modeAndHash(inCheckout(name));
+      if (read !== undefined) files.set(name, read);
     }
     const { compiler, node } = tools;
     const ours = Object.entries(process.env).filter(([name]) => OURS.test(name) && !PLACES.includes(name));
@@ -81,6 +79,18 @@ export class Passed {
     if ((await Passed.read(tools)).inputs(unread) !== inputs) return;
     mkdirSync(FOLDER, { recursive: true });
     writeFileSync(stamp(title), JSON.stringify({ title, inputs, counts }));
+  }
+}
+
+/** Nothing for what is no file, or is gone by now: another process may be at work. @param {string} path */
+function modeAndHash(path) {
+  try {
+    const stat = statSync(path);
+    if (!stat.isFile()) return undefined;
+    return `${stat.mode & 0o111} ${createHash("sha256").update(readFileSync(path)).digest("hex")}`;
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === "ENOENT") return undefined;
+    throw error;
   }
 }
 

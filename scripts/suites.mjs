@@ -1,7 +1,7 @@
 // The two test runners, run and counted: cargo's for the core and Node's for the built Worker. A runner that
 // crashed, hung or ran nothing never counts as success.
 
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { TARGET_DIR } from "./build.mjs";
@@ -17,6 +17,7 @@ const AT_ONCE = Math.max(3, Math.floor(availableParallelism() / 2));
  * @property {number} passed
  * @property {number} failed
  * @property {number} skipped
+ * @property {string[]} [unsteady]         files that failed beside others and passed alone
  */
 
 /**
@@ -102,30 +103,69 @@ export function testFiles(folder, names = [""]) {
     .map((name) => join(path, name));
 }
 
+/** Files that may fail and be run once more, alone; when more fail than these, it is not the machine. */
+const AGAIN_AT_MOST = 3;
+
 /**
- * Node's tests in files.
+ * Node's tests in files. They run beside a compiler and each other, on real processes and real clocks, so that a machine
+ * that stands still for a while can fail one of them. What failed is therefore run once more, alone. A file that passes
+ * then counts as passed and is named among the `unsteady` ones, which whoever runs the tests is told of: a fault of the
+ * product that shows itself seldom looks the same.
  *
  * @param {string} node
  * @param {string[]} files
  * @param {SuiteOptions} options
  * @returns {Promise<Counts>}
  */
-export async function nodeTest(node, files, { note, env, minutes = 30 }) {
-  const counts = { passed: 0, failed: 0, skipped: 0 };
+export async function nodeTest(node, files, options) {
+  const first = await runFiles(node, files, AT_ONCE, options);
+  const failed = files.filter((file) => (first.get(file)?.failed ?? 0) > 0);
+  /** @type {string[]} */
+  const unsteady = [];
+  if (failed.length > 0 && failed.length <= AGAIN_AT_MOST) {
+    print(`   once more, alone: ${failed.map((file) => basename(file)).join(", ")}`);
+    for (const [file, counts] of await runFiles(node, failed, 1, options)) {
+      if (counts.failed > 0) continue;
+      first.set(file, counts);
+      unsteady.push(basename(file));
+    }
+  }
+  const counts = { passed: 0, failed: 0, skipped: 0, unsteady };
+  for (const { passed, failed, skipped } of first.values()) {
+    counts.passed += passed;
+    counts.failed += failed;
+    counts.skipped += skipped;
+  }
+  return counts;
+}
+
+/**
+ * Runs files of tests and counts for each of them; what failed is printed.
+ *
+ * @param {string} node
+ * @param {string[]} files
+ * @param {number} atOnce
+ * @param {SuiteOptions} options
+ * @returns {Promise<Map<string, Counts>>}
+ */
+async function runFiles(node, files, atOnce, { note, env, minutes = 30 }) {
+  const counts = new Map(files.map((file) => [file, { passed: 0, failed: 0, skipped: 0 }]));
+  const sum = (/** @type {"passed" | "failed"} */ what) => [...counts.values()].reduce((all, one) => all + one[what], 0);
   /** Files that have not ended in order yet. */
   const open = new Set(files);
   /** What each file has printed since its last test. @type {Map<string, string>} */
   const printed = new Map();
   const ended = await outcome(
     node,
-    [inCheckout("scripts/node-tests.mjs"), String(AT_ONCE), ...longestFirst(files)],
+    [inCheckout("scripts/node-tests.mjs"), String(atOnce), ...longestFirst(files)],
     {
       cwd: inCheckout("."),
       env: { ...env },
       timeoutMs: minutes * MINUTE,
       onLine: (line) => {
         const event = parse(line);
-        if (event === undefined) {
+        const of = event && counts.get(event.file);
+        if (event === undefined || of === undefined) {
           print(line);
           return;
         }
@@ -136,9 +176,9 @@ export async function nodeTest(node, files, { note, env, minutes = 30 }) {
           if (event.tests > 0) open.delete(event.file);
           noteTime(event.file, event.ms);
         } else {
-          counts[event.type === "pass" ? "passed" : event.type === "fail" ? "failed" : "skipped"]++;
+          of[event.type === "pass" ? "passed" : event.type === "fail" ? "failed" : "skipped"]++;
           const name = `${file}: ${event.name}`;
-          note(`${counts.passed} passed, ${counts.failed} failed; ${name}`);
+          note(`${sum("passed")} passed, ${sum("failed")} failed; ${name}`);
           if (event.type === "fail") {
             // The file itself failed, which says it all.
             if (event.name === event.file) open.delete(event.file);
@@ -150,13 +190,16 @@ export async function nodeTest(node, files, { note, env, minutes = 30 }) {
       },
     },
   );
-  /** @type {string[]} */
-  const problems = [];
-  if (ended.late) problems.push(`the tests did not end within ${minutes} minutes`);
-  for (const file of open) problems.push(`${basename(file)} ended without having run its tests`);
-  if (ended.status !== 0 && counts.failed === 0 && problems.length === 0) problems.push(`node --test failed (${ended.status})`);
-  for (const problem of problems) print(`   ${problem}`);
-  counts.failed += problems.length;
+  const fail = (/** @type {string} */ file, /** @type {string} */ problem) => {
+    print(`   ${problem}`);
+    const of = counts.get(file);
+    if (of) of.failed++;
+  };
+  for (const file of open) {
+    fail(file, `${basename(file)} ended without having run its tests${ended.late ? ` within ${minutes} minutes` : ""}`);
+  }
+  const [last] = files;
+  if (ended.status !== 0 && sum("failed") === 0 && last !== undefined) fail(last, `node --test failed (${ended.status})`);
   return counts;
 }
 
@@ -164,12 +207,22 @@ export async function nodeTest(node, files, { note, env, minutes = 30 }) {
 const TIMES = inCheckout(".bobbin/test-times.json");
 
 /** @returns {Record<string, number>} */
-const times = () => JSON.parse(readIfThere(TIMES) ?? "{}");
+function times() {
+  try {
+    return JSON.parse(readIfThere(TIMES) ?? "{}");
+  } catch {
+    // They only say in which order the files begin.
+    return {};
+  }
+}
 
 /** @param {string} file @param {number} ms */
 function noteTime(file, ms) {
   mkdirSync(dirname(TIMES), { recursive: true });
-  writeFileSync(TIMES, JSON.stringify({ ...times(), [basename(file)]: Math.round(ms) }));
+  // Renamed into place: another run may be reading it.
+  const writing = `${TIMES}.${process.pid}`;
+  writeFileSync(writing, JSON.stringify({ ...times(), [basename(file)]: Math.round(ms) }));
+  renameSync(writing, TIMES);
 }
 
 /** As far as it is known, or can be told from the name. @param {string[]} files */
@@ -185,7 +238,8 @@ function longestFirst(files) {
  */
 function parse(line) {
   try {
-    return JSON.parse(line);
+    const event = JSON.parse(line);
+    return typeof event?.type === "string" && typeof event.file === "string" ? event : undefined;
   } catch {
     return undefined;
   }

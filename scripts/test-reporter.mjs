@@ -8,36 +8,40 @@
  * @typedef {TestLine | OutputLine | EndLine} Line
  */
 
-/** @param {AsyncIterable<import("node:test/reporters").TestEvent>} events */
-export default async function* (events) {
-  /** Names of the tests that enclose the present one, by file. @type {Map<string, string[]>} */
+/**
+ * @param {string} file  whose tests they are
+ * @param {AsyncIterable<import("node:test/reporters").TestEvent>} events
+ */
+export async function* report(file, events) {
+  /** Names of the tests that enclose the present one, by where `test` was called. @type {Map<string, string[]>} */
   const paths = new Map();
   for await (const { type, data } of events) {
     if (data === undefined) continue;
-    const file = ("file" in data && data.file) || "";
+    const place = ("file" in data && data.file) || "";
     if (type === "test:start") {
-      const path = paths.get(file) ?? [];
-      paths.set(file, [...path.slice(0, data.nesting), data.name]);
+      const path = paths.get(place) ?? [];
+      paths.set(place, [...path.slice(0, data.nesting), data.name]);
     } else if (type === "test:stdout" || type === "test:stderr") {
       yield line({ type: "output", file, text: data.message });
-    } else if (type === "test:summary" && file !== "") {
+    } else if (type === "test:summary" && place !== "") {
       yield line({ type: "end", file, tests: data.counts.tests, ms: data.duration_ms });
     } else if (type === "test:pass" && data.details.type !== "suite") {
       // A file without tests is reported as a test of its own name.
-      if (data.name === file) continue;
-      yield line({ type: data.skip || data.todo ? "skip" : "pass", file, name: name(data.nesting, data.name, file) });
+      if (data.name === place) continue;
+      yield line({ type: data.skip || data.todo ? "skip" : "pass", file, name: name(data.nesting, data.name, place) });
     } else if (type === "test:fail") {
       const { error } = data.details;
       // The subtests have been reported themselves.
       if ("failureType" in error && error.failureType === "subtestsFailed") continue;
       const text = String(error.cause instanceof Error ? (error.cause.stack ?? error.cause) : (error.cause ?? error));
-      yield line({ type: "fail", file, name: name(data.nesting, data.name, file), text });
+      const whole = data.name === place;
+      yield line({ type: "fail", file, name: whole ? file : name(data.nesting, data.name, place), text });
     }
   }
 
-  /** @param {number} nesting @param {string} last @param {string} file */
-  function name(nesting, last, file) {
-    return [...(paths.get(file) ?? []).slice(0, nesting), last].join(" › ");
+  /** @param {number} nesting @param {string} last @param {string} place */
+  function name(nesting, last, place) {
+    return [...(paths.get(place) ?? []).slice(0, nesting), last].join(" › ");
   }
 }
 

@@ -46,6 +46,8 @@ await main(async () => {
   const total = { passed: 0, failed: 0, skipped: 0 };
   /** @type {string[]} */
   const failures = [];
+  /** Files that passed only when they were run again. @type {string[]} */
+  const unsteady = [];
   /** Titles with seconds. @type {[string, number][]} */
   const times = [];
   const count = (/** @type {Section} */ { title }, /** @type {Counts} */ counts) => {
@@ -72,7 +74,11 @@ await main(async () => {
     const counts = await runSection(section, ready);
     times.push([section.title, Number(seconds(start))]);
     if (section.group !== "build" || counts.failed > 0) count(section, counts);
-    if (counts.failed === 0 && section.group !== "build") await passed.note(section.title, section.unread, counts, tools);
+    unsteady.push(...(counts.unsteady ?? []));
+    // What was unsteady is looked at again next time.
+    if (counts.failed === 0 && !counts.unsteady?.length && section.group !== "build") {
+      await passed.note(section.title, section.unread, counts, tools);
+    }
     return counts.failed === 0;
   });
 
@@ -83,6 +89,7 @@ await main(async () => {
   const longest = times.filter(([, took]) => took >= 1).toSorted(([, a], [, b]) => b - a);
   if (longest.length > 0) print("seconds, two things at a time:");
   for (const [title, took] of longest) print(`${took.toFixed(0).padStart(6)}  ${title}`);
+  if (unsteady.length > 0) print(`Failed beside others, passed alone: ${unsteady.join(", ")}`);
   if (failures.length > 0) print(`Failed: ${failures.join(", ")}`);
   if (total.skipped > 0) print(`${total.skipped} skipped`);
   print(`${seconds(started)} s`);

@@ -126,7 +126,8 @@ export class Server {
     const child = spawn(process.execPath, [join(checkout, "scripts/start.mjs"), ...args], {
       cwd: checkout,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1" },
+      // A registry of its own: Workers of other tests have the same names.
+      env: { ...process.env, FORCE_COLOR: "0", NO_COLOR: "1", WRANGLER_REGISTRY_PATH: join(this.persist, "registry") },
     });
     this.child = child;
     live.add(this);
