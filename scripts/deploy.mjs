@@ -2,7 +2,7 @@
 // definitions of an application.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { buildWorker, compileCatalog } from "./build.mjs";
 import { inCheckout } from "./files.mjs";
@@ -38,7 +38,10 @@ await main(async () => {
   const tools = await setUp();
   const dist = await buildWorker(tools, crate);
   const isolate = await buildIsolate(tools);
-  const home = inCheckout(".bobbin/deploy");
+  // One of its own: another deployment may be under way.
+  mkdirSync(inCheckout(".bobbin"), { recursive: true });
+  const home = mkdtempSync(inCheckout(".bobbin/deploy-"));
+  process.once("exit", () => rmSync(home, { recursive: true, force: true }));
   prepare(home, { dist, isolate, crate });
   await compileCatalog(agents, join(home, "dist/catalog.json"), { ownNatives: crate !== undefined });
   if (name !== undefined) rename(home, name);
