@@ -1,6 +1,21 @@
-// How the benchmark measures: interleaved samples, medians, and a line of progress.
+// How the benchmark measures: interleaved samples, medians, what a thread's object did with SQL, and a line of progress.
 
-/** @typedef {import("./sides.mjs").Side} Side */
+/**
+ * @typedef {import("./sides.mjs").Side} Side
+ *
+ * @typedef {object} Result  one line of the table
+ * @property {string} what
+ * @property {number} value
+ * @property {string} unit
+ * @property {number} [floor]      what `value` is compared with, in the same unit
+ * @property {string} [against]    what that is, when it is not the floor
+ * @property {number | undefined} budget    for the ratio when there is a floor, else for the value; none: to be known
+ *
+ * @typedef {object} Counters
+ * @property {number} statements
+ * @property {number} rowsRead
+ * @property {number} rowsWritten
+ */
 
 /** @param {number[]} values */
 export function median(values) {
@@ -47,3 +62,24 @@ export async function timed(work) {
   await work();
   return performance.now() - start;
 }
+
+/** One result of a comparison. @param {string} what @param {string} unit @param {{ product: number, floor: number }} values @param {number | undefined} budget @returns {Result} */
+export const ratio = (what, unit, { product, floor }, budget) => ({ what, unit, value: product, floor, budget });
+
+/** What a thread's object has done with SQL so far; asking adds nothing. @param {Side} product @param {string} thread @returns {Promise<Counters>} */
+export const counters = async (product, thread) => (await product.get(`/api/threads/${thread}/diagnostics?counters`)).json;
+
+/** What `work` costs in SQL. @param {Side} product @param {string} thread @param {() => Promise<unknown>} work @returns {Promise<Counters>} */
+export async function cost(product, thread, work) {
+  const before = await counters(product, thread);
+  await work();
+  const after = await counters(product, thread);
+  return {
+    statements: after.statements - before.statements,
+    rowsRead: after.rowsRead - before.rowsRead,
+    rowsWritten: after.rowsWritten - before.rowsWritten,
+  };
+}
+
+/** Waits for what a run leaves to be done after its answer; that is part of its cost. */
+export const settle = () => new Promise((resolve) => setTimeout(resolve, 300));

@@ -9,12 +9,15 @@ import { run } from "../scripts/run.mjs";
 import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
+import { approvals, exported, traces } from "./rows-waits.mjs";
 import { candidates } from "./startup.mjs";
-import { interleaved, median, progress, timed } from "./measure.mjs";
+import { cost, counters, interleaved, median, progress, ratio, settle, timed } from "./measure.mjs";
 
 /**
  * @typedef {import("./sides.mjs").Side} Side
  * @typedef {import("../tests/worker/support/socket.mjs").Socket} Socket
+ * @typedef {import("./measure.mjs").Result} Result
+ * @typedef {import("./measure.mjs").Counters} Counters
  *
  * @typedef {object} Bench
  * @property {Side} product
@@ -22,23 +25,7 @@ import { interleaved, median, progress, timed } from "./measure.mjs";
  * @property {import("./model.mjs").BenchModel} model
  * @property {(samples: number) => number} times   fewer in a quick run
  * @property {() => Promise<void>} restartProduct  all objects leave memory
- *
- * @typedef {object} Result  one line of the table
- * @property {string} what
- * @property {number} value
- * @property {string} unit
- * @property {number} [floor]      what `value` is compared with, in the same unit
- * @property {string} [against]    what that is, when it is not the floor
- * @property {number | undefined} budget    for the ratio when there is a floor, else for the value; none: to be known
- *
- * @typedef {object} Counters
- * @property {number} statements
- * @property {number} rowsRead
- * @property {number} rowsWritten
  */
-
-/** One result of a comparison. @param {string} what @param {string} unit @param {{ product: number, floor: number }} values @param {number | undefined} budget @returns {Result} */
-const ratio = (what, unit, { product, floor }, budget) => ({ what, unit, value: product, floor, budget });
 
 /** A thread of each side and a socket on it. @param {Bench} bench */
 async function pair({ product, floor }) {
@@ -121,24 +108,6 @@ export async function toolStep(bench) {
   };
   return [ratio("one tool step more", "ms", more, 1.3)];
 }
-
-/** What a thread's object has done with SQL so far; asking adds nothing. @param {Side} product @param {string} thread @returns {Promise<Counters>} */
-const counters = async (product, thread) => (await product.get(`/api/threads/${thread}/diagnostics?counters`)).json;
-
-/** What `work` costs in SQL. @param {Side} product @param {string} thread @param {() => Promise<unknown>} work @returns {Promise<Counters>} */
-async function cost(product, thread, work) {
-  const before = await counters(product, thread);
-  await work();
-  const after = await counters(product, thread);
-  return {
-    statements: after.statements - before.statements,
-    rowsRead: after.rowsRead - before.rowsRead,
-    rowsWritten: after.rowsWritten - before.rowsWritten,
-  };
-}
-
-/** Waits for what a run leaves to be done after its answer; that is part of its cost. */
-const settle = () => new Promise((resolve) => setTimeout(resolve, 300));
 
 /** @param {string} what @param {Counters} counted @param {[number, number, number]} budgets @returns {Result[]} */
 const sqlResults = (what, { statements, rowsRead, rowsWritten }, [s, r, w]) => [
@@ -413,6 +382,9 @@ export const rows = {
   new: newThread,
   child: blockingChild,
   fan: fanOut,
+  asked: approvals,
+  trace: traces,
+  export: exported,
   bare,
   sandbox,
   size,

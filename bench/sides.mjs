@@ -33,7 +33,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -87,6 +87,12 @@ const PROMPT = {
 };
 const TASK = { type: "object", properties: { task: { type: "string" } }, required: ["task"] };
 
+const ADDS = {
+  description: "Adds two numbers.",
+  args: { type: "object", properties: { expression: { type: "string" } }, required: ["expression"] },
+  run: { native: "calculate" },
+};
+
 /** An agent of two sides that is done after one answer. */
 const once = {
   type: "dual_ai",
@@ -105,28 +111,27 @@ function agents(modelUrl) {
     prompts: {
       bench: { ...PROMPT, tools: ["work"] },
       family: { ...PROMPT, parallelToolCalls: true, tools: [entry("waited", true), entry("sent", false)] },
+      asking: { ...PROMPT, tools: ["work", "pay"] },
       child: { ...PROMPT, requiredSchema: TASK },
     },
     tools: {
-      work: {
-        description: "Adds two numbers.",
-        args: { type: "object", properties: { expression: { type: "string" } }, required: ["expression"] },
-        run: { native: "calculate" },
-      },
+      work: ADDS,
+      pay: { ...ADDS, approval: "always" },
     },
     agents: {
       bench: { type: "ai_human", sideA: { prompt: "bench", maxSteps: 250 } },
       family: { type: "ai_human", sideA: { prompt: "family", maxSteps: 250 } },
+      asking: { type: "ai_human", sideA: { prompt: "asking", maxSteps: 250 } },
       waited: once,
       sent: once,
     },
   });
 }
 
-/** @param {string} modelUrl */
-export async function startProduct(modelUrl) {
+/** @param {string} modelUrl @param {Record<string, string>} [vars]  of the deployment */
+export async function startProduct(modelUrl, vars = {}) {
   const folder = agents(modelUrl);
-  const server = await Server.start({ agents: folder.path, vars: { MODEL_KEY: KEY } });
+  const server = await Server.start({ agents: folder.path, vars: { MODEL_KEY: KEY, ...vars } });
   const end = async () => {
     await server.remove();
     folder.remove();

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkout } from "../tests/worker/support/server.mjs";
 
-/** @typedef {import("./rows.mjs").Result} Result */
+/** @typedef {import("./measure.mjs").Result} Result */
 
 /** Widths of the columns. */
 const WIDTHS = [72, 12, 12, 9, 10, 6];

@@ -37,7 +37,7 @@ await main(async () => {
     times: (/** @type {number} */ samples) => (flags.quick ? Math.max(2, Math.ceil(samples / 8)) : samples),
     restartProduct: product.restart,
   };
-  /** @type {import("../bench/rows.mjs").Result[]} */
+  /** @type {import("../bench/measure.mjs").Result[]} */
   const results = [];
   try {
     console.log(heading());

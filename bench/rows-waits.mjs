@@ -1,0 +1,150 @@
+// Rows of what a run leaves behind and of what it waits for: approvals, traces, the export of spans. They compare the
+// product with itself.
+
+import http from "node:http";
+import { once } from "node:events";
+import { exchange, wholeBody } from "../tests/worker/support/http.mjs";
+import { cost, interleaved, progress, ratio, settle, timed } from "./measure.mjs";
+import { startProduct } from "./sides.mjs";
+
+/**
+ * @typedef {import("./rows.mjs").Bench} Bench
+ * @typedef {import("./measure.mjs").Result} Result
+ * @typedef {import("./sides.mjs").Side} Side
+ */
+
+const JSON_BODY = { "content-type": "application/json" };
+
+/** The one question of a thread, once it is asked. @param {Side} side @param {string} thread @returns {Promise<string>} */
+async function asked(side, thread) {
+  for (;;) {
+    const { waits } = (await side.get(`/api/threads/${thread}/waits`)).json;
+    if (waits.length > 0) return waits[0].id;
+  }
+}
+
+/** @param {Side} side @param {string} thread @param {string} wait */
+async function approve(side, thread, wait) {
+  const body = JSON.stringify({ decision: "approve" });
+  const answer = await exchange(side.base, "POST", `/api/threads/${thread}/waits/${wait}`, { headers: JSON_BODY, body });
+  if (answer.status !== 200) throw new Error(`${side.name}: ${answer.status} ${answer.text}`);
+}
+
+/** A question from the message to the end of its run. @param {Side} side @param {string} thread */
+async function question(side, thread) {
+  await side.post(thread, "asked=1", false);
+  await approve(side, thread, await asked(side, thread));
+  await settle();
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function approvals({ product, model, times }) {
+  const thread = await product.thread("asking");
+  /** From the post to the request to the model that follows. @param {() => Promise<unknown>} post */
+  const toRequest = async (post) => {
+    const start = performance.now();
+    const request = new Promise((resolve) => (model.onRequest = () => resolve(performance.now() - start)));
+    await post();
+    const took = /** @type {number} */ (await request);
+    model.onRequest = () => {};
+    await settle();
+    return took;
+  };
+  const values = await interleaved("a decision", times(40), {
+    product: async () => {
+      await product.post(thread, "asked=1", false);
+      const wait = await asked(product, thread);
+      return toRequest(() => approve(product, thread, wait));
+    },
+    floor: () => toRequest(() => product.post(thread, "", false)),
+  });
+  const TURNS = 5;
+  const statements = async (/** @type {() => Promise<unknown>} */ one) => {
+    const counted = await cost(product, thread, async () => {
+      for (let n = 0; n < TURNS; n++) await one();
+    });
+    return counted.statements / TURNS;
+  };
+  const step = await statements(async () => {
+    await product.post(thread, "steps=1", false);
+    await settle();
+  });
+  // Each look at what is open reads it, once or more often.
+  const looked = await cost(product, thread, () => product.get(`/api/threads/${thread}/waits`));
+  const whole = await statements(() => question(product, thread));
+  return [
+    { ...ratio("a decision, until the next request to the model", "ms", values, 1.3), against: "a message" },
+    { what: "… SQL statements more than the step alone", unit: "", value: whole - step - looked.statements, budget: 12 },
+  ];
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function traces({ product, times }) {
+  progress("a run of 250 steps");
+  const thread = await product.thread();
+  const { run } = await product.post(thread, "steps=249", true);
+  const path = `/api/threads/${thread}/runs/${run}?trace=1`;
+  const { trace } = (await product.get(path)).json;
+  if (trace.length < 500) throw new Error(`The trace has ${trace.length} entries.`);
+  const { product: value } = await interleaved("the trace of a run of 250 steps", times(40), { product: () => timed(() => product.get(path)) });
+  return [{ what: "the trace of a run of 250 steps", unit: "ms", value, budget: 20 }];
+}
+
+/** What takes spans and says so. */
+async function startCollector() {
+  const seen = { spans: 0 };
+  const server = http.createServer(async (request, response) => {
+    const body = await wholeBody(request);
+    if (body !== undefined) {
+      for (const resource of JSON.parse(body).resourceSpans ?? []) for (const scope of resource.scopeSpans) seen.spans += scope.spans.length;
+    }
+    response.writeHead(200, JSON_BODY).end("{}");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  const end = async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  };
+  return { url: `http://127.0.0.1:${port}`, seen, end };
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function exported({ product, model, times }) {
+  const collector = await startCollector();
+  const exporting = await startProduct(model.url, { BOBBIN_OTLP_ENDPOINT: collector.url });
+  try {
+    const sides = { product: exporting.side, floor: product };
+    const threads = { product: await exporting.side.thread(), floor: await product.thread() };
+    const sample = (/** @type {"product" | "floor"} */ which) => () => timed(() => sides[which].post(threads[which], "", true));
+    const turns = await interleaved("plain turn with export", times(100), { product: sample("product"), floor: sample("floor") });
+    const TURNS = 50;
+    const round = async (/** @type {"product" | "floor"} */ which) => {
+      const before = sides[which].processorMs();
+      for (let n = 0; n < TURNS; n++) await sides[which].post(threads[which], "", true);
+      await settle();
+      return (sides[which].processorMs() - before) / TURNS;
+    };
+    const processor = await interleaved("plain turns with export", times(5), { product: () => round("product"), floor: () => round("floor") });
+    const statements = async (/** @type {"product" | "floor"} */ which) => {
+      const counted = await cost(sides[which], threads[which], async () => {
+        for (let n = 0; n < 10; n++) await sides[which].post(threads[which], "", true);
+        await settle();
+      });
+      return counted.statements / 10;
+    };
+    const more = (await statements("product")) - (await statements("floor"));
+    if (collector.seen.spans === 0) throw new Error("The collector was sent no span.");
+    const against = "without export";
+    return [
+      { ...ratio("plain turn with export of spans", "ms", turns, 1.05), against },
+      { ...ratio("… processor time", "ms", processor, undefined), against },
+      { what: "… SQL statements more, with those of the export", unit: "", value: more, budget: 2 },
+    ];
+  } finally {
+    await exporting.end();
+    await collector.end();
+  }
+}
