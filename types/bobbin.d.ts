@@ -389,7 +389,7 @@ declare module "bobbin" {
     artefact: { message: Message | null; /** Paths. */ files: string[]; result: JsonObject | null };
     token: string | null;
     /** What a parked run waits for. */
-    waits: ({ kind: string } & JsonObject)[];
+    waits: (Wait | SubagentWait)[];
     pauseKind?: "human" | "external" | "system";
     error: { /** The reason. */ code: string; message: string } | null;
     diagnostics: Diagnostic[];
@@ -412,6 +412,57 @@ declare module "bobbin" {
     steps: number;
     seconds: number;
   }
+
+  /** What a run asks of a person, or of whoever reads the thread (docs/approvals.md). */
+  interface Wait {
+    id: string;
+    kind: "approval" | "question" | "client_tool";
+    state: "open" | "decided" | "expired" | "cancelled" | "void";
+    threadId: string;
+    run: string | null;
+    /** Waits with the same one are of one reply. */
+    batch: string | null;
+    call: WaitingCall | null;
+    title: string;
+    reason: string | null;
+    allows: ("approve" | "deny" | "edit" | "answer" | "defer")[];
+    /** Arguments that who approves may change. */
+    edit?: string[];
+    /** Of a question. */
+    choices?: string[];
+    freeText?: boolean;
+    by: "thread" | "owner" | "admin";
+    /** Microseconds since 1970, as the other times. */
+    createdAt: number;
+    expiresAt: number;
+    onExpiry: "deny" | "fail";
+    decision: "approve" | "deny" | "answer" | null;
+    decidedAt: number | null;
+    decidedBy: { scope: string; fingerprint: string | null; actor: string | null } | null;
+  }
+
+  /** The call of a tool that waits. */
+  interface WaitingCall {
+    id: string;
+    tool: string;
+    args: JsonObject;
+    /** What exactly is decided on. */
+    digest: string;
+    messageId: string;
+  }
+
+  /** What is posted to `…/waits/:wait`. */
+  type WaitDecision = { /** For the log. */ actor?: string; /** `restart` drops the reply with its calls, and the model is asked again. */ interrupt?: "continue" | "restart" } & (
+    | { decision: "approve"; /** Only those in `edit`. */ args?: JsonObject }
+    | { decision: "deny"; reason?: string; /** Ends the run, too. */ stop?: boolean }
+    | { decision: "answer"; text: string }
+    | { decision: "answer"; /** Position in `choices`. */ choice: number }
+    | { decision: "answer"; /** Of a client's tool. */ result: Json; isError?: boolean }
+    | { decision: "defer"; /** Seconds since 1970. */ until: number }
+  );
+
+  /** A run that waits for a subagent. */
+  type SubagentWait = { kind: "subagent" } & JsonObject;
 
   /** What was wrong with a run. */
   interface Diagnostic {
