@@ -26,7 +26,7 @@
 //!   `subagents`: threads that work for this one. `waits`: what people are asked.
 //! * `resume`: what a run begins with, and whether it is still so. `skills`: what a model is given of them. `notes`: what a run
 //!   finds wrong and goes on with.
-//! * `stream`: what listeners are sent. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
+//! * `stream`: what listeners are sent; `items`: the same in other words. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
 //!   `operator`: failures, for the server's terminal. `traces`: which trace work is part of.
 //! * `jobs`: work beside runs that the thread owes. `spans`: what a run did, as tracing systems show it; `export`: the job that
 //!   sends it to one.
@@ -53,6 +53,7 @@ pub(crate) mod handle;
 pub(crate) mod handoff;
 pub(crate) mod hooks;
 pub(crate) mod invoke;
+pub(crate) mod items;
 pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod model_call;

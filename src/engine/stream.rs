@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::access::{Action, Caller, ThreadRef};
 use crate::engine::ephemeral::Partial;
+use crate::engine::items::{items, with_items};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::{Filter, Frame, Sql};
@@ -155,7 +156,8 @@ impl Thread {
                 None => Ok(vec![self.snapshot(state, sql, filter)?]),
             }
         })?;
-        Ok(frames.into_iter().filter(|frame| frame.passes(filter)).collect())
+        let frames = frames.into_iter().flat_map(|frame| with_items(frame, filter));
+        Ok(frames.filter(|frame| frame.passes(filter)).collect())
     }
 
     /// The newest rows and the running attempt's text.
@@ -304,7 +306,11 @@ impl Thread {
         if queued {
             self.ephemeral.announced_queue.borrow_mut().push(row.clone());
         }
-        self.host.listeners().broadcast(&frame);
+        let listeners = self.host.listeners();
+        listeners.broadcast(&frame);
+        if listeners.want_items() {
+            items(&frame).iter().for_each(|item| listeners.broadcast(item));
+        }
         Ok(())
     }
 

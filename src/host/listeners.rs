@@ -7,6 +7,9 @@ pub trait Listeners {
     /// Whether anybody listens; frames are not even built when nobody does.
     fn any(&self) -> bool;
 
+    /// Whether a listener asked for items ([`Filter::items`]).
+    fn want_items(&self) -> bool;
+
     /// Sends a frame to every listener whose filter lets it through. Never fails: a broken listener is dropped.
     fn broadcast(&self, frame: &Frame);
 
@@ -38,6 +41,9 @@ pub struct Filter {
     pub depth: u32,
     /// Also the model's reasoning, as it streams.
     pub reasoning: bool,
+    /// Also items: stored messages in the words of pages that show what is done.
+    #[serde(default)]
+    pub items: bool,
     /// Server-sent-events text (the `/events` bridge) instead of JSON.
     pub events: bool,
 }
@@ -48,6 +54,7 @@ impl Frame {
         (!self.silent || filter.silent)
             && self.depth <= filter.depth
             && (filter.reasoning || self.kind != "reasoning_chunk")
+            && (filter.items || self.kind != "item")
     }
 
     /// The JSON text for a socket; `id` is added to the object when there is one.

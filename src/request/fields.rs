@@ -9,12 +9,36 @@ use crate::limits;
 use crate::request::query::unknown;
 
 /// The fields of a decision about a wait (docs/approvals.md), by itself or in a list.
-pub(crate) const DECISION: &[&str] =
-    &["id", "decision", "args", "reason", "stop", "text", "choice", "result", "isError", "until", "actor"];
+pub(crate) const DECISION: &[&str] = &[
+    "id",
+    "decision",
+    "args",
+    "reason",
+    "stop",
+    "text",
+    "choice",
+    "result",
+    "isError",
+    "until",
+    "actor",
+    "interrupt",
+];
 
 /// The fields of `POST /resume`: a decision, and the token of a link.
-pub const RESUME: &[&str] =
-    &["token", "decision", "args", "reason", "stop", "text", "choice", "result", "isError", "until", "actor"];
+pub const RESUME: &[&str] = &[
+    "token",
+    "decision",
+    "args",
+    "reason",
+    "stop",
+    "text",
+    "choice",
+    "result",
+    "isError",
+    "until",
+    "actor",
+    "interrupt",
+];
 
 /// The fields of a body that are not taken yet.
 #[derive(Debug)]

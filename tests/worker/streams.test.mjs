@@ -463,3 +463,26 @@ test("ten listeners of one thread see the same, and one that leaves disturbs non
   }
   for (const listener of [...sockets, ...readers]) listener.close();
 });
+
+test("items come with the messages that they are of, on both streams, and only when they are asked for", async () => {
+  const thread = await bobbin.client.thread("worker");
+  const reader = await thread.events({ query: "?items=1" });
+  const socket = await thread.stream("?items=1");
+  const plain = await thread.stream();
+  await thread.ask("go");
+  const ended = (/** @type {any} */ frame) => frame.type === "stopped";
+  await reader.next("the end", ({ data }) => ended(data));
+  await Promise.all([socket, plain].map((open) => open.next("the end", ended)));
+  const items = (/** @type {any[]} */ frames) => frames.filter(({ type }) => type === "item");
+  const seen = items(reader.events.map(({ data }) => data));
+  assert.deepEqual(seen.map(({ itemType }) => itemType), ["agent_message", "command_execution", "agent_message"]);
+  const ids = (/** @type {any[]} */ all) => all.map(({ itemId }) => itemId);
+  assert.deepEqual(ids(items(socket.frames)), ids(seen));
+  assert.deepEqual(items(plain.frames), []);
+  const again = await thread.stream("?items=1");
+  await until("a snapshot's items", () => items(again.frames).length === seen.length);
+  assert.deepEqual(ids(items(again.frames)), ids(seen));
+  for (const open of [socket, plain, again]) open.close();
+  const refused = await exchange(bobbin.server.base, "GET", `/api/threads/${thread.id}/events?items=maybe`);
+  assert.equal(refused.status, 400, refused.text);
+});

@@ -91,6 +91,7 @@ async fn open(
         silent: wanted.query.flag("includeSilent")?,
         depth: wanted.query.number("depth", 0, DEPTH_MAX)?,
         reasoning: wanted.query.flag("reasoning")?,
+        items: wanted.query.flag("items")?,
         events,
     };
     let until_ms = expires_ms(&wanted.caller);

@@ -121,6 +121,10 @@ impl Member {
         self.listeners.borrow().iter().any(|listener| listener.open.get())
     }
 
+    pub(super) fn listeners_want_items(&self) -> bool {
+        self.listeners.borrow().iter().any(|listener| listener.open.get() && listener.filter.items)
+    }
+
     /// Takes a frame to everybody who wants it.
     pub(super) fn tell(&self, now_us: i64, frame: &Frame) {
         self.frames.borrow_mut().push((now_us, frame.clone()));

@@ -224,6 +224,10 @@ impl Listeners for SimHost {
         self.alive() && self.member().has_listeners()
     }
 
+    fn want_items(&self) -> bool {
+        self.alive() && self.member().listeners_want_items()
+    }
+
     fn broadcast(&self, frame: &Frame) {
         if self.alive() {
             self.world().point(At::Broadcast, frame.kind);

@@ -160,3 +160,29 @@ fn silent_messages_reach_only_those_who_ask() {
         })
         .calm();
 }
+
+#[test]
+fn items_follow_their_messages_for_those_who_ask_and_for_nobody_else() {
+    story("items")
+        .drive(|sim| async move {
+            let with = Filter { events: true, items: true, ..Filter::default() };
+            let without = Filter { events: true, ..Filter::default() };
+            let asking = sim.listen(with, None).await.unwrap();
+            let other = sim.listen(without, None).await.unwrap();
+            sim.ask("use work").await;
+            let items = |listener: &crate::host::Listener| -> Vec<(String, String)> {
+                let frames = listener.frames.borrow();
+                let items = frames.iter().filter(|frame| frame.kind == "item");
+                items
+                    .map(|frame| (frame.data["itemType"].to_string(), frame.data["itemId"].to_string()))
+                    .collect()
+            };
+            let live = items(&asking);
+            let kinds: Vec<&str> = live.iter().map(|(kind, _)| kind.as_str()).collect();
+            assert_eq!(kinds, ["\"command_execution\"", "\"agent_message\""], "{live:?}");
+            assert_eq!(items(&other), []);
+            // Who comes later is shown the same.
+            assert_eq!(items(&sim.listen(with, None).await.unwrap()), live);
+        })
+        .calm();
+}

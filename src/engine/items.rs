@@ -1,0 +1,199 @@
+//! Items: stored messages in the words of pages that show a run as a list of things that are done (docs/http.md). They are
+//! derived from `message_data` and `snapshot` frames, for listeners that ask with `items=1`, and stored nowhere.
+
+use serde_json::{Value, json};
+
+use crate::host::{Filter, Frame};
+
+/// What one part of a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ItemType {
+    /// What the model showed of its reasoning.
+    Reasoning,
+    /// A reply's text.
+    AgentMessage,
+    /// A tool has run.
+    CommandExecution,
+    /// A tool of an MCP server has run.
+    McpToolCall,
+    /// A tool has run that gave files.
+    FileChange,
+    /// What the runtime wrote for people when something went wrong.
+    Error,
+}
+
+impl ItemType {
+    const fn as_str(self) -> &'static str {
+        match self {
+            ItemType::Reasoning => "reasoning",
+            ItemType::AgentMessage => "agent_message",
+            ItemType::CommandExecution => "command_execution",
+            ItemType::McpToolCall => "mcp_tool_call",
+            ItemType::FileChange => "file_change",
+            ItemType::Error => "error",
+        }
+    }
+
+    /// What ends the id of the item, after its message's: a reply may be several.
+    const fn part(self) -> &'static str {
+        match self {
+            ItemType::Reasoning => ".reasoning",
+            ItemType::AgentMessage
+            | ItemType::CommandExecution
+            | ItemType::McpToolCall
+            | ItemType::FileChange
+            | ItemType::Error => "",
+        }
+    }
+}
+
+/// The frame, and behind it the items of its messages where the listener wants them.
+pub(crate) fn with_items(frame: Frame, filter: &Filter) -> Vec<Frame> {
+    let items = if filter.items { items(&frame) } else { Vec::new() };
+    std::iter::once(frame).chain(items).collect()
+}
+
+/// The items of a frame's messages, in the order of the rows: reasoning before the reply that it led to.
+pub(crate) fn items(frame: &Frame) -> Vec<Frame> {
+    let of_message = |message: &Value| {
+        let silent = message.get("silent").and_then(Value::as_bool).unwrap_or(false);
+        let depth = message.get("depth").and_then(Value::as_u64).and_then(|depth| u32::try_from(depth).ok());
+        parts(message)
+            .into_iter()
+            .map(|(kind, data)| item(message, kind, data, silent, depth.unwrap_or(0)))
+            .collect::<Vec<_>>()
+    };
+    match (frame.kind, frame.data.get("data"), frame.data.get("messages").and_then(Value::as_array)) {
+        ("message_data", Some(message), _) => of_message(message),
+        ("snapshot", _, Some(messages)) => messages.iter().flat_map(of_message).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn item(message: &Value, kind: ItemType, data: Value, silent: bool, depth: u32) -> Frame {
+    let id = message.get("id").and_then(Value::as_str).unwrap_or_default();
+    Frame {
+        kind: "item",
+        id: None,
+        data: json!({
+            "type": "item", "event": "completed", "itemId": format!("{id}{}", kind.part()),
+            "itemType": kind.as_str(), "data": data,
+        }),
+        silent,
+        depth,
+    }
+}
+
+/// What a message shows. People's messages, and those that wait in the queue, are no items.
+fn parts(message: &Value) -> Vec<(ItemType, Value)> {
+    let text = |name: &str| message.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let metadata = |name: &str| message.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
+    match text("role") {
+        Some("assistant") => match (metadata("status_kind"), text("content")) {
+            (Some(kind), said) => vec![(ItemType::Error, json!({ "code": kind, "message": said }))],
+            (None, said) => {
+                let reasoning = metadata("reasoning").filter(|text| !text.is_empty());
+                let thought = reasoning.map(|text| (ItemType::Reasoning, json!({ "text": text })));
+                let reply = said.map(|text| (ItemType::AgentMessage, json!({ "text": text })));
+                thought.into_iter().chain(reply).collect()
+            }
+        },
+        Some("tool") => {
+            let tool = text("name").unwrap_or_default();
+            let has_files =
+                message.get("attachments").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+            let kind = match () {
+                () if tool.starts_with("mcp_") => ItemType::McpToolCall,
+                () if has_files => ItemType::FileChange,
+                () => ItemType::CommandExecution,
+            };
+            let mut data = json!({
+                "tool": tool, "callId": text("tool_call_id"), "status": text("tool_status"),
+                "output": text("content"),
+            });
+            if let (true, Some(fields), Some(files)) =
+                (has_files, data.as_object_mut(), message.get("attachments").and_then(Value::as_array))
+            {
+                fields.insert(
+                    "files".into(),
+                    files.iter().filter_map(|file| file.get("path")).cloned().collect(),
+                );
+            }
+            vec![(kind, data)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Type, id and data of each item.
+    fn shown(message: Value) -> Vec<(String, String, Value)> {
+        let data = json!({ "type": "message_data", "data": message });
+        let frame = Frame { kind: "message_data", id: None, data, silent: false, depth: 0 };
+        let field = |frame: &Frame, name: &str| frame.data[name].as_str().unwrap().to_owned();
+        items(&frame)
+            .iter()
+            .map(|item| (field(item, "itemType"), field(item, "itemId"), item.data["data"].clone()))
+            .collect()
+    }
+
+    #[test]
+    fn a_reply_is_its_reasoning_and_then_its_text() {
+        let reply =
+            json!({ "id": "m_1_2", "role": "assistant", "content": "42", "metadata": { "reasoning": "so" } });
+        assert_eq!(
+            shown(reply),
+            [
+                ("reasoning".into(), "m_1_2.reasoning".into(), json!({ "text": "so" })),
+                ("agent_message".into(), "m_1_2".into(), json!({ "text": "42" })),
+            ]
+        );
+        let calls = json!({ "id": "m_1_2", "role": "assistant", "content": null, "metadata": {} });
+        assert_eq!(shown(calls), []);
+    }
+
+    #[test]
+    fn a_result_is_what_its_tool_is() {
+        let result = |name: &str, attachments: Value| {
+            let message = json!({
+                "id": "m_1_3", "role": "tool", "name": name, "content": "done", "tool_call_id": "call_1",
+                "tool_status": "success", "attachments": attachments,
+            });
+            shown(message).remove(0)
+        };
+        assert_eq!(result("add", json!([])).0, "command_execution");
+        assert_eq!(result("mcp_github_search", json!([])).0, "mcp_tool_call");
+        let (kind, _, data) = result("draw", json!([{ "path": "/a.png" }]));
+        assert_eq!((kind.as_str(), &data["files"]), ("file_change", &json!(["/a.png"])));
+        assert_eq!(data["callId"], "call_1");
+    }
+
+    #[test]
+    fn what_people_write_is_no_item_and_what_went_wrong_is_an_error() {
+        assert_eq!(shown(json!({ "id": "m_1_1", "role": "user", "content": "hi" })), []);
+        let failed = json!({ "id": "m_1_4", "role": "assistant", "content": "No.", "metadata": { "status_kind": "failed" } });
+        assert_eq!(
+            shown(failed),
+            [("error".into(), "m_1_4".into(), json!({ "code": "failed", "message": "No." }))]
+        );
+    }
+
+    #[test]
+    fn a_snapshot_has_the_items_of_all_its_messages() {
+        let data = json!({ "messages": [
+            { "id": "m_1_1", "role": "user", "content": "hi" },
+            { "id": "m_1_2", "role": "assistant", "content": "a", "silent": true, "depth": 1 },
+        ] });
+        let frame = Frame { kind: "snapshot", id: None, data, silent: false, depth: 0 };
+        let without = Filter::default();
+        assert_eq!(with_items(frame.clone(), &without).len(), 1);
+        let all = with_items(frame, &Filter { items: true, ..without });
+        assert_eq!(
+            all.iter().map(|frame| (frame.kind, frame.silent, frame.depth)).collect::<Vec<_>>(),
+            [("snapshot", false, 0), ("item", true, 1)]
+        );
+    }
+}
