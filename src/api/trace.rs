@@ -19,7 +19,7 @@ use crate::store::receipts::Receipt;
 use crate::store::runs::Run;
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
-use crate::store::{logs, receipts};
+use crate::store::{logs, receipts, waits};
 use crate::{dates, page};
 
 /// Entries that every run has at its end, at most.
@@ -36,6 +36,7 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Val
     between.subagents()?;
     let before = Run::find(sql, run.id - 1)?.map_or(0, |run| run.block);
     let until = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
+    between.waits()?;
     receipts::of_run(sql, before, (run.started_us, until), &mut |receipt| between.call(&receipt))?;
     let (mut told, cut) = (between.told, between.cut);
     told.sort_by_key(|(at, _)| *at);
@@ -216,6 +217,32 @@ impl<'a> Between<'a> {
         let told =
             json!({ "adapter": "model", "model": last.model, "attempt": last.number, "reason": last.error });
         self.add(last.ended_us, "adapter.retry.exhausted", told);
+    }
+
+    /// What was asked of the outside, and whether the run went on with what came of it. What is open when a run ends has no
+    /// such entry: the end follows.
+    fn waits(&mut self) -> Result<()> {
+        let waits = waits::of_run(self.state, self.sql, self.run.id)?;
+        for wait in waits.iter().rev() {
+            let id = wait.public_id(&self.state.meta.thread_id);
+            let kind = outcome::pause_kind(&[json!({ "kind": wait.kind.as_str() })]);
+            self.add(
+                wait.created_us,
+                "run.paused",
+                json!({ "pauseKind": kind, "wait": id, "kind": wait.kind.as_str() }),
+            );
+            let Some(resumed_us) = wait.resumed_us(&waits) else { continue };
+            let decision = wait.decision.as_ref().map(|decision| &decision.decision);
+            let mut told = json!({ "decision": decision, "wait": id });
+            if let Some(fields) = told.as_object_mut().filter(|_| decision.is_none()) {
+                fields.insert("state".into(), wait.state.as_str().into());
+            }
+            self.add(resumed_us, "run.resumed", told);
+            if self.next().is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// What the log has said of children.

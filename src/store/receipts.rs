@@ -311,6 +311,14 @@ pub(crate) fn restart(sql: &dyn Sql, id: i64) -> Result<()> {
     )
 }
 
+/// Calls of a dropped reply, none of which has begun.
+pub(crate) fn forget_waiting(sql: &dyn Sql, reply: i64, last: i64) -> Result<()> {
+    sql.run(
+        "DELETE FROM calls WHERE id > ?1 AND id <= ?2 AND reply = ?1",
+        &[Param::Int(reply), Param::Int(last)],
+    )
+}
+
 /// A call that has run asks before it runs once more.
 pub(crate) fn wait_again(sql: &dyn Sql, id: i64) -> Result<()> {
     sql.run("UPDATE calls SET state = 'waiting', result = NULL WHERE id = ?", &[Param::Int(id)])

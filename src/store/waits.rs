@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::store::state::State;
 use crate::store::table::Table;
 
 /// It is made with the first wait: a thread that asks nothing has no such table. `open`: 1 while it is asked; with `id` it is the key, so that what is open is found without an index. `meta.waits` counts
@@ -188,6 +189,9 @@ pub(crate) struct Decision {
     /// Who decided, as the caller says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) actor: Option<String>,
+    /// `restart` if the model was asked again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) interrupt: Option<String>,
 }
 
 /// A row of `waits`.
@@ -304,6 +308,26 @@ impl Wait {
         shown
     }
 
+    /// When the run went on with what came of it, if it did: what was decided ahead of its turn is taken up with what was
+    /// asked before it. `others`: all waits of the run.
+    pub(crate) fn resumed_us(&self, others: &[Wait]) -> Option<i64> {
+        let closed_us = self.closed_us?;
+        let restarts = |other: &Wait| {
+            other.batch == self.batch
+                && other.decision.as_ref().is_some_and(|decision| decision.interrupt.is_some())
+        };
+        // What is cancelled otherwise ends with its run.
+        if others.iter().any(restarts) {
+            return Some(closed_us);
+        }
+        let failed = self.state == WaitState::Expired && self.asked.on_expiry == OnExpiry::Fail;
+        if failed || self.state == WaitState::Cancelled {
+            return None;
+        }
+        let ahead = |other: &&Wait| other.receipt < self.receipt && other.created_us <= closed_us;
+        others.iter().filter(ahead).try_fold(closed_us, |at, other| Some(at.max(other.closed_us?)))
+    }
+
     /// The decisions that it takes.
     pub(crate) fn allows(&self) -> Vec<&'static str> {
         match self.kind {
@@ -342,6 +366,25 @@ pub(crate) fn open(sql: &dyn Sql) -> Result<Vec<Wait>> {
 pub(crate) fn find(sql: &dyn Sql, id: i64) -> Result<Option<Wait>> {
     let statement = concat!("SELECT ", columns!(), " FROM waits WHERE open IN (0, 1) AND id = ?");
     one(sql, statement, &[Param::Int(id)])
+}
+
+/// Those of a run, newest first, open or not. A thread that never asked anything is not read.
+pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: i64) -> Result<Vec<Wait>> {
+    let mut found = Vec::new();
+    if state.meta.wait_next == 1 {
+        return Ok(found);
+    }
+    // Runs come one after another, and so do their waits.
+    list(sql, i64::MAX >> 11, &mut |wait| {
+        if wait.run < Some(run) {
+            return Ok(ControlFlow::Break(()));
+        }
+        if wait.run == Some(run) {
+            found.push(wait);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }
 
 /// The newest one about the call with this receipt, of a batch.

@@ -8,6 +8,7 @@ use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, Subject};
 use crate::store::receipts::Receipt;
 use crate::store::runs::Run;
+use crate::store::waits::Wait;
 use crate::trace::span_id;
 
 /// What a span is below.
@@ -102,7 +103,14 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
         span.block = block;
         spans.push(span);
     }
-    // Waits that were closed are below their calls, and follow here.
+    for wait in facts.waits.iter().rev() {
+        let Some(closed_us) = wait.closed_us else { continue };
+        let below = wait.batch.and_then(|reply| places.replies.get(&reply)).copied().unwrap_or(Below::Run);
+        let mut span = of_wait(facts, wait, closed_us);
+        span.parent = Some(places.parent(facts, below));
+        span.block = places.block(below);
+        spans.push(span);
+    }
     for (n, (block, start_us)) in (1..).zip(&places.steps) {
         if is_closed(&facts.run, *block) {
             spans.push(of_step(facts, &spans, n, *block, *start_us));
@@ -148,6 +156,21 @@ fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) 
     let id = span_id(&facts.thread, "call", call.id);
     let mut span = Span::new(Subject::Call, id, String::new(), call.started_us, ended_us);
     telling.call(&mut span, facts, call);
+    span
+}
+
+/// From the question to what became of it. What was asked and answered is content, and not told.
+fn of_wait(facts: &Facts, wait: &Wait, closed_us: i64) -> Span {
+    let id = span_id(&facts.thread, "wait", wait.id);
+    let name = format!("wait {}", wait.kind.as_str());
+    let mut span = Span::new(Subject::Wait, id, name, wait.created_us, closed_us);
+    span.text("gen_ai.conversation.id", Some(facts.thread.as_str()));
+    span.text("bobbin.run", Some(facts.run.public_id()));
+    span.text("bobbin.wait", Some(wait.public_id(&facts.thread)));
+    span.text("bobbin.wait.kind", Some(wait.kind.as_str()));
+    span.text("bobbin.wait.state", Some(wait.state.as_str()));
+    span.text("bobbin.wait.decision", wait.decision.as_ref().map(|decision| decision.decision.as_str()));
+    span.text("gen_ai.tool.name", wait.asked.call.as_ref().map(|call| call.tool.as_str()));
     span
 }
 

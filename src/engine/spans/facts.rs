@@ -11,7 +11,8 @@ use crate::limits;
 use crate::store::receipts::Receipt;
 use crate::store::runs::{Run, traces};
 use crate::store::state::State;
-use crate::store::{logs, receipts};
+use crate::store::waits::Wait;
+use crate::store::{logs, receipts, waits};
 use crate::trace::Trace;
 
 /// Beyond all seqs; the platform carries 53 bits.
@@ -63,6 +64,8 @@ pub(crate) struct Facts {
     pub(crate) recoveries: Vec<Logged>,
     /// Its calls, and those within them.
     pub(crate) calls: Vec<Receipt>,
+    /// What it asked of the outside, newest first, open or not.
+    pub(crate) waits: Vec<Wait>,
 }
 
 impl Thread {
@@ -99,6 +102,7 @@ impl Thread {
             agent: state.meta.agent.clone(),
             depth: state.meta.parent.as_ref().map_or(0, |parent| parent.depth),
             trace: self.trace_of(state, &run),
+            waits: waits::of_run(state, sql, run.id)?,
             run,
             attempts,
             recoveries,

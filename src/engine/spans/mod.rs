@@ -29,6 +29,7 @@ pub(crate) enum Subject {
     Step,
     Attempt,
     Call,
+    Wait,
 }
 
 /// The value of an attribute.

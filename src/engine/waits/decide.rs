@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
 use crate::engine::control::Halted;
 use crate::engine::thread::Thread;
+use crate::engine::waits::restart::has_begun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -19,6 +20,7 @@ use crate::spec::{Callable, schema};
 use crate::store::idempotency::Key;
 use crate::store::log::Event;
 use crate::store::messages::message_id;
+use crate::store::runs::Phase;
 use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::store::waits::{DecidedBy, Decision, Wait, WaitKind, WaitState};
@@ -38,6 +40,16 @@ pub(crate) struct Wanted {
     wait: i64,
     verdict: Verdict,
     actor: Option<String>,
+    interrupt: Interrupt,
+}
+
+/// What a decision makes of the step that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interrupt {
+    /// It goes on.
+    Continue,
+    /// Its reply is dropped, and the model is asked again.
+    Restart,
 }
 
 #[derive(Debug)]
@@ -69,6 +81,8 @@ struct Decided {
     waits: Vec<Wait>,
     entry: Option<Entered>,
     halted: Option<Halted>,
+    /// The reply that is dropped.
+    restarts: Option<i64>,
 }
 
 impl Wanted {
@@ -105,6 +119,21 @@ impl Wanted {
                 );
             }
         };
+        let interrupt = match body.string("interrupt")?.as_deref() {
+            None | Some("continue") => Interrupt::Continue,
+            Some("restart") => Interrupt::Restart,
+            Some(other) => {
+                let text = format!("`interrupt` is continue or restart, not “{other}”.");
+                return Err(Error::field("interrupt", text));
+            }
+        };
+        if interrupt == Interrupt::Restart
+            && matches!(verdict, Verdict::Defer { .. } | Verdict::Deny { stop: true, .. })
+        {
+            let text =
+                "`interrupt` restart has no meaning where the decision is put off or the run is stopped.";
+            return Err(Error::field("interrupt", text));
+        }
         let actor = body.string("actor")?;
         if actor.as_ref().is_some_and(|actor| actor.chars().count() > limits::ACTOR_CHARS) {
             let text = format!("`actor` has at most {} characters.", limits::ACTOR_CHARS);
@@ -127,7 +156,7 @@ impl Wanted {
                 ));
             }
         }
-        Ok(Wanted { wait, verdict, actor })
+        Ok(Wanted { wait, verdict, actor, interrupt })
     }
 }
 
@@ -177,13 +206,23 @@ impl Thread {
         let decided = self.transition(|state, sql| {
             state.must_live()?;
             let mut decided = Decided::default();
+            let block =
+                state.active().filter(|run| run.phase == Phase::Parked).map(|run| (Some(run.id), run.block));
             for one in wanted {
                 let wait = self.found_wait(state, sql, one.wait)?;
                 may_decide(decider.caller, &wait)?;
                 if wait.state != WaitState::Open {
                     return Err(self.conflict(state, sql, wanted)?);
                 }
+                if one.interrupt == Interrupt::Restart {
+                    let of = block.filter(|(run, reply)| *run == wait.run && Some(*reply) == wait.batch);
+                    decided.restarts = Some(of.ok_or_else(has_begun)?.1);
+                }
                 self.apply(state, sql, one, wait, decider, &mut decided)?;
+            }
+            if let Some(reply) = decided.restarts {
+                decided.waits.extend(self.restart_step(state, sql, reply)?);
+                decided.entry = Some(Entered::Again);
             }
             if let (Some(key), Some(first)) = (key, wanted.first()) {
                 key.insert(sql, first.wait, self.host.now_us())?;
@@ -191,6 +230,10 @@ impl Thread {
             Ok(decided)
         })?;
         let shown = self.read(|state, _| Ok(decided.waits.iter().map(|wait| wait.shown(state)).collect()))?;
+        if decided.restarts.is_some() {
+            // Everything that was counted is counted anew.
+            self.state.borrow_mut().take();
+        }
         self.announce_waits(&decided.waits)?;
         match (decided.halted, decided.entry) {
             (Some(halted), _) => self.halted(halted)?,
@@ -217,6 +260,7 @@ impl Thread {
             scope: decider.caller.scope.to_string(),
             fingerprint: decider.fingerprint.map(str::to_owned),
             actor: wanted.actor.clone(),
+            interrupt: (wanted.interrupt == Interrupt::Restart).then(|| "restart".to_owned()),
             ..Decision::default()
         };
         let result = match &wanted.verdict {

@@ -3,12 +3,14 @@
 //! transaction, too. The rows are in `store/waits`.
 //!
 //! * here: a wait opens, closes, ends by itself. `gate`: which calls have to wait before they run; `question`: what is asked
-//!   about them; `digest`: what a decision is about. `decide`: what is decided, and what follows.
+//!   about them; `digest`: what a decision is about. `decide`: what is decided, and what follows;
+//!   `restart`: a decision by which the model is asked again.
 
 pub(crate) mod decide;
 pub(crate) mod digest;
 pub(crate) mod gate;
 pub(crate) mod question;
+pub(crate) mod restart;
 
 use std::rc::Rc;
 

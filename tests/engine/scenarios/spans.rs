@@ -7,6 +7,7 @@ use std::rc::Rc;
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
+use super::waits::{asking, decides, until_open, with};
 use super::{clerk, story, work};
 use crate::host::collector::{attribute, text};
 use crate::host::outside::ModelRequest;
@@ -18,7 +19,7 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const OUTSIDE: &str = "00f067aa0ba902b7";
 
 pub fn all() -> Vec<Scenario> {
-    vec![family(), plain(), unwilling(), traced(), many_steps()]
+    vec![family(), plain(), unwilling(), traced(), waited(), many_steps()]
 }
 
 /// Exports to the collector.
@@ -275,6 +276,65 @@ fn traced() -> Scenario {
 #[test]
 fn a_run_is_part_of_the_trace_of_its_request() {
     traced().sweep();
+}
+
+/// People are asked about two calls, and a third one is still asked about when the run is stopped.
+fn waited() -> Scenario {
+    story("spans of what people are asked")
+        .setup(exports)
+        .define(with(json!({ "pay": asking(json!("always")), "send": asking(json!("always")) })))
+        .terms(|terms| {
+            terms.outcomes = vec!["completed", "stopped"];
+            terms.pairs = false;
+        })
+        .drive(|sim| async move {
+            sim.send("use pay,send").await;
+            let waits = until_open(&sim, 2).await;
+            told(&sim).await;
+            assert!(named(&sim, "wait").is_empty(), "what is open has no span");
+            sim.world.pause(60 * SECOND_US).await;
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            decides(&sim, &waits[1], json!({ "decision": "deny", "reason": "canary" })).await;
+            sim.until("the run has ended", |sim| {
+                sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome IS NOT NULL") == [1]
+            })
+            .await;
+            sim.send("use pay").await;
+            until_open(&sim, 1).await;
+            sim.stop().await;
+            told(&sim).await;
+        })
+        .check(|sim, history| {
+            all_sent(sim, &[]);
+            let steps: BTreeSet<String> =
+                named(sim, "step").iter().map(|span| text(&span["spanId"]).to_owned()).collect();
+            let mut waits = named(sim, "wait approval");
+            waits.sort_by_key(|span| text(&attribute(span, "bobbin.wait")).to_owned());
+            let said: Vec<(Value, Value)> = waits
+                .iter()
+                .map(|span| (attribute(span, "bobbin.wait.state"), attribute(span, "bobbin.wait.decision")))
+                .collect();
+            let expected =
+                [("decided", json!("approve")), ("decided", json!("deny")), ("cancelled", Value::Null)];
+            let expected: Vec<(Value, Value)> =
+                expected.into_iter().map(|(state, decision)| (json!(state), decision)).collect();
+            assert_eq!(said, expected, "{waits:#?}");
+            for wait in &waits {
+                assert!(wait["kind"] == 1 && steps.contains(text(&wait["parentSpanId"])), "{wait}");
+                assert_eq!(attribute(wait, "bobbin.wait.kind"), "approval");
+                assert!(!wait.to_string().contains("canary"), "what was said is content: {wait}");
+            }
+            let lasted = |span: &Value| {
+                let at = |name: &str| text(&span[name]).parse::<i64>().unwrap();
+                at("endTimeUnixNano") - at("startTimeUnixNano")
+            };
+            assert!(lasted(&waits[0]) >= 60 * SECOND_US * 1_000 || history.faults > 0, "{:?}", waits[0]);
+        })
+}
+
+#[test]
+fn what_people_are_asked_has_its_spans_once_it_is_over() {
+    waited().sweep();
 }
 
 fn many_steps() -> Scenario {

@@ -20,17 +20,18 @@ pub fn all() -> Vec<Scenario> {
         answered(),
         carried_out(),
         asked_after(),
+        asked_again(),
     ]
 }
 
 /// A native tool that asks before it runs.
-fn asking(approval: Value) -> Value {
+pub(super) fn asking(approval: Value) -> Value {
     let properties = json!({ "amount": { "type": "integer" }, "to": { "type": "string" } });
     json!({ "description": "Pays.", "args": { "type": "object", "properties": properties },
         "run": { "native": "work" }, "approval": approval })
 }
 
-fn with(tools: Value) -> impl FnOnce(&mut Value) {
+pub(super) fn with(tools: Value) -> impl FnOnce(&mut Value) {
     move |catalog: &mut Value| {
         for (name, tool) in tools.as_object().unwrap() {
             catalog["tools"][name] = tool.clone();
@@ -48,7 +49,7 @@ async fn open(sim: &Sim) -> Vec<Value> {
 }
 
 /// Waits until so many are open.
-async fn until_open(sim: &Sim, count: usize) -> Vec<Value> {
+pub(super) async fn until_open(sim: &Sim, count: usize) -> Vec<Value> {
     for _ in 0..2_000 {
         let waits = open(sim).await;
         if waits.len() == count {
@@ -65,7 +66,7 @@ async fn decide(sim: &Sim, wait: &Value, body: Value) -> Seen {
     sim.insist(route, &[], Some(&key), body.to_string()).await
 }
 
-async fn decides(sim: &Sim, wait: &Value, body: Value) {
+pub(super) async fn decides(sim: &Sim, wait: &Value, body: Value) {
     let seen = decide(sim, wait, body).await;
     assert_eq!(seen.status, 200, "{}", seen.body);
     assert_ne!(seen.body["wait"]["state"], "open", "{}", seen.body);
@@ -74,6 +75,15 @@ async fn decides(sim: &Sim, wait: &Value, body: Value) {
 /// How often the tool ran.
 fn runs(sim: &Sim) -> usize {
     sim.world.outside.executions.borrow().len()
+}
+
+/// What the trace of a run says of its pauses.
+fn pauses(sim: &Sim, run: &str) -> Vec<Value> {
+    let (asked, route) = (sim.clone(), ThreadRoute::GetRun(run.to_owned()));
+    let body = sim.world.drive(async move { asked.get(route, &[("trace", "1")]).await });
+    let trace = body["trace"].as_array().cloned().unwrap_or_default();
+    let of_pauses = |entry: &Value| matches!(entry["kind"].as_str(), Some("run.paused" | "run.resumed"));
+    trace.into_iter().filter(of_pauses).collect()
 }
 
 fn approved() -> Scenario {
@@ -97,6 +107,14 @@ fn approved() -> Scenario {
             assert!(text == "w0" || history.faults > 0 && text.contains("restarted while"), "{text}");
             assert_eq!(results[0]["metadata"]["approval"]["by"], "Ann", "{results:?}");
             assert!(runs(sim) <= 1, "it ran once");
+            let told = pauses(sim, "r_1");
+            let kinds: Vec<&str> = told.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
+            assert_eq!(kinds, ["run.paused", "run.resumed"], "{told:?}");
+            assert_eq!(
+                (&told[0]["data"]["pauseKind"], &told[1]["data"]["decision"]),
+                (&json!("human"), &json!("approve"))
+            );
+            assert_eq!(told[0]["data"]["wait"], told[1]["data"]["wait"]);
         })
 }
 
@@ -173,10 +191,15 @@ fn in_another_order() -> Scenario {
             assert_eq!(runs(&sim), 0, "what comes first is still open");
             decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
         })
-        .check(|_, history| {
+        .check(|sim, history| {
             let results = history.texts("tool");
             assert!(results[0] == "w0" || history.faults > 0, "{results:?}");
             assert_eq!(results[1], "Denied.");
+            // What was decided ahead of its turn is taken up at it.
+            let told = pauses(sim, "r_1");
+            let kinds: Vec<&str> = told.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
+            assert_eq!(kinds, ["run.paused", "run.paused", "run.resumed", "run.resumed"], "{told:?}");
+            assert_eq!(told[2]["at"], told[3]["at"]);
         })
 }
 
@@ -206,6 +229,11 @@ fn expired() -> Scenario {
         })
         .check(|sim, history| {
             assert_eq!(history.texts("tool"), ["Denied: Nobody answered within 7 days."]);
+            let told = pauses(sim, "r_1");
+            assert_eq!(
+                (&told[1]["kind"], &told[1]["data"]["state"]),
+                (&json!("run.resumed"), &json!("expired"))
+            );
             assert_eq!(runs(sim), 0);
         })
 }
@@ -233,6 +261,7 @@ fn stopped() -> Scenario {
         })
         .check(|sim, history| {
             assert!(history.texts("tool")[0].starts_with("Not run: "), "{:?}", history.texts("tool"));
+            assert_eq!(pauses(sim, "r_1").len(), 1, "it was never resumed");
             assert_eq!(runs(sim), 0);
         })
 }
@@ -330,6 +359,55 @@ fn asked_after() -> Scenario {
 #[test]
 fn a_tool_that_asks_after_it_has_looked_is_called_once_more_when_it_is_approved() {
     asked_after().sweep();
+}
+
+fn asked_again() -> Scenario {
+    story("the model is asked again")
+        .define(with(json!({ "pay": asking(json!("always")), "send": asking(json!("always")) })))
+        .terms(|terms| terms.more_requests = 1)
+        .drive(|sim| async move {
+            sim.send("use pay,send").await;
+            let old = until_open(&sim, 2).await;
+            for wrong in [
+                json!({ "decision": "deny", "interrupt": "again" }),
+                json!({ "decision": "deny", "interrupt": "restart", "stop": true }),
+            ] {
+                let seen = decide(&sim, &old[0], wrong).await;
+                assert_eq!(
+                    (seen.status, &seen.body["error"]["field"]),
+                    (400, &json!("interrupt")),
+                    "{}",
+                    seen.body
+                );
+            }
+            decides(&sim, &old[0], json!({ "decision": "deny", "interrupt": "restart" })).await;
+            let beside = sim.get(ThreadRoute::GetWait(old[1]["id"].as_str().unwrap().into()), &[]).await;
+            assert_eq!(beside["wait"]["state"], "cancelled", "what was asked beside it is over: {beside}");
+            let waits = until_open(&sim, 2).await;
+            assert_ne!(waits[0]["batch"], old[0]["batch"]);
+            decides(&sim, &waits[0], json!({ "decision": "approve", "interrupt": "continue" })).await;
+            // Now a call has begun.
+            let late = decide(&sim, &waits[1], json!({ "decision": "deny", "interrupt": "restart" })).await;
+            assert_eq!(
+                (late.status, &late.body["error"]["code"]),
+                (409, &json!("conflict")),
+                "{}",
+                late.body
+            );
+            assert_eq!(open(&sim).await.len(), 1, "nothing was changed");
+            decides(&sim, &waits[1], json!({ "decision": "approve" })).await;
+        })
+        .check(|sim, history| {
+            let results = history.texts("tool");
+            assert_eq!(results.len(), 2, "the dropped calls have no results: {results:?}");
+            assert!(results == ["w0", "w1"] || history.faults > 0, "{results:?}");
+            assert!(runs(sim) <= 2);
+        })
+}
+
+#[test]
+fn a_decision_may_drop_what_the_model_said_and_ask_it_again() {
+    asked_again().sweep();
 }
 
 #[test]
