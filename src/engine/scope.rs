@@ -4,7 +4,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sdk::scope::{Entered, Origin, Scope};
-use crate::store::runs::Run;
+use crate::store::runs::{Parking, Run};
 
 impl Thread {
     /// Where the calls of the open step are made.
@@ -15,6 +15,7 @@ impl Thread {
             path: vec![definitions.prompt.name.clone()],
             origin: Origin::Step,
             entered,
+            parking: Parking::Possible,
             ..Scope::default()
         })
     }

@@ -282,7 +282,7 @@ impl Thread {
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
-            state: self.state_in(inside.clone().in_package(self.catalog.packages.of(owner))),
+            state: self.state_in(inside.clone().in_package(self.catalog.packages.of(owner)).held_by_code()),
         };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
         // A tool's own result, without what only the runtime says.

@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::store::runs::Parking;
+
 /// A place where calls are made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
@@ -26,6 +28,8 @@ pub(crate) struct Scope {
     pub(crate) work: Rc<str>,
     /// The package of the definition that works here: names that it gives are looked up there first.
     pub(crate) package: Option<Rc<str>>,
+    /// Whether the run may be parked for what is done here.
+    pub(crate) parking: Parking,
     /// Calls that code has made here.
     pub(crate) invoked: Rc<Cell<u32>>,
 }
@@ -47,8 +51,15 @@ impl Scope {
             entered,
             work: self.work.clone(),
             package: self.package.clone(),
+            parking: self.parking,
             invoked: Rc::default(),
         }
+    }
+
+    /// The same for code that works here: it waits for what it calls, and would be lost if the run were parked.
+    #[must_use]
+    pub(crate) fn held_by_code(self) -> Scope {
+        Scope { parking: Parking::Impossible, ..self }
     }
 
     /// The same for a definition of a package, or of none.

@@ -7,10 +7,10 @@ use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::Origin;
 use crate::spec::message::ToolResult;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
+use crate::store::runs::Parking;
 use crate::store::state::State;
 
 pub(crate) fn refused(text: impl Into<String>) -> ToolResult {
@@ -21,10 +21,10 @@ pub(crate) fn refused(text: impl Into<String>) -> ToolResult {
 pub(crate) fn may_wait(
     waits: bool,
     receipt: Option<i64>,
-    origin: &Origin,
+    parking: Parking,
     name: &str,
 ) -> Result<(), ToolResult> {
-    if !waits || (receipt.is_some() && *origin == Origin::Step) {
+    if !waits || (receipt.is_some() && parking == Parking::Possible) {
         return Ok(());
     }
     let text = format!("\"{name}\" cannot be waited for here; queue it instead (queueTool).");

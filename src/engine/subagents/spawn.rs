@@ -16,7 +16,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::thread_id;
-use crate::sdk::scope::{Entered, Origin, Scope};
+use crate::sdk::scope::{Entered, Scope};
 use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::store::children::{Child, ChildState, Wait};
@@ -24,6 +24,7 @@ use crate::store::log::Event;
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, ReceiptData, ReceiptState};
+use crate::store::runs::Parking;
 use crate::store::side::Side;
 use crate::store::state::State;
 
@@ -93,7 +94,7 @@ impl Thread {
             let by = group.clone();
             let trace = self.trace_of_call(state, scope, Some(call.seq));
             let wanted = wanted.in_trace(trace);
-            match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), &scope.origin)? {
+            match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), scope.parking)? {
                 Err(result) => Ok(Err(result)),
                 Ok(told) => {
                     state.starts_detached(sql, scope, call.seq)?;
@@ -128,7 +129,7 @@ impl Thread {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
             let trace = self.trace_of_call(state, scope, None);
             let wanted = wanted.in_trace(trace);
-            match self.tell(state, sql, &wanted, side, None, &scope.key, None, &scope.origin)? {
+            match self.tell(state, sql, &wanted, side, None, &scope.key, None, scope.parking)? {
                 Err(result) => Ok(result),
                 Ok(told) => {
                     let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
@@ -152,14 +153,14 @@ impl Thread {
         group: Option<String>,
         by: &str,
         receipt: Option<i64>,
-        origin: &Origin,
+        parking: Parking,
     ) -> Result<Result<Told, ToolResult>> {
         state.must_live()?;
         let now = self.host.now_us();
         match wanted {
             SubagentCall::Create(new) => {
                 let waits = new.blocking();
-                if let Err(result) = may_wait(waits, receipt, origin, &new.agent.name) {
+                if let Err(result) = may_wait(waits, receipt, parking, &new.agent.name) {
                     return Ok(Err(result));
                 }
                 if let Err(result) = self.room_for(state, sql, new)? {
@@ -179,7 +180,7 @@ impl Thread {
                 if !child.facts.resumable || child.state == ChildState::Pending {
                     return Ok(Err(inactive()));
                 }
-                if let Err(result) = may_wait(child.facts.blocking, receipt, origin, "subagent_message") {
+                if let Err(result) = may_wait(child.facts.blocking, receipt, parking, "subagent_message") {
                     return Ok(Err(result));
                 }
                 if let Some(result) = self.check_content(sql, words)? {

@@ -188,6 +188,7 @@ impl Phase {
     pub(crate) const fn parked(self) -> Phase {
         match self {
             Phase::Start | Phase::ParkedAtStart => Phase::ParkedAtStart,
+            Phase::Model | Phase::ParkedAtModel => Phase::ParkedAtModel,
             _ => Phase::Parked,
         }
     }
@@ -196,14 +197,15 @@ impl Phase {
     pub(crate) const fn resumed(self) -> Phase {
         match self {
             Phase::ParkedAtStart => Phase::Start,
+            Phase::ParkedAtModel => Phase::Model,
             Phase::Parked => Phase::Tools,
             other => other,
         }
     }
 
-    /// Whether a call waits for something outside.
+    /// Whether it waits for something outside, or for a time that is far away.
     pub(crate) const fn is_parked(self) -> bool {
-        matches!(self, Phase::Parked | Phase::ParkedAtStart)
+        matches!(self, Phase::Parked | Phase::ParkedAtStart | Phase::ParkedAtModel)
     }
 }
 

@@ -100,7 +100,7 @@ impl Thread {
     /// Reserves a block for the step and counts it and its first attempt, all before the work. A step that is open
     /// already is entered again: its last attempt was lost with the process.
     fn open_inner(&self, scope: &Scope, definitions: &Definitions<'_>) -> Result<Opened> {
-        let (call, depth) = (scope.receipt, scope.depth);
+        let Scope { receipt: call, depth, parking, .. } = *scope;
         let now = self.host.now_us();
         let (opened, stream) = self.transition(|state, sql| {
             let known = match (scope.entered, call) {
@@ -114,7 +114,7 @@ impl Thread {
                 if let Some(text) = tries.failed {
                     return Ok((Opened::Failed(text), None));
                 }
-                let step = Step { block: tries.block, call, depth };
+                let step = Step { block: tries.block, call, depth, parking };
                 if tries.logged < tries.stream {
                     let lost =
                         Lost { step, tries: &tries, prompt: definitions.prompt, why: Unfinished::Lost };
@@ -134,7 +134,7 @@ impl Thread {
                 run.steps += 1;
                 run.update(sql)?;
             }
-            let step = Step { block: state.next_seq(), call, depth };
+            let step = Step { block: state.next_seq(), call, depth, parking };
             state.meta.seq_floor = step.block + limits::BLOCK - 1;
             state.meta.update(sql)?;
             AttemptState { block: step.block, attempt: 1, stream: 1, ..AttemptState::default() }
@@ -190,7 +190,7 @@ impl Thread {
         if tries.failed.is_some() || tries.logged >= tries.stream || rows::find(sql, tries.block)?.is_some() {
             return Ok(());
         }
-        let step = Step { block: tries.block, call: Some(receipt), depth: 1 };
+        let step = Step { call: Some(receipt), depth: 1, ..Step::own(tries.block) };
         self.log_lost(state, sql, &Lost { step, tries: &tries, prompt, why }, now)?;
         state.usage = None;
         tries.logged = tries.stream;

@@ -20,6 +20,7 @@ use crate::spec::message::ToolResult;
 use crate::spec::{Callable, Tool};
 use crate::store::messages::Shared;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
+use crate::store::runs::Parking;
 use crate::store::state::State;
 use crate::store::waits::{AskedCall, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
@@ -126,7 +127,7 @@ impl Thread {
             Some(Question::Forbidden) => {
                 return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(forbidden(tool)))));
             }
-            Some(_) if place.scope.is_detached() => {
+            Some(_) if place.scope.parking == Parking::Impossible => {
                 return Ok(Gate::Ends(Box::new(CallOutcome::refused_with(would_wait(&tool.name)))));
             }
             Some(_) if json_bytes(&args) > limits::WAIT_DATA_BYTES => {
@@ -237,7 +238,7 @@ impl Thread {
     ) -> Result<()> {
         let question = self.asked_by_failure(place.definitions, tool, asked_call(tool, call, args));
         let Some(Question::Asked { kind, asked, lasts_us }) = question else { return Ok(()) };
-        if place.scope.is_detached() || json_bytes(args) > limits::WAIT_DATA_BYTES {
+        if place.scope.parking == Parking::Impossible || json_bytes(args) > limits::WAIT_DATA_BYTES {
             return Ok(());
         }
         let new = NewWait {

@@ -54,6 +54,8 @@ pub(crate) enum Phase {
     Parked,
     /// The same before a step is opened: the call is one that code has queued.
     ParkedAtStart,
+    /// The same of an open step: its model is asked again later.
+    ParkedAtModel,
     /// Over.
     Ended,
 }
@@ -66,6 +68,7 @@ impl Phase {
             Phase::Tools => "tools",
             Phase::Parked => "parked",
             Phase::ParkedAtStart => "parked_start",
+            Phase::ParkedAtModel => "parked_model",
             Phase::Ended => "ended",
         }
     }
@@ -77,6 +80,7 @@ impl Phase {
             "tools" => Phase::Tools,
             "parked" => Phase::Parked,
             "parked_start" => Phase::ParkedAtStart,
+            "parked_model" => Phase::ParkedAtModel,
             "ended" => Phase::Ended,
             other => return Err(Error::internal(format!("a run has the unknown phase {other:?}"))),
         })
@@ -181,7 +185,7 @@ impl Run {
 
     /// Whether its step's block of seqs is taken.
     pub(crate) fn block_open(&self) -> bool {
-        matches!(self.phase, Phase::Model | Phase::Tools | Phase::Parked)
+        matches!(self.phase, Phase::Model | Phase::Tools | Phase::Parked | Phase::ParkedAtModel)
     }
 
     /// Steps of the side that acts.
@@ -433,11 +437,23 @@ pub(crate) struct Step {
     pub(crate) call: Option<i64>,
     /// Calls around it.
     pub(crate) depth: u32,
+    /// Whether the run may be parked for it.
+    pub(crate) parking: Parking,
 }
 
 impl Step {
     /// A step of the run.
     pub(crate) const fn own(block: i64) -> Step {
-        Step { block, call: None, depth: 0 }
+        Step { block, call: None, depth: 0, parking: Parking::Possible }
     }
+}
+
+/// Whether the run may be parked while a place waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Parking {
+    /// Where it stands is stored, and it is entered again there.
+    Possible,
+    /// Code holds the place, or what works there is not the run.
+    #[default]
+    Impossible,
 }

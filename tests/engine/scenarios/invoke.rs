@@ -281,6 +281,35 @@ fn a_call_that_would_have_to_wait_is_refused_where_it_cannot() {
         .calm();
 }
 
+/// Code that waits for the prompt would be lost if the run were parked for one of its calls.
+#[test]
+fn nothing_waits_for_a_person_within_a_prompt_that_code_asks() {
+    story("an approval within a prompt that code asks")
+        .define(|catalog| {
+            checking(catalog);
+            with_deeper(catalog);
+            catalog["prompts"]["check"]["tools"] = json!(["deeper"]);
+            catalog["tools"]["deeper"]["approval"] = json!("always");
+        })
+        .says(|request| match request.texts("system")[0].starts_with("You check") {
+            true => Say::call("deeper", &json!({})),
+            false => clerk(request),
+        })
+        .setup(deeper)
+        .setup(working(vec![("check", json!({ "what": "it" }))]))
+        .drive(|sim| async move {
+            let outcome = sim.ask("use work").await;
+            assert_eq!(outcome["outcome"], "completed", "{outcome}");
+        })
+        .check(|sim, history| {
+            assert_eq!(runs(sim, "deeper"), 0);
+            assert_eq!(runs(sim, "work"), 1);
+            let told = history.texts("tool");
+            assert!(told[0].contains("has to be decided on by a person, and cannot wait here"), "{told:?}");
+        })
+        .calm();
+}
+
 #[test]
 fn tools_call_tools_eight_deep() {
     story("a tool that calls itself")
