@@ -416,7 +416,7 @@ declare module "bobbin" {
   /** What a run asks of a person, or of whoever reads the thread (docs/approvals.md). */
   interface Wait {
     id: string;
-    kind: "approval" | "question" | "client_tool";
+    kind: "approval" | "question" | "client_tool" | "retry";
     state: "open" | "decided" | "expired" | "cancelled" | "void";
     threadId: string;
     run: string | null;
@@ -425,7 +425,7 @@ declare module "bobbin" {
     call: WaitingCall | null;
     title: string;
     reason: string | null;
-    allows: ("approve" | "deny" | "edit" | "answer" | "defer")[];
+    allows: ("approve" | "deny" | "edit" | "answer" | "defer" | "retry")[];
     /** Arguments that who approves may change. */
     edit?: string[];
     /** Of a question. */
@@ -435,8 +435,9 @@ declare module "bobbin" {
     /** Microseconds since 1970, as the other times. */
     createdAt: number;
     expiresAt: number;
-    onExpiry: "deny" | "fail";
-    decision: "approve" | "deny" | "answer" | null;
+    /** `continue`: of a pause before the next attempt, which is all that the run waits for. */
+    onExpiry: "deny" | "fail" | "continue";
+    decision: "approve" | "deny" | "answer" | "retry" | null;
     decidedAt: number | null;
     decidedBy: { scope: string; fingerprint: string | null; actor: string | null } | null;
   }
@@ -459,6 +460,7 @@ declare module "bobbin" {
     | { decision: "answer"; /** Position in `choices`. */ choice: number }
     | { decision: "answer"; /** Of a client's tool. */ result: Json; isError?: boolean }
     | { decision: "defer"; /** Seconds since 1970. */ until: number }
+    | { decision: "retry" }
   );
 
   /** A run that waits for a subagent. */

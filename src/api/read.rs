@@ -16,7 +16,7 @@ use crate::store::messages::page::{Shown, Wanted};
 use crate::store::messages::{Row, message_seq, not_found, page as list};
 use crate::store::outbox::Due;
 use crate::store::state::State;
-use crate::store::{jobs, logs, messages as rows, outbox, schema};
+use crate::store::{jobs, logs, messages as rows, outbox, schema, waits};
 
 impl Thread {
     /// `GET /threads/:id` (spec §27.1).
@@ -134,6 +134,12 @@ impl Thread {
             }
             if let Some(at) = crate::store::effects::tally::next_due(state, sql)? {
                 due.push(json!({ "what": "effect", "at": at }));
+            }
+            if state.meta.waits > 0 {
+                for wait in waits::open(sql)? {
+                    let id = wait.public_id(&state.meta.thread_id);
+                    due.push(json!({ "what": "wait", "subject": id, "kind": wait.kind.as_str(), "at": wait.expires_us }));
+                }
             }
             for job in jobs::all(state, sql)? {
                 let what = job.kind.map_or("job", jobs::Kind::as_str);

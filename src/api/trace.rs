@@ -19,6 +19,7 @@ use crate::store::receipts::Receipt;
 use crate::store::runs::Run;
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
+use crate::store::waits::{Wait, WaitKind, WaitState};
 use crate::store::{logs, receipts, waits};
 use crate::{dates, page};
 
@@ -224,6 +225,7 @@ impl<'a> Between<'a> {
     fn waits(&mut self) -> Result<()> {
         let waits = waits::of_run(self.state, self.sql, self.run.id)?;
         for wait in waits.iter().rev() {
+            self.comes_later(wait);
             let id = wait.public_id(&self.state.meta.thread_id);
             let kind = outcome::pause_kind(&[json!({ "kind": wait.kind.as_str() })]);
             self.add(
@@ -243,6 +245,16 @@ impl<'a> Between<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The next attempt is counted, and its pause has not ended, or its answer has not come: the log has no row of it.
+    fn comes_later(&mut self, wait: &Wait) {
+        let counted = wait.kind == WaitKind::Retry && wait.state != WaitState::Cancelled;
+        let failed = wait.batch.filter(|_| counted).and_then(|reply| self.attempts.get(&reply));
+        let Some(before) = failed.filter(|before| before.ended_us <= wait.created_us) else { return };
+        let delay = (wait.expires_us - wait.created_us) / 1_000;
+        let told = json!({ "adapter": "model", "attempt": before.number + 1, "delayMs": delay, "reason": before.error });
+        self.add(wait.created_us, "adapter.retry", told);
     }
 
     /// What the log has said of children.

@@ -8,6 +8,7 @@ use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
 use crate::engine::provider_call::{Outside, Patience, Streaming};
 use crate::engine::thread::Thread;
+use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::Result;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
@@ -17,6 +18,7 @@ use crate::store::log::{Attempt, AttemptState};
 use crate::store::runs::Step;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
+use crate::store::waits::Wait;
 
 /// What came of it.
 #[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
@@ -42,6 +44,8 @@ enum After {
     Shorten,
     /// The same model again, after so many microseconds.
     Retry(i64),
+    /// The same, with the run parked meanwhile.
+    Park(i64),
     /// The next fallback.
     Fallback,
     /// Nothing; with what is told.
@@ -66,6 +70,18 @@ fn allowed(attempts: &[u32], model: u32) -> u32 {
 fn broke_off(model: &Model, failed: &ProviderError) -> String {
     let name = &model.name;
     format!("The model “{name}” broke off in the middle of its answer, which may not begin anew: {failed}.")
+}
+
+/// The next attempt at the same model.
+fn later(step: Step, failed: &Attempt, pause_us: i64) -> LaterAttempt {
+    let end = |name: &str| failed.end.as_ref().and_then(|end| end.get(name)?.as_str()).unwrap_or_default();
+    LaterAttempt {
+        receipt: step.call,
+        reply: step.block,
+        title: format!("Ask the model “{}” again", failed.model),
+        reason: format!("{}: {}", end("error_type"), end("error")),
+        pause_us,
+    }
 }
 
 impl Thread {
@@ -111,7 +127,7 @@ impl Thread {
                 true => After::GiveUp(broke_off(model, &failed)),
                 false => self.after(definitions, step, &policy, &failed)?,
             };
-            self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
+            let parked = self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
             if matches!(after, After::Fallback | After::GiveUp(_)) {
                 let code = serde_json::json!(failed.code);
                 self.tell_failure(Failure {
@@ -124,6 +140,7 @@ impl Thread {
             match after {
                 After::Shorten => return Ok(Called::TooLong),
                 After::Retry(pause) => self.pause_before_retry(pause).await,
+                After::Park(_) => return self.parked(parked.as_slice()).await,
                 After::Fallback => {
                     self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
                     return Ok(Called::Elsewhere);
@@ -168,7 +185,8 @@ impl Thread {
         let attempts = self.attempts_of(definitions)?;
         let retries = policy.retries(failed.may_pass(), failed.retryable());
         Ok(if retries && tries.attempt < allowed(&attempts, tries.model) {
-            After::Retry(backoff_us(policy, tries.attempt, self.host.random(), failed.retry_after_ms))
+            let pause = backoff_us(policy, tries.attempt, self.host.random(), failed.retry_after_ms);
+            if parks(policy, step.parking, pause) { After::Park(pause) } else { After::Retry(pause) }
         } else if allowed(&attempts, tries.model + 1) > 0 {
             After::Fallback
         } else {
@@ -177,17 +195,23 @@ impl Thread {
         })
     }
 
-    /// Logs the attempt that failed and counts the next one, in one transition and before it is made. `restartable`:
-    /// otherwise nothing was shown of it that clients would have to drop.
-    fn next_attempt(&self, step: Step, failed: &Attempt, after: &After, restartable: bool) -> Result<()> {
-        let stream = self.transition(|state, sql| {
+    /// Logs the attempt that failed and counts the next one, in one transition and before it is made; what the run is parked
+    /// for, if it is. `restartable`: otherwise nothing was shown of it that clients would have to drop.
+    fn next_attempt(
+        &self,
+        step: Step,
+        failed: &Attempt,
+        after: &After,
+        restartable: bool,
+    ) -> Result<Option<Wait>> {
+        let (stream, parked) = self.transition(|state, sql| {
             failed.insert(sql)?;
             state.used(failed);
             self.note_failed(state, step, failed, after);
             let mut tries = AttemptState::of(state, sql, step)?;
             match after {
                 After::Shorten => {}
-                After::Retry(_) => tries.attempt += 1,
+                After::Retry(_) | After::Park(_) => tries.attempt += 1,
                 After::Fallback => {
                     tries.model += 1;
                     tries.attempt = 1;
@@ -198,12 +222,23 @@ impl Thread {
                         tries.failed = Some(text.clone());
                         tries.store(state, sql, step)?;
                     }
-                    return Ok(None);
+                    return Ok((None, None));
                 }
             }
-            tries.stream += 1;
+            let stream = tries.stream + 1;
+            match after {
+                // Where the step of a call is entered again, its attempt begins: none is under way before.
+                After::Park(_) if step.call.is_some() => tries.logged = tries.stream,
+                _ => tries.stream = stream,
+            }
             tries.store(state, sql, step)?;
-            Ok(Some(tries.stream))
+            let parked = match after {
+                After::Park(pause_us) => {
+                    Some(self.park_for_attempt(state, sql, later(step, failed, *pause_us))?)
+                }
+                _ => None,
+            };
+            Ok((Some(stream), parked))
         })?;
         self.ephemeral.snapshot_logged.set(self.ephemeral.snapshot_logged.get() || failed.snapshot.is_some());
         self.log_bodies(failed);
@@ -215,7 +250,7 @@ impl Thread {
                 self.announce_reset(step.block, stream, step.depth)?;
             }
         }
-        Ok(())
+        Ok(parked)
     }
 
     /// That a model was given up is told of the run. Its row is written with the next attempt, or with its end.
@@ -223,7 +258,7 @@ impl Thread {
         let (code, what) = match after {
             After::Fallback => ("fallback", "its fallback is asked"),
             After::GiveUp(_) => ("retry.exhausted", "no other is left to ask"),
-            After::Shorten | After::Retry(_) => return,
+            After::Shorten | After::Retry(_) | After::Park(_) => return,
         };
         // A prompt that is called stores its attempts elsewhere.
         if let Some(run) = state.run.as_mut().filter(|_| step.call.is_none()) {

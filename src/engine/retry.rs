@@ -46,8 +46,8 @@ impl Thread {
         Ok(Resolved::of(kind, places))
     }
 
-    /// Spends the pause before the next attempt, which is counted already. Here a run would be parked whose policy says
-    /// `park` and whose pause is long; until runs can be, it waits in the object, as long as `wait` does at most.
+    /// Spends the pause before the next attempt in the object; where the run cannot be parked also one that is long, as far
+    /// as `wait` allows. The attempt is counted already.
     pub(crate) async fn pause_before_retry(&self, pause_us: i64) {
         let pause_us = pause_us.min(limits::RETRY_AFTER_MAX_US);
         self.host.sleep_until(self.host.now_us() + pause_us).await;

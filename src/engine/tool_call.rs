@@ -11,6 +11,7 @@ use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
 use crate::engine::tool_queue;
 use crate::engine::waits::gate::{Gate, Passed, Place};
+use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::{Error, Result};
 use crate::models::backoff_us;
 use crate::sdk::scope::{Entered, Scope};
@@ -21,6 +22,7 @@ use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{NewReceipt, Opening, Receipt, ReceiptState};
 use crate::store::state::State;
+use crate::store::waits::Wait;
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute;
 use crate::work::{Failure, Way};
@@ -46,6 +48,16 @@ pub(crate) struct PreparedCall<'a> {
 
 /// The `error_code` with which a tool asks for an approval (docs/approvals.md).
 const NEEDS_APPROVAL: &str = "needs_approval";
+
+/// What follows a run of a call that has failed.
+enum NextRun {
+    /// The call has failed.
+    None,
+    /// Another one, after so many microseconds.
+    After(i64),
+    /// Another one, for which the run is parked.
+    Parked(Box<Wait>),
+}
 
 /// What a call is for.
 pub(crate) struct AskedWork<'a> {
@@ -311,31 +323,50 @@ impl Thread {
                 Ok(result) => return Ok(result),
                 Err(failure) => failure,
             };
-            if let (Some((policy, again)), Some(receipt)) = (again, inside.receipt)
-                && policy.retries(failure.may_pass(), failure.may_pass().is_some())
-                && let Some(runs) = self.count_tool_run(receipt, policy.max_attempts)?
-            {
-                self.pause_before_retry(backoff_us(policy, runs, self.host.random(), None)).await;
-                call = again;
-                continue;
-            }
+            let may_pass = failure.may_pass();
             let late = matches!(failure, Failure::Late(_));
             let text = failure.of(&format!("\"{}\"", tool.name));
-            return Ok(ToolResult::error(if late { text + "." } else { text }));
+            let text = if late { text + "." } else { text };
+            if let Some((policy, again)) =
+                again.filter(|(policy, _)| policy.retries(may_pass, may_pass.is_some()))
+            {
+                match self.next_tool_run(inside, policy, &tool.name, &text)? {
+                    NextRun::After(pause) => {
+                        self.pause_before_retry(pause).await;
+                        call = again;
+                        continue;
+                    }
+                    NextRun::Parked(wait) => return self.parked(&[*wait]).await,
+                    NextRun::None => {}
+                }
+            }
+            return Ok(ToolResult::error(text));
         }
     }
 
-    /// Counts one more run of a call in its receipt; how often it had run before. `None` if it may run no more: recoveries
-    /// count as well.
-    fn count_tool_run(&self, receipt: i64, max_attempts: u32) -> Result<Option<u32>> {
-        let most = i64::from(max_attempts.min(limits::IDEMPOTENT_RUNS));
-        self.transition(|_, sql| {
-            let runs = receipts::find(sql, receipt)?.map_or(most, |receipt| receipt.runs);
-            if runs >= most {
-                return Ok(None);
+    /// What follows a run of a call that has failed with this text. One more run is counted in the call's receipt, where
+    /// recoveries count as well; if the run is parked before it, when the call is entered again.
+    fn next_tool_run(&self, inside: &Scope, policy: &Resolved, name: &str, failed: &str) -> Result<NextRun> {
+        let Some(id) = inside.receipt else { return Ok(NextRun::None) };
+        let most = i64::from(policy.max_attempts.min(limits::IDEMPOTENT_RUNS));
+        let random = self.host.random();
+        self.transition(|state, sql| {
+            let Some(receipt) = receipts::find(sql, id)?.filter(|receipt| receipt.runs < most) else {
+                return Ok(NextRun::None);
+            };
+            let pause_us = backoff_us(policy, u32::try_from(receipt.runs).unwrap_or(1), random, None);
+            if !parks(policy, inside.parking, pause_us) {
+                receipts::restart(sql, id)?;
+                return Ok(NextRun::After(pause_us));
             }
-            receipts::restart(sql, receipt)?;
-            Ok(u32::try_from(runs).ok())
+            let later = LaterAttempt {
+                receipt: Some(id),
+                reply: receipt.reply,
+                title: format!("Call “{name}” again"),
+                reason: failed.to_owned(),
+                pause_us,
+            };
+            self.park_for_attempt(state, sql, later).map(|wait| NextRun::Parked(Box::new(wait)))
         })
     }
 

@@ -39,7 +39,7 @@ pub(crate) enum WaitKind {
     ClientTool,
     /// Whether the run may go on spending.
     Budget,
-    /// Nobody: the pause before the next attempt at a model is long.
+    /// Nobody: the pause before the next attempt at a model or a tool is long. Who does not want to wait may say so.
     Retry,
     /// Subagents that were spawned.
     Children,
@@ -122,6 +122,8 @@ pub(crate) enum OnExpiry {
     Deny,
     /// The run fails.
     Fail,
+    /// The run goes on: time is all that it waits for.
+    Continue,
 }
 
 /// The call that waits, as who decides sees it: this very call runs when it is approved.
@@ -173,7 +175,7 @@ pub(crate) struct Remembered {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Decision {
-    /// `approve`, `deny` or `answer`.
+    /// `approve`, `deny`, `answer` or `retry`.
     pub(crate) decision: String,
     /// Arguments that were changed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -334,7 +336,8 @@ impl Wait {
             WaitKind::Approval if self.asked.edit.is_empty() => vec!["approve", "deny", "defer"],
             WaitKind::Approval => vec!["approve", "deny", "edit", "defer"],
             WaitKind::Question | WaitKind::ClientTool => vec!["answer", "deny", "defer"],
-            WaitKind::Budget | WaitKind::Retry | WaitKind::Children => Vec::new(),
+            WaitKind::Retry => vec!["retry"],
+            WaitKind::Budget | WaitKind::Children => Vec::new(),
         }
     }
 }
@@ -387,12 +390,12 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: i64) -> Result<Vec<Wait>
     Ok(found)
 }
 
-/// The newest one about the call with this receipt, of a batch.
+/// The newest question about the call with this receipt. That it was tried again later says nothing of that.
 pub(crate) fn of_receipt(sql: &dyn Sql, receipt: i64) -> Result<Option<Wait>> {
     let statement = concat!(
         "SELECT ",
         columns!(),
-        " FROM waits WHERE open IN (0, 1) AND receipt = ? ORDER BY id DESC LIMIT 1"
+        " FROM waits WHERE open IN (0, 1) AND receipt = ? AND kind <> 'retry' ORDER BY id DESC LIMIT 1"
     );
     one(sql, statement, &[Param::Int(receipt)])
 }

@@ -483,6 +483,12 @@ fn watch(world: &World, member: &Member) {
         if !loose.is_empty() {
             world.fail(format!("the waits {loose:?} are open, and their runs are over"));
         }
+        let forgotten: Vec<i64> = member.database.ask(
+            "SELECT id FROM runs WHERE phase = 'parked_model' AND id NOT IN (SELECT run FROM waits WHERE open = 1)",
+        );
+        if !forgotten.is_empty() {
+            world.fail(format!("the runs {forgotten:?} are parked, and wait for nothing"));
+        }
         let counted: Vec<i64> = member
             .database
             .ask("SELECT 1 FROM meta WHERE waits <> (SELECT count(*) FROM waits WHERE open = 1)");
@@ -492,7 +498,7 @@ fn watch(world: &World, member: &Member) {
     }
     let runnable: Vec<Option<i64>> = member.database.ask(
         "SELECT coalesce(resume_us, 0) FROM runs WHERE id = (SELECT max(id) FROM runs) \
-         AND phase NOT IN ('ended', 'parked', 'parked_start')",
+         AND phase NOT IN ('ended', 'parked', 'parked_start', 'parked_model')",
     );
     let Some(resume_us) = runnable.first().copied().flatten() else { return };
     let alarm = member.alarm.get();

@@ -62,6 +62,8 @@ enum Verdict {
         stop: bool,
     },
     Answer(Answer),
+    /// It is tried again now.
+    Retry,
     /// It ends later.
     Defer {
         until_us: i64,
@@ -105,6 +107,7 @@ impl Wanted {
             "approve" => Verdict::Approve { args: body.object("args")?.map(Value::Object) },
             "deny" => Verdict::Deny { reason: bounded_text(&mut body, "reason")?, stop: body.flag("stop")? },
             "answer" => Verdict::Answer(Answer::parse(&mut body)?),
+            "retry" => Verdict::Retry,
             "defer" => {
                 let until = body.take("until").ok_or_else(|| Error::missing("until"))?;
                 let until = until.as_i64().and_then(|seconds| seconds.checked_mul(limits::SECOND_US));
@@ -114,9 +117,8 @@ impl Wanted {
             }
             other => {
                 let text = format!("There is no decision “{other}”.");
-                return Err(
-                    Error::field("decision", text).hint("`decision` is approve, deny, answer or defer.")
-                );
+                return Err(Error::field("decision", text)
+                    .hint("`decision` is approve, deny, answer, defer or retry."));
             }
         };
         let interrupt = match body.string("interrupt")?.as_deref() {
@@ -128,10 +130,9 @@ impl Wanted {
             }
         };
         if interrupt == Interrupt::Restart
-            && matches!(verdict, Verdict::Defer { .. } | Verdict::Deny { stop: true, .. })
+            && matches!(verdict, Verdict::Defer { .. } | Verdict::Retry | Verdict::Deny { stop: true, .. })
         {
-            let text =
-                "`interrupt` restart has no meaning where the decision is put off or the run is stopped.";
+            let text = "`interrupt` restart has no meaning where the decision is put off, the run is stopped, or nothing was said yet.";
             return Err(Error::field("interrupt", text));
         }
         let actor = body.string("actor")?;
@@ -265,6 +266,7 @@ impl Thread {
         };
         let result = match &wanted.verdict {
             Verdict::Defer { until_us } => {
+                takes(&wait, "defer")?;
                 if *until_us <= now || *until_us > now + limits::WAIT_MAX_US {
                     return Err(Error::field("until", "`until` lies in the next 30 days."));
                 }
@@ -275,7 +277,7 @@ impl Thread {
                 return Ok(());
             }
             Verdict::Approve { args } => {
-                only(&wait, WaitKind::Approval, "approve")?;
+                takes(&wait, "approve")?;
                 if let Some(args) = args {
                     self.check_edit(&wait, args)?;
                 }
@@ -284,6 +286,7 @@ impl Thread {
                 None
             }
             Verdict::Deny { reason, .. } => {
+                takes(&wait, "deny")?;
                 decision.decision = "deny".into();
                 decision.reason.clone_from(reason);
                 Some(denied(&wait, reason.as_deref()))
@@ -291,6 +294,11 @@ impl Thread {
             Verdict::Answer(answer) => {
                 decision.decision = "answer".into();
                 Some(answered(&wait, answer, &mut decision)?)
+            }
+            Verdict::Retry => {
+                takes(&wait, "retry")?;
+                decision.decision = "retry".into();
+                None
             }
         };
         if let (Some(result), Some(receipt)) = (result, wait.receipt) {
@@ -443,8 +451,8 @@ fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
         .hint(format!("The scope of these credentials is `{}`.", caller.scope)))
 }
 
-fn only(wait: &Wait, kind: WaitKind, decision: &str) -> Result<()> {
-    if wait.kind == kind {
+fn takes(wait: &Wait, decision: &str) -> Result<()> {
+    if wait.allows().contains(&decision) {
         return Ok(());
     }
     let text = format!("A wait of the kind {} does not take “{decision}”.", wait.kind.as_str());
@@ -491,7 +499,7 @@ fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<Too
         }
         (WaitKind::ClientTool, _) => return Err(Error::missing("result")),
         (WaitKind::Question, Answer::Result { .. }) => return Err(Error::missing("text")),
-        _ => return Err(only(wait, WaitKind::Question, "answer").err().unwrap_or_else(no_wait)),
+        _ => return Err(takes(wait, "answer").err().unwrap_or_else(no_wait)),
     };
     decision.text = Some(text.clone());
     Ok(ToolResult::success(text))

@@ -4,13 +4,14 @@
 //!
 //! * here: a wait opens, closes, ends by itself. `gate`: which calls have to wait before they run; `question`: what is asked
 //!   about them; `digest`: what a decision is about. `decide`: what is decided, and what follows;
-//!   `restart`: a decision by which the model is asked again.
+//!   `restart`: a decision by which the model is asked again. `retry`: a long pause before the next attempt.
 
 pub(crate) mod decide;
 pub(crate) mod digest;
 pub(crate) mod gate;
 pub(crate) mod question;
 pub(crate) mod restart;
+pub(crate) mod retry;
 
 use std::rc::Rc;
 
@@ -51,12 +52,8 @@ impl Thread {
     /// Writes a wait, inside the transaction that parks the run.
     pub(crate) fn open_wait(&self, state: &mut State, sql: &dyn Sql, new: NewWait) -> Result<Wait> {
         let now = self.host.now_us();
-        let id = state.meta.wait_next;
-        if id == 1 {
-            waits::create(sql)?;
-        }
         let wait = Wait {
-            id,
+            id: 0,
             kind: new.kind,
             state: WaitState::Open,
             run: state.active().map(|run| run.id),
@@ -69,6 +66,16 @@ impl Thread {
             expires_us: now + new.lasts_us,
             closed_us: None,
         };
+        self.write_wait(state, sql, wait)
+    }
+
+    /// The same of a row that has no number yet.
+    fn write_wait(&self, state: &mut State, sql: &dyn Sql, wait: Wait) -> Result<Wait> {
+        let now = self.host.now_us();
+        let wait = Wait { id: state.meta.wait_next, ..wait };
+        if wait.id == 1 {
+            waits::create(sql)?;
+        }
         wait.insert(sql)?;
         state.meta.wait_next += 1;
         self.count_waits(state, sql, 1)?;
@@ -129,7 +136,9 @@ impl Thread {
     pub(crate) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let run = state.active_mut()?;
         run.phase = run.phase.parked();
-        run.update(sql)
+        run.update(sql)?;
+        let run = run.clone();
+        self.owe_spans(state, sql, &run, self.host.now_us())
     }
 
     /// What follows the commit that parked the run. Never comes back: the flow ends here, and another one goes on.
@@ -192,12 +201,15 @@ impl Thread {
             for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.expires_us <= now) {
                 self.close_wait(state, sql, &mut wait, WaitState::Expired, None)?;
                 let text = format!("Nobody answered within {}.", lasted(wait.expires_us - wait.created_us));
-                if let Some(receipt) = wait.receipt {
+                let on_expiry = wait.asked.on_expiry;
+                if let Some(receipt) = wait.receipt.filter(|_| on_expiry != OnExpiry::Continue) {
                     receipts::answer(sql, receipt, &ended_by(&wait, &text))?;
                 }
-                match wait.asked.on_expiry {
+                match on_expiry {
                     OnExpiry::Fail => failed = Some(text),
-                    OnExpiry::Deny => entry = self.resume_after(state, sql, &wait)?.or(entry),
+                    OnExpiry::Deny | OnExpiry::Continue => {
+                        entry = self.resume_after(state, sql, &wait)?.or(entry);
+                    }
                 }
                 closed.push(wait);
             }

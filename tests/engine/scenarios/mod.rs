@@ -37,6 +37,7 @@ mod reasoning;
 mod recipes;
 mod result_files;
 mod retries;
+mod retries_parked;
 mod runs;
 mod schema;
 mod sides;
@@ -114,6 +115,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(models::all());
     all.extend(providers::all());
     all.extend(retries::all());
+    all.extend(retries_parked::all());
     all.extend(skills::all());
     all.extend(reasoning::all());
     all.extend(streams::all());
