@@ -9,18 +9,21 @@ use futures::future::abortable;
 use crate::engine::accept::verdict_of;
 use crate::engine::ephemeral::{Flow, Verdict};
 use crate::engine::handoff::Handed;
+use crate::engine::model_call::broke_off;
 use crate::engine::subagents::create_child::asked_in;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::Entered;
+use crate::spec::Model;
 use crate::store::log::{Event, Unfinished};
+use crate::store::logs;
 use crate::store::messages as rows;
 use crate::store::messages::Shared;
 use crate::store::runs::end::{End, Reason};
 use crate::store::runs::usage::Usage;
-use crate::store::runs::{Phase, Run};
+use crate::store::runs::{Phase, Run, Step};
 use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::trace::Trace;
@@ -36,6 +39,8 @@ enum Reentry {
     Later,
     /// Its process was lost too often.
     Exhausted,
+    /// Its process was lost in an answer of which a part was shown, and which may not begin anew.
+    BrokeOff,
 }
 
 /// Counts a recovery in the run's row, unless the run was scheduled. The first one of a step goes on at once; later
@@ -151,9 +156,17 @@ impl Thread {
             return Ok(true);
         }
         let now = self.host.now_us();
+        let fragile = self.fragile_model()?;
         let reentry = self.transition(|state, sql| {
             let run = state.active_mut()?;
             let lost = (run.phase == Phase::Model).then_some(run.stream);
+            if let Some(stream) = lost.filter(|_| fragile.is_some() && run.resume_us.is_none())
+                && logs::was_shown(sql, run.block, stream)?
+            {
+                self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
+                state.usage = None;
+                return Ok(Reentry::BrokeOff);
+            }
             let reentry = reenter(run, now);
             if let Some(stream) = lost.filter(|_| reentry != Reentry::Scheduled) {
                 self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
@@ -171,9 +184,10 @@ impl Thread {
             self.arm_at(state, sql, resume, now)?;
             Ok(reentry)
         })?;
-        match reentry {
-            Reentry::Later => Ok(false),
-            Reentry::Scheduled | Reentry::Recovered => {
+        let (reason, message) = match (reentry, fragile) {
+            (Reentry::Later, _) => return Ok(false),
+            (Reentry::Scheduled | Reentry::Recovered, Some(_)) => return Ok(true),
+            (Reentry::Scheduled | Reentry::Recovered, None) => {
                 // Whoever listened to the lost attempt drops its text.
                 let open = self.read(|state, _| {
                     let run = state.active().filter(|run| run.phase == Phase::Model);
@@ -182,17 +196,31 @@ impl Thread {
                 if let Some((block, stream)) = open {
                     self.announce_reset(block, stream, 0)?;
                 }
-                Ok(true)
+                return Ok(true);
             }
-            Reentry::Exhausted => {
-                let message = format!(
-                    "This run was interrupted {} times at the same step and was given up.",
-                    limits::RECOVERIES + 1
-                );
-                self.end_run(Reason::RecoveryExhausted, Some(message))?;
-                self.read(|state, _| Ok(state.active().is_some()))
+            (Reentry::BrokeOff, model) => {
+                (Reason::ModelError, model.map(|model| broke_off(model, "the process was lost.")))
             }
-        }
+            (Reentry::Exhausted, _) => {
+                let times = limits::RECOVERIES + 1;
+                let text =
+                    format!("This run was interrupted {times} times at the same step and was given up.");
+                (Reason::RecoveryExhausted, Some(text))
+            }
+        };
+        self.end_run(reason, message)?;
+        self.read(|state, _| Ok(state.active().is_some()))
+    }
+
+    /// The model that the open step has asked, if its answers may not begin anew.
+    fn fragile_model(&self) -> Result<Option<&Model>> {
+        let asked = self.read(|state, _| {
+            let run = state.active().filter(|run| run.phase == Phase::Model);
+            Ok(run.map(|run| Step::own(run.block)))
+        })?;
+        let (Some(step), Some(definitions)) = (asked, self.definitions()?) else { return Ok(None) };
+        let model = self.current_model(&definitions, step)?;
+        Ok(Some(model).filter(|model| !model.capabilities.restartable))
     }
 
     /// Whether the event that the flow runs in may make further requests.

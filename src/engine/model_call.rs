@@ -1,6 +1,7 @@
 //! One call of the model: attempts, fallbacks and their pauses (spec §3.3, §35.20, §35.22), each counted in the run's
 //! row before the request leaves. What is asked is `provider_call`.
 
+use std::fmt::Display;
 use std::rc::Rc;
 
 use crate::engine::definitions::Definitions;
@@ -67,9 +68,9 @@ fn allowed(attempts: &[u32], model: u32) -> u32 {
 }
 
 /// What is told where an answer broke off of which a part was shown, and which may not begin anew.
-fn broke_off(model: &Model, failed: &ProviderError) -> String {
+pub(crate) fn broke_off(model: &Model, why: impl Display) -> String {
     let name = &model.name;
-    format!("The model “{name}” broke off in the middle of its answer, which may not begin anew: {failed}.")
+    format!("The model “{name}” broke off in the middle of its answer, which may not begin anew: {why}")
 }
 
 /// The next attempt at the same model.
@@ -124,7 +125,7 @@ impl Thread {
             broken += u32::from(failed.is_network && attempt.first_us.is_none());
             let shown = attempt.first_us.is_some();
             let after = match shown && !model.capabilities.restartable {
-                true => After::GiveUp(broke_off(model, &failed)),
+                true => After::GiveUp(broke_off(model, format_args!("{failed}."))),
                 false => self.after(definitions, step, &policy, &failed)?,
             };
             let parked = self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
@@ -320,6 +321,7 @@ impl Thread {
             attempt_us: policy.timeout_us,
         };
         let streaming = Streaming::new(self, step, request.reasoning.exclude, patience, attempt);
+        let streaming = if model.capabilities.restartable { streaming } else { streaming.once() };
         let replied = streaming.reply(call).await?;
         attempt.body = door.sent();
         Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))

@@ -16,7 +16,7 @@ use crate::limits;
 use crate::models::{
     Chunks, Delta, ProviderCall, ProviderCalls, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
 };
-use crate::store::log::Attempt;
+use crate::store::log::{Attempt, Event};
 use crate::store::runs::Step;
 use crate::work::timeout::Watch;
 
@@ -40,6 +40,8 @@ pub(crate) struct Streaming<'a> {
     hidden: bool,
     patience: Patience,
     attempt: &'a mut Attempt,
+    /// Whether what was shown of an answer may be replaced by another one.
+    restartable: bool,
     /// When payload came last.
     payload_us: i64,
 }
@@ -52,7 +54,13 @@ impl<'a> Streaming<'a> {
         patience: Patience,
         attempt: &'a mut Attempt,
     ) -> Streaming<'a> {
-        Streaming { thread, step, builder: ReplyBuilder::default(), hidden, patience, attempt, payload_us: 0 }
+        let builder = ReplyBuilder::default();
+        Streaming { thread, step, builder, hidden, patience, attempt, restartable: true, payload_us: 0 }
+    }
+
+    /// The same of a model whose answers may not begin anew.
+    pub(crate) fn once(self) -> Streaming<'a> {
+        Streaming { restartable: false, ..self }
     }
 
     /// Asks the provider, and takes what it says until it ends or is silent for too long.
@@ -120,6 +128,10 @@ impl<'a> Streaming<'a> {
                 Delta::Usage(_) | Delta::Finish(_) => continue,
             }
             self.payload_us = self.thread.host.now_us();
+            if self.attempt.first_us.is_none() && !self.restartable {
+                // Before anybody sees it: a process that is lost from here on must not have it begun anew.
+                self.thread.transition(|_, sql| Event::shown(self.attempt).insert(sql, self.payload_us))?;
+            }
             self.attempt.first_us.get_or_insert(self.payload_us);
         }
         let from = self.builder.content().len();

@@ -265,6 +265,8 @@ impl Thread {
                     frames.push(chunk_frame(state, &whole, offset, at));
                 }
             }
+            // What may not begin anew is left as it is.
+            None if logs::was_shown(sql, seq, stream)? => {}
             // The attempt was lost; what comes instead comes as a row or as the next attempt's text.
             _ => {
                 let next = state.active().filter(|run| run.block == seq).map_or(stream + 1, |run| run.stream);

@@ -17,10 +17,10 @@ use crate::spec::{Hook, Model, Prompt, Snapshot};
 use crate::store::children::Child;
 use crate::store::jobs::{Job, Kind};
 use crate::store::logs::{insert, insert_first};
-use crate::store::receipts;
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::store::waits::Wait;
+use crate::store::{logs, receipts};
 use crate::text::first_bytes;
 
 /// One request to a model.
@@ -206,6 +206,13 @@ impl Event {
             "phase": run.phase.as_str(), "step": run.step, "recoveries": run.recoveries, "resume_at": run.resume_us,
         });
         Event { kind: "recovery", run: Some(run.id), reply: Some(run.block), data }
+    }
+
+    /// The first part of an answer that may not begin anew is about to be shown.
+    pub(crate) fn shown(attempt: &Attempt) -> Event {
+        let run = (attempt.run > 0).then_some(attempt.run);
+        let data = json!({ "attempt": attempt.stream, "model_name": attempt.model });
+        Event { kind: logs::SHOWN, run, reply: Some(attempt.step.block), data }
     }
 
     /// The run failed.

@@ -20,6 +20,8 @@ pub(crate) const TABLE: Table = Table {
 
 /// The kind of the rows of attempts.
 pub(crate) const ATTEMPT: &str = "llm_request";
+/// The kind of what says that a part of an answer was shown that may not begin anew.
+pub(crate) const SHOWN: &str = "shown";
 /// The kind of what code adds to the trace of a run.
 pub(crate) const TRACE: &str = "trace";
 
@@ -216,6 +218,16 @@ pub(crate) fn has_recent_attempt(sql: &dyn Sql, reply: i64, stream: u32) -> Resu
         &[Param::Int(reply), Param::Int(i64::from(stream))],
     )?;
     Ok(found.is_some())
+}
+
+/// Whether a part of this stream was shown which may not begin anew.
+pub(crate) fn was_shown(sql: &dyn Sql, reply: i64, stream: u32) -> Result<bool> {
+    let shown = integer(
+        sql,
+        "SELECT json_extract(data, '$.attempt') FROM logs WHERE reply = ? AND kind = 'shown' ORDER BY id DESC LIMIT 1",
+        &[Param::Int(reply)],
+    )?;
+    Ok(shown == Some(i64::from(stream)))
 }
 
 /// The number of the stream that gave a stored reply.

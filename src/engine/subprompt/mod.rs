@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::engine::call::Call;
 use crate::engine::definitions::Definitions;
-use crate::engine::model_call::{Answer, Called};
+use crate::engine::model_call::{Answer, Called, broke_off};
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
@@ -29,7 +29,7 @@ use crate::store::log::{AttemptState, Lost, Unfinished};
 use crate::store::messages::{Row, Shared};
 use crate::store::runs::Step;
 use crate::store::state::State;
-use crate::store::{messages as rows, receipts};
+use crate::store::{logs, messages as rows, receipts};
 
 /// The step of a prompt that was called.
 enum Opened {
@@ -115,16 +115,27 @@ impl Thread {
                     return Ok((Opened::Failed(text), None));
                 }
                 let step = Step { block: tries.block, call, depth, parking };
+                let place = usize::try_from(tries.model).unwrap_or(usize::MAX);
+                let model = definitions.chain.get(place).filter(|model| !model.capabilities.restartable);
                 if tries.logged < tries.stream {
                     let lost =
                         Lost { step, tries: &tries, prompt: definitions.prompt, why: Unfinished::Lost };
                     self.log_lost(state, sql, &lost, now)?;
                     state.usage = None;
+                    if let Some(model) = model
+                        && logs::was_shown(sql, tries.block, tries.stream)?
+                    {
+                        let text = broke_off(model, "the process was lost.");
+                        tries.failed = Some(text.clone());
+                        tries.logged = tries.stream;
+                        tries.store(state, sql, step)?;
+                        return Ok((Opened::Failed(text), None));
+                    }
                 }
                 tries.stream += 1;
                 let stream = tries.stream;
                 tries.store(state, sql, step)?;
-                return Ok((Opened::Ask(step), Some(stream)));
+                return Ok((Opened::Ask(step), model.is_none().then_some(stream)));
             }
             if !scope.is_detached() {
                 let run = state.active_mut()?;

@@ -1,9 +1,13 @@
 //! How what fails is tried again: which place counts, what is tried again, and how often (docs/models.md).
 
-use bobbin::host::Filter;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use bobbin::host::{Filter, Frame};
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
+use super::subprompts::checking;
 use super::{clerk, story};
 use crate::host::outside::TOOL_URL;
 use crate::host::{Answer, SECOND_US, Say};
@@ -11,7 +15,7 @@ use crate::sim::{Sim, model};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![by_the_run(), a_tool_again()]
+    vec![by_the_run(), a_tool_again(), once_only(), once_only_within()]
 }
 
 /// A message whose run goes by a policy, and its outcome.
@@ -299,6 +303,111 @@ fn a_stream_that_may_not_begin_anew_fails_the_run_and_leaves_no_text() {
             .terms(|terms| terms.outcomes = vec!["failed", "completed"])
             .calm();
     }
+}
+
+/// Whatever is lost in the middle of an answer that may not begin anew: clients see one attempt at it, and no reset.
+fn once_only() -> Scenario {
+    story("an answer that may not begin anew")
+        .define(|catalog| catalog["models"]["m"]["capabilities"] = json!({ "restartable": false }))
+        .answers(|request| clerk(request).chunks(6).stream(request.index).pace(100_000))
+        .terms(|terms| {
+            terms.outcomes = vec!["failed", "completed"];
+        })
+        .drive(|sim| async move {
+            let mut last = None;
+            sim.send("say a few words").await;
+            // A client that comes back where it was, as often as it has to.
+            for _ in 0..40 {
+                let Ok(listener) =
+                    sim.listen(Filter { events: true, ..Filter::default() }, last.as_deref()).await
+                else {
+                    sim.world.pause(20_000).await;
+                    continue;
+                };
+                for _ in 0..20 {
+                    sim.world.pause(20_000).await;
+                    let frames = listener.frames.borrow();
+                    last = frames.iter().rev().find_map(|frame| frame.id.clone()).or(last);
+                    TOLD.with(|told| told.borrow_mut().extend(frames.iter().map(shown_of)));
+                    if !listener.open.get() {
+                        break;
+                    }
+                }
+                listener.open.set(false);
+            }
+        })
+        .setup(|_| TOLD.with(|told| told.borrow_mut().clear()))
+        .check(|_, history| {
+            let told = TOLD.with(|told| told.borrow().clone());
+            assert!(told.iter().all(|(kind, _)| *kind != "message_reset"), "{told:?}");
+            let attempts: BTreeSet<i64> = told
+                .iter()
+                .filter(|(kind, _)| *kind == "message_chunk")
+                .map(|(_, attempt)| *attempt)
+                .collect();
+            assert!(attempts.len() <= 1, "one attempt is shown: {attempts:?}");
+            let answers = history.answers();
+            if history.faults == 0 {
+                assert_eq!((answers.as_slice(), attempts.len()), (&["re: say a few words"][..], 1));
+            }
+            let failed: Vec<&Value> =
+                history.outcomes.values().filter(|outcome| outcome["outcome"] == "failed").collect();
+            assert_eq!(failed.is_empty(), !answers.is_empty(), "{failed:?}");
+            for outcome in failed {
+                assert_eq!(outcome["reason"], "model_error");
+                let text = outcome["error"]["message"].as_str().unwrap();
+                assert!(text.contains("may not begin anew: the process was lost."), "{text}");
+            }
+        })
+}
+
+thread_local! {
+    /// Frames that the client of [`once_only`] was sent: kind and attempt.
+    static TOLD: RefCell<Vec<(&'static str, i64)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn shown_of(frame: &Frame) -> (&'static str, i64) {
+    (frame.kind, frame.data["attempt"].as_i64().unwrap_or(0))
+}
+
+#[test]
+fn an_answer_that_may_not_begin_anew_is_shown_once_whatever_fails() {
+    once_only().sweep();
+}
+
+/// The same of a prompt that is called: its call fails, and the run goes on.
+fn once_only_within() -> Scenario {
+    story("an answer within a call that may not begin anew")
+        .define(|catalog| {
+            checking(catalog);
+            catalog["models"]["n"] = model("n");
+            catalog["models"]["n"]["capabilities"] = json!({ "restartable": false });
+            catalog["prompts"]["check"]["model"] = json!("n");
+            catalog["prompts"]["check"]["tools"] = json!([]);
+        })
+        .answers(|request| match (request.model.as_str(), request.results().is_empty()) {
+            ("n", _) => Say::text("it is fine").chunks(4).stream(request.index).pace(100_000),
+            (_, true) => Say::call("check", &json!({ "what": "it" })).stream(request.index),
+            _ => Say::text("done").stream(request.index),
+        })
+        .drive(|sim| async move {
+            sim.listen(Filter { events: true, depth: 2, ..Filter::default() }, None).await.unwrap();
+            sim.ask("hello").await;
+        })
+        .check(|sim, history| {
+            assert_eq!(history.answers(), ["done"]);
+            let told = history.texts("tool");
+            let lost = told[0].contains("may not begin anew: the process was lost.");
+            assert!(told == ["it is fine"] || history.faults > 0 && lost, "{told:?}");
+            let asked = sim.world.outside.requests.borrow();
+            let asked = asked.iter().filter(|request| request.model == "n").count();
+            assert!(asked == 1 || !lost, "after it was shown it is not asked for again");
+        })
+}
+
+#[test]
+fn an_answer_within_a_call_is_shown_once_too() {
+    once_only_within().sweep();
 }
 
 #[test]
