@@ -83,6 +83,10 @@ pub const ATTEMPT_MAX_MS: u64 = 3_600_000;
 pub const BACKOFF_US: i64 = SECOND_US;
 /// The longest `Retry-After` that is honoured, and the longest pause that is waited for within the object.
 pub const RETRY_AFTER_MAX_US: i64 = 60 * SECOND_US;
+/// Between two lines that say that a tool is still at work, while somebody listens.
+pub const HEARTBEAT_US: i64 = 5 * SECOND_US;
+/// Characters of a line that says what a run does.
+pub const PROGRESS_CHARS: usize = 200;
 /// A longer pause before an attempt parks the run, where its policy says so.
 pub const PARK_ABOVE_US: i64 = 30 * SECOND_US;
 /// Wait for the first chunk of a model's answer that carries payload.

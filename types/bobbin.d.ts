@@ -142,6 +142,8 @@ declare module "bobbin" {
      * JSON. 100 entries of a run are kept. Fails where no run is under way.
      */
     trace(kind: `app.${string}`, data?: unknown): void;
+    /** Tells whoever listens what this does: at most 200 characters, at most once a second; nothing is stored. */
+    progress(text: string): void;
 
     getValue<T = Json>(key: string): Promise<T | null>;
     /** `null` and `undefined` delete the key. What JSON has not is refused. */

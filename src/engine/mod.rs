@@ -26,7 +26,7 @@
 //!   `subagents`: threads that work for this one. `waits`: what people are asked.
 //! * `resume`: what a run begins with, and whether it is still so. `skills`: what a model is given of them. `notes`: what a run
 //!   finds wrong and goes on with.
-//! * `stream`: what listeners are sent; `items`: the same in other words. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
+//! * `stream`: what listeners are sent; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
 //!   `operator`: failures, for the server's terminal. `traces`: which trace work is part of.
 //! * `jobs`: work beside runs that the thread owes. `spans`: what a run did, as tracing systems show it; `export`: the job that
 //!   sends it to one.
@@ -62,6 +62,7 @@ pub(crate) mod opening;
 pub(crate) mod operator;
 pub(crate) mod outbox;
 pub(crate) mod outcome;
+pub(crate) mod progress;
 pub(crate) mod provider_call;
 pub(crate) mod replay;
 pub(crate) mod resume;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
+use crate::engine::progress::{Kind as Told, Line};
 use crate::engine::provider_call::{Outside, Patience, Streaming};
 use crate::engine::thread::Thread;
 use crate::engine::waits::retry::{LaterAttempt, parks};
@@ -140,7 +141,12 @@ impl Thread {
             }
             match after {
                 After::Shorten => return Ok(Called::TooLong),
-                After::Retry(pause) => self.pause_before_retry(pause).await,
+                After::Retry(pause) => {
+                    let busy = failed.code == ProviderCode::RateLimit;
+                    let how = if busy { "is busy" } else { "did not answer" };
+                    self.tell_retry(&format!("{} {how}", model.name), step.depth, pause)?;
+                    self.pause_before_retry(pause).await;
+                }
                 After::Park(_) => return self.parked(parked.as_slice()).await,
                 After::Fallback => {
                     self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
@@ -283,6 +289,11 @@ impl Thread {
                 Some(Partial { seq: step.block, stream, text: String::new() });
         }
         self.announce_request(&model.name, stream)?;
+        if self.wants_progress() {
+            let prompt = step.call.map_or_else(String::new, |_| format!(" for {}", definitions.prompt.name));
+            let text = format!("Calling {}{prompt}", model.name);
+            self.tell_progress(Told::ProviderCall, Line { text, depth: step.depth, ..Line::default() })?;
+        }
         let now = self.host.now_us();
         let mut attempt = Attempt::begin(run, step, stream, model, definitions.prompt, request, now);
         attempt.snapshot = self.first_snapshot(step, stream)?;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::access::{Action, Caller, ThreadRef};
 use crate::engine::ephemeral::Partial;
 use crate::engine::items::{items, with_items};
+use crate::engine::progress::progress_frame;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::{Filter, Frame, Sql};
@@ -25,6 +26,7 @@ use crate::store::messages::{Row, Shared, message_id, message_seq, page};
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::store::waits;
+use crate::store::waits::Wait;
 
 /// What a client has: rows up to a mark, and a part of a reply's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,10 @@ fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> F
     }
 }
 
+fn open_waits(state: &State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+    if state.meta.waits > 0 { waits::open(sql) } else { Ok(Vec::new()) }
+}
+
 fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
     let message = message_id(&state.meta.thread_id, seq);
     Frame {
@@ -150,7 +156,11 @@ impl Thread {
                 .filter(|at| at.edits == state.meta.edits && at.mark <= state.settled());
             match position {
                 Some(position) => match self.missed(state, sql, position)? {
-                    Some(frames) => Ok(frames),
+                    Some(mut frames) => {
+                        frames
+                            .extend(self.last_progress(state, &open_waits(state, sql)?).map(progress_frame));
+                        Ok(frames)
+                    }
                     None => Ok(vec![self.snapshot(state, sql, filter)?]),
                 },
                 None => Ok(vec![self.snapshot(state, sql, filter)?]),
@@ -187,11 +197,14 @@ impl Thread {
             })),
             "state": state.status(),
         });
-        if state.meta.waits > 0
-            && let Some(fields) = data.as_object_mut()
-        {
-            let open = waits::open(sql)?;
-            fields.insert("waits".into(), open.iter().map(|wait| wait.shown(state)).collect());
+        let open = open_waits(state, sql)?;
+        if let Some(fields) = data.as_object_mut() {
+            if !open.is_empty() {
+                fields.insert("waits".into(), open.iter().map(|wait| wait.shown(state)).collect());
+            }
+            if let Some(last) = self.last_progress(state, &open).filter(|_| !filter.quiet) {
+                fields.insert("progress".into(), last);
+            }
         }
         let id = Position::now(state, partial).id(thread);
         Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0 })
@@ -443,6 +456,7 @@ impl Thread {
 
     /// A run ended.
     pub(crate) fn broadcast_stopped(&self, run: &Run) {
+        self.forget_progress();
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
         if run.end.as_ref().is_some_and(|end| end.reason == crate::store::runs::end::Reason::StoppedByUser) {
             self.announce("stopped_by_user", json!({}));

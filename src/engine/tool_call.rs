@@ -3,10 +3,12 @@
 
 use std::rc::Rc;
 
+use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
+use crate::engine::progress::AtWork;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
 use crate::engine::tool_queue;
@@ -172,6 +174,7 @@ impl Thread {
                     session: (scope.depth == 0).then_some(&call.call),
                     approved: approval.is_some(),
                 };
+                self.tell_calls(scope, reply, call)?;
                 let mut done = self.call_work(prepared, reply.seq, call.seq, earlier).await?;
                 if let (Work::Tool(tool), None) = (work, &approval)
                     && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
@@ -203,7 +206,14 @@ impl Thread {
         let begins = earlier.as_ref().is_some_and(|earlier| earlier.runs == 0);
         let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| new)?;
         let entered = if begins { Entered::First } else { entered };
-        let (result, has_invoked) = self.perform(call, receipt, entered).await?;
+        let (name, is_tool) = (call.name, matches!(call.work, Work::Tool(_)));
+        let work: LocalBoxFuture<'_, _> = Box::pin(self.perform(call, receipt, entered));
+        // What a prompt does is told of its own calls.
+        let done = match is_tool {
+            true => self.with_heartbeats(AtWork { name, scope }, work).await?,
+            false => work.await,
+        };
+        let (result, has_invoked) = done?;
         let open_inner_calls = has_invoked.then(|| scope.origin.clone());
         Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
     }
@@ -332,6 +342,8 @@ impl Thread {
             {
                 match self.next_tool_run(inside, policy, &tool.name, &text)? {
                     NextRun::After(pause) => {
+                        let depth = inside.depth.saturating_sub(1);
+                        self.tell_retry(&format!("{} failed", tool.name), depth, pause)?;
                         self.pause_before_retry(pause).await;
                         call = again;
                         continue;

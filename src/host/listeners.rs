@@ -10,6 +10,9 @@ pub trait Listeners {
     /// Whether a listener asked for items ([`Filter::items`]).
     fn want_items(&self) -> bool;
 
+    /// Whether a listener wants to be told what a run does ([`Filter::quiet`]).
+    fn want_progress(&self) -> bool;
+
     /// Sends a frame to every listener whose filter lets it through. Never fails: a broken listener is dropped.
     fn broadcast(&self, frame: &Frame);
 
@@ -44,6 +47,9 @@ pub struct Filter {
     /// Also items: stored messages in the words of pages that show what is done.
     #[serde(default)]
     pub items: bool,
+    /// No lines that say what a run does.
+    #[serde(default)]
+    pub quiet: bool,
     /// Server-sent-events text (the `/events` bridge) instead of JSON.
     pub events: bool,
 }
@@ -55,6 +61,7 @@ impl Frame {
             && self.depth <= filter.depth
             && (filter.reasoning || self.kind != "reasoning_chunk")
             && (filter.items || self.kind != "item")
+            && !(filter.quiet && self.kind == "progress")
     }
 
     /// The JSON text for a socket; `id` is added to the object when there is one.

@@ -6,7 +6,7 @@ use crate::request::{Route, ThreadRoute};
 const NONE: &[&str] = &[];
 const PAGE: &[&str] = &["limit", "offset"];
 const FILE: &[&str] = &["format", "stat", "thumbnail", "limit", "cursor"];
-const STREAM: &[&str] = &["includeSilent", "depth", "reasoning", "items", "token", "lastEventId"];
+const STREAM: &[&str] = &["includeSilent", "depth", "reasoning", "items", "progress", "token", "lastEventId"];
 /// Of `GET …/messages`, and of `state.getMessages` in code.
 pub(crate) const MESSAGES: &[&str] =
     &["limit", "offset", "before", "after", "order", "includeSilent", "depth", "ids"];

@@ -264,6 +264,15 @@ impl ThreadState {
     pub fn trace(&self, kind: &str, data: Value) -> Result<()> {
         self.0.trace(kind, data)
     }
+
+    /// Tells whoever listens what this code is doing: a line of at most 200 characters, and not more than one a second;
+    /// others are left out. Nothing is stored.
+    ///
+    /// # Errors
+    /// `thread_not_found` when the thread was deleted.
+    pub fn progress(&self, text: &str) -> Result<()> {
+        self.0.progress(text)
+    }
 }
 
 impl ThreadState {

@@ -151,6 +151,7 @@ pub(crate) trait RunApi {
     fn remove_context(&self, key: &str);
     fn history(&self) -> Result<Vec<Value>>;
     fn trace(&self, kind: &str, data: Value) -> Result<()>;
+    fn progress(&self, text: &str) -> Result<()>;
     /// Whether a run works here.
     fn at_work(&self) -> bool;
     fn aborted(&self) -> Shared<oneshot::Receiver<()>>;

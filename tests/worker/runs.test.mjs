@@ -25,6 +25,7 @@ bobbin.definitions.push(() => {
     `import type { ToolHandler } from "bobbin";
 const tool: ToolHandler<{ n: number }> = async (state, { n }) => {
   state.trace("app.noted", { n });
+  state.progress("noting " + n);
   return "noted";
 };
 export default tool;
@@ -65,9 +66,19 @@ test("the outcome of a run is the same for whoever waits and whoever looks later
   assert.equal((await thread.send("GET", "/runs?before=x")).json.error.code, "bad_cursor");
 });
 
-test("a trace tells of retries, tools and what code adds", async () => {
+test("a trace tells of retries, tools and what code adds, and a stream says so in one line each", async () => {
   const thread = await bobbin.client.thread(busy.name);
+  const [socket, quiet] = [await thread.stream(), await thread.stream("?progress=0")];
   const told = await thread.ask("note it");
+  await Promise.all([socket, quiet].map((one) => one.next("the end", ({ type }) => type === "stopped")));
+  const lines = socket.frames.filter(({ type }) => type === "progress").map(({ kind, message }) => [kind, message]);
+  assert.deepEqual(
+    lines.map(([kind]) => kind),
+    ["provider_call", "retry", "provider_call", "tool_execution", "note", "provider_call"],
+    JSON.stringify(lines),
+  );
+  assert.deepEqual([lines[3]?.[1], lines[4]?.[1]], ["[1/250] Executing tools: notes", "noting 1"]);
+  assert.equal(quiet.frames.filter(({ type }) => type === "progress").length, 0);
   const seen = kinds(await traced(thread, told.run));
   assert.deepEqual(seen, [
     "run.start",

@@ -92,6 +92,8 @@ async fn open(
         depth: wanted.query.number("depth", 0, DEPTH_MAX)?,
         reasoning: wanted.query.flag("reasoning")?,
         items: wanted.query.flag("items")?,
+        // Who says nothing is told.
+        quiet: wanted.query.get("progress").is_some() && !wanted.query.flag("progress")?,
         events,
     };
     let until_ms = expires_ms(&wanted.caller);

@@ -129,6 +129,10 @@ impl Listeners for Sockets {
         self.with(|listeners| listeners.iter().any(|listener| listener.subscription.filter.items))
     }
 
+    fn want_progress(&self) -> bool {
+        self.with(|listeners| listeners.iter().any(|listener| !listener.subscription.filter.quiet))
+    }
+
     /// Sends a frame to all whose filter lets it through. One that cannot take it is left out from now on.
     fn broadcast(&self, frame: &Frame) {
         // Each form is made once, when somebody wants it.

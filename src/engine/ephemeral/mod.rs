@@ -18,6 +18,7 @@ use futures::future::AbortHandle;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
+use crate::engine::progress::Progress;
 use crate::models::{CachedJson, ChatMessage};
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
@@ -73,6 +74,8 @@ pub(crate) struct Ephemeral {
     pub(crate) noted: RefCell<BTreeSet<(i64, &'static str, String)>>,
     /// Whether a job is under way.
     pub(crate) job: Cell<bool>,
+    /// What was told last of what the run does.
+    pub(crate) progress: Progress,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

@@ -82,6 +82,10 @@ impl RunApi for Open {
         self.thread.trace(kind, data)
     }
 
+    fn progress(&self, text: &str) -> Result<()> {
+        self.thread.note_progress(text, self.scope.depth.saturating_sub(1))
+    }
+
     fn aborted(&self) -> Shared<oneshot::Receiver<()>> {
         let mut aborted = self.thread.ephemeral.aborted.borrow_mut();
         let abort = aborted.get_or_insert_with(|| {

@@ -107,6 +107,7 @@ impl Thread {
             Ok(told) => told,
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
+        self.tell_calls(scope, reply, call)?;
         self.announce_tool_start(&call.call.name);
         self.send_envelopes();
         match told.result {

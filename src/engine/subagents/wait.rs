@@ -44,6 +44,9 @@ impl Thread {
             Err(result) => return Ok(result),
             Ok(run) => run,
         };
+        if self.wants_progress() {
+            self.tell_waiting(format!("Waiting for subagent: {}", call.call.name))?;
+        }
         self.settle(|_| Some(Verdict::Parked(Some(run.clone()))));
         self.abort_flow();
         std::future::pending().await

@@ -19,6 +19,7 @@ use serde_json::json;
 
 use crate::engine::ephemeral::Verdict;
 use crate::engine::outbox::DIRECTORY_US;
+use crate::engine::progress::waiting_for;
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::thread::Thread;
 use crate::error::Result;
@@ -144,6 +145,9 @@ impl Thread {
     /// What follows the commit that parked the run. Never comes back: the flow ends here, and another one goes on.
     pub(crate) async fn parked<T>(self: &Rc<Self>, opened: &[Wait]) -> Result<T> {
         self.announce_waits(opened)?;
+        if self.wants_progress() {
+            self.tell_waiting(waiting_for(opened).unwrap_or_else(|| "Waiting for a decision".to_owned()))?;
+        }
         let run = self.read(|state, _| Ok(state.active().cloned()))?;
         self.settle(|_| Some(Verdict::Parked(run.clone())));
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {

@@ -180,6 +180,7 @@ const state = {
   queueTool: (name, args) => aside(host.call("queueTool", name, args)),
   emit: (event, data) => aside(host.call("emit", event, data)),
   trace: (kind, data) => aside(host.call("trace", kind, data)),
+  progress: (text) => aside(host.call("progress", text)),
   ...names,
   getChildThread: async (reference) => remote(await host.call("getChildThread", reference)),
   getParentThread: async () => remote(await host.call("getParentThread")),

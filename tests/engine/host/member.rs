@@ -55,6 +55,8 @@ pub struct Member {
     pub listeners: RefCell<Vec<Rc<Listener>>>,
     /// Requests to elsewhere and their bodies that are open.
     pub open_requests: Cell<u32>,
+    /// Timers that were set.
+    pub sleeps: Cell<usize>,
     /// Most of them at once.
     pub most_open: Cell<u32>,
     pub(super) life: Cell<u64>,
@@ -76,6 +78,7 @@ impl Member {
             frames: RefCell::default(),
             listeners: RefCell::default(),
             open_requests: Cell::default(),
+            sleeps: Cell::default(),
             most_open: Cell::default(),
             life: Cell::new(1),
             object: RefCell::default(),
@@ -123,6 +126,10 @@ impl Member {
 
     pub(super) fn listeners_want_items(&self) -> bool {
         self.listeners.borrow().iter().any(|listener| listener.open.get() && listener.filter.items)
+    }
+
+    pub(super) fn listeners_want_progress(&self) -> bool {
+        self.listeners.borrow().iter().any(|listener| listener.open.get() && !listener.filter.quiet)
     }
 
     /// Takes a frame to everybody who wants it.

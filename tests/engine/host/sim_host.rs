@@ -125,6 +125,8 @@ impl Object for SimHost {
 
     fn sleep_until(&self, us: i64) -> Pending<()> {
         let host = self.clone();
+        let sleeps = &self.member().sleeps;
+        sleeps.set(sleeps.get() + 1);
         Box::pin(async move {
             gate().await;
             Timer::new(host.world().executor.clone(), us).await;
@@ -226,6 +228,10 @@ impl Listeners for SimHost {
 
     fn want_items(&self) -> bool {
         self.alive() && self.member().listeners_want_items()
+    }
+
+    fn want_progress(&self) -> bool {
+        self.alive() && self.member().listeners_want_progress()
     }
 
     fn broadcast(&self, frame: &Frame) {

@@ -30,6 +30,7 @@ mod models;
 mod operator;
 mod pages;
 mod pictures;
+mod progress;
 mod providers;
 mod queue;
 mod queue_tool;

@@ -54,7 +54,7 @@ fn refused(method: &str) -> Error {
         }
         "env" | "instanceEnv" => "the values of variables are the thread's own".to_owned(),
         "runCode" => "run code in the thread that you are in".to_owned(),
-        "stop" | "forceTurn" | "trace" | "setContext" | "getContext" | "removeContext" => {
+        "stop" | "forceTurn" | "trace" | "progress" | "setContext" | "getContext" | "removeContext" => {
             "a run belongs to the thread that it is in".to_owned()
         }
         "readFileStream" | "readFileChunks" => "readFile() gives the whole file".to_owned(),

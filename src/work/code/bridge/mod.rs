@@ -123,6 +123,7 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> Result<
             let kind = args.text("kind")?;
             done(state.trace(&kind, args.optional_json().unwrap_or_default()))?
         }
+        "progress" => done(state.progress(&args.text("text")?))?,
         "getValue" => nullable(state.get_value::<Json>(&args.text("key")?)?),
         "setValue" => {
             let key = args.text("key")?;
