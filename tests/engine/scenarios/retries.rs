@@ -15,7 +15,7 @@ use crate::sim::{Sim, model};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![by_the_run(), a_tool_again(), once_only(), once_only_within()]
+    vec![by_the_run(), a_chain(), a_tool_again(), once_only(), once_only_within()]
 }
 
 /// A message whose run goes by a policy, and its outcome.
@@ -243,6 +243,35 @@ fn by_the_run() -> Scenario {
 #[test]
 fn a_run_goes_by_the_policy_of_its_message() {
     by_the_run().sweep();
+}
+
+/// Every model of a chain fails for good: each is asked as often as its policy says, and once more for a process that is lost.
+fn a_chain() -> Scenario {
+    story("a chain that is exhausted")
+        .define(|catalog| {
+            catalog["models"]["m"]["fallbacks"] = json!(["m2"]);
+            catalog["models"]["m"]["retry"] = json!({ "maxAttempts": 3, "backoffMs": 50 });
+            catalog["models"]["m2"] = model("m2");
+            catalog["models"]["m2"]["retry"] = json!({ "maxAttempts": 1 });
+        })
+        .answers(|_| failure("503"))
+        .terms(|terms| terms.outcomes = vec!["failed"])
+        .drive(|sim| async move {
+            assert_eq!(sim.ask("hello").await["reason"], "model_error");
+        })
+        .check(|sim, history| {
+            let requests = sim.world.outside.requests.borrow();
+            for (name, most) in [("m", 3), ("m2", 1)] {
+                let asked = requests.iter().filter(|request| request.model == name).count();
+                assert!((most..=most + history.faults).contains(&asked), "{name}: {asked}");
+            }
+            assert!(requests.len() <= 4 + history.faults);
+        })
+}
+
+#[test]
+fn no_model_of_a_chain_is_asked_more_often_than_its_policy_says() {
+    a_chain().sweep();
 }
 
 /// Runs are counted in the receipt before they are made: no crash makes more of them than three.

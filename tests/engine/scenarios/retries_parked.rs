@@ -109,6 +109,15 @@ fn long() -> Scenario {
             assert!((599_000..602_000).contains(&delay), "{told:?}");
             assert_eq!((&told[1].1["pauseKind"], &told[1].1["kind"]), (&json!("system"), &json!("retry")));
             assert_eq!((&told[2].1["decision"], &told[2].1["state"]), (&Value::Null, &json!("expired")));
+            let looking = sim.clone();
+            let route = ThreadRoute::GetSpans("r_1".into());
+            let spans = sim.world.drive(async move { looking.get(route, &[]).await });
+            let spans =
+                spans["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().cloned().unwrap_or_default();
+            let named =
+                |name: &str| spans.iter().find(|span| span["name"] == name).cloned().unwrap_or_default();
+            let (wait, step) = (named("wait retry"), named("step 1"));
+            assert!(step["spanId"].is_string() && wait["parentSpanId"] == step["spanId"], "{spans:?}");
             let frames = sim.world.frames.borrow();
             let of = |kind: &str| frames.iter().filter(|frame| frame.1.kind == kind).count();
             assert_eq!((of("wait_opened"), of("wait_closed")), (1, 1));
