@@ -314,4 +314,53 @@ mod tests {
         let without = self::access(&[("BOBBIN_API_KEYS", "root-key=admin")]).unwrap();
         assert_eq!(without.mint(&admin, &Scope::Admin, None, 60, NOW_US).unwrap_err().code, Code::Forbidden);
     }
+
+    #[test]
+    fn a_link_is_good_for_one_wait_for_a_week() {
+        const DAY_US: i64 = 86_400_000_000;
+        let access = served();
+        let scope = Scope::Wait("t1".into(), "w_t1_1".into());
+        let owner = by(&access, "alices-key");
+        let minted = access.mint(&owner, &scope, Some("alice"), 604_800, NOW_US).unwrap();
+        for days in [0, 2, 6] {
+            let caller = access.of_link(&minted.token, NOW_US + days * DAY_US).unwrap();
+            assert_eq!(caller.scope, scope, "{days} days later");
+            let wait = |id| Action::Wait { id };
+            let of = |id| Some(ThreadRef { id, owner: Some("alice") });
+            assert!(caller.may(&wait("w_t1_1"), of("t1")).is_ok());
+            for (action, thread) in [
+                (wait("w_t1_2"), of("t1")),
+                (wait("w_t1_1"), of("t2")),
+                (Action::ReadThread, of("t1")),
+                (Action::Send, of("t1")),
+                (Action::StopContinue, of("t1")),
+                (Action::Stream, of("t1")),
+                (Action::Manage, of("t1")),
+            ] {
+                let error = caller.may(&action, thread).unwrap_err();
+                assert_eq!(error.code, Code::ThreadNotFound, "{action:?}");
+            }
+            assert!(
+                caller.may(&Action::MintToken, None).is_err() && caller.may(&Action::Catalog, None).is_err()
+            );
+        }
+        let of_thread = access.mint(&owner, &Scope::Thread("t1".into()), Some("alice"), 60, NOW_US).unwrap();
+        let changed = minted.token.replace("bbt_", "bbt_x");
+        for (token, at_us) in [
+            (minted.token.as_str(), NOW_US + 7 * DAY_US),
+            (changed.as_str(), NOW_US),
+            (of_thread.token.as_str(), NOW_US),
+            ("root-key", NOW_US),
+            ("", NOW_US),
+        ] {
+            let error = access.of_link(token, at_us).unwrap_err();
+            assert_eq!((error.code, error.field.as_deref()), (Code::InvalidToken, Some("token")), "{token}");
+        }
+        for ttl_s in [0, 604_801] {
+            let error = access.mint(&owner, &scope, Some("alice"), ttl_s, NOW_US).unwrap_err();
+            assert_eq!(error.field.as_deref(), Some("ttl"), "{ttl_s}");
+        }
+        let error = access.mint(&owner, &scope, Some("bob"), 60, NOW_US).unwrap_err();
+        assert_eq!(error.code, Code::ThreadNotFound, "somebody else's");
+    }
 }

@@ -82,6 +82,18 @@ impl Thread {
     /// The part of a stop inside a transition: the run ends, and a call that was running gets the result that nobody
     /// knows it.
     pub(crate) fn halt(&self, state: &mut State, sql: &dyn Sql, reason: Reason, now: i64) -> Result<Halted> {
+        self.halt_saying(state, sql, reason, None, now)
+    }
+
+    /// The same of a run that fails from outside, with what is told of it.
+    pub(crate) fn halt_saying(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        reason: Reason,
+        message: Option<String>,
+        now: i64,
+    ) -> Result<Halted> {
         let Some(run) = state.active().cloned() else {
             return Ok(Halted { finished: None, results: Vec::new() });
         };
@@ -91,7 +103,7 @@ impl Thread {
             state.usage = None;
         }
         let results = self.close_calls(state, sql, &run, reason, now)?;
-        let finished = self.finish(state, sql, reason, None)?;
+        let finished = self.finish(state, sql, reason, message)?;
         Ok(Halted { finished: Some(finished), results })
     }
 
@@ -152,16 +164,20 @@ impl Thread {
         Ok(results)
     }
 
+    /// What follows the commit of a stop: nobody waits any more for what is queued.
     pub(crate) fn halted(self: &Rc<Self>, halted: Halted) -> Result<()> {
+        self.cut_off(halted)?;
+        self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
+        Ok(())
+    }
+
+    /// What follows the commit that ended a run from outside.
+    pub(crate) fn cut_off(self: &Rc<Self>, halted: Halted) -> Result<()> {
         self.abort_flow();
         for row in &halted.results {
             self.broadcast_message(row)?;
         }
-        if let Some(finished) = halted.finished {
-            self.announce_end(finished)?;
-        }
-        self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
-        Ok(())
+        halted.finished.map_or(Ok(()), |finished| self.announce_end(finished))
     }
 
     /// Goes on without a new message; counters go on too, unless messages were waiting.

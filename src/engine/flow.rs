@@ -253,7 +253,6 @@ impl Thread {
                 Reason::RecoveryExhausted
                 | Reason::DefinitionMissing
                 | Reason::DefinitionChanged
-                | Reason::WaitExpired
                 | Reason::StrictDiagnostics => {
                     let run = state.active_mut()?.clone();
                     self.close_calls(state, sql, &run, reason, now)?

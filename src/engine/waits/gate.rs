@@ -88,12 +88,12 @@ impl Thread {
         let waiting = earlier.is_some_and(|earlier| earlier.state == ReceiptState::Waiting);
         match earlier.and_then(|earlier| earlier.result.clone()).filter(|_| waiting) {
             Some(result) => return Ok(Gate::Ends(Box::new(CallOutcome::answered(result)))),
-            None if wait.state == WaitState::Open => return self.parked(&[]).await,
+            None if wait.state == WaitState::Open => return self.park_behind().await,
             None => {}
         }
         let approved = wait.decision.as_ref().filter(|_| wait.kind == WaitKind::Approval);
         let Some(decision) = approved else {
-            return if waiting { self.parked(&[]).await } else { Ok(passes(args)) };
+            return if waiting { self.park_behind().await } else { Ok(passes(args)) };
         };
         // Of a call that was under way when its process was lost, all this was looked at when it began.
         if waiting && wait.digest.as_deref() != Some(&*digest(tool, &args)?) {
@@ -108,6 +108,15 @@ impl Thread {
             return self.next_question(place, tool, call, passed).await;
         }
         Ok(Gate::Passes(Box::new(passed)))
+    }
+
+    /// What stands before the call has run by now, and its own question is open still: the run is parked again.
+    async fn park_behind<T>(self: &Rc<Self>) -> Result<T> {
+        self.transition(|state, sql| match state.active_mut()?.phase.is_parked() {
+            true => Ok(()),
+            false => self.park_run(state, sql),
+        })?;
+        self.parked(&[]).await
     }
 
     /// Nothing was asked about the call yet. What is asked about those behind it in the reply is asked with it.

@@ -198,10 +198,9 @@ impl Thread {
         {
             return Ok(());
         }
-        let mut failed = None;
-        let (closed, entry) = self.transition(|state, sql| {
+        let (closed, entry, failed) = self.transition(|state, sql| {
             let mut closed = Vec::new();
-            let mut entry = None;
+            let (mut entry, mut failed) = (None, None);
             for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.expires_us <= now) {
                 self.close_wait(state, sql, &mut wait, WaitState::Expired, None)?;
                 let text = format!("Nobody answered within {}.", lasted(wait.expires_us - wait.created_us));
@@ -217,11 +216,16 @@ impl Thread {
                 }
                 closed.push(wait);
             }
-            Ok((closed, entry))
+            // In the same transaction: a run that is parked has something that it waits for.
+            let failed = failed
+                .map(|text| self.halt_saying(state, sql, Reason::WaitExpired, Some(text), now))
+                .transpose()?;
+            Ok((closed, entry, failed))
         })?;
         self.announce_waits(&closed)?;
         match (failed, entry) {
-            (Some(text), _) => self.end_run(Reason::WaitExpired, Some(text))?,
+            // A call that stands before it may be running.
+            (Some(failed), _) => self.cut_off(failed)?,
             (None, Some(entry)) => self.start_flow(entry),
             (None, None) => {}
         }

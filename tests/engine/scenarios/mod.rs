@@ -55,6 +55,8 @@ mod tools;
 mod turns;
 mod values;
 mod waits;
+mod waits_ending;
+mod waits_within;
 mod window;
 
 use serde_json::{Value, json};
@@ -145,5 +147,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(hooks_once::all());
     all.extend(subagents::all());
     all.extend(waits::all());
+    all.extend(waits_ending::all());
+    all.extend(waits_within::all());
     all
 }

@@ -73,7 +73,7 @@ fn named(sim: &Sim, name: &str) -> Vec<Value> {
     spans.into_values().filter(|span| text(&span["name"]).starts_with(name)).collect()
 }
 
-/// Two tools, one of them behind a URL; a child; a model that fails for good and one that steps in.
+/// Two tools, one of them behind a URL; a child; a call that a person approves; a model that fails for good and one that steps in.
 fn family() -> Scenario {
     let http = json!({ "description": "Looks up.", "args": { "type": "object", "properties": {} },
         "run": { "http": { "url": format!("{TOOL_URL}/w") } } });
@@ -99,14 +99,19 @@ fn family() -> Scenario {
                 "toolDescription": "Finds out.", "maxSessionTurns": 1,
                 "sideA": { "prompt": "research" }, "sideB": { "prompt": "other" } });
             catalog["prompts"]["p"]["tools"] =
-                json!(["work", "look", { "name": "research", "initUserMessageProperty": "q" }]);
+                json!(["work", "look", { "name": "research", "initUserMessageProperty": "q" }, "pay"]);
+            catalog["tools"]["pay"] = asking(json!("always"));
         })
         .answers(|request| match request.model.as_str() {
             "m" => Answer::status(400, r#"{"error":{"message":"not today"}}"#),
             _ => office(request).stream(request.index),
         })
         .drive(|sim| async move {
-            sim.ask("go").await;
+            sim.send("go").await;
+            let waits = until_open(&sim, 1).await;
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            let ended = "SELECT count(*) FROM runs WHERE outcome IS NOT NULL";
+            sim.until("the run has ended", |sim| sim.member.database.ask::<i64>(ended) == [1]).await;
             told(&sim).await;
         })
         .terms(|terms| terms.more_requests = 2)
@@ -122,7 +127,9 @@ fn family() -> Scenario {
                 .partition::<Vec<_>, _>(|span| span["kind"] == 3);
             assert_eq!((call.0.len(), call.1.len()), (1, 1), "{call:?}");
             assert_eq!(call.1[0]["parentSpanId"], call.0[0]["spanId"]);
-            assert!(!named(sim, "execute_tool work").is_empty() && !named(sim, "execute_tool look").is_empty());
+            for name in ["execute_tool work", "execute_tool look", "execute_tool pay", "wait approval"] {
+                assert_eq!(named(sim, name).len(), 1, "{name}");
+            }
             let fallbacks = named(sim, "chat m2");
             let fell = |span: &&Value| span["events"].as_array().is_some_and(|events| events[0]["name"] == "bobbin.fallback");
             assert!(fallbacks.iter().any(|span| fell(&span)), "{fallbacks:?}");
@@ -133,10 +140,8 @@ fn family() -> Scenario {
             };
             let looking = sim.clone();
             let cost = sim.world.drive(async move { looking.get(ThreadRoute::GetCost, &[]).await });
-            let total = cost["total"]["cost"].as_f64().or(cost["cost"].as_f64());
-            if let Some(total) = total {
-                assert!((costs("chat") - total).abs() < 1e-9, "{} and {cost}", costs("chat"));
-            }
+            let total = cost["total"]["cost"].as_f64().expect("a cost");
+            assert!((costs("chat") - total).abs() < 1e-9, "{} and {cost}", costs("chat"));
             assert!((costs("chat") - costs("invoke_agent")).abs() < 1e-9);
             assert!(costs("chat") > 0.0 || history.faults > 0);
         })
@@ -147,7 +152,10 @@ fn office(request: &ModelRequest) -> Say {
         return Say::text("because");
     }
     match request.results().len() {
-        0 => Say::call("work", &json!({})).and_call("look", "{}").and_call("research", r#"{"q":"why"}"#),
+        0 => Say::call("work", &json!({}))
+            .and_call("look", "{}")
+            .and_call("research", r#"{"q":"why"}"#)
+            .and_call("pay", "{}"),
         _ => Say::text("done"),
     }
 }

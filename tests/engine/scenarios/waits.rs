@@ -4,7 +4,7 @@ use bobbin::request::ThreadRoute;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
-use super::{clerk, story};
+use super::story;
 use crate::host::{DAY_US, Native, SECOND_US, Say};
 use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
@@ -41,7 +41,7 @@ pub(super) fn with(tools: Value) -> impl FnOnce(&mut Value) {
 }
 
 /// The open waits, oldest first.
-async fn open(sim: &Sim) -> Vec<Value> {
+pub(super) async fn open(sim: &Sim) -> Vec<Value> {
     let body = sim.get(ThreadRoute::ListWaits, &[]).await;
     let mut waits = body["waits"].as_array().unwrap().clone();
     waits.reverse();
@@ -60,7 +60,7 @@ pub(super) async fn until_open(sim: &Sim, count: usize) -> Vec<Value> {
     panic!("{count} waits never opened: {:?}", open(sim).await);
 }
 
-async fn decide(sim: &Sim, wait: &Value, body: Value) -> Seen {
+pub(super) async fn decide(sim: &Sim, wait: &Value, body: Value) -> Seen {
     let route = ThreadRoute::DecideWait(wait["id"].as_str().unwrap().to_owned());
     let key = sim.key();
     sim.insist(route, &[], Some(&key), body.to_string()).await
@@ -73,7 +73,7 @@ pub(super) async fn decides(sim: &Sim, wait: &Value, body: Value) {
 }
 
 /// How often the tool ran.
-fn runs(sim: &Sim) -> usize {
+pub(super) fn runs(sim: &Sim) -> usize {
     sim.world.outside.executions.borrow().len()
 }
 
@@ -443,55 +443,5 @@ fn a_policy_asks_about_every_tool_that_is_not_trusted() {
             decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
         })
         .check(|_, history| assert_eq!(history.texts("tool"), ["w0", "w1", "w2"]))
-        .calm();
-}
-
-#[test]
-fn a_deployment_that_changes_the_tool_makes_the_decision_void_and_asks_anew() {
-    story("a deployment")
-        .define(with(json!({ "pay": asking(json!("always")), "send": asking(json!("always")) })))
-        .drive(|sim| async move {
-            sim.send("use pay,send").await;
-            let waits = until_open(&sim, 2).await;
-            decides(&sim, &waits[1], json!({ "decision": "approve" })).await;
-            let mut catalog: Value = serde_json::to_value(&**sim.catalog.borrow()).unwrap();
-            catalog["tools"]["send"]["timeoutMs"] = json!(1_000);
-            sim.deploy(&catalog);
-            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
-            let anew = until_open(&sim, 1).await;
-            assert_eq!(anew[0]["call"]["tool"], "send");
-            assert_ne!(anew[0]["id"], waits[1]["id"]);
-            let old = sim.get(ThreadRoute::GetWait(waits[1]["id"].as_str().unwrap().into()), &[]).await;
-            assert_eq!(old["wait"]["state"], "void");
-            decides(&sim, &anew[0], json!({ "decision": "approve" })).await;
-        })
-        .check(|_, history| assert_eq!(history.texts("tool").len(), 2))
-        .calm();
-}
-
-#[test]
-fn an_approval_may_count_for_equal_calls_of_the_thread() {
-    story("remembered")
-        .says(|request| match (request.results().len(), request.last_user()) {
-            (0, user) => Say::call("pay", &json!({ "amount": user.len(), "to": "ann" })),
-            _ => clerk(request),
-        })
-        .define(with(
-            json!({ "pay": asking(json!({ "mode": "always", "remember": "thread", "rememberBy": ["to"] })) }),
-        ))
-        .drive(|sim| async move {
-            sim.send("one").await;
-            let waits = until_open(&sim, 1).await;
-            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
-            let outcome = sim.ask("other").await;
-            assert_eq!(outcome["outcome"], "completed", "it is not asked again: {outcome}");
-            let seen = sim.insist(ThreadRoute::ForgetWaits, &[], None, String::new()).await;
-            assert_eq!(seen.status, 200);
-            sim.send("again").await;
-            let waits = until_open(&sim, 1).await;
-            decides(&sim, &waits[0], json!({ "decision": "deny", "stop": true })).await;
-        })
-        .terms(|terms| terms.outcomes = vec!["completed", "stopped"])
-        .check(|sim, _| assert_eq!(runs(sim), 2))
         .calm();
 }

@@ -1,5 +1,6 @@
 //! Subagents (spec §8, §24): families of threads, with every way to fail at every point, in one object and in all.
 
+mod asking;
 mod blocking;
 mod ends;
 mod open;
@@ -18,6 +19,7 @@ use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
     let mut all = Vec::new();
+    all.extend(asking::all());
     all.extend(blocking::all());
     all.extend(open::all());
     all.extend(resumable::all());
