@@ -1,18 +1,15 @@
-// What people are asked, over HTTP: who may decide, by keys, tokens and links; decisions through kills; and an inbox over all
-// threads. The server of tools counts the calls.
-//
-// BOBBIN_APPROVAL_KILLS says how many threads are killed through instead of 12, or of 4 in a sample (docs/testing.md).
+// What people are asked, over HTTP: who may decide, by keys, tokens and links; what a restart and a deployment change; and an inbox
+// over all threads. The server of tools counts the calls.
 
 import assert from "node:assert/strict";
 import { say, textOf, use } from "./support/model.mjs";
-import { chance, sleep, until } from "./support/poll.mjs";
+import { sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
 /** @typedef {import("./support/client.mjs").Thread} Thread */
 
 const ADMIN = "key-of-the-admin";
 const ALICE = "key-of-alice";
-const KILLS = Number(process.env.BOBBIN_APPROVAL_KILLS ?? (process.env.BOBBIN_SAMPLE === undefined ? 12 : 4));
 
 const bobbin = suite({
   key: ADMIN,
@@ -25,6 +22,9 @@ const pay = bobbin.tool("pay", ({ args }) => `paid ${args.amount} to ${args.to}`
   args,
   approval: { mode: "when", when: { properties: { amount: { exclusiveMinimum: 100 } } }, title: "Pay {{args.amount}} to {{args.to}}", edit: ["amount"] },
 });
+const transferring = { args: { type: "object", properties: { amount: { type: "number" }, iban: { type: "string" } } }, approval: "always" };
+const transfer = bobbin.tool("transfer", () => "transferred", transferring);
+const elsewhere = bobbin.tools.tool("elsewhere", () => "transferred elsewhere");
 const remind = bobbin.tool("remind", () => "reminded", { approval: { mode: "always", by: "thread" } });
 
 /** Does what the message says as JSON: calls, and then what came of them. */
@@ -33,7 +33,7 @@ const clerk = (/** @type {any} */ { messages }) => {
   if (last.role === "tool") return say(`so: ${textOf(last)}`);
   return use(...JSON.parse(textOf(last)));
 };
-const cashier = bobbin.agent("cashier", clerk, { tools: ["pay", "remind", "ask_user"], prompt: { parallelToolCalls: true } });
+const cashier = bobbin.agent("cashier", clerk, { tools: ["pay", "transfer", "remind", "ask_user"], prompt: { parallelToolCalls: true } });
 
 const paying = (/** @type {number} */ amount) => JSON.stringify([{ name: "pay", args: { amount, to: "Ann" } }]);
 
@@ -101,6 +101,27 @@ test("two who decide at once: one does, the other is told what was decided, and 
   assert.equal(calls(thread).length, 1, "what is denied never runs");
 });
 
+test("decisions about several calls are taken all or none", async () => {
+  const thread = await bobbin.client.thread(cashier.name);
+  await thread.accepted(JSON.stringify([201, 202, 203].map((amount) => ({ name: "pay", args: { amount, to: "Ann" } }))));
+  const [third, second, first] = await asked(thread);
+  const unknown = first.id.replace(/_\d+$/, "_99");
+  const all = (/** @type {string[]} */ ...ids) => thread.send("POST", "/waits", { decisions: ids.map((id) => ({ id, decision: "approve" })) });
+  refused(await all(first.id, second.id, unknown), 409, "conflict");
+  refused(await all(first.id, "w_00000000_1"), 409, "conflict");
+  refused(await all(first.id, first.id), 400, "invalid_field");
+  refused(await all(), 400, "invalid_field");
+  assert.equal((await asked(thread)).length, 3, "all are open");
+  assert.equal(calls(thread).length, 0);
+  const answer = await all(third.id, first.id, second.id);
+  assert.deepEqual([answer.status, answer.json.waits.map((/** @type {any} */ { state }) => state)], [200, ["decided", "decided", "decided"]], answer.text);
+  const again = await all(first.id, second.id);
+  refused(again, 409, "conflict");
+  assert.deepEqual(again.json.error.details.waits.map((/** @type {any} */ { decision }) => decision), ["approve", "approve"]);
+  await thread.idle();
+  assert.deepEqual(calls(thread).map(({ body }) => body.args.amount), [201, 202, 203], "in their order");
+});
+
 test("who may decide: keys, tokens, and links for one wait", async () => {
   const admin = bobbin.client;
   const thread = await bobbin.as(ALICE).thread(cashier.name);
@@ -155,31 +176,57 @@ test("a parked run has no alarm but its end, and a restart changes nothing", asy
   assert.equal((await thread.messages()).at(-1).content, "so: Carl");
 });
 
-test("killed while people decide: each question once, each decision once, no call twice, nothing left parked", async () => {
-  const random = chance("decisions");
-  for (let kill = 0; kill < KILLS; kill++) {
-    const thread = await bobbin.client.thread(cashier.name);
-    const approves = kill % 3 !== 2;
-    await thread.accepted(paying(1_000 + kill));
-    await sleep(random.between(0, 60));
-    if (kill % 2 === 0) await bobbin.server.crash();
-    const [wait] = await asked(thread);
-    const headers = { "idempotency-key": `decision-${kill}` };
-    const decide = () => thread.send("POST", `/waits/${wait.id}`, { decision: approves ? "approve" : "deny" }, { headers });
-    const first = decide().catch(() => undefined);
-    await sleep(random.between(0, 40));
-    await bobbin.server.crash();
-    await first;
-    // Whoever does not know whether it was taken says it again.
-    const again = await decide();
-    assert.equal(again.status, 200, again.text);
-    await thread.idle(60_000);
-    const { waits } = (await thread.send("GET", "/waits?state=all")).json;
-    assert.deepEqual(waits.map((/** @type {any} */ { state, decision }) => [state, decision]), [["decided", approves ? "approve" : "deny"]]);
-    const results = (await thread.messages()).filter(({ role }) => role === "tool").map(textOf);
-    assert.equal(results.length, 1, JSON.stringify(results));
-    assert.ok(calls(thread).length <= (approves ? 1 : 0), "no call twice, and none that was denied");
-    if (!approves) assert.equal(results[0], "Denied.");
-    else if (calls(thread).length === 0) assert.match(results[0] ?? "", /restarted while/);
+test("a link decides when the server was stopped between; one that is forged, has ended or is another wait's does not", async () => {
+  const thread = await bobbin.as(ALICE).thread(cashier.name);
+  await thread.accepted(JSON.stringify([{ name: "pay", args: { amount: 700, to: "Ann" } }, { name: "pay", args: { amount: 800, to: "Bob" } }]));
+  const [second, first] = await asked(thread);
+  /** @param {any} wait @param {number} [ttl] */
+  const link = async (wait, ttl = 604_800) => {
+    const minted = await bobbin.as(ALICE).send("POST", "/tokens", { scope: `wait:${thread.id}/${wait.id}`, ttl });
+    assert.equal(minted.status, 200, minted.text);
+    return minted.json.token;
+  };
+  const [ours, other, short] = [await link(first), await link(second), await link(first, 1)];
+  await bobbin.server.down();
+  await sleep(1_000);
+  await bobbin.server.up();
+  const nobody = bobbin.as(undefined);
+  const path = `/threads/${thread.id}/waits/${first.id}`;
+  const [payload, signature] = ours.split(".");
+  const forged = [`${payload}.${signature.slice(0, -2)}AA`, `${payload}.${other.split(".")[1]}`, `${other.split(".")[0]}.${signature}`, "bbt_", "", ALICE];
+  for (const token of [short, ...forged]) {
+    refused(await nobody.send("POST", "/resume", { token, decision: "approve" }), 400, "invalid_token");
+    if (token.startsWith("bbt_")) refused(await bobbin.as(token).send("GET", path), 401, "unauthenticated");
   }
-}, 300_000 + KILLS * 60_000);
+  refused(await bobbin.as(other).send("GET", path), 404, "thread_not_found");
+  refused(await bobbin.as(other).send("POST", path, { decision: "approve" }), 404, "thread_not_found");
+  assert.deepEqual((await asked(thread)).map(({ id }) => id), [second.id, first.id], "nothing was decided");
+  const decided = await nobody.send("POST", "/resume", { token: ours, decision: "approve" });
+  assert.deepEqual([decided.status, decided.json.wait.id, decided.json.wait.decidedBy.scope], [200, first.id, `wait:${thread.id}/${first.id}`], decided.text);
+  // It is the turn of the first, and the run is parked again for the second.
+  await until("the first has run", () => calls(thread).length === 1);
+  await until("it is parked again", async () => (await thread.diagnostics()).state === "parked");
+  assert.equal((await nobody.send("POST", "/resume", { token: other, decision: "deny" })).status, 200);
+  await thread.idle();
+  assert.deepEqual(calls(thread).map(({ body }) => body.args), [{ amount: 700, to: "Ann" }]);
+  assert.equal((await thread.messages()).at(-1).content, "so: Denied.");
+  assert.equal((await thread.logged("recovery")).length, 0, "nothing was taken up for nothing");
+});
+
+test("a deployment that changes the tool between question and answer: it is asked anew, and what was shown is what runs", async () => {
+  const thread = await bobbin.client.thread(cashier.name);
+  await thread.accepted(JSON.stringify([{ name: "transfer", args: { amount: 5, iban: "CH93 0076 2011 6238 5295 7" } }]));
+  const [old] = await asked(thread);
+  const before = { ...bobbin.tools.definition("transfer", transferring) };
+  bobbin.folder.write({ tools: { transfer: { ...before, run: { http: { url: `${bobbin.tools.base}/elsewhere` } } } } });
+  await bobbin.server.crash();
+  assert.equal((await thread.send("POST", `/waits/${old.id}`, { decision: "approve" })).status, 200);
+  const [anew] = await until("it is asked anew", async () => (await asked(thread)).filter(({ id }) => id !== old.id));
+  assert.equal((await thread.send("GET", `/waits/${old.id}`)).json.wait.state, "void");
+  assert.notEqual(anew.call.digest, old.call.digest);
+  assert.deepEqual([transfer.received.length, elsewhere.received.length], [0, 0]);
+  assert.equal((await thread.send("POST", `/waits/${anew.id}`, { decision: "approve" })).status, 200);
+  await thread.idle();
+  assert.deepEqual([transfer.received.length, elsewhere.received.length], [0, 1]);
+  assert.equal(JSON.stringify(elsewhere.received[0]?.body.args), JSON.stringify(anew.call.args), "byte for byte");
+});

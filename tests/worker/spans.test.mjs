@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { attribute, Collector } from "./support/collector.mjs";
-import { say, textOf, use } from "./support/model.mjs";
+import { direct, finishes, registry, sessionTools, subagent } from "./support/family.mjs";
+import { refuse, say, textOf, use } from "./support/model.mjs";
 import { until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
@@ -32,6 +33,23 @@ const results = ({ messages }) => messages.filter(({ role }) => role === "tool")
 const look = bobbin.tool("look", () => "found");
 const user = bobbin.agent("user", (asked) => (results(asked).length === 0 ? use({ name: "look", args: {} }) : say("canary done")), {
   tools: ["look"],
+});
+
+// A run of everything: its model refuses and another one steps in; two tools, a child, and a call that a person approves.
+const args = { type: "object", properties: {} };
+const act = bobbin.tool("act", () => "acted", { args });
+const pay = bobbin.tool("pay", () => "paid", { args, approval: "always" });
+sessionTools(bobbin);
+subagent(bobbin, "helper", (asked) => (results(asked).length === 0 ? use({ name: "look", args: {} }) : finishes(() => "helped")(asked)), { tools: ["look"] });
+const works = (/** @type {import("./support/model.mjs").Asked} */ asked) =>
+  results(asked).length === 0
+    ? use({ name: "look", args: {} }, { name: "act", args: {} }, { name: "helper", args: { task: "Help." } }, { name: "pay", args: {} })
+    : say("all done");
+bobbin.agent("spare", works);
+const office = bobbin.agent("office", () => refuse(400), {
+  tools: ["look", "act", direct("helper"), "pay"],
+  model: { fallbacks: ["spare_model"] },
+  prompt: { parallelToolCalls: true },
 });
 
 /** Waits for the run's own span of a thread. @param {{ id: string }} thread @param {number} [count] */
@@ -112,4 +130,44 @@ test("kill -9 while spans are sent: they arrive all the same, the same ones", as
   const spans = await told(thread);
   assert.equal(spans.length, 6);
   assert.deepEqual(collector.wrong, []);
+});
+
+test("one trace of two tools, a fallback, a child, an approval and kills: one root, no orphan, and it costs what the thread says", async () => {
+  const thread = await bobbin.client.thread(office.name, { user_id: "alice" });
+  const headers = { traceparent: `00-${TRACE.replace("4bf9", "5bf9")}-${OUTSIDE}-01` };
+  assert.equal((await thread.post("go", {}, { headers })).status, 202);
+  const open = async () => (await thread.send("GET", "/waits")).json.waits;
+  const [wait] = await until("somebody is asked", async () => ((await open()).length > 0 ? await open() : undefined), { withinMs: 60_000 });
+  await bobbin.server.crash();
+  assert.equal((await thread.send("POST", `/waits/${wait.id}`, { decision: "approve" })).status, 200);
+  await bobbin.server.crash();
+  await thread.idle(60_000);
+  await told(thread);
+  const ids = [thread.id, ...(await registry(thread)).map(({ id }) => id)];
+  assert.equal(ids.length, 2);
+  await until("the child's run is told of, too", () => collector.ofThreads(ids).filter(({ name, kind }) => name.startsWith("invoke_agent") && kind === 1).length === 2, { withinMs: 60_000 });
+  await until("nothing is owed any more", async () => (await thread.diagnostics()).due.length === 0, { withinMs: 60_000 });
+  assert.deepEqual(collector.problems(ids, OUTSIDE), []);
+  const spans = collector.ofThreads(ids);
+  assert.ok(spans.every(({ traceId }) => traceId === TRACE.replace("4bf9", "5bf9")));
+  const named = (/** @type {string} */ name) => spans.filter((span) => span.name === name);
+  for (const name of ["execute_tool look", "execute_tool act", "execute_tool pay", "wait approval", "invoke_agent helper", "invoke_agent office"]) {
+    assert.ok(named(name).length > 0, `${name}: ${spans.map((span) => span.name)}`);
+  }
+  assert.ok(spans.some(({ events }) => events?.some(({ name }) => name === "bobbin.fallback")));
+  assert.ok(spans.some(({ events }) => events?.some(({ name }) => name === "bobbin.recovery")) || pay.received.length === 1, "the second kill is seen, unless it came too late");
+  // The child is below its call, and its calls have the trace as well.
+  const [call, run] = [named("invoke_agent helper").find(({ kind }) => kind === 3), named("invoke_agent helper").find(({ kind }) => kind === 1)];
+  assert.ok(call && run?.parentSpanId === call.spanId);
+  for (const { headers } of [...act.received, ...pay.received, ...look.received.slice(-2)]) {
+    const [, trace, parent] = String(headers.traceparent).split("-");
+    assert.ok(trace === call.traceId && spans.some(({ spanId }) => spanId === parent), headers.traceparent?.toString());
+  }
+  const costs = (/** @type {(span: import("./support/collector.mjs").Span) => boolean} */ of) =>
+    spans.filter(of).reduce((sum, span) => sum + Number(attribute(span, "bobbin.cost_usd") ?? 0), 0);
+  const { total } = (await thread.send("GET", "/cost")).json;
+  assert.ok(total.cost > 0);
+  for (const cost of [costs(({ name }) => name.startsWith("chat")), costs(({ name, kind }) => name.startsWith("invoke_agent") && kind === 1)]) {
+    assert.ok(Math.abs(cost - total.cost) < 1e-9, `${cost}, and ${total.cost}`);
+  }
 });

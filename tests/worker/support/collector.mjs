@@ -64,7 +64,10 @@ export class Collector {
     /** What it answers. @type {(n: number) => { status: number, body?: string } | undefined} */
     this.answer = () => ({ status: 200 });
     this.server = http.createServer((request, response) => {
-      void this.serve(request, response);
+      this.serve(request, response).catch((error) => {
+        this.wrong.push(`the collector failed: ${error.stack}`);
+        response.destroy();
+      });
     });
   }
 
@@ -82,7 +85,9 @@ export class Collector {
 
   /** @param {http.IncomingMessage} request @param {http.ServerResponse} response */
   async serve(request, response) {
-    const text = (await wholeBody(request)) ?? "";
+    const text = await wholeBody(request);
+    // Who sent it was killed in the middle of it.
+    if (text === undefined) return;
     this.headers.push(request.headers);
     if (request.method !== "POST" || request.headers["content-type"] !== "application/json") {
       this.wrong.push(`${request.method} ${request.headers["content-type"]}`);
@@ -122,5 +127,26 @@ export class Collector {
   /** Spans of threads. @param {string[]} threads */
   ofThreads(threads) {
     return [...this.spans.values()].filter((span) => threads.includes(attribute(span, "gen_ai.conversation.id")));
+  }
+
+  /**
+   * What is wrong with all spans of these threads together, which one run has caused: they are one trace with one root, every parent
+   * was told of, and nothing was told that is no span.
+   *
+   * @param {string[]} threads
+   * @param {string} [outside]  the span around the root, which somebody else tells of
+   */
+  problems(threads, outside) {
+    const spans = this.ofThreads(threads);
+    const wrong = [...this.wrong];
+    const traces = new Set(spans.map(({ traceId }) => traceId));
+    if (traces.size !== 1) wrong.push(`${traces.size} traces`);
+    const roots = spans.filter(({ parentSpanId }) => parentSpanId === outside);
+    if (roots.length !== 1) wrong.push(`${roots.length} roots: ${JSON.stringify(roots)}`);
+    for (const span of spans) {
+      const { parentSpanId: parent } = span;
+      if (parent !== outside && !spans.some(({ spanId }) => spanId === parent)) wrong.push(`nobody told of the parent of ${JSON.stringify(span)}`);
+    }
+    return wrong;
   }
 }
