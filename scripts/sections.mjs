@@ -31,7 +31,7 @@ const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
 const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts)/|scripts/[^/]*$|worker/[^/]*\\.js$|package)`);
 const OF_TYPES = new RegExp(`^(${PROSE}|docs/|.*\\.(rs|toml|sql|txt)$)`);
 const OF_ISOLATE = new RegExp(`^(${PROSE}|docs/|agents/|schemas/|worker/|tests/(engine|directory|models|spec|scripts)/|tests/worker/[^/]*$|src/.*\\.rs$)`);
-const OF_WORKER = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|models|spec|isolate)/)`);
+const OF_WORKER = new RegExp(`^(${PROSE}|docs/(?!approvals\\.html$)|tests/(engine|directory|models|spec|isolate)/)`);
 /** The tests that compare the documents with everything. */
 const DOCUMENTS = "documents.test.mjs";
 

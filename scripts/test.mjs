@@ -3,6 +3,7 @@
 
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
+import { setUpBrowser } from "./browser.mjs";
 import { root } from "./files.mjs";
 import { Passed } from "./passed.mjs";
 import { Complaint, main, outcome, print, seconds, step } from "./run.mjs";
@@ -36,6 +37,8 @@ await main(async () => {
     throw new Complaint("0 passed, 1 failed");
   });
   if (only.includes("fmt") || only.includes("clippy")) await setUpRustComponents();
+  // The test that needs it fails without, and says what is missing.
+  if (only.includes("worker")) await setUpBrowser().catch((error) => print(error instanceof Complaint ? error.message : String(error.stack)));
 
   // What the tests build, the servers that they start build alike.
   process.env.BOBBIN_BUILD ??= full ? "release" : "quick";

@@ -1,0 +1,104 @@
+// Pages in a real browser: Chromium without a window, driven from outside. Whatever a page does that it should not is kept, for the
+// test to look at.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+import { browser as path } from "../../../scripts/browser.mjs";
+import { checkout } from "./server.mjs";
+
+/** @typedef {import("playwright-core").Page} Page */
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync";
+
+export class Browser {
+  /** @type {import("playwright-core").Browser | undefined} */
+  #running;
+  /** @type {import("playwright-core").BrowserContext[]} */
+  #contexts = [];
+
+  /** What pages have printed, thrown, asked and opened that they should not have. @type {string[]} */
+  wrong = [];
+
+  /** What each page has asked for. @type {WeakMap<Page, string[]>} */
+  #requests = new WeakMap();
+
+  async up() {
+    this.#running = await chromium.launch({ executablePath: await path(), args: QUIET.split(" ") });
+  }
+
+  async down() {
+    await this.#running?.close();
+  }
+
+  /**
+   * A new page with a memory of its own.
+   *
+   * @param {string} address
+   * @param {import("playwright-core").BrowserContextOptions} [options]
+   */
+  async open(address, options = {}) {
+    assert.ok(this.#running, "the browser runs");
+    const context = await this.#running.newContext({ viewport: { width: 900, height: 900 }, reducedMotion: "reduce", ...options });
+    this.#contexts.push(context);
+    context.setDefaultTimeout(20_000);
+    const page = await context.newPage();
+    /** @type {string[]} */
+    const requests = [];
+    this.#requests.set(page, requests);
+    page.on("request", (request) => requests.push(request.url()));
+    page.on("pageerror", (error) => this.wrong.push(`thrown: ${error.stack}`));
+    page.on("dialog", (dialog) => (this.wrong.push(`a dialog: ${dialog.message()}`), void dialog.dismiss()));
+    page.on("popup", () => this.wrong.push("a window was opened"));
+    page.on("console", (said) => {
+      // What the browser itself notes of requests that failed is the page's to handle.
+      if (said.type() === "error" && !said.text().startsWith("Failed to load resource")) this.wrong.push(`printed: ${said.text()}`);
+    });
+    await page.goto(address);
+    return page;
+  }
+
+  /** Addresses that a page has asked for, from its beginning. @param {Page} page */
+  requests = (page) => this.#requests.get(page) ?? [];
+
+  /** Closes all pages. */
+  async clear() {
+    for (const context of this.#contexts.splice(0)) await context.close();
+  }
+}
+
+/** What stands in the way of people who hear a page or use no mouse, and texts that are too faint. @param {Page} page @param {string} state */
+export async function accessible(page, state) {
+  await page.evaluate(AXE);
+  const found = /** @type {any} */ (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })'));
+  const said = found.violations.map((/** @type {any} */ { id, help, nodes }) => `${id}: ${help}: ${nodes.map((/** @type {any} */ { html }) => html).join(" ")}`);
+  assert.deepEqual(said, [], state);
+}
+
+/** A page of the documents, served from an origin of its own. */
+export class PageServer {
+  /** @param {string} file  below the checkout */
+  constructor(file) {
+    this.server = http.createServer((_, response) => {
+      response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(readFileSync(join(checkout, file)));
+    });
+  }
+
+  /** Its origin. */
+  async listen() {
+    this.server.listen(0, "127.0.0.1");
+    await once(this.server, "listening");
+    return `http://127.0.0.1:${/** @type {import("node:net").AddressInfo} */ (this.server.address()).port}`;
+  }
+
+  close() {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+}
