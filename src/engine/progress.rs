@@ -98,8 +98,10 @@ impl Thread {
     /// Tells it, if the caller has seen that somebody wants it.
     pub(crate) fn tell_progress(&self, kind: Kind, line: Line) -> Result<()> {
         let now_ms = self.host.now_us() / 1_000;
-        let data = self.read(|state, _| Ok(self.progress_data(state, kind, line, now_ms)))?;
-        *self.ephemeral.progress.last.borrow_mut() = Some(data.clone());
+        let (data, active) = self
+            .read(|state, _| Ok((self.progress_data(state, kind, line, now_ms), state.active().is_some())))?;
+        // What code says beside runs is nothing of the next one.
+        *self.ephemeral.progress.last.borrow_mut() = active.then(|| data.clone());
         self.host.listeners().broadcast(&progress_frame(data));
         Ok(())
     }
