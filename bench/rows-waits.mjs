@@ -11,6 +11,7 @@ import { startProduct } from "./sides.mjs";
  * @typedef {import("./rows.mjs").Bench} Bench
  * @typedef {import("./measure.mjs").Result} Result
  * @typedef {import("./sides.mjs").Side} Side
+ * @typedef {import("../tests/worker/support/socket.mjs").Socket} Socket
  */
 
 const JSON_BODY = { "content-type": "application/json" };
@@ -147,4 +148,38 @@ export async function exported({ product, model, times }) {
     await exporting.end();
     await collector.end();
   }
+}
+
+/**
+ * A plain turn over the socket, with the lines that say what a run does and without them.
+ *
+ * @param {Bench} bench @returns {Promise<Result[]>}
+ */
+export async function lines({ product, times }) {
+  const follow = async (/** @type {string} */ query) => {
+    const thread = await product.thread();
+    return { thread, socket: await product.socket(thread, query) };
+  };
+  const [told, quiet] = [await follow(""), await follow("?progress=0")];
+  const turn = async (/** @type {{ thread: string, socket: Socket }} */ { thread, socket }) => {
+    const over = new Promise((resolve) => {
+      socket.onFrame = ({ type }) => type === "stopped" && resolve(undefined);
+    });
+    const took = await timed(async () => {
+      await product.post(thread, "", false);
+      await over;
+    });
+    await settle();
+    return took;
+  };
+  const values = await interleaved("a turn over the socket", times(80), { product: () => turn(told), floor: () => turn(quiet) });
+  const statements = async (/** @type {{ thread: string, socket: Socket }} */ one) =>
+    (await cost(product, one.thread, () => turn(one))).statements;
+  const more = (await statements(told)) - (await statements(quiet));
+  told.socket.close();
+  quiet.socket.close();
+  return [
+    { ...ratio("a turn over the socket, with lines of progress", "ms", values, 1.02), against: "without" },
+    { what: "… SQL statements more", unit: "", value: more, budget: 0 },
+  ];
 }

@@ -9,7 +9,7 @@ import { run } from "../scripts/run.mjs";
 import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
-import { approvals, exported, traces } from "./rows-waits.mjs";
+import { approvals, exported, lines, traces } from "./rows-waits.mjs";
 import { candidates } from "./startup.mjs";
 import { cost, counters, interleaved, median, progress, ratio, settle, timed } from "./measure.mjs";
 
@@ -385,6 +385,7 @@ export const rows = {
   asked: approvals,
   trace: traces,
   export: exported,
+  lines,
   bare,
   sandbox,
   size,
