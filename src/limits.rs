@@ -372,6 +372,14 @@ pub const LETTER_US: i64 = 10 * SECOND_US;
 pub const REPORT_BYTES: usize = 256 << 10;
 /// How long a parent waits for a child, and a child for its variables, microseconds.
 pub const WAIT_US: i64 = 7 * DAY_US;
+/// Workers that a prompt may let a thread have at the same time, at most.
+pub const WORKERS: u32 = 100;
+/// Characters of a worker's id.
+pub const WORKER_ID_CHARS: usize = 64;
+/// Bytes of what a worker came to, as its parent keeps it; longer texts are cut.
+pub const OUTCOME_BYTES: usize = 64 << 10;
+/// Bytes of all outcomes in one answer: each has its part of them.
+pub const OUTCOMES_BYTES: usize = 512 << 10;
 /// After this a child that is waited for is asked how it is; each time twice as long, at most [`CHECK_MAX_US`].
 pub const CHECK_US: i64 = 60 * SECOND_US;
 /// Pauses between tries to tell a parent that its child is deleted.

@@ -1,7 +1,7 @@
 //! Names: which ones are valid, what was probably meant, and cycles of names.
 
 use crate::spec::skill::LOAD;
-use crate::spec::subagent::{CREATE, MESSAGE};
+use crate::spec::subagent::is_tool;
 
 /// What to add to "no such name": what was probably meant, or what there is.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
@@ -58,7 +58,7 @@ fn are_swapped(a: &str, b: &str) -> bool {
 /// What is wrong with the name of something that models may call: providers take these characters alone.
 pub(crate) fn wrong_callable(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let own = matches!(name, CREATE | MESSAGE | LOAD);
+    let own = is_tool(name) || name == LOAD;
     wrong(name, fine, "letters, digits, _ and -")
         .or_else(|| own.then(|| format!("\"{name}\" is the name of a tool of the runtime's own")))
 }

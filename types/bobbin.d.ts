@@ -307,6 +307,20 @@ declare module "bobbin" {
     readonly createdAt: number;
     readonly status: string;
     readonly parentCommunication: "implicit" | "explicit";
+    /** The id that a model calls it by, if it is a worker. */
+    readonly agentId?: string;
+  }
+
+  /** What a worker came to, as `agent_wait` gives it, and `agent_send` (docs/subagents.md). */
+  interface WorkerOutcome {
+    agentId: string;
+    status: "completed" | "failed" | "stopped" | "terminated" | "idle" | "closed";
+    text: string;
+    /** Paths of files of this thread. */
+    attachments: string[];
+    run: string | null;
+    /** It was handed over before. */
+    seen?: true;
   }
 
   interface EffectOptions {
@@ -418,7 +432,7 @@ declare module "bobbin" {
   /** What a run asks of a person, or of whoever reads the thread (docs/approvals.md). */
   interface Wait {
     id: string;
-    kind: "approval" | "question" | "client_tool" | "retry";
+    kind: "approval" | "question" | "client_tool" | "retry" | "children";
     state: "open" | "decided" | "expired" | "cancelled" | "void";
     threadId: string;
     run: string | null;
@@ -433,6 +447,9 @@ declare module "bobbin" {
     /** Of a question. */
     choices?: string[];
     freeText?: boolean;
+    /** Of a wait for workers. */
+    agentIds?: string[];
+    for?: "all" | "any";
     by: "thread" | "owner" | "admin";
     /** Microseconds since 1970, as the other times. */
     createdAt: number;

@@ -51,7 +51,7 @@ impl Thread {
             tags: body.strings("tags")?.unwrap_or_default(),
             properties: body.object("properties")?.unwrap_or_default(),
             activates: self.activations(&agent),
-            snapshot: self.snapshot_hash(&agent),
+            snapshot: self.snapshot_hash(&agent, None),
             ..Meta::new(&request.thread_id, &agent, now)
         };
         self.require(&meta.agent, meta.owner.as_deref(), &env).await?;

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
+use crate::spec::subagent::dotted;
 use crate::store::children::open;
 use crate::store::logs::Entry;
 use crate::store::messages as rows;
@@ -272,11 +273,15 @@ impl<'a> Between<'a> {
         let told = json!({ "subagent": reference, "agent": data.get("agent"), "status": data.get("status") });
         self.add(at_us, &format!("subagent.{event}"), told);
         match event.as_str() {
+            "ask" => {
+                self.add(at_us, "run.paused", json!({ "pauseKind": "external", "subagent": reference }));
+                self.waiting.push(reference);
+            }
             "create" | "message" if self.waits_for(&reference, &event)? => {
                 self.add(at_us, "run.paused", json!({ "pauseKind": "external", "subagent": reference }));
                 self.waiting.push(reference);
             }
-            "return" | "failure" | "terminated" if self.waiting.contains(&reference) => {
+            "return" | "failure" | "terminated" | "closed" if self.waiting.contains(&reference) => {
                 self.waiting.retain(|waiting| *waiting != reference);
                 self.add(at_us, "run.resumed", json!({ "subagent": reference }));
             }
@@ -300,7 +305,7 @@ impl<'a> Between<'a> {
     fn call(&mut self, receipt: &Receipt) -> Result<ControlFlow<()>> {
         let Receipt { id, name, kind, state, runs, started_us, ended_us, error, .. } = receipt;
         let mut told = json!({
-            "call": format!("c_{id}"), "tool": name, "kind": kind.as_str(), "state": state.as_str(),
+            "call": format!("c_{id}"), "tool": dotted(name), "kind": kind.as_str(), "state": state.as_str(),
             "latencyMs": ended_us.map(|ended| (ended - started_us) / 1_000),
         });
         if let Some(fields) = told.as_object_mut() {

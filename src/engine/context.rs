@@ -182,6 +182,7 @@ impl Thread {
         let tools = CachedJson::from(crate::engine::subagents::toolset::offers(
             &self.catalog,
             &prompt.tools,
+            prompt.workers(),
             &family,
         ));
         if let Some(place) = place {

@@ -6,6 +6,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::spec::hook::Hook;
+use crate::spec::subagent::is_tool;
 use crate::spec::{Callable, Implementation, Model, Strictness, Tool, ToolEntry};
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::end::{Outcome, Reason};
@@ -131,6 +132,7 @@ impl Thread {
         }
         for entry in &definitions.prompt.tools {
             match self.catalog.callable(&entry.name) {
+                None if is_tool(&entry.name) => {}
                 None => {
                     let text = format!("\"{}\" is listed, and is not among the definitions.", entry.name);
                     findings.lacks("tool.missing", ("tool", &entry.name), text);

@@ -308,13 +308,14 @@ impl Thread {
                 }
             };
         let waits = self.cancel_waits(state, sql)?;
+        let outcomes = self.tell_untaken(state, sql)?;
         self.report(state, sql, &run, answer.as_ref(), now)?;
         self.post_activity(state, sql, now)?;
         self.owe_spans(state, sql, &run, now)?;
         if reason.outcome() != crate::store::runs::end::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
-        Ok(Finished { run, answer, status, handed, waits })
+        Ok(Finished { run, answer, status, handed, waits, outcomes })
     }
 
     /// Starts a run for the queue, if it holds anything.
@@ -365,13 +366,16 @@ impl Thread {
 
     /// Tells streams and waiting clients.
     pub(crate) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
-        let Finished { run, answer, status, handed, waits } = finished;
+        let Finished { run, answer, status, handed, waits, outcomes } = finished;
         self.announce_waits(&waits)?;
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
             self.send_envelopes();
         }
         self.announce_handed(handed)?;
         if let Some(row) = &status {
+            self.broadcast_message(row)?;
+        }
+        for row in &outcomes {
             self.broadcast_message(row)?;
         }
         self.broadcast_stopped(&run);
@@ -434,6 +438,8 @@ pub(crate) struct Finished {
     pub(crate) handed: Option<Handed>,
     /// What was open then, and is cancelled.
     pub(crate) waits: Vec<Wait>,
+    /// Messages of what workers have come to and nobody has waited for.
+    pub(crate) outcomes: Vec<Shared>,
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.

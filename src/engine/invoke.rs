@@ -12,7 +12,6 @@ use crate::engine::definitions::Definitions;
 use crate::engine::handle::Open;
 use crate::engine::handoff;
 use crate::engine::subagents::call::SubagentCall;
-use crate::engine::subagents::resolve::is_tool;
 use crate::engine::thread::Thread;
 use crate::engine::tool_call::PreparedCall;
 use crate::engine::tool_result::{is_of_files, logged_error};
@@ -24,6 +23,7 @@ use crate::sdk::calls::CallsApi;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
+use crate::spec::subagent::{is_tool, undotted};
 use crate::spec::{Callable, Prompt, Sought, ToolEntry, schema};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
@@ -85,6 +85,7 @@ impl Thread {
         args: Value,
     ) -> Result<ToolResult> {
         self.read(|state, _| state.must_live())?;
+        let name = undotted(name);
         let found = match self.catalog.named(scope.package.as_deref(), name, Sought::Callable) {
             Ok(found) => found,
             Err(hidden) => return Ok(ToolResult::error(format!("{hidden}."))),
@@ -101,6 +102,9 @@ impl Thread {
         };
         if self.is_off(&definitions, name) {
             return Ok(ToolResult::error(off(&definitions, name)));
+        }
+        if callable.is_some() && !self.permits(name)? {
+            return Ok(ToolResult::error(Thread::not_permitted(name)));
         }
         let kept = self.redact_json(args.clone());
         // Models read what prompts and agents are given; a tool may need a secret.

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::spec::{ResumeCheck, Snapshot};
 use crate::store::log::Event;
+use crate::store::parent::Parent;
 use crate::store::runs::diagnostics::Kind;
 use crate::store::runs::end::Reason;
 use crate::store::runs::{Run, Step};
@@ -17,19 +18,23 @@ use crate::store::state::State;
 use crate::store::{logs, meta};
 
 impl Thread {
-    /// What a run of an agent begins with today; worked out once while the object lives.
-    fn snapshot_today(&self, agent: &str) -> Option<Rc<Snapshot>> {
+    /// What a run of an agent begins with today, in a thread with this parent; worked out once while the object lives.
+    fn snapshot_today(&self, agent: &str, parent: Option<&Parent>) -> Option<Rc<Snapshot>> {
         if let Some(known) = self.ephemeral.snapshots.borrow().get(agent) {
             return Some(known.clone());
         }
-        let today = Rc::new(Snapshot::of(&self.catalog, agent)?);
+        let mut today = Snapshot::of(&self.catalog, agent)?;
+        if let Some(tools) = parent.and_then(|parent| parent.tools.as_ref()) {
+            today = today.narrowed(tools);
+        }
+        let today = Rc::new(today);
         self.ephemeral.snapshots.borrow_mut().insert(agent.to_owned(), today.clone());
         Some(today)
     }
 
     /// Its hash, which a new thread keeps: it costs no statement of its own.
-    pub(crate) fn snapshot_hash(&self, agent: &str) -> Option<String> {
-        self.snapshot_today(agent).map(|today| today.hash.clone())
+    pub(crate) fn snapshot_hash(&self, agent: &str, parent: Option<&Parent>) -> Option<String> {
+        self.snapshot_today(agent, parent).map(|today| today.hash.clone())
     }
 
     /// What the first run of the thread began with, if its row is to be written with that of the attempt which is about to be
@@ -40,10 +45,11 @@ impl Thread {
             let Some(run) = first.filter(|_| !self.ephemeral.snapshot_logged.get()) else { return Ok(None) };
             // An attempt that was lost, or has failed, may have written it.
             let is_logged = stream > 1 && logs::last_of(sql, "snapshot")?.is_some();
-            Ok((!is_logged).then(|| (state.meta.agent.clone(), run.snapshot.clone())))
+            let hash = run.snapshot.clone();
+            Ok((!is_logged).then(|| (state.meta.agent.clone(), state.meta.parent.clone(), hash)))
         })?;
-        let Some((agent, hash)) = begun else { return Ok(None) };
-        Ok(self.snapshot_today(&agent).filter(|today| Some(&today.hash) == hash.as_ref()))
+        let Some((agent, parent, hash)) = begun else { return Ok(None) };
+        Ok(self.snapshot_today(&agent, parent.as_ref()).filter(|today| Some(&today.hash) == hash.as_ref()))
     }
 
     /// A new run with what it begins with. One that goes on where another was keeps what that one began with, so that it is
@@ -52,7 +58,8 @@ impl Thread {
         if run.snapshot.is_some() {
             return Ok(run);
         }
-        let Some(today) = self.snapshot_today(&state.meta.agent) else { return Ok(run) };
+        let today = self.snapshot_today(&state.meta.agent, state.meta.parent.as_ref());
+        let Some(today) = today else { return Ok(run) };
         self.log_snapshot(state, sql, run.id, &today, now)?;
         Ok(Run { snapshot: Some(today.hash.clone()), ..run })
     }
@@ -60,12 +67,16 @@ impl Thread {
     /// Compares what the run began with to what there is today. Whether the run goes on.
     pub(crate) fn check_definitions(self: &Rc<Self>) -> Result<bool> {
         let known = self.read(|state, _| {
-            Ok(state.active().map(|run| (state.meta.agent.clone(), run.snapshot.clone(), run.step > 0)))
+            let meta = &state.meta;
+            Ok(state.active().map(|run| {
+                let today = self.snapshot_today(&meta.agent, meta.parent.as_ref());
+                (today, run.snapshot.clone(), run.step > 0)
+            }))
         })?;
-        let Some((agent, Some(before), begun)) = known else { return Ok(true) };
-        let Some(today) = self.snapshot_today(&agent).filter(|today| today.hash != before) else {
+        let Some((Some(today), Some(before), begun)) = known else { return Ok(true) };
+        if today.hash == before {
             return Ok(true);
-        };
+        }
         let check = self.catalog.settings.resume_check;
         // What has made no step has done nothing yet by what is gone.
         if check == ResumeCheck::Fail && begun {

@@ -76,7 +76,7 @@ impl Thread {
                 continue;
             }
             if activation == Activation::Auto {
-                if model.capabilities.supports_tool_calls {
+                if self.offers_tool(definitions, model, skill::LOAD) {
                     given.offered.push(skill);
                 }
                 continue;

@@ -403,8 +403,15 @@ impl Thread {
             self.broadcast_message(&row)?;
         }
         if self.host.listeners().any() {
-            let (step, side) = self
-                .read(|state, _| Ok(state.active().map_or((0, "a"), |run| (run.step, run.side.as_str()))))?;
+            let (run, step, side, agent) = self.read(|state, _| {
+                let agent = state.meta.agent.clone();
+                Ok(state
+                    .active()
+                    .map_or((0, 0, "a", agent.clone()), |run| (run.id, run.step, run.side.as_str(), agent)))
+            })?;
+            if (run, step) == (1, 1) {
+                self.announce_agent(&agent);
+            }
             self.announce("step_started", json!({ "step": step, "side": side }));
         }
         Ok(())
@@ -452,6 +459,24 @@ impl Thread {
     /// Another agent has taken over.
     pub(crate) fn announce_handoff(&self, agent: &str, title: Option<&str>) {
         self.announce("agent_handoff", json!({ "new_agent_id": agent, "new_agent_title": title }));
+        self.announce_agent(agent);
+    }
+
+    /// An agent has become active in the thread.
+    pub(crate) fn announce_agent(&self, agent: &str) {
+        self.announce_subagent("selected", None, None, agent);
+    }
+
+    /// An agent was selected, or something has happened to a subagent.
+    pub(crate) fn announce_subagent(
+        &self,
+        event: &str,
+        alias: Option<&str>,
+        reference: Option<&str>,
+        agent: &str,
+    ) {
+        let data = json!({ "event": event, "agentId": alias, "reference": reference, "agent": agent });
+        self.announce("subagent", data);
     }
 
     /// A run ended.

@@ -113,6 +113,9 @@ impl Thread {
         let unlisted = (reply.inbound == Inbound::QueuedTool).then(|| ToolEntry::unlisted(name));
         let listed = definitions.prompt.tool(name).or(unlisted.as_ref());
         let known = listed.and_then(|entry| Some((entry, self.catalog.callable(name)?)));
+        if known.is_some() && !self.permits(name)? {
+            return Ok(CallOutcome::refused(Thread::not_permitted(name)));
+        }
         if let Some(wanted) = self.wanted(definitions, listed, &call.call)? {
             return self.call_child(scope, definitions, reply, call, wanted).await;
         }

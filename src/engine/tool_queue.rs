@@ -15,6 +15,7 @@ use crate::request::fields::shallow;
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolCall;
 use crate::spec::schema;
+use crate::spec::subagent::{is_tool, undotted};
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, Shared, queue};
 use crate::store::runs::{Counters, Run};
@@ -66,6 +67,10 @@ impl Thread {
         args: Value,
         by: Map<String, Value>,
     ) -> Result<String> {
+        let name = undotted(name);
+        if !is_tool(name) && !self.permits(name)? {
+            return Err(Error::field("name", Thread::not_permitted(name)));
+        }
         let arguments = self.redact_json(self.checked_args(name, args)?).to_string();
         let now = self.host.now_us();
         let (row, started) = self.transition(|state, sql| {
@@ -90,7 +95,7 @@ impl Thread {
                 Error::field("args", format!("Invalid arguments for “{name}”: {}", schema::lines(&problems)))
             })?,
             // Its call says what is wrong with them.
-            None if crate::engine::subagents::resolve::is_tool(name) => args,
+            None if is_tool(name) => args,
             None => {
                 let message = format!("There is no tool, prompt or exposed agent “{name}”.");
                 return Err(Error::field("name", message));

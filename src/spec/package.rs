@@ -14,7 +14,7 @@ use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
 use crate::spec::endpoint::EndpointRoute;
-use crate::spec::subagent::{CREATE, MESSAGE};
+use crate::spec::subagent::is_tool;
 
 /// What stands between a package's id and a name in it. No id holds it, or ends with the half of it.
 pub const SEPARATOR: &str = "__";
@@ -172,7 +172,7 @@ impl Catalog {
             Sought::Effect => self.effects.contains_key(name),
             Sought::Hook => self.hooks.contains_key(name),
             Sought::Skill => self.skills.contains_key(name),
-            Sought::Callable => matches!(name, CREATE | MESSAGE) || self.callable(name).is_some(),
+            Sought::Callable => is_tool(name) || self.callable(name).is_some(),
         }
     }
 

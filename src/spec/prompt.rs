@@ -11,7 +11,7 @@ use crate::spec::form::{StringOr, StringOrList};
 use crate::spec::retry::Retry;
 use crate::spec::skill::Skills;
 use crate::spec::subagent;
-use crate::spec::subagent::{Immediate, Resumable};
+use crate::spec::subagent::{Immediate, Resumable, Workers};
 use crate::spec::variable::{Variable, VariableKind, is_default};
 
 /// A prompt (spec §5.1).
@@ -77,6 +77,9 @@ pub struct Prompt {
     /// How what fails in its steps is tried again, where the run does not say.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Retry,
+    /// Workers that its model leads: it makes subagents, and waits for several of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagents: Option<Workers>,
 }
 
 const fn ten() -> u32 {
@@ -280,9 +283,9 @@ struct ToolEntryObject {
 impl From<StringOr<ToolEntryObject>> for ToolEntry {
     fn from(form: StringOr<ToolEntryObject>) -> ToolEntry {
         match form {
-            StringOr::String(name) => ToolEntry { name, ..ToolEntry::default() },
+            StringOr::String(name) => ToolEntry::unlisted(subagent::undotted(&name)),
             StringOr::Object(o) => ToolEntry {
-                name: o.name,
+                name: subagent::undotted(&o.name).to_owned(),
                 env: o.env,
                 options: o.options,
                 include_text_response: o.include_text_response,
@@ -345,6 +348,11 @@ impl Prompt {
         let mut out = String::new();
         Rendering { catalog, env }.prompt(&mut vec![self], &mut out);
         out
+    }
+
+    /// The workers that its model leads, if it does.
+    pub fn workers(&self) -> Option<&Workers> {
+        self.subagents.as_ref().filter(|workers| workers.enabled)
     }
 
     /// The entry of that name in `tools`.

@@ -92,6 +92,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         approvals,
         retry: _,
         skills,
+        subagents,
     } = prompt;
     look("model".to_owned(), Sought::Model, model);
     if let PromptText::Parts(parts) = prompt {
@@ -109,6 +110,9 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
     }
     list("hooks", Sought::Hook, hooks, look);
     list("approvals.trusted", Sought::Callable, &mut approvals.trusted, look);
+    if let Some(workers) = subagents {
+        list("subagents.agents", Sought::Agent, &mut workers.agents, look);
+    }
     if let Skills::Listed(listed) = skills {
         for (index, SkillEntry { name, activation: _ }) in listed.iter_mut().enumerate() {
             look(format!("skills[{index}]"), Sought::Skill, name);

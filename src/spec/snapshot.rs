@@ -56,6 +56,19 @@ impl Snapshot {
         Some(Snapshot { fields, hash })
     }
 
+    /// The same of a thread that may call these tools alone.
+    #[must_use]
+    pub fn narrowed(self, tools: &[String]) -> Snapshot {
+        let mut fields = self.fields;
+        fields.insert("tools".to_owned(), json!(tools));
+        shorten(&mut fields);
+        let mut counted = fields.clone();
+        counted.retain(|field, _| !ABOUT.contains(&field.as_str()));
+        let hash = hash(&Value::Object(counted).to_string());
+        fields.insert("hash".to_owned(), json!(hash));
+        Snapshot { fields, hash }
+    }
+
     /// What differs from an earlier one: of skills, and of everything else. Without the earlier one only the hashes are told.
     pub fn since(&self, earlier: &str, fields: Option<&Map<String, Value>>) -> Difference {
         let (mut changed, mut added, mut removed) = (Vec::new(), Map::new(), Map::new());
@@ -156,6 +169,12 @@ fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (BTreeSet<&'c str
         };
         of.insert(entry.name.as_str());
     }
+    subagents.extend(
+        prompts
+            .iter()
+            .filter_map(|prompt| prompt.workers())
+            .flat_map(|workers| workers.agents.iter().map(String::as_str)),
+    );
     (tools, subagents)
 }
 

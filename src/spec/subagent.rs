@@ -15,6 +15,85 @@ pub const CREATE: &str = "subagent_create";
 /// The one that writes to it (spec §8.4).
 pub const MESSAGE: &str = "subagent_message";
 
+/// The tool by which a model that leads workers makes one.
+pub const SPAWN: &str = "agent_spawn";
+/// The one that writes to a worker.
+pub const SEND: &str = "agent_send";
+/// The one that waits for workers.
+pub const WAIT: &str = "agent_wait";
+/// The one that ends a worker.
+pub const CLOSE: &str = "agent_close";
+
+/// The tools of a model that leads workers, in the order in which they are offered.
+pub const OF_WORKERS: [&str; 4] = [SPAWN, SEND, WAIT, CLOSE];
+
+/// Whether a name is that of a tool of the runtime's own which is about subagents.
+pub fn is_tool(name: &str) -> bool {
+    matches!(name, CREATE | MESSAGE) || OF_WORKERS.contains(&name)
+}
+
+/// The name of a tool as the runtime has it: `agent.spawn` is `agent_spawn`. Providers take no dots.
+pub fn undotted(name: &str) -> &str {
+    let meant = |own: &&&str| own.strip_prefix("agent_") == name.strip_prefix("agent.");
+    OF_WORKERS.iter().find(meant).filter(|_| name.starts_with("agent.")).map_or(name, |own| *own)
+}
+
+/// The same the other way, as traces have it.
+pub fn dotted(name: &str) -> std::borrow::Cow<'_, str> {
+    match name.strip_prefix("agent_").filter(|_| OF_WORKERS.contains(&name)) {
+        Some(verb) => format!("agent.{verb}").into(),
+        None => name.into(),
+    }
+}
+
+/// That a prompt's model leads workers: subagents that it makes, writes to, waits for and ends with tools of the runtime's
+/// own (docs/subagents.md).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Workers {
+    /// Whether the tools are offered; they are unless this is `false`.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub enabled: bool,
+    /// The agents that it may make workers of: with two AI sides and `exposeAsTool`, or such that a person talks to, whose
+    /// part the model then plays.
+    pub agents: Vec<String>,
+    /// How many workers a thread has that are not closed, at most; 1 to 100.
+    #[serde(default = "four", skip_serializing_if = "is_four")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
+    pub max_active: u32,
+    /// What ids begin with: `subagent.1`, `subagent.2`.
+    #[serde(default = "prefix", skip_serializing_if = "is_prefix")]
+    pub id_prefix: String,
+    /// Whether its workers may lead workers of their own, if their prompts say so.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub can_spawn: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn is_yes(yes: &bool) -> bool {
+    *yes
+}
+
+const fn four() -> u32 {
+    4
+}
+
+const fn is_four(n: &u32) -> bool {
+    *n == four()
+}
+
+fn prefix() -> String {
+    "subagent".to_owned()
+}
+
+fn is_prefix(text: &str) -> bool {
+    text == "subagent"
+}
+
 /// That a subagent begins when its prompt becomes active, before the prompt's first request to a model (spec §8.7). In a
 /// file `true` is one without hints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,4 +223,33 @@ pub(crate) enum FalseOr<T> {
     #[schemars(extend("enum" = [false]))]
     False(bool),
     Object(T),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_a_dot_mean_the_tools_of_workers() {
+        for (name, meant) in [
+            ("agent.spawn", "agent_spawn"),
+            ("agent.close", "agent_close"),
+            ("agent_wait", "agent_wait"),
+            ("agent.other", "agent.other"),
+            ("spawn", "spawn"),
+        ] {
+            assert_eq!(undotted(name), meant);
+        }
+        assert_eq!((dotted("agent_send"), dotted("agent_x")), ("agent.send".into(), "agent_x".into()));
+    }
+
+    #[test]
+    fn what_is_not_said_of_workers_is_the_usual() {
+        let workers: Workers = serde_json::from_str(r#"{"agents":["a"]}"#).unwrap();
+        assert_eq!(
+            (workers.enabled, workers.max_active, workers.id_prefix.as_str(), workers.can_spawn),
+            (true, 4, "subagent", false)
+        );
+        assert_eq!(serde_json::to_string(&workers).unwrap(), r#"{"agents":["a"]}"#);
+    }
 }

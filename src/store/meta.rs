@@ -22,7 +22,7 @@ pub(crate) const TABLE: Table = Table {
         parent TEXT, children INTEGER NOT NULL DEFAULT 0,
         activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0,
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
-        snapshot TEXT)"],
+        snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0)"],
     drop: "DROP TABLE meta",
 };
 
@@ -67,6 +67,8 @@ pub(crate) struct Meta {
     pub(crate) jobs: i64,
     /// Hash of the definitions that the last run began with.
     pub(crate) snapshot: Option<String>,
+    /// How many workers were ever made: their ids are counted by it.
+    pub(crate) workers: i64,
 }
 
 impl Meta {
@@ -96,6 +98,7 @@ impl Meta {
             wait_next: 1,
             jobs: 0,
             snapshot: None,
+            workers: 0,
         }
     }
 
@@ -105,7 +108,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
-                activates, detached, waits, wait_next, jobs, snapshot FROM meta",
+                activates, detached, waits, wait_next, jobs, snapshot, workers FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -146,6 +149,7 @@ impl Meta {
             wait_next,
             jobs,
             snapshot,
+            workers,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -181,6 +185,7 @@ impl Meta {
             wait_next: number(wait_next),
             jobs: number(jobs),
             snapshot: snapshot.text().map(str::to_owned),
+            workers: number(workers),
         };
         Ok((meta, number(schema)))
     }
@@ -216,7 +221,8 @@ impl Meta {
         let parent = self.parent_column()?;
         sql.run(
             "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
-                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ?, activates = ?
+                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ?, activates = ?,
+                workers = ?
              WHERE id = 1",
             &[
                 Param::Text(&self.agent),
@@ -232,6 +238,7 @@ impl Meta {
                 parent.as_ref().into(),
                 Param::Int(self.children),
                 Param::Int(self.activates),
+                Param::Int(self.workers),
             ],
         )
     }

@@ -30,6 +30,21 @@ pub(crate) struct Parent {
     /// The trace of that message, until a run takes it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
+    /// The tools that it may call, sorted, where these are a part of its agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Whether it may lead workers of its own.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(crate) spawns: bool,
+}
+
+/// What holds of everything that does not say otherwise.
+pub(crate) const fn yes() -> bool {
+    true
+}
+
+pub(crate) const fn is_yes(yes: &bool) -> bool {
+    *yes
 }
 
 impl Parent {

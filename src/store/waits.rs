@@ -160,6 +160,18 @@ pub(crate) struct Asked {
     /// Whether the call has run once and asked for this itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) again: bool,
+    /// The workers that are waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) workers: Option<AwaitedWorkers>,
+}
+
+/// Workers that a call waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AwaitedWorkers {
+    /// Their references and ids, as they were named.
+    pub(crate) named: Vec<(String, String)>,
+    /// Whether one of them is enough.
+    pub(crate) any: bool,
 }
 
 /// For which calls an approval counts, too.
@@ -282,7 +294,7 @@ impl Wait {
 
     /// As clients see it. `message`: makes the id of a message of its seq.
     pub(crate) fn to_json(&self, thread: &str, message: &dyn Fn(i64) -> String) -> Value {
-        let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, .. } = &self.asked;
+        let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, workers, .. } = &self.asked;
         let call = call.as_ref().map(|call| {
             json!({
                 "id": call.id, "tool": call.tool, "args": call.args,
@@ -305,6 +317,11 @@ impl Wait {
             if self.kind == WaitKind::Question {
                 fields.insert("choices".into(), json!(choices));
                 fields.insert("freeText".into(), json!(free_text));
+            }
+            if let Some(AwaitedWorkers { named, any }) = workers {
+                let ids: Vec<&String> = named.iter().map(|(_, id)| id).collect();
+                fields.insert("agentIds".into(), json!(ids));
+                fields.insert("for".into(), if *any { "any" } else { "all" }.into());
             }
         }
         shown

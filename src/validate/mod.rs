@@ -4,7 +4,8 @@
 //! together. A catalog with errors is not served.
 //!
 //! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`: one kind each. `entries`: what a prompt's `tools`
-//!   list; `subagents`: what an entry there says about one. `code`: files that run in the sandbox. `settings`:
+//!   list; `subagents`: what an entry there says about one; `workers`: those that a
+//!   model leads. `code`: files that run in the sandbox. `settings`:
 //!   `bobbin.json`. `skills`: skills. `explain`: what an agent uses, and what of it is missing.
 
 pub(crate) mod agents;
@@ -21,6 +22,7 @@ pub(crate) mod settings;
 pub(crate) mod skills;
 pub(crate) mod subagents;
 pub(crate) mod tools;
+mod workers;
 
 pub(crate) use crate::names::hint;
 pub use crate::names::nearest;

@@ -10,6 +10,7 @@ use crate::spec::catalog::Catalog;
 use crate::spec::model::{Model, Provider};
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, ResponseFormat, ToolChoice, may_render};
 use crate::spec::references::Kind;
+use crate::spec::subagent::OF_WORKERS;
 use crate::spec::variable::{Variable, VariableKind};
 use crate::validate::{Check, Place};
 
@@ -26,6 +27,7 @@ impl Check<'_> {
             self.reference(at, "model", Kind::Model, &prompt.model);
             self.text(at, prompt);
             self.entries(at, prompt);
+            self.workers(at, prompt);
             self.variables(at, &prompt.variables);
             self.approvals(at, &prompt.approvals);
             self.env(at, "env", &prompt.env);
@@ -72,16 +74,20 @@ impl Check<'_> {
             if !seen.insert(&entry.name) {
                 self.error(at, &field, format!("\"{}\" is listed twice", entry.name));
             }
-            self.entry(at, &field, entry);
+            match OF_WORKERS.contains(&entry.name.as_str()) {
+                true => self.worker_tool(at, &field, prompt, entry),
+                false => self.entry(at, &field, entry),
+            }
         }
         match prompt.tool_choice {
-            ToolChoice::Required if prompt.tools.is_empty() => {
+            ToolChoice::Required if prompt.tools.is_empty() && prompt.workers().is_none() => {
                 self.error(at, "toolChoice", "`required`, but there are no tools");
             }
             _ => {}
         }
         let model = self.catalog.models.get(&prompt.model);
-        if !prompt.tools.is_empty() && model.is_some_and(|model| !model.capabilities.supports_tool_calls) {
+        let offers = !prompt.tools.is_empty() || prompt.workers().is_some();
+        if offers && model.is_some_and(|model| !model.capabilities.supports_tool_calls) {
             self.warning(
                 at,
                 "tools",

@@ -336,3 +336,73 @@ fn right_options_of_execute_code_and_any_of_other_tools_are_taken() {
     let other = json!([{ "name": "clock", "options": { "maxCodeSise": 5 } }]);
     assert_eq!(complaints(&[("/prompts/helper/tools", other)]), [""; 0]);
 }
+
+#[test]
+fn workers_are_made_of_agents_that_can_be_some() {
+    let prompt = json!({ "toolDescription": "d", "model": "fast", "prompt": "x" });
+    let needs = json!({ "type": "object", "properties": { "q": { "type": "string" } }, "required": ["q"] });
+    let mut strict = prompt.clone();
+    strict["requiredSchema"] = needs;
+    let dual = |own: &str, exposed: bool| {
+        json!({ "type": "dual_ai", "sideA": { "prompt": own }, "sideB": { "prompt": "plain" }, "maxSessionTurns": 1,
+            "exposeAsTool": exposed, "toolDescription": "d" })
+    };
+    let told = |workers: Value, tools: Value| {
+        let told = complaints(&[
+            ("/prompts/plain", prompt.clone()),
+            ("/prompts/strict", strict.clone()),
+            ("/agents/chat", json!({ "sideA": { "prompt": "plain" } })),
+            ("/agents/twin", dual("plain", true)),
+            ("/agents/hidden", dual("plain", false)),
+            ("/agents/asks", dual("strict", true)),
+            ("/prompts/helper/tools", tools),
+            ("/prompts/helper/subagents", workers),
+        ]);
+        told.into_iter().filter(|line| line.starts_with("prompts/helper: error")).collect::<Vec<_>>()
+    };
+    let none = [""; 0];
+    assert_eq!(told(json!({ "agents": ["chat", "twin"] }), json!(["agent.spawn", "agent_wait"])), none);
+    for (workers, tools, expected) in [
+        (json!({ "agents": [] }), json!([]), "subagents.agents: empty"),
+        (
+            json!({ "agents": ["chat"], "maxActive": 0 }),
+            json!([]),
+            "subagents.maxActive: must be from 1 to 100",
+        ),
+        (
+            json!({ "agents": ["chat"], "maxActive": 101 }),
+            json!([]),
+            "subagents.maxActive: must be from 1 to 100",
+        ),
+        (
+            json!({ "agents": ["chat"], "idPrefix": "a.b" }),
+            json!([]),
+            "subagents.idPrefix: must be 1 to 32 characters",
+        ),
+        (json!({ "agents": ["chat", "chat"] }), json!([]), "subagents.agents[1]: \"chat\" is listed twice"),
+        (json!({ "agents": ["gone"] }), json!([]), "subagents.agents[0]: "),
+        (
+            json!({ "agents": ["hidden"] }),
+            json!([]),
+            "subagents.agents[0]: \"hidden\" is an agent that may not be called",
+        ),
+        (
+            json!({ "agents": ["asks"] }),
+            json!([]),
+            "subagents.agents[0]: \"asks\" cannot be a worker: its prompt requires `q`",
+        ),
+        (
+            json!({ "agents": ["chat"], "enabled": false }),
+            json!(["agent_send"]),
+            "tools[0]: \"agent_send\" is offered with `subagents`",
+        ),
+        (
+            json!({ "agents": ["chat"] }),
+            json!([{ "name": "agent_send", "blocking": true }]),
+            "tools[0]: \"agent_send\" takes no settings",
+        ),
+    ] {
+        let [line] = told(workers.clone(), tools).try_into().unwrap();
+        assert!(line.contains(&format!("in {expected}")), "{workers}: {line}");
+    }
+}

@@ -20,6 +20,8 @@ pub(crate) struct Family {
     pub(crate) children: Vec<String>,
     /// How many more there are.
     pub(crate) more: usize,
+    /// The tools for workers that it offers.
+    pub(crate) leads: Vec<&'static str>,
 }
 
 impl Family {

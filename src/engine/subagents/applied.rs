@@ -3,7 +3,9 @@
 use crate::engine::control::Halted;
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolStatus;
+use crate::store::children::Child;
 use crate::store::messages::Shared;
+use crate::store::waits::Wait;
 
 /// What is left to do once an envelope's transition is committed.
 #[derive(Default)]
@@ -14,8 +16,30 @@ pub(crate) struct Applied {
     pub(crate) entry: Option<Entered>,
     /// A call that waited has its result.
     pub(crate) ended: Option<ToolStatus>,
+    /// Waits that have what they waited for.
+    pub(crate) closed: Vec<Wait>,
+    /// What clients are told of children.
+    pub(crate) told: Vec<ChildEvent>,
     /// A run that it ended.
     pub(crate) halted: Option<Halted>,
     /// Whether the thread was terminated.
     pub(crate) terminated: bool,
+}
+
+/// A `subagent` frame about a child.
+pub(crate) struct ChildEvent {
+    /// `started`, `completed`, `failed` or `closed`.
+    pub(crate) event: &'static str,
+    pub(crate) alias: Option<String>,
+    pub(crate) reference: String,
+    pub(crate) agent: String,
+}
+
+impl Applied {
+    /// Something has happened to a child.
+    pub(crate) fn tells(&mut self, event: &'static str, child: &Child) {
+        let (alias, reference, agent) =
+            (child.facts.alias.clone(), child.reference.clone(), child.agent.clone());
+        self.told.push(ChildEvent { event, alias, reference, agent });
+    }
 }

@@ -84,7 +84,7 @@ pub(crate) fn create<'a>(
     };
     let arguments = if let Value::Object(arguments) = arguments { arguments } else { Map::new() };
     let words = Content { text: message.to_owned(), files, trace: None };
-    Ok(NewChild { agent, entry, name: Some(name), arguments, words, begun: None })
+    Ok(NewChild { agent, entry, name: Some(name), arguments, words, begun: None, worker: None })
 }
 
 /// A call of `subagent_message`.
@@ -143,6 +143,7 @@ pub(crate) fn direct<'a>(
         arguments: rest,
         words: Content { text, files, trace: None },
         begun: None,
+        worker: None,
     })
 }
 
@@ -183,7 +184,7 @@ fn spoken(value: &Value) -> String {
 }
 
 /// A name as a line of bounded length.
-fn label(text: &str) -> Option<String> {
+pub(crate) fn label(text: &str) -> Option<String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let label: String = line.chars().take(limits::SUBAGENT_NAME_CHARS).collect();
     (!label.is_empty()).then_some(label)
@@ -197,7 +198,7 @@ fn attachments(args: &Map<String, Value>) -> Result<Vec<String>, ToolResult> {
 
 /// The paths of a list, each once; of texts, or of objects with a `path`. `one`: a path alone will do, and a blank one is
 /// none.
-fn paths(given: &Value, one: bool) -> Option<Vec<String>> {
+pub(crate) fn paths(given: &Value, one: bool) -> Option<Vec<String>> {
     let list = match given {
         Value::Array(list) => list.as_slice(),
         Value::String(blank) if one && blank.trim().is_empty() => &[],

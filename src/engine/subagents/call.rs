@@ -1,7 +1,9 @@
-//! What a call of a model or of code wants of subagents: a new one, or a message to one that there is.
+//! What a call of a model or of code wants of subagents: a new one, or a message to one that there is; of workers also to wait
+//! for some, or to end one.
 
 use serde_json::{Map, Value};
 
+use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{ChildSpec, Content};
 use crate::engine::subagents::immediate::ImmediateStart;
 use crate::engine::subagents::values::EncryptedValues;
@@ -10,6 +12,7 @@ use crate::spec::{Agent, ParentCommunication as Communication, Receives, ToolEnt
 use crate::store::children::{Child, ChildInfo, ChildState, Envelopes};
 use crate::store::messages::Row;
 use crate::store::side::Side;
+use crate::store::waits::Wait;
 use crate::trace::Trace;
 
 /// A child that is to be made.
@@ -23,20 +26,42 @@ pub(crate) struct NewChild<'a> {
     pub(crate) words: Content,
     /// How an activation of the prompt began it.
     pub(crate) begun: Option<ImmediateStart>,
+    /// What it is as a worker, if it is to be one.
+    pub(crate) worker: Option<NewWorker>,
+}
+
+/// A worker that is to be made.
+#[derive(Clone)]
+pub(crate) struct NewWorker {
+    /// The id that it is to have; counted unless given.
+    pub(crate) alias: Option<String>,
+    /// What counted ids begin with.
+    pub(crate) prefix: String,
+    /// How many workers the thread may have.
+    pub(crate) most: u32,
+    /// Whether it may lead workers of its own.
+    pub(crate) can_spawn: bool,
+    /// The tools that it may call, sorted, where these are a part of its agent's.
+    pub(crate) tools: Option<Vec<String>>,
+    /// What it is for, if that is said.
+    pub(crate) description: Option<String>,
+    /// Whether it is given no message yet.
+    pub(crate) idle: bool,
 }
 
 impl NewChild<'_> {
     /// Its row.
     pub(crate) fn child(&self, reference: String, side: Side, group: Option<String>, now: i64) -> Child {
+        let idle = self.worker.as_ref().is_some_and(|worker| worker.idle);
         Child {
             reference,
             state: ChildState::Creating,
-            status: "running".to_owned(),
+            status: if idle { "idle" } else { "running" }.to_owned(),
             agent: self.agent.name.clone(),
             facts: self.facts(side, group),
             created_us: now,
             envelopes: Envelopes::default(),
-            asked: 1,
+            asked: i64::from(!idle),
             wait: None,
             due_us: None,
             checks: 0,
@@ -59,6 +84,9 @@ impl NewChild<'_> {
             words: self.words.clone(),
             env: EncryptedValues::default(),
             held: false,
+            idle: self.worker.as_ref().is_some_and(|worker| worker.idle),
+            tools: child.facts.tools.clone(),
+            spawns: true,
         }
     }
 
@@ -86,10 +114,12 @@ impl NewChild<'_> {
     }
 
     pub(crate) fn facts(&self, side: Side, group: Option<String>) -> ChildInfo {
+        let worker = self.worker.as_ref();
+        let described = worker.and_then(|worker| worker.description.clone());
         ChildInfo {
             name: self.name.clone(),
             title: self.agent.title.clone(),
-            description: self.agent.tool_description.clone().unwrap_or_default(),
+            description: described.or_else(|| self.agent.tool_description.clone()).unwrap_or_default(),
             blocking: self.blocking(),
             resumable: self.resumable(),
             communication: self.communication(),
@@ -97,6 +127,8 @@ impl NewChild<'_> {
             own: Vec::new(),
             deferred: false,
             group,
+            alias: worker.and_then(|worker| worker.alias.clone()),
+            tools: worker.and_then(|worker| worker.tools.clone()),
         }
     }
 
@@ -119,22 +151,69 @@ impl NewChild<'_> {
 /// What a call wants of subagents.
 #[derive(Clone)]
 pub(crate) enum SubagentCall<'a> {
-    Create(NewChild<'a>),
-    Message { reference: String, words: Content },
+    Create(Box<NewChild<'a>>),
+    Message {
+        reference: String,
+        words: Content,
+    },
+    Send(WorkerMessage),
+    Wait(WorkersWait),
+    /// Ends the worker with this id.
+    Close(String),
+}
+
+/// A message to a worker.
+#[derive(Clone)]
+pub(crate) struct WorkerMessage {
+    pub(crate) id: String,
+    pub(crate) words: Content,
+    /// Whether the call waits for what comes of it.
+    pub(crate) waits: bool,
+    /// Whether it may be written to while it works: it reads that with its next step.
+    pub(crate) queues: bool,
+}
+
+/// That a call waits for workers.
+#[derive(Clone)]
+pub(crate) struct WorkersWait {
+    pub(crate) ids: Vec<String>,
+    /// Whether one of them is enough.
+    pub(crate) any: bool,
+    /// How long; 0: it takes what there is.
+    pub(crate) lasts_us: i64,
+    /// Seq of the reply with the call; 0 of a call that code makes.
+    pub(crate) batch: i64,
 }
 
 impl SubagentCall<'_> {
     /// The same, in this trace.
     pub(crate) fn in_trace(&self, trace: Option<Trace>) -> Self {
         let mut call = self.clone();
-        let (SubagentCall::Create(NewChild { words, .. }) | SubagentCall::Message { words, .. }) = &mut call;
+        let words = match &mut call {
+            SubagentCall::Create(new) => &mut new.words,
+            SubagentCall::Message { words, .. } => words,
+            SubagentCall::Send(message) => &mut message.words,
+            SubagentCall::Wait(_) | SubagentCall::Close(_) => return call,
+        };
         words.trace = trace.map(|trace| trace.to_string());
         call
     }
 }
 
 /// A child that a call has made or written to.
+#[derive(Default)]
 pub(crate) struct Told {
     /// What the call gives at once; none when the child's answer is waited for.
     pub(crate) result: Option<ToolResult>,
+    /// The wait that it has opened, with which the run is parked.
+    pub(crate) opened: Option<Wait>,
+    /// What else has followed.
+    pub(crate) applied: Applied,
+}
+
+impl Told {
+    /// One whose result is there.
+    pub(crate) fn now(result: ToolResult) -> Told {
+        Told { result: Some(result), ..Told::default() }
+    }
 }

@@ -1,6 +1,7 @@
 //! Stop and terminate reach the children, and theirs (spec §30, §35.23).
 
-use crate::engine::subagents::envelope::EnvelopeBody;
+use crate::engine::subagents::envelope::{Ending, EnvelopeBody};
+use crate::engine::subagents::workers::outcome::settle;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
@@ -18,6 +19,7 @@ impl Thread {
             EnvelopeBody::Stop,
             |child| {
                 "idle".clone_into(&mut child.status);
+                settle(child, Ending::Stopped, "The subagent was stopped.")
             },
         )
     }
@@ -32,6 +34,7 @@ impl Thread {
             |child| {
                 child.state = ChildState::Terminated;
                 "terminated".clone_into(&mut child.status);
+                Ok(())
             },
         )
     }
@@ -42,7 +45,7 @@ impl Thread {
         sql: &dyn Sql,
         which: impl Fn(&Child) -> bool,
         what: EnvelopeBody,
-        change: impl Fn(&mut Child),
+        change: impl Fn(&mut Child) -> Result<()>,
     ) -> Result<()> {
         if state.meta.children == 0 {
             return Ok(());
@@ -54,7 +57,7 @@ impl Thread {
                 self.tell_child(state, sql, &mut child, what.clone())?;
             }
             (child.wait, child.due_us, child.checks) = (None, None, 0);
-            change(&mut child);
+            change(&mut child)?;
             state.update_child(sql, child)?;
         }
         Ok(())

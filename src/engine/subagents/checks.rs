@@ -48,7 +48,7 @@ impl Thread {
             ))));
         }
         let open = state.open_children(sql)?;
-        let alike = |child: &&Child| child.agent == *name && child.state.exists();
+        let alike = |child: &&Child| child.agent == *name && child.state.exists() && !child.is_worker();
         let own: Vec<&Child> = open.iter().filter(alike).collect();
         if let Some(most) = new.most().filter(|most| own.len() >= *most as usize) {
             let known: Vec<String> = own.iter().take(50).map(|child| listed(child)).collect();

@@ -104,12 +104,14 @@ impl Thread {
 /// A child as clients see it.
 fn shown(child: &Child) -> Value {
     let facts = &child.facts;
-    json!({
+    let mut shown = json!({
         "id": child.reference, "agent_name": child.agent, "title": facts.title, "threadName": facts.name,
         "description": facts.description, "status": child.status, "resumable": facts.resumable,
         "blocking": facts.blocking, "parentCommunication": facts.communication.as_str(),
         "spawnGroupId": facts.group, "created_at": child.created_us / limits::SECOND_US,
-    })
+    });
+    child.add_alias(&mut shown);
+    shown
 }
 
 fn told(reply: Reply) -> Result<Told> {

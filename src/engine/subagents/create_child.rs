@@ -58,13 +58,16 @@ impl Thread {
             envelopes: Envelopes::default(),
             asked: None,
             trace: None,
+            tools: birth.tools.clone(),
+            spawns: birth.spawns,
         };
+        let snapshot = self.snapshot_hash(&birth.agent, Some(&parent));
         let meta = Meta {
             owner: birth.owner.clone(),
             tags: birth.name.iter().map(|name| format!("name:{name}")).collect(),
             parent: Some(parent),
             activates: self.activations(&birth.agent),
-            snapshot: self.snapshot_hash(&birth.agent),
+            snapshot,
             ..Meta::new(id, &birth.agent, now)
         };
         let mut state = State::created(meta);
@@ -110,6 +113,9 @@ impl Thread {
                 )
             };
             applied.rows.push(state.insert(sql, row)?);
+        }
+        if birth.idle {
+            return Ok(());
         }
         self.take_words(state, sql, &birth.words, files, n, applied)?;
         if birth.held { Ok(()) } else { self.start_for_parent(state, sql, applied) }

@@ -166,7 +166,7 @@ impl Thread {
     fn begin_deferred(&self, state: &mut State, sql: &dyn Sql, id: &str, given: &OwnValues) -> Result<()> {
         let (mut child, deferred) = pending(state, sql, id)?;
         let agent = self.deferred_agent(&child)?;
-        let alike = |other: &&Child| other.agent == child.agent && other.state.exists();
+        let alike = |other: &&Child| other.agent == child.agent && other.state.exists() && !other.is_worker();
         let active = state.open_children(sql)?.iter().filter(alike).count();
         if let Some(most) = deferred.most.filter(|most| active >= *most as usize) {
             return Err(Error::new(
@@ -210,6 +210,9 @@ impl Thread {
                 format!("It was not started: nobody gave the values that it needs within {days} days.");
             self.lose_child(state, sql, &mut child, "was not started", &mut applied)?;
             "failed".clone_into(&mut child.status);
+            if child.is_worker() {
+                return Ok(applied);
+            }
             (child.due_us, child.body) = (None, None);
             let words = Content { text, files: Vec::new(), trace: None };
             self.queue_words(

@@ -15,6 +15,7 @@ use crate::request::between::to_thread;
 use crate::spec::ParentCommunication as Communication;
 use crate::store::children::Child;
 use crate::store::outbox::{Post, TO_THREAD};
+use crate::store::parent::{is_yes, yes};
 use crate::store::state::State;
 use crate::text::first_bytes;
 
@@ -79,6 +80,15 @@ pub(crate) struct ChildSpec {
     /// Whether it waits for [`EnvelopeBody::Begin`] before its first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) held: bool,
+    /// Whether it is given no message yet, and has nothing to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) idle: bool,
+    /// The tools that it may call, where these are a part of its agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Whether it may lead workers of its own.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(crate) spawns: bool,
 }
 
 impl Envelope {

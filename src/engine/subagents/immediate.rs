@@ -20,6 +20,7 @@ use crate::env::{Change, Plain, Set};
 use crate::error::{Code, Result};
 use crate::host::Sql;
 use crate::spec::{Immediate, ToolEntry};
+use crate::store::children::Child;
 use crate::store::messages::Row;
 use crate::store::runs::Phase;
 use crate::store::side::Side;
@@ -158,7 +159,7 @@ impl Thread {
     ) -> Result<Vec<ImmediateStart>> {
         let (active, mut places) = self.read_mut(|state, sql| {
             let alike =
-                |child: &&crate::store::children::Child| child.agent == entry.name && child.state.exists();
+                |child: &&Child| child.agent == entry.name && child.state.exists() && !child.is_worker();
             let active = state.open_children(sql)?.iter().filter(alike).count();
             Ok((active, places(immediate, self.own_set(state, sql)?)))
         })?;

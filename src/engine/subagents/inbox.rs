@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::engine::accept::room;
 use crate::engine::outbox::forget_envelope;
-use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::applied::{Applied, ChildEvent};
 use crate::engine::subagents::copy::{Copies, Missing};
 use crate::engine::subagents::delete::Told;
 use crate::engine::subagents::envelope::{Content, Ending, Envelope, EnvelopeBody, Report};
@@ -23,7 +23,7 @@ use crate::spec::message::ToolResult;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
-use crate::store::messages::{Inbound, Row};
+use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::outbox;
 use crate::store::outbox::TO_THREAD;
 use crate::store::runs::end::Reason;
@@ -141,6 +141,10 @@ impl Thread {
         }
         if let Some(halted) = applied.halted {
             self.halted(halted)?;
+        }
+        self.announce_waits(&applied.closed)?;
+        for ChildEvent { event, alias, reference, agent } in &applied.told {
+            self.announce_subagent(event, alias.as_deref(), Some(reference), agent);
         }
         if let Some(entry) = applied.entry {
             self.start_flow(entry);
@@ -273,6 +277,10 @@ impl Thread {
         }
         let kind = if *ending == Ending::Result { "return" } else { "failure" };
         Event::subagent(kind, child, state.active(), Some(&words.text)).insert(sql, now)?;
+        applied.tells(if *ending == Ending::Result { "completed" } else { "failed" }, child);
+        if child.is_worker() {
+            return self.receive_outcome(state, sql, child, report, &files, applied);
+        }
         // One that takes no more work has failed before it took the message in: nothing else will come.
         if child.wait.is_some() && (over || *answers >= child.asked) {
             let text = format!("{}\n\n[subagent {}]", with_files(&words.text, &files), listed(child));
@@ -308,10 +316,34 @@ impl Thread {
         inbound: Inbound,
         applied: &mut Applied,
     ) -> Result<()> {
-        if state.meta.terminated_us.is_some() {
-            return Ok(());
+        if state.meta.terminated_us.is_none() {
+            room(state)?;
         }
-        room(state)?;
+        let row = self.insert_words(state, sql, child, event, words, files, inbound)?;
+        let waits = row.is_some() && inbound == Inbound::Triggers;
+        applied.rows.extend(row);
+        if waits && state.active().is_none() && !state.meta.stopped {
+            self.start_for_queue(state, sql, None, self.host.now_us())?;
+            applied.entry = Some(Entered::First);
+        }
+        Ok(())
+    }
+
+    /// The message alone, for which there is room; none in a thread that takes no more.
+    #[expect(clippy::too_many_arguments, reason = "one message's facts")]
+    pub(crate) fn insert_words(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &Child,
+        event: &str,
+        words: &Content,
+        files: Vec<AttachmentRef>,
+        inbound: Inbound,
+    ) -> Result<Option<Shared>> {
+        if state.meta.terminated_us.is_some() {
+            return Ok(None);
+        }
         let now = self.host.now_us();
         let says = match event {
             "result" => "has finished",
@@ -327,12 +359,7 @@ impl Thread {
             metadata: Some(metadata(&child.reference, event).to_string()),
             ..Row::new(state.next_seq(), child.facts.side().other().role(), text, now)
         };
-        applied.rows.push(state.insert(sql, row)?);
-        if inbound == Inbound::Triggers && state.active().is_none() && !state.meta.stopped {
-            self.start_for_queue(state, sql, None, now)?;
-            applied.entry = Some(Entered::First);
-        }
-        Ok(())
+        state.insert(sql, row).map(Some)
     }
 
     /// A child takes no more work, and whoever waits for it is told.
@@ -354,7 +381,11 @@ impl Thread {
         outbox::forget_target(sql, &format!("{TO_THREAD}{}", child.reference))?;
         let text = format!("The subagent {} {how}.", listed(child));
         Event::subagent("terminated", child, state.active(), Some(&text)).insert(sql, now)?;
-        self.end_wait(state, sql, child, &ToolResult::error(text), applied)
+        applied.tells("closed", child);
+        match child.is_worker() {
+            true => self.fail_worker(state, sql, child, &text, applied),
+            false => self.end_wait(state, sql, child, &ToolResult::error(text), applied),
+        }
     }
 
     /// A thread has taken an envelope, or refused it for good.
@@ -443,9 +474,12 @@ impl Thread {
             "failed".clone_into(&mut child.status);
         } else {
             let text = format!("The subagent {} did not take the message: {why}", listed(child));
-            self.end_wait(state, sql, child, &ToolResult::error(text), applied)?;
+            match child.is_worker() {
+                true => self.fail_worker(state, sql, child, &text, applied)?,
+                false => self.end_wait(state, sql, child, &ToolResult::error(text), applied)?,
+            }
         }
-        if waited {
+        if waited || child.is_worker() {
             return Ok(());
         }
         let words = Content { text: why.to_owned(), files: Vec::new(), trace: None };

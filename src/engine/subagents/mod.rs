@@ -11,6 +11,7 @@
 //!   terminate.
 //! * `values`: values of variables in envelopes. `deferred`: children that wait for some. `immediate`: children that begin with
 //!   their prompt.
+//! * `workers`: children that a model leads.
 //! * `shown`: what messages say of children. `ask`: requests to other threads of the family. `cost`, `delete`: of a whole tree.
 
 #![expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
@@ -36,5 +37,6 @@ pub(crate) mod spawn;
 pub(crate) mod toolset;
 pub(crate) mod values;
 pub(crate) mod wait;
+pub(crate) mod workers;
 
 pub use crate::sdk::family::{RemoteThread, Subagent};

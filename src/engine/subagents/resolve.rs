@@ -7,10 +7,11 @@ use crate::engine::definitions::Definitions;
 use crate::engine::subagents::arguments;
 use crate::engine::subagents::arguments::agent;
 use crate::engine::subagents::call::SubagentCall;
+use crate::engine::subagents::workers;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::spec::message::{ToolCall, ToolResult};
-use crate::spec::subagent::{CREATE, MESSAGE};
+use crate::spec::subagent::{CREATE, OF_WORKERS, SPAWN, is_tool};
 use crate::spec::{Callable, ToolEntry};
 
 impl Thread {
@@ -23,6 +24,9 @@ impl Thread {
         call: &ToolCall,
     ) -> Result<Option<Result<SubagentCall<'a>, ToolResult>>> {
         let name = call.name.as_str();
+        if OF_WORKERS.contains(&name) {
+            return self.wanted_of_workers(definitions, listed.is_some(), call).map(Some);
+        }
         if is_tool(name) {
             return self.wanted_of_tool(definitions, listed.is_some(), call).map(Some);
         }
@@ -38,7 +42,7 @@ impl Thread {
             Ok(args) => arguments::direct(agent, entry, &args),
             Err(text) => Err(ToolResult::error(text)),
         };
-        Ok(Some(new.map(SubagentCall::Create)))
+        Ok(Some(new.map(|new| SubagentCall::Create(Box::new(new)))))
     }
 
     /// The same for the runtime's own tools. A model has them where its prompt lists agents for them, code everywhere.
@@ -60,9 +64,29 @@ impl Thread {
             Err(text) => return Ok(Err(ToolResult::error(text))),
         };
         Ok(match call.name.as_str() {
-            CREATE => arguments::create(&self.catalog, &entries, &args).map(SubagentCall::Create),
+            CREATE => arguments::create(&self.catalog, &entries, &args)
+                .map(|new| SubagentCall::Create(Box::new(new))),
             _ => arguments::message(&args),
         })
+    }
+
+    /// The same for the tools of workers. A model has them where its prompt says so, code everywhere.
+    fn wanted_of_workers<'a>(
+        &'a self,
+        definitions: &'a Definitions<'a>,
+        by_code: bool,
+        call: &ToolCall,
+    ) -> Result<Result<SubagentCall<'a>, ToolResult>> {
+        let offered = self.leads(definitions.prompt)?;
+        let name = call.name.as_str();
+        if !by_code && !offered.contains(&name) {
+            return Ok(Err(ToolResult::error(self.unknown_tool(definitions, name)?)));
+        }
+        if !self.permits(name)? {
+            return Ok(Err(ToolResult::error(Thread::not_permitted(name))));
+        }
+        let workers = definitions.prompt.workers().filter(|_| offered.contains(&SPAWN));
+        Ok(workers::arguments::of_call(&self.catalog, workers, call))
     }
 
     /// What is told of a name that stands for nothing where it is called.
@@ -72,9 +96,4 @@ impl Thread {
         let available = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
         Ok(format!("There is no tool \"{name}\" here. Available: {available}."))
     }
-}
-
-/// Whether a name is that of a tool of the runtime's own.
-pub(crate) fn is_tool(name: &str) -> bool {
-    matches!(name, CREATE | MESSAGE)
 }

@@ -41,8 +41,9 @@ fn facts(child: &Child) -> [(&'static str, Value); 8] {
     ]
 }
 
-/// A child as lists for models name it.
+/// A child as lists for models name it: a worker by the id that they know.
 pub(crate) fn listed(child: &Child) -> String {
     let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
-    format!("{}{name} ({})", child.reference, child.agent)
+    let id = child.facts.alias.as_ref().unwrap_or(&child.reference);
+    format!("{id}{name} ({})", child.agent)
 }

@@ -5,12 +5,14 @@ use std::rc::Rc;
 use crate::engine::call::{Call, CallOutcome};
 use crate::engine::definitions::Definitions;
 use crate::engine::outbox::Targets;
+use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{NewChild, SubagentCall, Told};
 use crate::engine::subagents::checks::{may_wait, refused};
 use crate::engine::subagents::deferred::Deferred;
 use crate::engine::subagents::envelope::{ChildSpec, EnvelopeBody};
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
+use crate::engine::subagents::workers::lead;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -18,7 +20,7 @@ use crate::limits;
 use crate::request::thread_id;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::ParentCommunication as Communication;
-use crate::spec::message::{ToolCall, ToolResult};
+use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::store::children::{Child, ChildState, Wait};
 use crate::store::log::Event;
 use crate::store::messages::{Inbound, Shared};
@@ -79,6 +81,9 @@ impl Thread {
             Ok(wanted) => wanted,
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
+        if let SubagentCall::Wait(wait) = &mut wanted {
+            wait.batch = reply.seq;
+        }
         if let SubagentCall::Create(new) = &mut wanted {
             if reply.inbound == Inbound::QueuedTool {
                 new.begun_by(reply);
@@ -109,7 +114,10 @@ impl Thread {
         };
         self.tell_calls(scope, reply, call)?;
         self.announce_tool_start(&call.call.name);
-        self.send_envelopes();
+        self.after_commit(told.applied)?;
+        if let Some(opened) = told.opened {
+            return self.parked(&[opened]).await;
+        }
         match told.result {
             Some(result) => {
                 self.announce_tool_end(&call.call.name, result.status);
@@ -126,21 +134,21 @@ impl Thread {
         wanted: &SubagentCall<'_>,
         insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<()>,
     ) -> Result<ToolResult> {
-        let result = self.transition(|state, sql| {
+        let told = self.transition(|state, sql| {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
             let trace = self.trace_of_call(state, scope, None);
             let wanted = wanted.in_trace(trace);
             match self.tell(state, sql, &wanted, side, None, &scope.key, None, scope.parking)? {
-                Err(result) => Ok(result),
+                Err(result) => Ok(Told::now(result)),
                 Ok(told) => {
                     let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
                     insert(state, sql, &result)?;
-                    Ok(result)
+                    Ok(Told { result: Some(result), ..told })
                 }
             }
         })?;
-        self.send_envelopes();
-        Ok(result)
+        self.after_commit(told.applied)?;
+        Ok(told.result.unwrap_or_else(|| refused("This call has no answer.")))
     }
 
     /// The part inside a transition. An error result is for whoever calls; nothing was written then.
@@ -167,7 +175,16 @@ impl Thread {
                 if let Err(result) = self.room_for(state, sql, new)? {
                     return Ok(Err(result));
                 }
-                self.make_child(state, sql, new, side, group, by, waits.then_some(receipt).flatten())
+                let mut new = new.clone();
+                if let Err(result) = self.place_worker(state, sql, &mut new)? {
+                    // That it is there is no error.
+                    return Ok(if result.status == ToolStatus::Success {
+                        Ok(Told::now(result))
+                    } else {
+                        Err(result)
+                    });
+                }
+                self.make_child(state, sql, &new, side, group, by, waits.then_some(receipt).flatten())
             }
             SubagentCall::Message { reference, words } => {
                 let inactive = || {
@@ -175,7 +192,8 @@ impl Thread {
                         "There is no active subagent \"{reference}\". Use the reference that subagent_create gave."
                     ))
                 };
-                let Some(mut child) = state.child(sql, reference)?.filter(|child| child.is_open()) else {
+                let addressed = |child: &Child| child.is_open() && !child.is_worker();
+                let Some(mut child) = state.child(sql, reference)?.filter(addressed) else {
                     return Ok(Err(inactive()));
                 };
                 if !child.facts.resumable || child.state == ChildState::Pending {
@@ -198,8 +216,11 @@ impl Thread {
                 state.update_child(sql, child.clone())?;
                 Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
                 let result = (!waits).then(|| about(&child, written(&child)));
-                Ok(Ok(Told { result }))
+                Ok(Ok(Told { result, ..Told::default() }))
             }
+            SubagentCall::Send(message) => self.send_to_worker(state, sql, message, receipt, parking),
+            SubagentCall::Wait(wait) => self.wait_for_workers(state, sql, wait, receipt, parking),
+            SubagentCall::Close(id) => self.close_worker(state, sql, id),
         }
     }
 
@@ -227,6 +248,10 @@ impl Thread {
             owner: state.meta.owner.clone(),
             depth: state.meta.parent.as_ref().map_or(1, |parent| parent.depth + 1),
             held: self.holds_children(state),
+            spawns: match &new.worker {
+                Some(worker) => worker.can_spawn,
+                None => state.meta.parent.as_ref().is_none_or(|parent| parent.spawns),
+            },
             ..new.spec(&child)
         };
         let needs = match self.begin_with(state, sql, new.agent, &child.reference, &taken.given) {
@@ -242,8 +267,11 @@ impl Thread {
             let deferred = Deferred { birth, withheld, most: new.most(), by: by.to_owned() };
             let child = self.defer_child(state, sql, child, deferred)?;
             Event::subagent("variables", &child, state.active(), None).insert(sql, now)?;
-            let result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
-            return Ok(Ok(Told { result: Some(result) }));
+            let mut result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
+            if let (Some(alias), Some(data)) = (&child.facts.alias, &mut result.error_data) {
+                data.insert("agentId".into(), alias.as_str().into());
+            }
+            return Ok(Ok(Told::now(result)));
         }
         self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         if let Some(receipt) = receipt {
@@ -251,12 +279,17 @@ impl Thread {
         }
         state.insert_child(sql, child.clone())?;
         Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
-        let result = receipt.is_none().then(|| about(&child, started(&child)));
-        Ok(Ok(Told { result }))
+        let result = receipt.is_none().then(|| match child.is_worker() {
+            true => lead::started(&child),
+            false => about(&child, started(&child)),
+        });
+        let mut applied = Applied::default();
+        applied.tells("started", &child);
+        Ok(Ok(Told { result, applied, ..Told::default() }))
     }
 
     /// The receipt waits for the answer to the last envelope.
-    fn begin_wait(
+    pub(crate) fn begin_wait(
         &self,
         state: &State,
         sql: &dyn Sql,

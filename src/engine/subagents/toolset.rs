@@ -8,12 +8,13 @@ use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Family;
 use crate::engine::subagents::arguments::{agent, arguments_of};
 use crate::engine::subagents::shown::listed;
+use crate::engine::subagents::workers::offers::offers as worker_offers;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::models::ToolDefinition;
 use crate::spec::schema::required;
 use crate::spec::subagent::{CREATE, MESSAGE};
-use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, schema};
+use crate::spec::{Callable, Catalog, ParentCommunication, ToolEntry, Workers, schema};
 use crate::store::children::{Child, ChildState};
 use crate::work::native::tools::execute;
 
@@ -21,8 +22,12 @@ use crate::work::native::tools::execute;
 const LISTED: usize = 50;
 
 impl Thread {
-    /// Whether an entry is there at all (spec §8.2).
+    /// Whether an entry is there at all (spec §8.2), in a thread that may call it.
     pub(crate) fn is_on(&self, definitions: &Definitions<'_>, entry: &ToolEntry) -> bool {
+        // Where that cannot be read it is not: whoever goes on reads again, and fails.
+        if !self.permits(&entry.name).unwrap_or(false) {
+            return false;
+        }
         entry.optional.as_ref().is_none_or(|name| {
             let value = self.tool_env(definitions, entry, name).unwrap_or_default();
             ["true", "1", "yes"].iter().any(|yes| value.trim().eq_ignore_ascii_case(yes))
@@ -31,7 +36,7 @@ impl Thread {
 
     /// What the offers of a prompt depend on besides its definition.
     pub(crate) fn family(&self, definitions: &Definitions<'_>) -> Result<Family> {
-        let mut family = Family::default();
+        let mut family = Family { leads: self.leads(definitions.prompt)?, ..Family::default() };
         let mut resumable = false;
         for (place, entry) in definitions.prompt.tools.iter().enumerate() {
             if !self.is_on(definitions, entry) {
@@ -41,7 +46,9 @@ impl Thread {
             }
         }
         if resumable {
-            let addressed = |child: &&Child| child.facts.resumable && child.state != ChildState::Pending;
+            let addressed = |child: &&Child| {
+                child.facts.resumable && child.state != ChildState::Pending && !child.is_worker()
+            };
             self.read_mut(|state, sql| {
                 let mut open: Vec<&Child> = state.open_children(sql)?.iter().filter(addressed).collect();
                 // The same order whether they were read or have just been made.
@@ -56,7 +63,12 @@ impl Thread {
 }
 
 /// What is offered for these entries, which are there.
-pub(crate) fn offers(catalog: &Catalog, entries: &[ToolEntry], family: &Family) -> Vec<ToolDefinition> {
+pub(crate) fn offers(
+    catalog: &Catalog,
+    entries: &[ToolEntry],
+    workers: Option<&Workers>,
+    family: &Family,
+) -> Vec<ToolDefinition> {
     let mut offers = Vec::with_capacity(entries.len());
     let resumable: Vec<&ToolEntry> = family.on(entries).filter(|entry| entry.resumable.is_some()).collect();
     for entry in family.on(entries) {
@@ -71,6 +83,9 @@ pub(crate) fn offers(catalog: &Catalog, entries: &[ToolEntry], family: &Family) 
     }
     if !family.children.is_empty() {
         offers.push(message(family));
+    }
+    if let Some(workers) = workers {
+        offers.extend(worker_offers(catalog, workers, &family.leads));
     }
     declare(catalog, entries, &mut offers);
     offers
@@ -281,10 +296,10 @@ mod tests {
         let listed = entries(json!(["coder", resumable("painter"), "clock", resumable("writer")]));
         let catalog = catalog();
         let mut family = Family::default();
-        assert_eq!(names(&offers(&catalog, &listed, &family)), ["coder", "subagent_create", "clock"]);
+        assert_eq!(names(&offers(&catalog, &listed, None, &family)), ["coder", "subagent_create", "clock"]);
         family.children.push("r1 \"Ann\" (painter)".into());
         family.more = 3;
-        let all = offers(&catalog, &listed, &family);
+        let all = offers(&catalog, &listed, None, &family);
         assert_eq!(names(&all), ["coder", "subagent_create", "clock", "subagent_message"]);
         assert_eq!(
             all[3].description,
@@ -294,11 +309,11 @@ mod tests {
         assert_eq!(all[3].parameters["required"], json!(["referenceId", "message", "attachments"]));
         assert!(all[3].strict);
         family = Family { off: vec![0, 1], ..Family::default() };
-        let some = offers(&catalog, &listed, &family);
+        let some = offers(&catalog, &listed, None, &family);
         assert_eq!(names(&some), ["subagent_create", "clock"].iter().rev().copied().collect::<Vec<_>>());
         assert_eq!(some[1].parameters["properties"]["agent"]["enum"], json!(["writer"]));
         family.off.push(3);
-        assert_eq!(names(&offers(&catalog, &listed, &family)), ["clock"]);
+        assert_eq!(names(&offers(&catalog, &listed, None, &family)), ["clock"]);
     }
 
     #[test]
@@ -311,7 +326,7 @@ mod tests {
               "resumable": { "receives_messages": "side_b", "parentCommunication": "explicit" } },
             resumable("gone"),
         ]));
-        let all = offers(&catalog, &listed, &Family::default());
+        let all = offers(&catalog, &listed, None, &Family::default());
         let (_, agents) = all[0].description.split_once("Agents:\n").unwrap();
         assert_eq!(
             agents,
@@ -333,7 +348,7 @@ mod tests {
     #[test]
     fn arguments_are_as_the_one_agent_that_has_some_wants_them() {
         let catalog = catalog();
-        let of = |listed: Value| offers(&catalog, &entries(listed), &Family::default()).remove(0);
+        let of = |listed: Value| offers(&catalog, &entries(listed), None, &Family::default()).remove(0);
         let plain = of(json!([resumable("painter")]));
         assert!(plain.strict && plain.parameters["properties"].get("arguments").is_none());
         let needed = of(json!([resumable("writer")]));

@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::engine::call::Call;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::subagents::applied::Applied;
-use crate::engine::subagents::envelope::{Envelope, EnvelopeBody, head};
+use crate::engine::subagents::envelope::{Ending, Envelope, EnvelopeBody, head};
+use crate::engine::subagents::workers::outcome;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
@@ -64,6 +65,9 @@ impl Thread {
         let Some(wait) = child.wait.take() else { return Ok(()) };
         child.due_us = None;
         child.checks = 0;
+        if child.is_worker() {
+            outcome::settle(child, Ending::Failure, &result.text())?;
+        }
         let result = ToolResult { subagent_id: Some(child.reference.clone()), ..result.clone() };
         receipts::answer(sql, wait.receipt, &result)?;
         applied.ended = Some(result.status);
@@ -99,11 +103,19 @@ impl Thread {
                     child.reference
                 )),
                 (false, Some(_)) => self.ask_child(&child.reference, child.asked).await?,
+                (false, None) if self.read(|state, sql| self.still_needs(state, sql, &child))? => {
+                    self.ask_child(&child.reference, child.asked).await?
+                }
                 (false, None) => None,
             };
             self.record_poll(&child, lost, expired)?;
         }
         Ok(())
+    }
+
+    /// Whether an open wait needs what this worker is still to come to.
+    fn still_needs(&self, state: &State, sql: &dyn Sql, child: &Child) -> Result<bool> {
+        Ok(outcome::works(child)? && self.is_awaited(state, sql, child)?)
     }
 
     fn record_poll(self: &Rc<Self>, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
@@ -128,11 +140,20 @@ impl Thread {
                     Event::subagent("failure", &child, state.active(), Some(&text)).insert(sql, now)?;
                     self.end_wait(state, sql, &mut child, &ToolResult::error(text), &mut applied)?;
                 }
+                Some(text) if self.still_needs(state, sql, &child)? => {
+                    child.due_us = None;
+                    Event::subagent("failure", &child, state.active(), Some(&text)).insert(sql, now)?;
+                    self.fail_worker(state, sql, &mut child, &text, &mut applied)?;
+                }
                 _ => {
                     child.checks += 1;
                     let pause = (limits::CHECK_US << child.checks.min(10)).min(limits::CHECK_MAX_US);
                     let end = child.wait.map(|wait| wait.expires_us);
-                    child.due_us = end.map(|end| end.min(now + pause));
+                    let awaited = || self.still_needs(state, sql, &child);
+                    child.due_us = match end {
+                        Some(end) => Some(end.min(now + pause)),
+                        None => awaited()?.then_some(now + pause),
+                    };
                 }
             }
             state.update_child(sql, child)?;

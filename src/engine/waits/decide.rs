@@ -458,7 +458,10 @@ fn takes(wait: &Wait, decision: &str) -> Result<()> {
         return Ok(());
     }
     let text = format!("A wait of the kind {} does not take “{decision}”.", wait.kind.as_str());
-    Err(Error::field("decision", text).hint(format!("It takes: {}.", wait.allows().join(", "))))
+    let allowed = wait.allows().join(", ");
+    let hint =
+        if allowed.is_empty() { "It ends by itself.".to_owned() } else { format!("It takes: {allowed}.") };
+    Err(Error::field("decision", text).hint(hint))
 }
 
 /// The result of a call that is not to run.

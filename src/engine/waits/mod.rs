@@ -60,7 +60,7 @@ impl Thread {
             run: state.active().map(|run| run.id),
             receipt: Some(new.receipt),
             batch: Some(new.batch),
-            digest: Some(new.digest),
+            digest: Some(new.digest).filter(|digest| !digest.is_empty()),
             asked: new.asked,
             decision: None,
             created_us: now,
@@ -206,7 +206,8 @@ impl Thread {
                 let text = format!("Nobody answered within {}.", lasted(wait.expires_us - wait.created_us));
                 let on_expiry = wait.asked.on_expiry;
                 if let Some(receipt) = wait.receipt.filter(|_| on_expiry != OnExpiry::Continue) {
-                    receipts::answer(sql, receipt, &ended_by(&wait, &text))?;
+                    let given = self.answer_in_time(state, sql, &wait)?;
+                    receipts::answer(sql, receipt, &given.unwrap_or_else(|| ended_by(&wait, &text)))?;
                 }
                 match on_expiry {
                     OnExpiry::Fail => failed = Some(text),

@@ -86,6 +86,12 @@ pub(crate) struct ChildInfo {
     /// The message whose calls made it, and others with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
+    /// The id that the model calls it by, if it is a worker (docs/subagents.md); no other child of the thread ever has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) alias: Option<String>,
+    /// The tools that it may call, sorted, where these are a part of its agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<String>>,
 }
 
 impl ChildInfo {
@@ -124,7 +130,7 @@ pub(crate) struct Child {
     pub(crate) due_us: Option<i64>,
     /// How often it was asked in this wait.
     pub(crate) checks: i64,
-    /// What a child in [`ChildState::Pending`] is to be made with, as JSON.
+    /// What a child in [`ChildState::Pending`] is to be made with, or what a worker came to, as JSON.
     pub(crate) body: Option<String>,
 }
 
@@ -184,6 +190,11 @@ impl Child {
         self.state != ChildState::Terminated
     }
 
+    /// Whether a model leads it: what it comes to is kept until it is asked for.
+    pub(crate) fn is_worker(&self) -> bool {
+        self.facts.alias.is_some()
+    }
+
     /// Whether it was stopped by a person and can be called no more: only a person can go on with it.
     pub(crate) fn rests_for_good(&self) -> bool {
         self.state == ChildState::Live
@@ -195,7 +206,7 @@ impl Child {
     /// As the API and code see it (spec §8.5).
     pub(crate) fn to_json(&self) -> Value {
         let facts = &self.facts;
-        json!({
+        let mut shown = json!({
             "reference": self.reference,
             "name": self.agent,
             "title": facts.title,
@@ -207,7 +218,16 @@ impl Child {
             "createdAt": self.created_us,
             "status": self.status,
             "parentCommunication": facts.communication.as_str(),
-        })
+        });
+        self.add_alias(&mut shown);
+        shown
+    }
+
+    /// Adds the id that a worker has.
+    pub(crate) fn add_alias(&self, shown: &mut Value) {
+        if let (Some(alias), Some(fields)) = (&self.facts.alias, shown.as_object_mut()) {
+            fields.insert("agentId".into(), alias.as_str().into());
+        }
     }
 
     /// As `GET …/diagnostics` shows it.
@@ -294,6 +314,20 @@ fn terminated(sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
 fn by_reference(sql: &dyn Sql, reference: &str) -> Result<Option<Child>> {
     let statement = children!("WHERE open IN (0, 1) AND reference = ?");
     Ok(read(sql, statement, &[Param::Text(reference)])?.into_iter().next())
+}
+
+/// A terminated worker, by the id that its parent calls it by.
+pub(crate) fn terminated_worker(sql: &dyn Sql, alias: &str) -> Result<Option<String>> {
+    let mut found = None;
+    sql.each(
+        "SELECT reference FROM children WHERE open = 0 AND json_extract(facts, '$.alias') = ? LIMIT 1",
+        &[Param::Text(alias)],
+        &mut |cells| {
+            found = cells.first().and_then(|cell| cell.text().map(str::to_owned));
+            Ok(ControlFlow::Break(()))
+        },
+    )?;
+    Ok(found)
 }
 
 /// Forgets a child, terminated or not.

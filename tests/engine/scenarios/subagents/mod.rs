@@ -7,6 +7,8 @@ mod open;
 mod resumable;
 mod told;
 mod tree;
+mod workers;
+mod workers_end;
 
 use serde_json::{Value, json};
 
@@ -26,6 +28,8 @@ pub fn all() -> Vec<Scenario> {
     all.extend(tree::all());
     all.extend(told::all());
     all.extend(ends::all());
+    all.extend(workers::all());
+    all.extend(workers_end::all());
     all
 }
 

@@ -1,0 +1,67 @@
+//! Which tools a worker may call, where these are a part of its agent's: neither its models nor its code reach any other.
+
+use std::collections::BTreeSet;
+
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::spec::subagent::OF_WORKERS;
+use crate::spec::{Agent, Catalog, Prompt, SideConfig};
+
+/// The tools that an agent has: what the prompts of its sides list, and those of the runtime's own that come with it.
+pub(crate) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<&'c str> {
+    let mut tools = BTreeSet::new();
+    for side in sides(agent) {
+        let Some(prompt) = catalog.prompts.get(&side.prompt) else { continue };
+        tools.extend(prompt.tools.iter().map(|entry| entry.name.as_str()));
+        tools.extend(ends(side));
+        if prompt.workers().is_some() {
+            tools.extend(OF_WORKERS);
+        }
+    }
+    tools
+}
+
+fn sides(agent: &Agent) -> impl Iterator<Item = &SideConfig> {
+    [Some(&agent.side_a), agent.side_b.as_ref()].into_iter().flatten()
+}
+
+/// The tools by which a side ends its turn or its session, or says how it is: without them it could not come to an end.
+fn ends(side: &SideConfig) -> impl Iterator<Item = &str> {
+    let session = [&side.session_stop, &side.session_fail, &side.session_status];
+    let session = session.into_iter().flatten().map(|tool| tool.name.as_str());
+    side.stop_tool.as_deref().into_iter().chain(session)
+}
+
+impl Thread {
+    /// Whether this thread may call a tool of this name at all.
+    pub(crate) fn permits(&self, name: &str) -> Result<bool> {
+        self.read(|state, _| {
+            let Some(tools) = state.meta.parent.as_ref().and_then(|parent| parent.tools.as_ref()) else {
+                return Ok(true);
+            };
+            let agent = self.catalog.agents.get(&state.meta.agent);
+            let ends = agent.into_iter().flat_map(sides).flat_map(ends).any(|tool| tool == name);
+            Ok(ends || tools.iter().any(|tool| tool == name))
+        })
+    }
+
+    /// What is told of a tool that it may not call.
+    pub(crate) fn not_permitted(name: &str) -> String {
+        format!("\"{name}\" cannot be called here: it is not among the tools that this subagent was given.")
+    }
+
+    /// The tools for workers that a prompt's model is offered in this thread.
+    pub(crate) fn leads(&self, prompt: &Prompt) -> Result<Vec<&'static str>> {
+        let may = || self.read(|state, _| Ok(state.meta.parent.as_ref().is_none_or(|parent| parent.spawns)));
+        if prompt.workers().is_none() || !may()? {
+            return Ok(Vec::new());
+        }
+        let mut offered = Vec::with_capacity(OF_WORKERS.len());
+        for name in OF_WORKERS {
+            if self.permits(name)? {
+                offered.push(name);
+            }
+        }
+        Ok(offered)
+    }
+}
