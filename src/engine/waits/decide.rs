@@ -204,8 +204,7 @@ impl Thread {
                 wanted.iter().map(|one| Ok(self.found_wait(state, sql, one.wait)?.shown(state))).collect()
             });
         }
-        // What is over is over, also where the alarm has not come to it yet.
-        self.expire_waits()?;
+        self.end_overdue()?;
         let decided = self.transition(|state, sql| {
             state.must_live()?;
             let mut decided = Decided::default();

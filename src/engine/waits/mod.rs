@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::{Alarm, Verdict};
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::progress::waiting_for;
 use crate::engine::subagents::envelope::EnvelopeBody;
@@ -188,6 +188,16 @@ impl Thread {
             self.close_wait(state, sql, wait, WaitState::Cancelled, None)?;
         }
         Ok(open)
+    }
+
+    /// What is over is over for whoever decides, also where the alarm has not come to it yet.
+    pub(crate) fn end_overdue(self: &Rc<Self>) -> Result<()> {
+        let now = self.host.now_us();
+        // Nothing is due before the alarm.
+        if matches!(self.ephemeral.alarm.get(), Alarm::At(at) if at > now) {
+            return Ok(());
+        }
+        self.expire_waits()
     }
 
     /// Ends what nobody has decided in time: the alarm's work.
