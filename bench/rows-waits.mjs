@@ -16,11 +16,11 @@ import { startProduct } from "./sides.mjs";
 
 const JSON_BODY = { "content-type": "application/json" };
 
-/** The one question of a thread, once it is asked. @param {Side} side @param {string} thread @returns {Promise<string>} */
+/** The one question of a thread, once it is asked, and how often it was looked for. @param {Side} side @param {string} thread */
 async function asked(side, thread) {
-  for (;;) {
+  for (let looks = 1; ; looks++) {
     const { waits } = (await side.get(`/api/threads/${thread}/waits`)).json;
-    if (waits.length > 0) return waits[0].id;
+    if (waits.length > 0) return { id: /** @type {string} */ (waits[0].id), looks };
   }
 }
 
@@ -31,11 +31,13 @@ async function approve(side, thread, wait) {
   if (answer.status !== 200) throw new Error(`${side.name}: ${answer.status} ${answer.text}`);
 }
 
-/** A question from the message to the end of its run. @param {Side} side @param {string} thread */
+/** A question from the message to the end of its run; how often it was looked for. @param {Side} side @param {string} thread */
 async function question(side, thread) {
   await side.post(thread, "asked=1", false);
-  await approve(side, thread, await asked(side, thread));
+  const { id, looks } = await asked(side, thread);
+  await approve(side, thread, id);
   await settle();
+  return looks;
 }
 
 /** @param {Bench} bench @returns {Promise<Result[]>} */
@@ -54,8 +56,8 @@ export async function approvals({ product, model, times }) {
   const values = await interleaved("a decision", times(40), {
     product: async () => {
       await product.post(thread, "asked=1", false);
-      const wait = await asked(product, thread);
-      return toRequest(() => approve(product, thread, wait));
+      const { id } = await asked(product, thread);
+      return toRequest(() => approve(product, thread, id));
     },
     floor: () => toRequest(() => product.post(thread, "", false)),
   });
@@ -70,12 +72,13 @@ export async function approvals({ product, model, times }) {
     await product.post(thread, "steps=1", false);
     await settle();
   });
-  // Each look at what is open reads it, once or more often.
   const looked = await cost(product, thread, () => product.get(`/api/threads/${thread}/waits`));
-  const whole = await statements(() => question(product, thread));
+  // A slow machine looks more often at what is open until something is.
+  let looks = 0;
+  const whole = await statements(async () => (looks += await question(product, thread)));
   return [
     { ...ratio("a decision, until the next request to the model", "ms", values, 1.3), against: "a message" },
-    { what: "… SQL statements more than the step alone", unit: "", value: whole - step - looked.statements, budget: 12 },
+    { what: "… SQL statements more than the step alone", unit: "", value: whole - step - (looks / TURNS) * looked.statements, budget: 12 },
   ];
 }
 
@@ -142,7 +145,8 @@ export async function exported({ product, model, times }) {
     return [
       { ...ratio("plain turn with export of spans", "ms", turns, 1.05), against },
       { ...ratio("… processor time", "ms", processor, undefined), against },
-      { what: "… SQL statements more, with those of the export", unit: "", value: more, budget: 2 },
+      // The two that the turn itself has more are counted by a test (tests/engine/scenarios/budgets.rs).
+      { what: "… SQL statements more, with those of the export", unit: "", value: more, budget: undefined },
     ];
   } finally {
     await exporting.end();
