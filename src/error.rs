@@ -1,5 +1,7 @@
 //! Errors of the runtime's API: a stable code, a text for a developer, and where it helps a hint and a field.
 
+use std::ops::{Deref, DerefMut};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -111,9 +113,16 @@ pub(crate) fn unstopped(text: &str) -> &str {
 }
 
 /// An error of the API. `Display` is its message.
+///
+/// One pointer, however much it says: nearly every function of the core returns a `Result`, and each `?` would copy the
+/// texts from one place on the stack to another.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{message}")]
-pub struct Error {
+#[error("{}", .0.message)]
+pub struct Error(Box<Fault>);
+
+/// What an [`Error`] says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
     /// The stable code.
     pub code: Code,
     /// What is wrong, in words.
@@ -128,23 +137,49 @@ pub struct Error {
     pub details: Option<Box<Value>>,
 }
 
+impl Deref for Error {
+    type Target = Fault;
+
+    fn deref(&self) -> &Fault {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Fault {
+        &mut self.0
+    }
+}
+
+impl From<Fault> for Error {
+    #[cold]
+    #[inline(never)]
+    fn from(fault: Fault) -> Error {
+        Error(Box::new(fault))
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        *error.0
+    }
+}
+
 impl Error {
     /// An error with a code and a message.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error { code, message: message.into(), hint: None, field: None, retry_after_s: None, details: None }
+        let message = message.into();
+        Fault { code, message, hint: None, field: None, retry_after_s: None, details: None }.into()
     }
 
     /// A field of the request that is wrong.
     pub fn field(field: &str, message: impl Into<String>) -> Error {
-        Error { field: Some(field.to_owned()), ..Error::new(Code::InvalidField, message) }
+        Error::new(Code::InvalidField, message).at(field)
     }
 
     /// A required field that is absent.
     pub fn missing(field: &str) -> Error {
-        Error {
-            field: Some(field.to_owned()),
-            ..Error::new(Code::MissingField, format!("`{field}` is required."))
-        }
+        Error::new(Code::MissingField, format!("`{field}` is required.")).at(field)
     }
 
     /// A failure inside the runtime; `detail` goes to the log and, in development, to the developer.
@@ -157,6 +192,25 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same error about this field of the request.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Error {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// The same error, after which a retry makes sense in so many seconds.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Error {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// What is wrong, in words.
+    pub fn into_message(self) -> String {
+        self.0.message
     }
 
     /// The body of an answer: `{"error": {code, message, hint?, field?, details?}}`.

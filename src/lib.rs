@@ -8,6 +8,7 @@
 //! * [`error`]: every code an API answer may carry, and the status it maps to.
 //! * [`limits`]: every constant of the runtime, named once.
 //! * `text`: texts that are cut.
+//! * [`sorted`]: maps and sets that are sorted lists.
 //! * `registry`: functions by name.
 //! * `dates`: dates as people and headers have them.
 //! * `page`: pages that end by bytes.
@@ -50,6 +51,7 @@ pub mod request;
 pub mod sandbox;
 pub mod sdk;
 pub mod signing;
+pub mod sorted;
 pub mod spec;
 mod store;
 mod text;
@@ -57,6 +59,6 @@ mod trace;
 pub mod validate;
 pub mod work;
 
-pub use crate::error::{Code, Error, Result};
+pub use crate::error::{Code, Error, Fault, Result};
 pub use crate::work::native::registered::Registered;
 pub use crate::work::native::{effects, endpoints, hooks, tools};

@@ -2,20 +2,21 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 
+use crate::sorted::SortedMap;
+
 /// The functions of this crate, and those that crates which embed it add.
 pub(crate) struct Registry<N: 'static> {
     built_in: &'static [(&'static str, N)],
-    added: RefCell<BTreeMap<&'static str, N>>,
+    added: RefCell<SortedMap<&'static str, N>>,
 }
 
 impl<N: Copy> Registry<N> {
     pub(crate) const fn new(built_in: &'static [(&'static str, N)]) -> Registry<N> {
-        Registry { built_in, added: RefCell::new(BTreeMap::new()) }
+        Registry { built_in, added: RefCell::new(SortedMap::new()) }
     }
 
     /// Adds one, or replaces the one of that name.

@@ -93,11 +93,9 @@ impl Access {
     pub fn of_link(&self, token: &str, now_us: i64) -> Result<Caller> {
         match self.token(token, now_us) {
             Ok(caller) if matches!(caller.scope, Scope::Wait(..)) => Ok(caller),
-            _ => Err(Error {
-                field: Some("token".into()),
-                ..Error::new(Code::InvalidToken, "This link is not valid, or has ended.")
-            }
-            .hint("Ask for a new one: POST /api/tokens with the scope `wait:<thread>/<wait>`.")),
+            _ => Err(Error::new(Code::InvalidToken, "This link is not valid, or has ended.")
+                .at("token")
+                .hint("Ask for a new one: POST /api/tokens with the scope `wait:<thread>/<wait>`.")),
         }
     }
 

@@ -182,7 +182,7 @@ impl Caller {
         match action {
             Action::CreateThread { user_id: Some(_) }
             | Action::ListThreads { user_id: Some(_) }
-            | Action::Values { user_id: Some(_) } => Error { field: Some("user_id".to_owned()), ..error },
+            | Action::Values { user_id: Some(_) } => error.at("user_id"),
             _ => error,
         }
     }

@@ -234,10 +234,8 @@ fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
         Wanted::Whole => (200, 0..size),
         Wanted::Part(range) => (206, range),
         Wanted::Nothing => {
-            let error = Error {
-                field: Some("range".into()),
-                ..Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes."))
-            };
+            let error =
+                Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes.")).at("range");
             return Ok(Served::from(error).header("content-range", format!("bytes */{size}")).into());
         }
     };

@@ -72,9 +72,9 @@ impl Thread {
             let thread = state.meta.thread_id.clone();
             let cursor = |name: &str| match query.get(name) {
                 None | Some("") => Ok(None),
-                Some(id) => message_seq(&thread, id).map(Some).map_err(|_| Error {
-                    field: Some(name.to_owned()),
-                    ..Error::new(Code::BadCursor, format!("`{name}` is no message of this thread: “{id}”."))
+                Some(id) => message_seq(&thread, id).map(Some).map_err(|_| {
+                    Error::new(Code::BadCursor, format!("`{name}` is no message of this thread: “{id}”."))
+                        .at(name)
                 }),
             };
             let (before, after) =

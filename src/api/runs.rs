@@ -17,9 +17,9 @@ impl Thread {
         let limit = query.number("limit", limits::RUNS_DEFAULT, limits::PAGE_MAX)?;
         let before = match query.get("before").filter(|id| !id.is_empty()) {
             None => i64::MAX >> 11,
-            Some(id) => number(id).ok_or_else(|| Error {
-                field: Some("before".to_owned()),
-                ..Error::new(Code::BadCursor, format!("`before` is no run of this thread: “{id}”."))
+            Some(id) => number(id).ok_or_else(|| {
+                Error::new(Code::BadCursor, format!("`before` is no run of this thread: “{id}”."))
+                    .at("before")
             })?,
         };
         self.read(|_, sql| {

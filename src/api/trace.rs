@@ -1,7 +1,6 @@
 //! The trace of a run: what happened in it, in the order of time. Nothing is stored for it but what code adds; it follows
 //! from the rows of the run, its log and its receipts.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::{Map, Value, json};
@@ -11,6 +10,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
+use crate::sorted::SortedMap;
 use crate::spec::subagent::dotted;
 use crate::store::children::open;
 use crate::store::logs::Entry;
@@ -110,11 +110,11 @@ struct Between<'a> {
     told: Vec<Told>,
     cut: bool,
     /// The last attempt at each reply.
-    attempts: BTreeMap<i64, Attempted>,
+    attempts: SortedMap<i64, Attempted>,
     /// What the log says of children: a statement at a time.
     children: Vec<(i64, Value)>,
     /// Whether calls wait for a child, by its reference.
-    blocking: BTreeMap<String, bool>,
+    blocking: SortedMap<String, bool>,
     /// Children that calls wait for.
     waiting: Vec<String>,
 }
@@ -135,9 +135,9 @@ impl<'a> Between<'a> {
             run,
             told: Vec::new(),
             cut: false,
-            attempts: BTreeMap::new(),
+            attempts: SortedMap::new(),
             children: Vec::new(),
-            blocking: BTreeMap::new(),
+            blocking: SortedMap::new(),
             waiting: Vec::new(),
         }
     }

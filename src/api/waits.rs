@@ -138,7 +138,7 @@ impl Thread {
         for (index, decision) in decisions.into_iter().enumerate() {
             let at = |error: Error| {
                 let field = error.field.as_deref().map_or(String::new(), |field| format!(".{field}"));
-                Error { field: Some(format!("decisions[{index}]{field}")), ..error }
+                error.at(format!("decisions[{index}]{field}"))
             };
             let Value::Object(fields) = decision else {
                 return Err(at(Error::new(Code::InvalidField, "A decision is an object.")));
@@ -160,11 +160,12 @@ impl Thread {
             wanted.push(one);
         }
         let key = Key::of(request, "waits")?;
-        let shown =
-            self.decide(&wanted, &decider(request), key.as_ref()).map_err(|error| match error.code {
-                Code::NotFound => Error { code: Code::Conflict, ..error },
-                _ => error,
-            })?;
+        let shown = self.decide(&wanted, &decider(request), key.as_ref()).map_err(|mut error| {
+            if error.code == Code::NotFound {
+                error.code = Code::Conflict;
+            }
+            error
+        })?;
         Ok(Reply::json(200, &json!({ "waits": shown })))
     }
 

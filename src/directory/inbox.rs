@@ -27,9 +27,8 @@ impl Directory {
         let kind = query.get("kind").filter(|kind| !kind.is_empty());
         let behind = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(|cursor| {
             let parts = cursor.split_once('.').and_then(|(at, id)| Some((at.parse::<i64>().ok()?, id)));
-            parts.ok_or_else(|| Error {
-                field: Some("cursor".into()),
-                ..Error::new(Code::BadCursor, "`cursor` is that of the page before.")
+            parts.ok_or_else(|| {
+                Error::new(Code::BadCursor, "`cursor` is that of the page before.").at("cursor")
             })
         });
         let mut page = Page::new(limit);

@@ -164,13 +164,11 @@ impl Input {
             return Err(Error::field("attachments", "A system message has no attachments."));
         }
         if content.len() > limits::CONTENT_BYTES {
-            return Err(Error {
-                field: Some("content".into()),
-                ..Error::new(
-                    Code::TooLarge,
-                    format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
-                )
-            });
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES),
+            )
+            .at("content"));
         }
         Ok(self)
     }
@@ -417,7 +415,7 @@ pub(crate) fn room(state: &State) -> Result<()> {
         return Err(Error::new(Code::QueueFull, format!("{message} The thread is stopped."))
             .hint("POST …/continue takes them up; then there is room again."));
     }
-    Err(Error { retry_after_s: Some(5), ..Error::new(Code::QueueFull, message) })
+    Err(Error::new(Code::QueueFull, message).retry_after(5))
 }
 
 /// What can be said now about the run of a message, and the run that took the message in.

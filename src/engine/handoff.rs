@@ -100,11 +100,9 @@ impl Thread {
             return Ok(None);
         }
         if state.active().is_some() {
-            return Err(Error {
-                field: Some("agent_id".into()),
-                ..Error::new(Code::Conflict, "The agent cannot be changed while a run is active.")
-            }
-            .hint("Wait until it has ended, or stop it."));
+            return Err(Error::new(Code::Conflict, "The agent cannot be changed while a run is active.")
+                .at("agent_id")
+                .hint("Wait until it has ended, or stop it."));
         }
         self.take_over(state, sql, agent, now)?;
         // A session of the new agent's own; `continue` goes on with the side of the last run.
@@ -124,11 +122,9 @@ impl Thread {
     /// An agent that is not among the definitions.
     pub(crate) fn no_agent(&self, name: &str) -> Error {
         let names: Vec<&str> = self.catalog.shown_agents().map(|agent| agent.name.as_str()).collect();
-        Error {
-            field: Some("agent_id".into()),
-            ..Error::new(Code::AgentNotFound, format!("No agent named “{name}”."))
-        }
-        .hint(format!("Agents: {}.", names.join(", ")))
+        Error::new(Code::AgentNotFound, format!("No agent named “{name}”."))
+            .at("agent_id")
+            .hint(format!("Agents: {}.", names.join(", ")))
     }
 
     fn open_with(&self, state: &mut State, sql: &dyn Sql, opening: &Opening, now: i64) -> Result<Shared> {

@@ -303,7 +303,7 @@ fn checked(scope: &Scope, callable: Option<Callable<'_>>, name: &str, args: Valu
         None if is_tool(name) => args,
         None => return Err(no_tool(name)),
     };
-    shallow("args", &args).map_err(|error| error.message)?;
+    shallow("args", &args).map_err(|error| error.into_message())?;
     let bytes = args.to_string().len();
     if bytes > limits::INVOKED_ARGS_BYTES {
         let limit = limits::INVOKED_ARGS_BYTES;

@@ -1,7 +1,6 @@
 //! What the directory, a parent and children are told: at least once, through rows that are written with what they
 //! report. Lists are never on the path of a model call.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures::future::join_all;
@@ -14,6 +13,7 @@ use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, ThreadRow};
+use crate::sorted::SortedMap;
 use crate::store::outbox as table;
 use crate::store::outbox::{Letter, Post, TO_THREAD};
 use crate::store::runs::end::Outcome;
@@ -138,9 +138,9 @@ impl Thread {
             Err(error) if error.code == Code::ThreadNotFound => return,
             Err(error) => return self.log(&format!("the outbox could not be read: {error}")),
         };
-        let mut by_target: BTreeMap<String, Vec<Letter>> = BTreeMap::new();
+        let mut by_target: SortedMap<String, Vec<Letter>> = SortedMap::new();
         for letter in letters {
-            by_target.entry(letter.target.clone()).or_default().push(letter);
+            by_target.entry(letter.target.clone(), Vec::new).push(letter);
         }
         let told = by_target.into_iter().map(|(target, letters)| self.deliver_to(target, letters));
         join_all(told).await;

@@ -29,7 +29,7 @@ impl Thread {
         if bytes > limits::TRACE_DATA_BYTES {
             let text =
                 format!("`data` has {bytes} bytes as JSON; the limit is {}.", limits::TRACE_DATA_BYTES);
-            return Err(Error { field: Some("data".into()), ..Error::new(Code::TooLarge, text) });
+            return Err(Error::new(Code::TooLarge, text).at("data"));
         }
         let now = self.host.now_us();
         self.transition(|state, sql| {

@@ -36,7 +36,9 @@ impl Surroundings for Lender {
     }
 
     fn ready<'a>(&'a self, http: &'a Http) -> LocalBoxFuture<'a, Result<(), Failure>> {
-        Box::pin(async move { self.0.ready_http(http).await.map_err(|error| Failure::Failed(error.message)) })
+        Box::pin(async move {
+            self.0.ready_http(http).await.map_err(|error| Failure::Failed(error.into_message()))
+        })
     }
 
     fn counts_request(&self) {

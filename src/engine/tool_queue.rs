@@ -107,7 +107,7 @@ impl Thread {
             let limit = limits::QUEUED_ARGS_BYTES;
             let message =
                 format!("The arguments for “{name}” have {bytes} bytes as JSON; the limit is {limit}.");
-            return Err(Error { field: Some("args".into()), ..Error::new(Code::TooLarge, message) });
+            return Err(Error::new(Code::TooLarge, message).at("args"));
         }
         Ok(args)
     }

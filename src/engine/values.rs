@@ -141,8 +141,7 @@ impl Thread {
         if !self.set_values(&key, &value, previous.as_deref(), expected.as_ref())? {
             let message = format!("The value of “{key}” is not what `ifValue` says.");
             let error = Error::new(Code::PreconditionFailed, message);
-            return Err(Error { field: Some("ifValue".into()), ..error }
-                .hint("Read it again: somebody else wrote it."));
+            return Err(error.at("ifValue").hint("Read it again: somebody else wrote it."));
         }
         let body = json!({ "key": key, "value": value, "previousKey": previous, "deleted": value.is_null() });
         Ok(Reply::json(200, &body))
@@ -180,7 +179,7 @@ fn entry(sql: &dyn Sql, key: &str) -> Result<Value> {
     // One that cannot be read hides no other.
     let (field, value) = match parsed(key, &text) {
         Ok(value) => ("value", value),
-        Err(error) => ("damaged", error.message.into()),
+        Err(error) => ("damaged", error.into_message().into()),
     };
     if let Some(fields) = json.as_object_mut() {
         fields.insert(field.to_owned(), value);
@@ -261,7 +260,7 @@ fn check_key(field: &str, key: &str) -> Result<()> {
 }
 
 fn over(field: &str, message: String) -> Error {
-    Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
+    Error::new(Code::TooLarge, message).at(field)
 }
 
 fn no_value(key: &str) -> Error {
@@ -271,8 +270,8 @@ fn no_value(key: &str) -> Error {
 /// The key in a cursor that was given out.
 fn key_of(cursor: &str) -> Result<String> {
     let key = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    key.filter(|key| !key.is_empty()).ok_or_else(|| Error {
-        field: Some("cursor".into()),
-        ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+    key.filter(|key| !key.is_empty()).ok_or_else(|| {
+        Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+            .at("cursor")
     })
 }

@@ -229,5 +229,5 @@ fn check_name(field: &str, name: &str, level: Level, catalog: &Catalog) -> Resul
 }
 
 pub(crate) fn over(field: &str, message: String) -> Error {
-    Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
+    Error::new(Code::TooLarge, message).at(field)
 }

@@ -73,9 +73,9 @@ impl Set {
             let context = set.context(&row.name, row.kind);
             let bytes = STANDARD.decode(&row.sealed).unwrap_or_default();
             let value = keys.open(&Sealed { key: row.key.clone(), bytes }, &context);
-            let value = value.map_err(|error| Error {
-                message: format!("The value of {} cannot be read: {}.", row.name, error.message),
-                ..error
+            let value = value.map_err(|mut error| {
+                error.message = format!("The value of {} cannot be read: {}.", row.name, error.message);
+                error
             });
             set.put(&row.name, Held { kind: row.kind, key: row.key, value });
         }

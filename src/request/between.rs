@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::access::Caller;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Fault};
 use crate::request::{Query, ThreadRequest, ThreadRoute};
 
 /// A request to another thread.
@@ -35,7 +35,7 @@ pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> 
     }
     match serde_json::from_slice::<Told>(body) {
         Ok(Told { error: Fields { code, message, hint, field, details } }) => {
-            Error { code, message, hint, field, retry_after_s, details }
+            Fault { code, message, hint, field, retry_after_s, details }.into()
         }
         Err(_) if status == 503 => Error::new(Code::Overloaded, "The thread did not answer."),
         Err(_) => Error::internal(format!("the thread answered {status}")),

@@ -1,15 +1,14 @@
 //! Which custom endpoint answers a request (spec §26.2). A static segment has priority over a parameter, and that over a
 //! catch-all, segment by segment; if the better match leads nowhere, the next one is taken.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::endpoint::{EndpointRoute, Method, Segment};
 
 /// What a request for a path is met with.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Matched<'a, T> {
     /// An endpoint answers, with these parameters by name; those of a catch-all are `*`, with their slashes.
-    Endpoint(&'a EndpointRoute, &'a T, BTreeMap<String, String>),
+    Endpoint(&'a EndpointRoute, &'a T, SortedMap<String, String>),
     /// The path is known, with these methods.
     OtherMethods(Vec<&'static str>),
     /// Nothing is there.
@@ -18,7 +17,7 @@ pub enum Matched<'a, T> {
 
 /// Finds what answers. The segments of `path` are decoded; an empty path is the thread itself.
 pub fn find<'a, T>(
-    endpoints: &'a BTreeMap<EndpointRoute, T>,
+    endpoints: &'a SortedMap<EndpointRoute, T>,
     method: Method,
     path: &[String],
 ) -> Matched<'a, T> {
@@ -37,11 +36,11 @@ pub fn find<'a, T>(
 }
 
 /// The methods that are answered at a path.
-pub fn methods<T>(endpoints: &BTreeMap<EndpointRoute, T>, path: &[String]) -> Vec<&'static str> {
+pub fn methods<T>(endpoints: &SortedMap<EndpointRoute, T>, path: &[String]) -> Vec<&'static str> {
     let fitting = endpoints.keys().filter(|route| fits(&route.path, path));
-    let known: BTreeSet<Method> = fitting.map(|route| route.method).collect();
+    let known: SortedSet<Method> = fitting.map(|route| route.method).collect();
     let head = known.contains(&Method::Get).then_some(Method::Head);
-    let known: BTreeSet<Method> = known.into_iter().chain(head).collect();
+    let known: SortedSet<Method> = known.into_iter().chain(head).collect();
     known.into_iter().map(Method::as_str).collect()
 }
 
@@ -77,8 +76,8 @@ fn ranks(pattern: &[Segment]) -> impl Iterator<Item = u8> {
     })
 }
 
-fn params(pattern: &[Segment], path: &[String]) -> BTreeMap<String, String> {
-    let mut params = BTreeMap::new();
+fn params(pattern: &[Segment], path: &[String]) -> SortedMap<String, String> {
+    let mut params = SortedMap::new();
     for (at, segment) in pattern.iter().enumerate() {
         match segment {
             Segment::Static(_) => {}
@@ -97,7 +96,7 @@ fn params(pattern: &[Segment], path: &[String]) -> BTreeMap<String, String> {
 mod tests {
     use super::*;
 
-    fn endpoints(routes: &[&str]) -> BTreeMap<EndpointRoute, String> {
+    fn endpoints(routes: &[&str]) -> SortedMap<EndpointRoute, String> {
         routes.iter().map(|route| (route.parse().unwrap(), (*route).to_owned())).collect()
     }
 
@@ -214,8 +213,8 @@ mod tests {
         };
         let (mut endpoint, mut other, mut nothing) = (0, 0, 0);
         for round in 0..4_000 {
-            let mut endpoints = BTreeMap::new();
-            let mut shapes = BTreeSet::new();
+            let mut endpoints = SortedMap::new();
+            let mut shapes = SortedSet::new();
             for _ in 0..below(12) {
                 let method = Method::OF_ENDPOINTS[below(3) as usize];
                 let length = below(5);

@@ -201,13 +201,11 @@ pub fn bounded(name: &str, value: &Value) -> Result<()> {
     shallow(name, value)?;
     let bytes = value.to_string().len();
     if bytes > limits::METADATA_BYTES {
-        return Err(Error {
-            field: Some(name.to_owned()),
-            ..Error::new(
-                Code::TooLarge,
-                format!("`{name}` has {bytes} bytes as JSON; the limit is {}.", limits::METADATA_BYTES),
-            )
-        });
+        return Err(Error::new(
+            Code::TooLarge,
+            format!("`{name}` has {bytes} bytes as JSON; the limit is {}.", limits::METADATA_BYTES),
+        )
+        .at(name));
     }
     Ok(())
 }

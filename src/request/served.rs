@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn an_error_is_served_as_every_other_answer_is() {
-        let error = Error { retry_after_s: Some(2), ..Error::new(Code::Overloaded, "Later.") };
+        let error = Error::new(Code::Overloaded, "Later.").retry_after(2);
         let served = Served::from(error);
         let header = |name: &str| served.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
         assert_eq!(

@@ -177,7 +177,7 @@ pub const TABLE: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use crate::sorted::SortedSet;
     use std::mem::{Discriminant, discriminant};
 
     use super::*;
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn the_table_has_every_route_once() {
         let listed: Vec<_> = TABLE.iter().map(|(method, path)| route(method, path).unwrap()).collect();
-        let distinct: BTreeSet<_> = TABLE.iter().collect();
+        let distinct: SortedSet<_> = TABLE.iter().collect();
         assert_eq!(distinct.len(), TABLE.len());
         // Whatever else leads to a route of the runtime leads to one of these.
         for method in METHODS {

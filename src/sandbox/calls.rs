@@ -2,7 +2,6 @@
 //! with them what they do.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -11,6 +10,7 @@ use futures::channel::oneshot;
 use futures::future::LocalBoxFuture;
 
 use crate::limits;
+use crate::sorted::SortedMap;
 
 /// The calls of one run.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Calls(Rc<Open>);
 
 #[derive(Default)]
 struct Open {
-    calls: RefCell<BTreeMap<u64, Rc<dyn Ends>>>,
+    calls: RefCell<SortedMap<u64, Rc<dyn Ends>>>,
     last: Cell<u64>,
     closed: Cell<bool>,
     /// What the arguments of these calls take.

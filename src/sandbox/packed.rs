@@ -1,7 +1,6 @@
 //! Values as they travel between a thread and the isolate Worker (docs/run-code.md, The wire): a JSON text, one flat table
 //! whatever the nesting, and the bytes of binary values beside it. What comes from a sandbox is hostile until it is read.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use serde_json::{Value as Json, json};
 use crate::sandbox::room::Room;
 use crate::sandbox::surrogates::paired;
 use crate::sandbox::value::{BinaryKind, Function, Thrown, Value};
+use crate::sorted::SortedSet;
 
 /// Levels of nesting that are taken from a sandbox; whatever reads a value here may recurse.
 const DEPTH: usize = 200;
@@ -144,7 +144,7 @@ pub(crate) fn unpack(
 ) -> Result<Value, Thrown> {
     let table = table(&paired(&packed.text))?;
     let root = table.first().ok_or_else(|| forged("the table"))?;
-    let mut reader = Reader { table: &table, bytes: &packed.bytes, function, open: BTreeSet::new(), room };
+    let mut reader = Reader { table: &table, bytes: &packed.bytes, function, open: SortedSet::new(), room };
     reader.slot(root)
 }
 
@@ -261,7 +261,7 @@ struct Reader<'a> {
     bytes: &'a [Bytes],
     function: &'a dyn Fn(u64, &str) -> Function,
     /// Nodes that are being read.
-    open: BTreeSet<usize>,
+    open: SortedSet<usize>,
     room: &'a Room,
 }
 

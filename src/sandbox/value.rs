@@ -83,7 +83,7 @@ impl fmt::Display for Thrown {
 
 impl From<crate::Error> for Thrown {
     fn from(error: crate::Error) -> Thrown {
-        Thrown::new(error.message)
+        Thrown::new(error.into_message())
     }
 }
 

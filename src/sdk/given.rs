@@ -42,7 +42,7 @@ pub(crate) fn listed(list: Vec<Value>) -> Result<Vec<NewAttachment>> {
 /// An error of one attachment, with its place.
 pub(crate) fn within(at: usize, error: Error) -> Error {
     let field = error.field.as_deref().map_or(String::new(), |field| format!(".{field}"));
-    Error { field: Some(format!("attachments[{at}]{field}")), ..error }
+    error.at(format!("attachments[{at}]{field}"))
 }
 
 fn one(item: Value, left: &mut usize) -> Result<NewAttachment> {
@@ -110,5 +110,5 @@ pub(crate) fn check(attachment: &NewAttachment) -> Result<()> {
 }
 
 fn too_large(field: &str, message: String) -> Error {
-    Error { field: Some(field.to_owned()), ..Error::new(Code::TooLarge, message) }
+    Error::new(Code::TooLarge, message).at(field)
 }

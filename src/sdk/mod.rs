@@ -57,7 +57,7 @@ use crate::spec::message::Role;
 ///     };
 ///     let result = match count() {
 ///         Ok(visits) => ToolResult::success(format!("Visit {visits}.")),
-///         Err(error) => ToolResult::error(error.message),
+///         Err(error) => ToolResult::error(error.into_message()),
 ///     };
 ///     Box::pin(async move { result })
 /// });

@@ -1,9 +1,8 @@
 //! Agents: whose turn it is, with which prompt, and when it ends (spec §7).
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
+use crate::sorted::SortedMap;
 use crate::spec::approval::Approvals;
 use crate::spec::form::StringOr;
 use crate::spec::settings::Strictness;
@@ -44,8 +43,8 @@ pub struct Agent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_description: Option<String>,
     /// Values that hold where neither thread, account nor deployment gives one.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub env: SortedMap<String, String>,
     /// Values that it needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,

@@ -1,9 +1,8 @@
 //! The catalog: all definitions of a deployment, compiled from the `agents/` folder into one file.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
+use crate::sorted::SortedMap;
 use crate::spec::agent::Agent;
 use crate::spec::effect::Effect;
 use crate::spec::endpoint::{Endpoint, EndpointRoute};
@@ -25,22 +24,22 @@ pub const RESERVED_PREFIX: &str = "BOBBIN_";
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Catalog {
     /// Models.
-    pub models: BTreeMap<String, Model>,
+    pub models: SortedMap<String, Model>,
     /// Prompts.
-    pub prompts: BTreeMap<String, Prompt>,
+    pub prompts: SortedMap<String, Prompt>,
     /// Function tools.
-    pub tools: BTreeMap<String, Tool>,
+    pub tools: SortedMap<String, Tool>,
     /// Agents.
-    pub agents: BTreeMap<String, Agent>,
+    pub agents: SortedMap<String, Agent>,
     /// Effects.
-    pub effects: BTreeMap<String, Effect>,
+    pub effects: SortedMap<String, Effect>,
     /// Custom endpoints of threads, by what they answer.
-    pub endpoints: BTreeMap<EndpointRoute, Endpoint>,
+    pub endpoints: SortedMap<EndpointRoute, Endpoint>,
     /// Hooks, by id.
-    pub hooks: BTreeMap<String, Hook>,
+    pub hooks: SortedMap<String, Hook>,
     /// Skills.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub skills: BTreeMap<String, Skill>,
+    #[serde(skip_serializing_if = "SortedMap::is_empty")]
+    pub skills: SortedMap<String, Skill>,
     /// Packages of agents. Their definitions are among the others, as `id__name`.
     #[serde(skip_serializing_if = "Packages::is_empty")]
     pub packages: Packages,
@@ -52,11 +51,11 @@ pub struct Catalog {
     pub warnings: u32,
     /// The files that definitions run in the sandbox, by their path below the folder of definitions; and the modules that
     /// stand for the web's globals there, below `bobbin/`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub code: BTreeMap<String, Source>,
+    #[serde(skip_serializing_if = "SortedMap::is_empty")]
+    pub code: SortedMap<String, Source>,
     /// The files that definitions were read from, by `kind name`, such as `prompt helper`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "SortedMap::is_empty")]
+    pub files: SortedMap<String, String>,
     /// `sha256:…` over all of it; empty where it was not compiled.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub hash: String,
@@ -118,7 +117,7 @@ impl Catalog {
     }
 
     fn name_all(&mut self) {
-        fn name<T>(definitions: &mut BTreeMap<String, T>, field: impl Fn(&mut T) -> &mut String) {
+        fn name<T>(definitions: &mut SortedMap<String, T>, field: impl Fn(&mut T) -> &mut String) {
             for (key, definition) in definitions {
                 let name = field(definition);
                 if name.is_empty() {

@@ -1,12 +1,12 @@
 //! Custom endpoints of a thread (spec §26): what runs, and the route that it answers, which follows from the name of the
 //! file.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sorted::SortedSet;
 use crate::spec::tool::Implementation;
 use crate::spec::variable::Variable;
 
@@ -172,7 +172,7 @@ impl EndpointRoute {
         if self.path.iter().take(before_last).any(|segment| *segment == Segment::Rest) {
             wrong.push("`[*]` takes everything that follows, so it can only be the last segment".to_owned());
         }
-        let mut seen = BTreeSet::new();
+        let mut seen = SortedSet::new();
         for segment in &self.path {
             if let Segment::Parameter(name) = segment
                 && !seen.insert(name)

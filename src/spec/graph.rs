@@ -1,8 +1,7 @@
 //! What an agent can reach: the prompts of its sides, what they include, their tools, the prompts among these, and the
 //! agents that it may hand a thread to. Also what the definitions say about a name, whichever of them declares it.
 
-use std::collections::BTreeMap;
-
+use crate::sorted::SortedMap;
 use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
@@ -13,7 +12,7 @@ use crate::spec::tool::{Http, Implementation, Tool};
 use crate::spec::variable::{Variable, VariableKind};
 
 /// Values by name, as definitions give them.
-pub type Env = BTreeMap<String, String>;
+pub type Env = SortedMap<String, String>;
 
 /// A definition that an agent leads to.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,10 @@
 //! Models: where a prompt's requests go, what they cost, and what to try when they fail (spec §3).
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limits;
+use crate::sorted::SortedMap;
 use crate::spec::retry::Policy;
 use crate::spec::template;
 use crate::spec::variable::{is_default, is_true, yes};
@@ -186,8 +185,8 @@ pub struct Capabilities {
     #[serde(skip_serializing_if = "is_default")]
     pub supports_json_mode: bool,
     /// The provider's words for efforts of reasoning, by level from `"0"` to `"100"`; `null` switches it off.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub reasoning_levels: BTreeMap<String, Option<String>>,
+    #[serde(skip_serializing_if = "SortedMap::is_empty")]
+    pub reasoning_levels: SortedMap<String, Option<String>>,
 }
 
 impl Default for Capabilities {
@@ -200,7 +199,7 @@ impl Default for Capabilities {
             supports_streaming: yes(),
             restartable: yes(),
             supports_json_mode: false,
-            reasoning_levels: BTreeMap::new(),
+            reasoning_levels: SortedMap::new(),
         }
     }
 }

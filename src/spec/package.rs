@@ -6,10 +6,10 @@
 //! resolved later.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sorted::SortedMap;
 use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
@@ -40,7 +40,7 @@ pub struct Package {
 /// The packages of a catalog, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Packages(pub BTreeMap<String, Package>);
+pub struct Packages(pub SortedMap<String, Package>);
 
 /// What a name is to stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Prompts: a system prompt with the model, tools and settings of its steps (spec §5).
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::sorted::SortedMap;
 use crate::spec::approval::Approvals;
 use crate::spec::catalog::Catalog;
 use crate::spec::form::{StringOr, StringOrList};
@@ -47,8 +46,8 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
     /// Values that hold where nothing else gives one.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub env: SortedMap<String, String>,
     /// How many of the newest messages keep their images.
     #[serde(default = "ten", skip_serializing_if = "is_ten")]
     pub recent_image_threshold: u32,
@@ -208,7 +207,7 @@ pub struct ToolEntry {
     /// The tool, prompt or agent.
     pub name: String,
     /// Values that only these calls see, above all others (spec §35.1); for function tools.
-    pub env: BTreeMap<String, String>,
+    pub env: SortedMap<String, String>,
     /// Handed to the tool with every call; for function tools.
     pub options: Map<String, Value>,
     /// Whether the result of a prompt holds its text; it does unless this is `false`.
@@ -240,8 +239,8 @@ struct ToolEntryObject {
     /// The tool, prompt or agent.
     name: String,
     /// Values that only these calls see, above all others; for function tools.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    env: SortedMap<String, String>,
     /// Handed to the tool with every call; for function tools.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     options: Map<String, Value>,

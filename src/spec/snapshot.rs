@@ -1,11 +1,10 @@
 //! What a run begins with, in one value: which agent, prompt, models, tools and skills, with hashes of what they say. The same
 //! definitions give the same bytes on every machine.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use crate::limits;
+use crate::sorted::SortedSet;
 use crate::spec::agent::Agent;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
@@ -160,8 +159,8 @@ fn models(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
 }
 
 /// What the prompts list: tools, and subagents.
-fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (BTreeSet<&'c str>, BTreeSet<&'c str>) {
-    let (mut tools, mut subagents) = (BTreeSet::new(), BTreeSet::new());
+fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (SortedSet<&'c str>, SortedSet<&'c str>) {
+    let (mut tools, mut subagents) = (SortedSet::new(), SortedSet::new());
     for entry in prompts.iter().flat_map(|prompt| &prompt.tools) {
         let of = match catalog.callable(&entry.name) {
             Some(Callable::Subagent(..)) => &mut subagents,

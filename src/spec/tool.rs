@@ -1,10 +1,9 @@
 //! Function tools: what a model reads about them, and what runs when it calls one (spec §6).
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::sorted::SortedMap;
 use crate::spec::approval::Approval;
 use crate::spec::form::StringOr;
 use crate::spec::retry::Policy;
@@ -136,8 +135,8 @@ pub struct Http {
     /// Absolute URL. May hold `{{env NAME}}`; in the scheme, host and port it is resolved from the deployment alone.
     pub url: String,
     /// Headers of the request; values may hold `{{env NAME}}`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
+    pub headers: SortedMap<String, String>,
 }
 
 /// What runs the code.

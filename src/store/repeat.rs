@@ -43,7 +43,7 @@ impl Repeat {
     pub(crate) fn cron(text: &str) -> Result<Repeat> {
         if text.len() > limits::CRON_BYTES {
             let message = format!("`cron` has {} bytes; the limit is {}.", text.len(), limits::CRON_BYTES);
-            return Err(Error { field: Some("cron".into()), ..Error::new(Code::TooLarge, message) });
+            return Err(Error::new(Code::TooLarge, message).at("cron"));
         }
         let given: Vec<&str> = text.split_whitespace().collect();
         if given.len() != FIELDS.len() {

@@ -1,12 +1,11 @@
 //! What an agent uses, from which files, what of it is missing in this deployment, and what nobody uses. Names alone: no text of
 //! a prompt and no value.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::request::agents::not_found;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::graph::{Item, reach};
 use crate::spec::references::Kind;
 use crate::spec::{Agent, Catalog, Implementation, Prompt, Variable, skill};
@@ -42,8 +41,8 @@ pub fn explain(catalog: &Catalog, name: &str, deployment: Deployment<'_>) -> Res
 }
 
 /// Kind and name of all that an agent leads to, itself included.
-fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<(Kind, &'c str)> {
-    let mut used = BTreeSet::new();
+fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)> {
+    let mut used = SortedSet::new();
     for found in reach(catalog, agent) {
         match found.item {
             Item::Agent(agent) => drop(used.insert((Kind::Agent, agent.name.as_str()))),
@@ -55,7 +54,7 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<(Kind, &'c str)>
     used
 }
 
-fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut BTreeSet<(Kind, &'c str)>) {
+fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<(Kind, &'c str)>) {
     used.insert((Kind::Prompt, &prompt.name));
     used.extend(
         catalog.model_chain(&prompt.model).into_iter().map(|model| (Kind::Model, model.name.as_str())),
@@ -109,13 +108,13 @@ fn of_skills(catalog: &Catalog, prompt: &str) -> Vec<Value> {
 
 /// The variables that the agent needs, and whether the deployment or a definition gives each a value.
 fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Vec<Value> {
-    let mut known: BTreeMap<&str, (&Variable, bool)> = BTreeMap::new();
+    let mut known: SortedMap<&str, (&Variable, bool)> = SortedMap::new();
     for found in reach(catalog, agent) {
         for variable in found.item.variables() {
             let envs = found.above.iter().chain(&found.below);
             let given = envs.into_iter().any(|env| env.contains_key(&variable.name));
             let set = given || deployment(&variable.name).is_some();
-            let known = known.entry(&variable.name).or_insert((variable, false));
+            let known = known.entry(&variable.name, || (variable, false));
             known.1 |= set;
         }
     }
@@ -128,7 +127,7 @@ fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Ve
 
 /// The application's definitions that no agent of it leads to.
 fn unused(catalog: &Catalog) -> Vec<Value> {
-    let used: BTreeSet<(Kind, &str)> =
+    let used: SortedSet<(Kind, &str)> =
         catalog.agents.values().flat_map(|agent| used(catalog, agent)).collect();
     let names = [
         (Kind::Model, catalog.models.keys().collect::<Vec<_>>()),

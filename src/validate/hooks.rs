@@ -1,16 +1,15 @@
 //! Hooks, and the lists that name them.
 
-use std::collections::BTreeSet;
-
 use crate::limits::HOOK_MS;
 use crate::names::wrong_id;
+use crate::sorted::SortedSet;
 use crate::spec::references::Kind;
 use crate::validate::{Check, Place};
 
 impl Check<'_> {
     pub(crate) fn hooks(&mut self) {
         self.idle_hooks();
-        let listed: BTreeSet<&String> = {
+        let listed: SortedSet<&String> = {
             let prompts = self.catalog.prompts.values().flat_map(|prompt| &prompt.hooks);
             prompts.chain(self.catalog.agents.values().flat_map(|agent| &agent.hooks)).collect()
         };
@@ -34,7 +33,7 @@ impl Check<'_> {
     fn idle_hooks(&mut self) {
         let sides =
             self.catalog.agents.values().flat_map(|agent| [Some(&agent.side_a), agent.side_b.as_ref()]);
-        let active: BTreeSet<&String> = sides.flatten().map(|side| &side.prompt).collect();
+        let active: SortedSet<&String> = sides.flatten().map(|side| &side.prompt).collect();
         for (name, prompt) in &self.catalog.prompts {
             if !prompt.hooks.is_empty() && !active.contains(name) {
                 let at = Place { kind: Kind::Prompt, name };
@@ -45,7 +44,7 @@ impl Check<'_> {
 
     /// The list of a prompt or an agent.
     pub(crate) fn hook_list(&mut self, at: Place<'_>, hooks: &[String]) {
-        let mut seen = BTreeSet::new();
+        let mut seen = SortedSet::new();
         for (index, id) in hooks.iter().enumerate() {
             let field = format!("hooks[{index}]");
             self.reference(at, &field, Kind::Hook, id);

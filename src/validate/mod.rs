@@ -27,9 +27,9 @@ mod workers;
 pub(crate) use crate::names::hint;
 pub use crate::names::nearest;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::catalog::{Catalog, RESERVED_PREFIX};
 use crate::spec::references::Kind;
 use crate::spec::retry::{Policy, Retry};
@@ -77,9 +77,9 @@ impl fmt::Display for Complaint {
 /// was complained about already, so nothing is said about those that refer to it.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    files: BTreeMap<(Kind, String), String>,
+    files: SortedMap<(Kind, String), String>,
     /// Files of code, whether or not a definition names them, with the names that they export.
-    code: BTreeMap<String, Vec<String>>,
+    code: SortedMap<String, Vec<String>>,
 }
 
 impl Sources {
@@ -222,7 +222,7 @@ impl Check<'_> {
     }
 
     fn names(&self, kind: Kind) -> Vec<&str> {
-        fn keys<T>(definitions: &BTreeMap<String, T>) -> Vec<&str> {
+        fn keys<T>(definitions: &SortedMap<String, T>) -> Vec<&str> {
             definitions.keys().map(String::as_str).collect()
         }
         match kind {
@@ -253,7 +253,7 @@ impl Check<'_> {
     }
 
     fn variables(&mut self, at: Place<'_>, variables: &[Variable]) {
-        let mut seen = BTreeSet::new();
+        let mut seen = SortedSet::new();
         for (index, variable) in variables.iter().enumerate() {
             let field = format!("variables[{index}].name");
             self.env_name(at, &field, &variable.name);
@@ -271,7 +271,7 @@ impl Check<'_> {
         }
     }
 
-    fn env(&mut self, at: Place<'_>, field: &str, env: &BTreeMap<String, String>) {
+    fn env(&mut self, at: Place<'_>, field: &str, env: &SortedMap<String, String>) {
         for name in env.keys() {
             self.env_name(at, &format!("{field}.{name}"), name);
         }

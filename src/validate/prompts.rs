@@ -1,11 +1,10 @@
 //! Prompts.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 
 use crate::models::openai::refuses_effort_with_tools;
 use crate::names::{cycles, wrong_callable};
+use crate::sorted::SortedSet;
 use crate::spec::catalog::Catalog;
 use crate::spec::model::{Model, Provider};
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, ResponseFormat, ToolChoice, may_render};
@@ -68,7 +67,7 @@ impl Check<'_> {
     }
 
     fn entries(&mut self, at: Place<'_>, prompt: &Prompt) {
-        let mut seen = BTreeSet::new();
+        let mut seen = SortedSet::new();
         for (index, entry) in prompt.tools.iter().enumerate() {
             let field = format!("tools[{index}]");
             if !seen.insert(&entry.name) {
@@ -201,16 +200,16 @@ impl Check<'_> {
     /// piece of others.
     fn env_parts(&mut self) {
         let catalog = self.catalog;
-        let included: BTreeSet<&str> =
+        let included: SortedSet<&str> =
             catalog.prompts.keys().flat_map(|name| includes(catalog, name)).collect();
         let sides = |agent: &'_ crate::spec::Agent| {
             let b = agent.side_b.as_ref().map(|side| side.prompt.clone());
             [Some(agent.side_a.prompt.clone()), b].into_iter().flatten()
         };
-        let mut used: BTreeSet<String> = catalog.agents.values().flat_map(sides).collect();
+        let mut used: SortedSet<String> = catalog.agents.values().flat_map(sides).collect();
         let listed = catalog.prompts.values().flat_map(|prompt| &prompt.tools);
         used.extend(listed.map(|entry| entry.name.clone()));
-        let mut found = BTreeSet::new();
+        let mut found = SortedSet::new();
         for (name, prompt) in &catalog.prompts {
             if used.contains(name) || !included.contains(name.as_str()) {
                 walk(catalog, &mut vec![prompt], &mut found);
@@ -242,7 +241,7 @@ fn includes<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a str> {
 }
 
 /// Prompt, index of the part, and what is wrong with it.
-type Found<'a> = BTreeSet<(&'a str, usize, String)>;
+type Found<'a> = SortedSet<(&'a str, usize, String)>;
 
 /// Looks at the last prompt of `path`, which holds those that include it before it.
 fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut Found<'a>) {

@@ -1,9 +1,8 @@
 //! Skills, and the prompts that list them.
 
-use std::collections::BTreeSet;
-
 use crate::limits;
 use crate::names::{hint, wrong_skill};
+use crate::sorted::SortedSet;
 use crate::spec::package::SEPARATOR;
 use crate::spec::prompt::Prompt;
 use crate::spec::references::Kind;
@@ -80,7 +79,7 @@ impl Check<'_> {
     /// What a prompt says of skills.
     pub(crate) fn skills_of(&mut self, at: Place<'_>, prompt: &Prompt) {
         if let Skills::Listed(listed) = &prompt.skills {
-            let mut seen = BTreeSet::new();
+            let mut seen = SortedSet::new();
             for (index, entry) in listed.iter().enumerate() {
                 let field = format!("skills[{index}]");
                 self.reference(at, &field, Kind::Skill, &entry.name);

@@ -1,8 +1,7 @@
 //! What a prompt says of the workers that its model leads (docs/subagents.md).
 
-use std::collections::BTreeSet;
-
 use crate::limits;
+use crate::sorted::SortedSet;
 use crate::spec::agent::AgentKind;
 use crate::spec::prompt::{Prompt, ToolEntry};
 use crate::spec::references::Kind;
@@ -26,7 +25,7 @@ impl Check<'_> {
             let message = format!("must be 1 to {most} characters: letters, digits, _ and -");
             self.error(at, "subagents.idPrefix", message);
         }
-        let mut seen = BTreeSet::new();
+        let mut seen = SortedSet::new();
         for (index, name) in workers.agents.iter().enumerate() {
             let field = format!("subagents.agents[{index}]");
             if !seen.insert(name) {

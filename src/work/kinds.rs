@@ -160,7 +160,7 @@ impl Work for EndpointCall {
         Box::pin(async move {
             Ok(running.await?.map_err(|error| match error.code.status() < 500 {
                 true => Failure::Refused(error),
-                false => Failure::Failed(error.message),
+                false => Failure::Failed(error.into_message()),
             }))
         })
     }

@@ -88,7 +88,7 @@ impl Failure {
             }
             Failure::Panicked(Panicked(text)) => format!("{subject} panicked: {text}"),
             Failure::Failed(text) | Failure::MayPass(_, text) => text,
-            Failure::Refused(error) => error.message,
+            Failure::Refused(error) => error.into_message(),
         }
     }
 }

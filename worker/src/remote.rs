@@ -73,11 +73,11 @@ pub(crate) fn given_up(why: &str) -> Option<Error> {
             )
             .hint("Send the request again, a POST with the same Idempotency-Key. Nothing was changed."),
         ),
-        "crowded" => Some(Error {
-            retry_after_s: Some(1),
-            ..Error::new(Code::Overloaded, "Too many bodies of requests are under way.")
+        "crowded" => Some(
+            Error::new(Code::Overloaded, "Too many bodies of requests are under way.")
                 .hint("Send the request again in a moment. Nothing was changed.")
-        }),
+                .retry_after(1),
+        ),
         _ => None,
     }
 }
@@ -102,14 +102,12 @@ pub(crate) fn pack(reply: Reply) -> JsValue {
 /// The object was lost in the middle of a call.
 pub(crate) fn lost(error: &JsValue) -> Error {
     log(&format!("a call to an object was lost: {}", thrown(error)));
-    Error {
-        retry_after_s: Some(1),
-        ..Error::new(
-            Code::Overloaded,
-            "The thread was restarted or is overloaded; the request may or may not have been taken.",
-        )
-        .hint("Send it again, a POST with the same Idempotency-Key.")
-    }
+    Error::new(
+        Code::Overloaded,
+        "The thread was restarted or is overloaded; the request may or may not have been taken.",
+    )
+    .hint("Send it again, a POST with the same Idempotency-Key.")
+    .retry_after(1)
 }
 
 fn unreadable() -> Error {

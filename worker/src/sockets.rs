@@ -185,11 +185,12 @@ impl Sockets {
     /// `overloaded` while closed sockets hold too much that their clients do not take.
     pub(crate) fn open(&self, subscription: Subscription, first: &[Frame]) -> Result<Socket, Error> {
         if !subscription.filter.events && self.left() > SOCKETS_LEFT_BYTES {
-            return Err(Error {
-                retry_after_s: Some(5),
-                ..Error::new(Code::Overloaded, "Sockets of this thread were closed because nobody read them.")
-                    .hint("Close them on the client's side too, or read …/events.")
-            });
+            return Err(Error::new(
+                Code::Overloaded,
+                "Sockets of this thread were closed because nobody read them.",
+            )
+            .hint("Close them on the client's side too, or read …/events.")
+            .retry_after(5));
         }
         self.opened(subscription, first).map_err(|error| Error::internal(thrown(&error)))
     }

@@ -19,6 +19,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use bobbin::sorted::SortedMap;
 use bobbin::spec::package::{SEPARATOR, qualified};
 use bobbin::spec::references::Kind;
 use bobbin::spec::skill;
@@ -217,7 +218,7 @@ impl Reading {
         &mut self,
         file: &folder::File,
         value: Value,
-        definitions: impl Fn(&mut Catalog) -> &mut BTreeMap<String, T>,
+        definitions: impl Fn(&mut Catalog) -> &mut SortedMap<String, T>,
         rename: impl Fn(&mut T, String),
     ) {
         let field = if file.kind == Kind::Hook { "id" } else { "name" };

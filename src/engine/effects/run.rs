@@ -1,7 +1,6 @@
 //! Running effects: the alarm's handler starts what is due, beside the run if there is one. An attempt is counted before
 //! it is made and may be made more than once, with the same idempotency key; each effect fails for itself.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -15,6 +14,7 @@ use crate::env::Shown;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::sdk::scope::{Entered, Origin, Scope};
+use crate::sorted::SortedMap;
 use crate::spec::{Implementation, schema};
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status, tally};
@@ -95,16 +95,16 @@ impl Thread {
     /// Which of those that are due start now, the earliest first, `room` at most. One starts only while those of its name
     /// hold fewer places than are free: effects that hang leave places for the others, and those of several names do.
     fn chosen(&self, sql: &dyn Sql, room: usize, now: i64) -> Result<Vec<i64>> {
-        let mut held: BTreeMap<String, usize> = BTreeMap::new();
+        let mut held: SortedMap<String, usize> = SortedMap::new();
         for effect in self.ephemeral.effects.borrow().values() {
-            *held.entry(effect.name.clone()).or_default() += 1;
+            *held.entry(effect.name.clone(), || 0) += 1;
         }
         let (mut free, mut chosen) = (self.places(), Vec::new());
         rows::each_due(sql, now, |id, name| {
             if chosen.len() >= room {
                 return ControlFlow::Break(());
             }
-            let held = held.entry(name.to_owned()).or_default();
+            let held = held.entry(name.to_owned(), || 0);
             if *held < free {
                 (*held, free) = (*held + 1, free - 1);
                 chosen.push(id);
@@ -163,7 +163,7 @@ impl Thread {
             return Err("Its row is damaged.".to_owned());
         }
         if let Err(error) = effect.repeat() {
-            return Err(error.message);
+            return Err(error.into_message());
         }
         let name = &effect.name;
         let definition =
@@ -209,9 +209,9 @@ impl Thread {
             let id = rows::effect_id(&state.meta.thread_id, attempt.id);
             Ok((state.meta.thread_id.clone(), state.meta.agent.clone(), id))
         });
-        let (thread_id, agent_id, effect_id) = identity.map_err(|error| error.message)?;
+        let (thread_id, agent_id, effect_id) = identity.map_err(|error| error.into_message())?;
         if !definition.variables.is_empty() {
-            self.refresh_env().await.map_err(|error| error.message)?;
+            self.refresh_env().await.map_err(|error| error.into_message())?;
         }
         let env = |name: &str| self.agent_env(&agent_id, name);
         for variable in definition.variables.iter().filter(|variable| variable.required) {
@@ -252,9 +252,9 @@ impl Thread {
             env: &env,
             trace: &trace,
         };
-        let detached = self.begin_detached(&call.state).map_err(|error| error.message)?;
+        let detached = self.begin_detached(&call.state).map_err(|error| error.into_message())?;
         let ended = work::run(self.lender(), way, call).await;
-        self.end_detached(detached).map_err(|error| error.message)?;
+        self.end_detached(detached).map_err(|error| error.into_message())?;
         ended.map_err(|failure| failure.of("it"))
     }
 

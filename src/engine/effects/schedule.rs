@@ -115,8 +115,9 @@ impl Thread {
                 let wait_us = tally::next_due(state, sql)?
                     .map_or(0, |at| at - now)
                     .clamp(0, limits::RETRY_AFTER_MAX_US);
-                let retry_after_s = u32::try_from(wait_us / limits::SECOND_US + 1).ok();
-                return Err(Error { retry_after_s, ..Error::new(Code::QueueFull, message) });
+                let mut error = Error::new(Code::QueueFull, message);
+                error.retry_after_s = u32::try_from(wait_us / limits::SECOND_US + 1).ok();
+                return Err(error);
             }
             effect.insert(sql)?;
             if let Some(key) = key {
@@ -145,7 +146,7 @@ impl Thread {
         if bytes > limits::EFFECT_ARGS_BYTES {
             let limit = limits::EFFECT_ARGS_BYTES;
             let message = format!("`args` has {bytes} bytes as JSON; the limit is {limit}.");
-            return Err(Error { field: Some("args".into()), ..Error::new(Code::TooLarge, message) });
+            return Err(Error::new(Code::TooLarge, message).at("args"));
         }
         let problems = definition.validate(args);
         if problems.is_empty() {

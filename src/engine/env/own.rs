@@ -127,7 +127,7 @@ impl Thread {
         let set = self.own_set(state, sql)?;
         let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);
         for error in texts.filter_map(|(_, held)| held.read().err()) {
-            self.log_once(error.message);
+            self.log_once(error.into_message());
         }
         Ok((Value::Object(set.texts()), Value::Object(set.types())))
     }

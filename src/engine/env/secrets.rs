@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::engine::export::config::{HEADERS, secrets as secrets_in};
 use crate::engine::thread::Thread;
 use crate::env::{Held, Redactor, Set, Shown, Tells};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::host::Sql;
 use crate::models::ProviderError;
 use crate::sdk::NewMessage;
@@ -156,14 +156,13 @@ impl Thread {
 
     /// An error, as a client is told of it.
     #[inline(never)]
-    pub(crate) fn redact_error(&self, error: Error) -> Error {
+    pub(crate) fn redact_error(&self, mut error: Error) -> Error {
         let redactor = self.redactor();
-        Error {
-            message: redactor.owned(error.message),
-            hint: error.hint.map(|text| redactor.owned(text)),
-            field: error.field.map(|text| redactor.owned(text)),
-            ..error
+        let Fault { message, hint, field, .. } = &mut *error;
+        for text in [Some(message), hint.as_mut(), field.as_mut()].into_iter().flatten() {
+            *text = redactor.owned(std::mem::take(text));
         }
+        error
     }
 
     /// What a provider said when it failed, without secrets and then short.

@@ -9,7 +9,7 @@ pub(crate) mod values;
 pub(crate) mod works;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use futures::channel::oneshot;
@@ -22,6 +22,7 @@ use crate::engine::progress::Progress;
 use crate::models::{CachedJson, ChatMessage};
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::spec::Snapshot;
 use crate::store::messages::Shared;
 use crate::store::runs::Run;
@@ -34,7 +35,7 @@ pub(crate) struct Ephemeral {
     /// Told when the alarm's handler should look again.
     pub(crate) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
     /// Attempts at effects that are under way.
-    pub(crate) effects: RefCell<BTreeMap<i64, RunningEffect>>,
+    pub(crate) effects: RefCell<SortedMap<i64, RunningEffect>>,
     pub(crate) waiters: RefCell<Vec<Waiter>>,
     pub(crate) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.
@@ -43,7 +44,7 @@ pub(crate) struct Ephemeral {
     /// Requests sent since this event began.
     pub(crate) outgoing: Cell<u32>,
     /// Targets of the outbox that are being told, and whether there is more for them.
-    pub(crate) delivering: RefCell<BTreeMap<String, bool>>,
+    pub(crate) delivering: RefCell<SortedMap<String, bool>>,
     /// Whether the open step may have receipts of an earlier flow.
     pub(crate) entered: Cell<Entered>,
     /// Block of the last step whose history was halved.
@@ -53,7 +54,7 @@ pub(crate) struct Ephemeral {
     /// What prompts offer, each once it was asked with.
     pub(crate) offers: RefCell<Vec<Offers>>,
     /// Ids of contents that are being written; the others of their kind are left over from an earlier life.
-    pub(crate) writing: RefCell<BTreeSet<i64>>,
+    pub(crate) writing: RefCell<SortedSet<i64>>,
     /// Scratch space of the code of the active run.
     pub(crate) context: RefCell<Context>,
     /// Resolves when the active run ends; made when code asks for it.
@@ -67,11 +68,11 @@ pub(crate) struct Ephemeral {
     /// Failures of this run that the operator was told of.
     pub(crate) told_failures: RefCell<ToldFailures>,
     /// What runs of an agent begin with.
-    pub(crate) snapshots: RefCell<BTreeMap<String, Rc<Snapshot>>>,
+    pub(crate) snapshots: RefCell<SortedMap<String, Rc<Snapshot>>>,
     /// Whether the log has what the thread's first run began with, as far as is known.
     pub(crate) snapshot_logged: Cell<bool>,
     /// What was noted in a run: its id, the code, what it is about.
-    pub(crate) noted: RefCell<BTreeSet<(i64, &'static str, String)>>,
+    pub(crate) noted: RefCell<SortedSet<(i64, &'static str, String)>>,
     /// Whether a job is under way.
     pub(crate) job: Cell<bool>,
     /// What was told last of what the run does.

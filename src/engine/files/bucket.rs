@@ -4,7 +4,6 @@
 //! The row says at each moment what there may be (`Storage`), and says so before it is there. So whatever breaks off in
 //! between, the content is read from where it is whole, and no object is ever without a row that names it.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -16,6 +15,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Bucket;
 use crate::limits;
+use crate::sorted::SortedSet;
 use crate::store::files::{Kind, Row};
 use crate::store::objects::Storage;
 use crate::store::{chunks, files as table, objects};
@@ -46,7 +46,7 @@ impl Thread {
         if self.host.bucket().is_none() || self.ephemeral.mover.busy.get() {
             return;
         }
-        match self.next_move(&BTreeSet::new()) {
+        match self.next_move(&SortedSet::new()) {
             Ok(None) => {}
             Ok(Some(_)) => {
                 self.ephemeral.mover.busy.set(true);
@@ -58,7 +58,7 @@ impl Thread {
     }
 
     /// The next row to move, besides these; `None` in a thread that is terminated: deleting it is all that is left.
-    fn next_move(&self, besides: &BTreeSet<i64>) -> Result<Option<Row>> {
+    fn next_move(&self, besides: &SortedSet<i64>) -> Result<Option<Row>> {
         self.read(|state, sql| {
             if state.must_live().is_err() {
                 return Ok(None);
@@ -68,7 +68,7 @@ impl Thread {
     }
 
     async fn move_files(self: &Rc<Self>) {
-        let mut failed = BTreeSet::new();
+        let mut failed = SortedSet::new();
         while failed.len() < limits::FAILED_MOVES {
             let row = match self.next_move(&failed) {
                 Ok(Some(row)) => row,

@@ -24,9 +24,8 @@ impl Conditions {
     /// # Errors
     /// `precondition_failed`.
     pub(crate) fn check(&self, etag: Option<&str>) -> Result<()> {
-        let failed = |header: &str, message: &str| {
-            Err(Error { field: Some(header.to_owned()), ..Error::new(Code::PreconditionFailed, message) })
-        };
+        let failed =
+            |header: &str, message: &str| Err(Error::new(Code::PreconditionFailed, message).at(header));
         if self.if_match.as_ref().is_some_and(|list| !has(list, etag, Compare::Strong)) {
             return failed("if-match", "What is stored is not what `If-Match` names.");
         }

@@ -4,8 +4,7 @@
 //! All the places that a pattern can have come to are followed at once, one bit each, so that nothing is ever tried
 //! again: a path costs its characters times the words that the pattern's bits fill, whatever the pattern.
 
-use std::collections::BTreeMap;
-
+use crate::sorted::SortedMap;
 /// A pattern, ready to match.
 pub(crate) struct Glob {
     /// Words of a set of places.
@@ -13,7 +12,7 @@ pub(crate) struct Glob {
     /// The place behind all of the pattern.
     end: usize,
     /// The places before each character of the pattern.
-    letters: BTreeMap<char, Places>,
+    letters: SortedMap<char, Places>,
     /// Those before a `?`.
     ones: Places,
     /// Those before a `*`.
@@ -47,14 +46,14 @@ impl Glob {
         let mut glob = Glob {
             words,
             end: tokens.len(),
-            letters: BTreeMap::new(),
+            letters: SortedMap::new(),
             ones: none(),
             runs: none(),
             any: none(),
         };
         for (at, token) in tokens.into_iter().enumerate() {
             let places = match token {
-                Token::Char(c) => glob.letters.entry(c).or_insert_with(none),
+                Token::Char(c) => glob.letters.entry(c, none),
                 Token::One => &mut glob.ones,
                 Token::Run => &mut glob.runs,
                 Token::Any => &mut glob.any,

@@ -27,12 +27,10 @@ fn no_room(count: u32) -> Result<()> {
     if count < limits::FILES {
         return Ok(());
     }
-    Err(Error {
-        field: Some("path".into()),
-        ..Error::new(
-            Code::TooLarge,
-            format!("This thread holds {count} files and directories; the limit is {}.", limits::FILES),
-        )
-    }
+    Err(Error::new(
+        Code::TooLarge,
+        format!("This thread holds {count} files and directories; the limit is {}.", limits::FILES),
+    )
+    .at("path")
     .hint("Remove one first."))
 }

@@ -4,7 +4,6 @@
 //! reading; it is made with the first text, so that a thread without texts pays nothing. Whatever the index says, a
 //! result is a line that was read, so that it is never out of date.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use serde::Serialize;
@@ -16,6 +15,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::limits::FOUND_FILES;
 use crate::page::{Page, json_bytes};
+use crate::sorted::{SortedMap, SortedSet};
 use crate::store::file_record::{FileRecord, GrepMatch, GrepResult};
 use crate::store::files::{Row, Search, tree as places};
 use crate::store::{chunks, file_texts, files as table};
@@ -85,7 +85,7 @@ impl Thread {
 struct Finding {
     glob: Glob,
     /// Paths that match, with their ids: the first ones, and one more if there are more.
-    paths: BTreeMap<String, i64>,
+    paths: SortedMap<String, i64>,
     /// The last id that was looked at.
     after: i64,
     /// Steps that are left.
@@ -106,7 +106,7 @@ impl Finding {
     fn new(pattern: &str) -> Result<Finding> {
         check_pattern("find", pattern)?;
         let glob = Glob::new(pattern);
-        Ok(Finding { glob, paths: BTreeMap::new(), after: 0, left: limits::FIND_STEPS, truncated: false })
+        Ok(Finding { glob, paths: SortedMap::new(), after: 0, left: limits::FIND_STEPS, truncated: false })
     }
 
     /// Looks at the next paths. Only they are read: what else a row has may be large.
@@ -177,7 +177,7 @@ fn candidates(sql: &dyn Sql, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
 /// What the index is asked: for files with every group of the pattern. `None` for one that is too short.
 fn question(wanted: &str) -> Option<String> {
     let letters: Vec<char> = file_texts::indexed(wanted).chars().collect();
-    let groups: BTreeSet<&[char]> = letters.windows(3).take(GROUPS).collect();
+    let groups: SortedSet<&[char]> = letters.windows(3).take(GROUPS).collect();
     if groups.is_empty() {
         return None;
     }

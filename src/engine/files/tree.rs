@@ -220,9 +220,9 @@ fn place_of(cursor: &str) -> Result<Place> {
         ("1", name) => Some(Place { kind: Kind::File as i64, name: name.to_owned() }),
         _ => None,
     });
-    place.ok_or_else(|| Error {
-        field: Some("cursor".into()),
-        ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+    place.ok_or_else(|| {
+        Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+            .at("cursor")
     })
 }
 
@@ -333,7 +333,7 @@ fn move_entries(sql: &dyn Sql, from: &FilePath, to: &FilePath) -> Result<()> {
 
 /// What is at a path, or is not, forbids this.
 fn conflict(message: String) -> Error {
-    Error { field: Some("path".into()), ..Error::new(Code::Conflict, message) }
+    Error::new(Code::Conflict, message).at("path")
 }
 
 /// There is nothing at this path.

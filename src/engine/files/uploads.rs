@@ -58,9 +58,9 @@ impl Thread {
     pub(crate) fn list_uploads(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let after = query.get("cursor").filter(|cursor| !cursor.is_empty());
-        let bad = |cursor: &str| Error {
-            field: Some("cursor".into()),
-            ..Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+        let bad = |cursor: &str| {
+            Error::new(Code::BadCursor, format!("`cursor` is none that this list gave out: “{cursor}”."))
+                .at("cursor")
         };
         let after = after.map(|cursor| self.upload_number(cursor)?.ok_or_else(|| bad(cursor))).transpose()?;
         let since = self.host.now_us() - limits::UPLOAD_US;

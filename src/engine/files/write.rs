@@ -68,17 +68,15 @@ impl Draft {
             bounded("metadata", &Value::Object(metadata.clone()))?;
         }
         if let Some(thumbnail) = options.thumbnail.as_ref().filter(|t| t.len() > limits::THUMBNAIL_BYTES) {
-            return Err(Error {
-                field: Some("thumbnail".into()),
-                ..Error::new(
-                    Code::TooLarge,
-                    format!(
-                        "`thumbnail` has {} bytes; the limit is {}.",
-                        thumbnail.len(),
-                        limits::THUMBNAIL_BYTES
-                    ),
-                )
-            });
+            return Err(Error::new(
+                Code::TooLarge,
+                format!(
+                    "`thumbnail` has {} bytes; the limit is {}.",
+                    thumbnail.len(),
+                    limits::THUMBNAIL_BYTES
+                ),
+            )
+            .at("thumbnail"));
         }
         Ok(Draft { path, mime: mime.to_owned(), options, conditions })
     }
@@ -110,13 +108,11 @@ pub(crate) fn check_size(size: u64) -> Result<()> {
     if size <= limits::FILE_BYTES {
         return Ok(());
     }
-    Err(Error {
-        field: Some("size".into()),
-        ..Error::new(
-            Code::TooLarge,
-            format!("The file has {size} bytes; the limit is {}.", limits::FILE_BYTES),
-        )
-    })
+    Err(Error::new(
+        Code::TooLarge,
+        format!("The file has {size} bytes; the limit is {}.", limits::FILE_BYTES),
+    )
+    .at("size"))
 }
 
 /// Refuses more content than the thread's database may take.

@@ -67,7 +67,7 @@ impl Thread {
         if hook.variables.is_empty() {
             return Ok(Map::new());
         }
-        self.refresh_env().await.map_err(|error| error.message)?;
+        self.refresh_env().await.map_err(|error| error.into_message())?;
         match self.hook_lacks(at.definitions, hook) {
             Some(why) => Err(why),
             None => Ok(hook

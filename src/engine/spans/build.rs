@@ -1,11 +1,10 @@
 //! A run's rows as spans: the run, its steps, in each its requests to models and its calls, in each call what it did. They come
 //! in the order of the steps, so that a part of them can be told of and the rest later.
 
-use std::collections::BTreeMap;
-
 use crate::engine::spans::attributes::Telling;
 use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, Subject};
+use crate::sorted::SortedMap;
 use crate::store::receipts::Receipt;
 use crate::store::runs::Run;
 use crate::store::waits::Wait;
@@ -22,16 +21,16 @@ enum Below {
 /// Where a request or a call belongs.
 struct Places {
     /// By the seq of a reply: the step, or the call whose prompt gave it.
-    replies: BTreeMap<i64, Below>,
+    replies: SortedMap<i64, Below>,
     /// Steps, with when each began.
     steps: Vec<(i64, i64)>,
     /// By receipt: what it is below, and its step.
-    calls: BTreeMap<i64, (Below, i64)>,
+    calls: SortedMap<i64, (Below, i64)>,
 }
 
 impl Places {
     fn of(facts: &Facts) -> Places {
-        let mut places = Places { replies: BTreeMap::new(), steps: Vec::new(), calls: BTreeMap::new() };
+        let mut places = Places { replies: SortedMap::new(), steps: Vec::new(), calls: SortedMap::new() };
         for attempt in &facts.attempts {
             let Some(reply) = attempt.reply else { continue };
             let below = attempt.inside().map_or(Below::Step(reply), Below::Call);

@@ -1,8 +1,6 @@
 //! What was said in a run, for spans of deployments that want it (`BOBBIN_OTLP_CONTENT`): from the messages as they are stored,
 //! without secrets, and each cut.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::engine::spans::facts::Facts;
@@ -10,6 +8,7 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits::SPAN_CONTENT_BYTES;
+use crate::sorted::SortedMap;
 use crate::spec::message::Role;
 use crate::store::messages::Row;
 use crate::store::{messages, receipts};
@@ -24,9 +23,9 @@ pub(crate) struct Content {
     /// The messages that the run's turn began with.
     pub(crate) input: Option<String>,
     /// Replies, by their seqs.
-    pub(crate) replies: BTreeMap<i64, String>,
+    pub(crate) replies: SortedMap<i64, String>,
     /// Arguments and results of calls, by receipt.
-    pub(crate) calls: BTreeMap<i64, (Option<String>, Option<String>)>,
+    pub(crate) calls: SortedMap<i64, (Option<String>, Option<String>)>,
 }
 
 impl Thread {

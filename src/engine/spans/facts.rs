@@ -1,13 +1,12 @@
 //! The rows that a run's spans are derived from.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::Value;
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
+use crate::sorted::{SortedMap, SortedSet};
 use crate::store::receipts::Receipt;
 use crate::store::runs::{Run, traces};
 use crate::store::state::State;
@@ -94,7 +93,7 @@ impl Thread {
         let before = traces::block_before(sql, run.id)?.unwrap_or(0);
         let beyond = beyond.max(run.block + limits::BLOCK);
         let calls = own_calls(&run, &attempts, receipts::between(sql, before, beyond)?);
-        let known: BTreeSet<i64> = calls.iter().map(|call| call.id).collect();
+        let known: SortedSet<i64> = calls.iter().map(|call| call.id).collect();
         // A prompt that is called beside the run asks its model in its name.
         attempts.retain(|attempt| attempt.inside().is_none_or(|call| known.contains(&call)));
         Ok(Some(Facts {
@@ -113,9 +112,9 @@ impl Thread {
 
 /// Of calls around a run those that are its own: of its replies, of tools that code has queued, and within others of these.
 fn own_calls(run: &Run, attempts: &[Logged], calls: Vec<Receipt>) -> Vec<Receipt> {
-    let replies: BTreeSet<i64> = attempts.iter().filter_map(|attempt| attempt.reply).collect();
+    let replies: SortedSet<i64> = attempts.iter().filter_map(|attempt| attempt.reply).collect();
     let end = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
-    let mut own: BTreeMap<i64, Receipt> = BTreeMap::new();
+    let mut own: SortedMap<i64, Receipt> = SortedMap::new();
     for call in calls {
         let queued = || call.started_us >= run.started_us && call.started_us <= end;
         let belongs = call.data.work.is_none()

@@ -1,13 +1,12 @@
 //! Sums over spans: how long and how much. Each counts what the spans of one request say and no more, so that a collector adds
 //! them up.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::engine::spans::otlp::nanos;
 use crate::engine::spans::{Attribute, AttributeValue};
 use crate::engine::spans::{Span, Subject, otlp};
+use crate::sorted::SortedMap;
 
 /// Bounds of histograms of tokens, as the conventions give them.
 const TOKENS: [f64; 14] = [
@@ -53,16 +52,16 @@ struct Series {
     name: &'static str,
     unit: &'static str,
     bounds: &'static [f64],
-    points: BTreeMap<String, Point>,
+    points: SortedMap<String, Point>,
 }
 
 impl Series {
     fn new(name: &'static str, unit: &'static str, bounds: &'static [f64]) -> Series {
-        Series { name, unit, bounds, points: BTreeMap::new() }
+        Series { name, unit, bounds, points: SortedMap::new() }
     }
 
     fn add(&mut self, attributes: &[Attribute], value: f64) {
-        let point = self.points.entry(otlp::attributes(attributes).to_string()).or_default();
+        let point = self.points.entry(otlp::attributes(attributes).to_string(), Point::default);
         point.count += 1;
         point.sum += value;
         if point.buckets.is_empty() {

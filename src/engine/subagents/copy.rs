@@ -148,7 +148,7 @@ impl Thread {
         }
         match self.receive(file, answer.body).await {
             // It would be too large another time, too.
-            Err(error) if error.code == Code::TooLarge => Ok(Pulled::Missing(error.message)),
+            Err(error) if error.code == Code::TooLarge => Ok(Pulled::Missing(error.into_message())),
             received => received.map(Pulled::Here),
         }
     }
@@ -161,7 +161,7 @@ impl Thread {
         if answer.status != 200 {
             let gone = matches!(answer.status, 400 | 404);
             let error = refused(path, answer).await?;
-            return if gone { Ok(Err(error.message)) } else { Err(error) };
+            return if gone { Ok(Err(error.into_message())) } else { Err(error) };
         }
         let text = text_of(path, answer.body).await?;
         let told: Told = serde_json::from_slice(&text).map_err(Error::internal)?;

@@ -103,13 +103,11 @@ impl Thread {
         let given = OwnValues { values: change.plain(), withheld: Vec::new() };
         let (child, needs) = self.waiting_child(id, &given).await?;
         if !needs.missing.is_empty() {
-            return Err(Error {
-                field: Some("env".into()),
-                ..Error::new(
-                    Code::MissingVariables,
-                    format!("“{}” still needs values for: {}.", child.agent, needs.missing.join(", ")),
-                )
-            });
+            return Err(Error::new(
+                Code::MissingVariables,
+                format!("“{}” still needs values for: {}.", child.agent, needs.missing.join(", ")),
+            )
+            .at("env"));
         }
         // What was awaited above may have let another request come first.
         let made = self.transition(|state, sql| {

@@ -88,7 +88,8 @@ impl Thread {
             gone.iter().try_for_each(|reference| registry::delete(sql, reference))
         })?;
         let message = format!("The subagent {reference} could not be deleted: {error}");
-        Err(Error { retry_after_s: Some(1), ..Error::new(Code::Overloaded, message) }
+        Err(Error::new(Code::Overloaded, message)
+            .retry_after(1)
             .hint("The thread is terminated; delete it again."))
     }
 
@@ -106,7 +107,8 @@ impl Thread {
             let now = self.host.now_us();
             if now >= until {
                 let message = "A subagent that is being made does not answer.";
-                return Err(Error { retry_after_s: Some(1), ..Error::new(Code::Overloaded, message) }
+                return Err(Error::new(Code::Overloaded, message)
+                    .retry_after(1)
                     .hint("The thread is terminated; delete it again."));
             }
             self.host.sleep_until(now + LOOK_US).await;

@@ -6,7 +6,6 @@
 //! place of the row is a child. The values of `nameEnv` and `descriptionEnv` become its name and its first message, those
 //! of `scopedEnv` its own values, in the transition that creates it, which takes all of them from the thread.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +18,7 @@ use crate::engine::thread::Thread;
 use crate::env::{Change, Plain, Set};
 use crate::error::{Code, Result};
 use crate::host::Sql;
+use crate::sorted::SortedSet;
 use crate::spec::{Immediate, ToolEntry};
 use crate::store::children::Child;
 use crate::store::messages::Row;
@@ -80,7 +80,7 @@ pub(crate) fn hints(immediate: &Immediate) -> impl Iterator<Item = &str> {
 
 /// The places that some hint has a value at, in order.
 pub(crate) fn places(immediate: &Immediate, own: &Set) -> Vec<u32> {
-    let mut found = BTreeSet::new();
+    let mut found = SortedSet::new();
     for hint in hints(immediate) {
         for (name, _) in own.iter() {
             if name == hint {

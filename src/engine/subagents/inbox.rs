@@ -91,7 +91,7 @@ impl Thread {
             })
         })?;
         // Whatever went wrong on the way may go right another time; what never will is in `missing`.
-        let later = |error: Error| Error::new(Code::Overloaded, error.message);
+        let later = |error: Error| Error::new(Code::Overloaded, error.into_message());
         let copies = self.copy_from(&envelope.from, &wanted).await.map_err(later)?;
         if let EnvelopeBody::Report(report) = &mut envelope.what {
             let text = &mut report.words.text;

@@ -176,7 +176,7 @@ impl Answer {
                 let bytes = json_bytes(&result);
                 if bytes > limits::CONTENT_BYTES {
                     let text = format!("`result` has {bytes} bytes; the limit is {}.", limits::CONTENT_BYTES);
-                    return Err(Error { field: Some("result".into()), ..Error::new(Code::TooLarge, text) });
+                    return Err(Error::new(Code::TooLarge, text).at("result"));
                 }
                 Ok(Answer::Result { result, is_error })
             }
@@ -347,8 +347,7 @@ impl Thread {
 
     /// Arguments that who approves has changed: only those that may be, and such that the tool takes them.
     fn check_edit(&self, wait: &Wait, changed: &Value) -> Result<()> {
-        let invalid =
-            |message: String| Error { field: Some("args".into()), ..Error::new(Code::InvalidArgs, message) };
+        let invalid = |message: String| Error::new(Code::InvalidArgs, message).at("args");
         let Some(call) = &wait.asked.call else { return Err(invalid("This call has no arguments.".into())) };
         let fields = changed.as_object().into_iter().flatten();
         if let Some((name, _)) = fields.clone().find(|(name, _)| !wait.asked.edit.contains(name)) {
@@ -412,7 +411,9 @@ impl Thread {
         } else {
             "Not all of these are open; nothing was changed."
         };
-        Ok(Error { details: Some(Box::new(details)), ..Error::new(Code::Conflict, text) })
+        let mut error = Error::new(Code::Conflict, text);
+        error.details = Some(Box::new(details));
+        Ok(error)
     }
 }
 
@@ -512,13 +513,11 @@ fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<Too
 fn bounded_text(body: &mut Body, field: &str) -> Result<Option<String>> {
     let text = body.string(field)?;
     match &text {
-        Some(text) if text.len() > limits::ANSWER_BYTES => Err(Error {
-            field: Some(field.to_owned()),
-            ..Error::new(
-                Code::TooLarge,
-                format!("`{field}` has {} bytes; the limit is {}.", text.len(), limits::ANSWER_BYTES),
-            )
-        }),
+        Some(text) if text.len() > limits::ANSWER_BYTES => Err(Error::new(
+            Code::TooLarge,
+            format!("`{field}` has {} bytes; the limit is {}.", text.len(), limits::ANSWER_BYTES),
+        )
+        .at(field)),
         _ => Ok(text),
     }
 }

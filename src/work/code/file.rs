@@ -74,7 +74,7 @@ pub(crate) async fn run_file(
     if !catalog.code.contains_key(file) {
         return Err(format!("There is no file {file} any more."));
     }
-    let execution = start_file(&around, code, modules, call).map_err(|error| error.message)?;
+    let execution = start_file(&around, code, modules, call).map_err(|error| error.into_message())?;
     let result = execution.await;
     log_lines(&*around, file, &result);
     match (result.status, &result.error) {

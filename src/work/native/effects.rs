@@ -5,7 +5,7 @@
 //! ```
 //! bobbin::effects::register("clear_cart", |call| {
 //!     let cleared = call.state.set_value("cart", &serde_json::Value::Null);
-//!     Box::pin(async move { cleared.map_err(|error| error.message) })
+//!     Box::pin(async move { cleared.map_err(|error| error.into_message()) })
 //! });
 //! ```
 
@@ -43,5 +43,8 @@ fn queue_message(call: &EffectCall) -> Result<(), String> {
     };
     let silent = call.args.get("silent").and_then(Value::as_bool).unwrap_or(false);
     let message = NewMessage { silent, ..NewMessage::user(content) };
-    call.state.queue_message_once(message, &call.idempotency_key).map(drop).map_err(|error| error.message)
+    call.state
+        .queue_message_once(message, &call.idempotency_key)
+        .map(drop)
+        .map_err(|error| error.into_message())
 }

@@ -1,7 +1,5 @@
 //! What a native endpoint is given, and what it gives back.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -10,6 +8,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sleep;
 use crate::request::Query;
 use crate::sdk::ThreadState;
+use crate::sorted::SortedMap;
 use crate::spec::endpoint::Method;
 
 /// A request to a native endpoint (spec §26.1). Nothing executes in the thread for it: a run may be under way beside it.
@@ -33,7 +32,7 @@ pub struct EndpointCall {
     /// the request did not come over HTTP.
     pub address: String,
     /// The path's parameters, decoded; those of a catch-all are `*`, with their slashes.
-    pub params: BTreeMap<String, String>,
+    pub params: SortedMap<String, String>,
     /// The query, decoded.
     pub query: Query,
     /// The request's headers, names in lower case; without credentials.

@@ -48,7 +48,7 @@ impl Bucket for SimHost {
             let world = host.world().clone();
             let mut object = Vec::new();
             while let Some(piece) = content.next().await {
-                object.extend_from_slice(&piece.map_err(|error| FetchError(error.message))?);
+                object.extend_from_slice(&piece.map_err(|error| FetchError(error.into_message()))?);
                 world.pause(OBJECT_US).await;
                 host.point(At::Chunk, "object").await;
             }

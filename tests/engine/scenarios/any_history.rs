@@ -258,7 +258,7 @@ fn tell(seed: u64) -> usize {
             let role = if injects == 0 { Role::System } else { Role::User };
             if injects < 2 {
                 let aside = NewMessage { role, ..NewMessage::user("aside") };
-                call.state.inject_message(aside).await.map_err(|error| error.message)?;
+                call.state.inject_message(aside).await.map_err(|error| error.into_message())?;
             }
             Ok(Value::Null)
         })

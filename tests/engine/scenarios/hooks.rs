@@ -390,7 +390,7 @@ fn a_new_thread_is_told_of_before_anything_else_and_its_creation_does_not_wait()
                         role: bobbin::spec::message::Role::System,
                         ..NewMessage::user("Welcome.")
                     };
-                    call.state.inject_message(greeting).await.map_err(|error| error.message)?;
+                    call.state.inject_message(greeting).await.map_err(|error| error.into_message())?;
                     Ok(Value::Null)
                 })
             });

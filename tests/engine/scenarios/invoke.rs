@@ -46,7 +46,7 @@ async fn invoke_all(state: &ThreadState, calls: Vec<(&'static str, Value)>) -> T
     for (name, args) in calls {
         match state.invoke_tool(name, args).await {
             Ok(result) => results.push(result.text()),
-            Err(error) => return ToolResult::error(error.message),
+            Err(error) => return ToolResult::error(error.into_message()),
         }
     }
     ToolResult::success(results.join("; "))

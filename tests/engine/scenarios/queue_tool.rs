@@ -55,7 +55,8 @@ fn working(act: impl Fn(&NativeCall) -> bobbin::Result<String> + 'static) -> imp
     move |sim| {
         let act = act.clone();
         sim.world.outside.native("work", move |call, _| {
-            let result = act(call).map_or_else(|error| ToolResult::error(error.message), ToolResult::success);
+            let result =
+                act(call).map_or_else(|error| ToolResult::error(error.into_message()), ToolResult::success);
             Native::Gives(SECOND_US, result)
         });
     }

@@ -387,7 +387,7 @@ fn a_pause_that_cannot_be_parked_lasts_a_minute_at_most() {
                 let state = call.state.clone();
                 Native::Works(Box::pin(async move {
                     let asked = state.invoke_tool("check", json!({ "what": "it" })).await;
-                    asked.unwrap_or_else(|error| ToolResult::error(error.message))
+                    asked.unwrap_or_else(|error| ToolResult::error(error.into_message()))
                 }))
             });
         })

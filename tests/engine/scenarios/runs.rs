@@ -191,7 +191,7 @@ fn traced_by_code() -> Scenario {
                     }
                     match state.trace("app.work", json!({ "n": 1 })) {
                         Ok(()) => ToolResult::success("traced"),
-                        Err(error) => ToolResult::error(error.message),
+                        Err(error) => ToolResult::error(error.into_message()),
                     }
                 }))
             });

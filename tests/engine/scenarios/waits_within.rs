@@ -136,7 +136,7 @@ fn code_that_calls_a_tool_which_needs_an_approval_gets_would_wait() {
                     let refused = state.invoke_tool("small", json!({ "amount": 1 })).await.unwrap();
                     assert_eq!(refused.error_code.as_deref(), Some("would_wait"));
                     // What needs no approval runs.
-                    state.invoke_tool("small", json!({})).await.unwrap_or_else(|error| ToolResult::error(error.message))
+                    state.invoke_tool("small", json!({})).await.unwrap_or_else(|error| ToolResult::error(error.into_message()))
                 }))
             });
         })

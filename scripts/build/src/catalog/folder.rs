@@ -1,12 +1,12 @@
 //! Which files a folder of definitions holds.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use bobbin::sorted::SortedMap;
 use bobbin::spec::references::Kind;
 use bobbin::spec::skill::FILE;
 use bobbin::validate::{Complaint, Severity};
@@ -45,7 +45,7 @@ pub(super) struct File {
     pub(super) path: String,
     pub(super) text: String,
     /// Of a skill: the files beside it, by their path in its folder.
-    pub(super) beside: BTreeMap<String, String>,
+    pub(super) beside: SortedMap<String, String>,
     /// The id of its package; none of the application's own.
     pub(super) package: Option<String>,
 }
@@ -130,7 +130,7 @@ impl Folder {
                             name: within(name),
                             path,
                             text,
-                            beside: BTreeMap::new(),
+                            beside: SortedMap::new(),
                             package: None,
                         });
                     }
@@ -143,7 +143,7 @@ impl Folder {
                         name: within(stem),
                         path,
                         text,
-                        beside: BTreeMap::new(),
+                        beside: SortedMap::new(),
                         package: None,
                     });
                 }
@@ -170,7 +170,7 @@ impl Folder {
                 }
                 continue;
             }
-            let mut beside = BTreeMap::new();
+            let mut beside = SortedMap::new();
             self.beside(&folder, "", &entry.path(), &mut beside);
             let path = format!("{folder}/{FILE}");
             match beside.remove(FILE) {
@@ -183,7 +183,7 @@ impl Folder {
     }
 
     /// Reads the files of a skill, by their path in its folder.
-    fn beside(&mut self, folder: &str, within: &str, path: &Path, found: &mut BTreeMap<String, String>) {
+    fn beside(&mut self, folder: &str, within: &str, path: &Path, found: &mut SortedMap<String, String>) {
         let entries = match entries(path) {
             Ok(entries) => entries,
             Err(error) => return self.complain(folder, format!("cannot be read: {error}"), Severity::Error),

@@ -1,7 +1,6 @@
 //! What a call of one of the tools asks of workers, out of its arguments; and the errors that say what to do, each with a code
 //! (docs/errors.md).
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
@@ -13,6 +12,7 @@ use crate::engine::subagents::envelope::Content;
 use crate::engine::subagents::workers::narrow;
 use crate::engine::subagents::workers::offers::parameters;
 use crate::limits;
+use crate::sorted::SortedSet;
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::subagent::{CLOSE, SEND, SPAWN};
 use crate::spec::{Catalog, Receives, Resumable, ToolEntry, Workers, schema};
@@ -142,7 +142,7 @@ fn part_of(
     names: &[Value],
 ) -> Result<Vec<String>, ToolResult> {
     let own = narrow::tools_of(catalog, agent);
-    let wanted: BTreeSet<&str> = names
+    let wanted: SortedSet<&str> = names
         .iter()
         .filter_map(Value::as_str)
         .map(|name| crate::spec::subagent::undotted(name.trim()))

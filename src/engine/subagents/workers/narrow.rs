@@ -1,15 +1,14 @@
 //! Which tools a worker may call, where these are a part of its agent's: neither its models nor its code reach any other.
 
-use std::collections::BTreeSet;
-
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::sorted::SortedSet;
 use crate::spec::subagent::OF_WORKERS;
 use crate::spec::{Agent, Catalog, Prompt, SideConfig};
 
 /// The tools that an agent has: what the prompts of its sides list, and those of the runtime's own that come with it.
-pub(crate) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<&'c str> {
-    let mut tools = BTreeSet::new();
+pub(crate) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<&'c str> {
+    let mut tools = SortedSet::new();
     for side in sides(agent) {
         let Some(prompt) = catalog.prompts.get(&side.prompt) else { continue };
         tools.extend(prompt.tools.iter().map(|entry| entry.name.as_str()));

@@ -18,7 +18,7 @@ pub(crate) fn call_later(call: &NativeCall) -> ToolResult {
     let args = call.args.get("args").cloned().unwrap_or_else(|| json!({}));
     match call.state.queue_tool(tool, args) {
         Ok(_) => ToolResult::success(format!("\"{tool}\" is called after the calls of this step.")),
-        Err(error) => ToolResult::error(error.message),
+        Err(error) => ToolResult::error(error.into_message()),
     }
 }
 
@@ -34,7 +34,7 @@ pub(crate) async fn call_each(call: NativeCall) -> ToolResult {
     for args in list {
         match call.state.invoke_tool(tool, args.clone()).await {
             Ok(result) => results.push(result),
-            Err(error) => return ToolResult::error(error.message),
+            Err(error) => return ToolResult::error(error.into_message()),
         }
     }
     joined(&results)

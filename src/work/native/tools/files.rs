@@ -67,7 +67,7 @@ fn text<'a>(call: &'a NativeCall, name: &str) -> Option<&'a str> {
 fn told(result: Result<String>) -> ToolResult {
     match result {
         Ok(text) => ToolResult::success(text),
-        Err(error) => ToolResult::error(error.message),
+        Err(error) => ToolResult::error(error.into_message()),
     }
 }
 

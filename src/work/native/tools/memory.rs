@@ -34,6 +34,6 @@ fn with_key(call: &NativeCall, act: impl FnOnce(&ThreadState, &str) -> crate::Re
     };
     match act(&call.state, key) {
         Ok(text) => ToolResult::success(text),
-        Err(error) => ToolResult::error(error.message),
+        Err(error) => ToolResult::error(error.into_message()),
     }
 }

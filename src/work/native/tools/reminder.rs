@@ -21,6 +21,6 @@ pub(crate) fn remind_me(call: &NativeCall) -> ToolResult {
     let args = json!({ "content": format!("Reminder: {content}") });
     match call.state.schedule_effect(NewEffect::once(EFFECT, args, delay_ms)) {
         Ok(id) => ToolResult::success(format!("Reminder {id} is set for {minutes} minutes from now.")),
-        Err(error) => ToolResult::error(error.message),
+        Err(error) => ToolResult::error(error.into_message()),
     }
 }

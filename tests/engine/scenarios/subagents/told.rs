@@ -25,8 +25,10 @@ fn watched(name: &'static str) -> Scenario {
         .setup(|sim| {
             sim.world.outside.hook(HOOK, |call| {
                 Box::pin(async move {
-                    let child = call.child().map_err(|error| error.message)?.ok_or("it has no child")?;
-                    let page = child.get_messages(&Query::default()).await.map_err(|error| error.message)?;
+                    let child =
+                        call.child().map_err(|error| error.into_message())?.ok_or("it has no child")?;
+                    let page =
+                        child.get_messages(&Query::default()).await.map_err(|error| error.into_message())?;
                     let messages = page["messages"].as_array().cloned().unwrap_or_default();
                     if messages.iter().any(|message| message["role"] == "assistant") {
                         return Err("it has begun".to_owned());

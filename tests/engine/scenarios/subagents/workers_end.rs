@@ -121,7 +121,7 @@ fn closed_by_code() -> Scenario {
                     let waited = state.invoke_tool("agent.wait", waits).await.map(|result| result.error_code);
                     match state.invoke_tool("agent.close", json!({ "agentId": "subagent.1" })).await {
                         Ok(_) => ToolResult::success(format!("{waited:?}")),
-                        Err(error) => ToolResult::error(error.message),
+                        Err(error) => ToolResult::error(error.into_message()),
                     }
                 }))
             });
@@ -161,7 +161,7 @@ fn narrowed() -> Scenario {
                 let state = call.state.clone();
                 Native::Works(Box::pin(async move {
                     let invoked = state.invoke_tool("work", json!({})).await.map(|result| result.text());
-                    let queued = state.queue_tool("work", json!({})).map_err(|error| error.message);
+                    let queued = state.queue_tool("work", json!({})).map_err(|error| error.into_message());
                     ToolResult::success(format!("invoked: {invoked:?}, queued: {queued:?}"))
                 }))
             });

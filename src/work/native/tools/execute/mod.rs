@@ -55,7 +55,7 @@ pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
     }
     let offered = match call.state.offered() {
         Ok(names) => names,
-        Err(error) => return ToolResult::error(error.message),
+        Err(error) => return ToolResult::error(error.into_message()),
     };
     let running = Rc::new(Running {
         state: call.state.clone(),

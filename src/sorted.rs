@@ -1,0 +1,496 @@
+//! Maps and sets as sorted lists: what a B-tree of the standard library offers, as far as it is used here.
+//!
+//! A B-tree's code is compiled for every pair of types, 7 KB of wasm each, and there are forty of them. Definitions and
+//! what a thread keeps in memory are few, and are built once and read often; for them a list in order is as quick.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Index;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// A map, sorted by its keys.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SortedMap<K, V>(Vec<(K, V)>);
+
+impl<K, V> SortedMap<K, V> {
+    /// None.
+    pub const fn new() -> Self {
+        SortedMap(Vec::new())
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Keys and values, in the order of the keys.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        self.0.iter().map(pair)
+    }
+
+    /// The same, with values that can be changed.
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        self.0.iter_mut().map(pair_mut)
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> + ExactSizeIterator + Clone {
+        self.0.iter().map(|(key, _)| key)
+    }
+
+    /// The values, in the order of the keys.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + ExactSizeIterator + Clone {
+        self.0.iter().map(|(_, value)| value)
+    }
+
+    /// The same, to change them.
+    pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut V> {
+        self.0.iter_mut().map(|(_, value)| value)
+    }
+
+    /// The keys.
+    pub fn into_keys(self) -> impl DoubleEndedIterator<Item = K> {
+        self.0.into_iter().map(|(key, _)| key)
+    }
+
+    /// The values, in the order of the keys.
+    pub fn into_values(self) -> impl DoubleEndedIterator<Item = V> {
+        self.0.into_iter().map(|(_, value)| value)
+    }
+
+    /// The least key with its value.
+    pub fn first_key_value(&self) -> Option<(&K, &V)> {
+        self.0.first().map(pair)
+    }
+
+    /// The greatest key with its value.
+    pub fn last_key_value(&self) -> Option<(&K, &V)> {
+        self.0.last().map(pair)
+    }
+
+    /// Takes the greatest key with its value.
+    pub fn pop_last(&mut self) -> Option<(K, V)> {
+        self.0.pop()
+    }
+
+    /// Keeps those of which this holds.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&K, &mut V) -> bool) {
+        self.0.retain_mut(|(key, value)| keeps(key, value));
+    }
+
+    /// Takes all away.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<K: Ord, V> SortedMap<K, V> {
+    /// Where a key is, or where it would be.
+    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
+    where
+        K: Borrow<Q>,
+    {
+        // Most are built in order.
+        if self.0.last().is_none_or(|(last, _)| last.borrow() < key) {
+            return Err(self.0.len());
+        }
+        self.0.binary_search_by(|(known, _)| known.borrow().cmp(key))
+    }
+
+    /// The value of a key.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).ok().and_then(|at| self.0.get(at)).map(|(_, value)| value)
+    }
+
+    /// The value of a key, to change it.
+    pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).ok().and_then(|at| self.0.get_mut(at)).map(|(_, value)| value)
+    }
+
+    /// A key as it is kept, and its value.
+    pub fn get_key_value<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).ok().and_then(|at| self.0.get(at)).map(pair)
+    }
+
+    /// Whether there is such a key.
+    pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).is_ok()
+    }
+
+    /// Sets the value of a key; gives the one that it had.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        match self.place(&key) {
+            Ok(at) => self.0.get_mut(at).map(|(_, had)| std::mem::replace(had, value)),
+            Err(at) => {
+                self.0.insert(at, (key, value));
+                None
+            }
+        }
+    }
+
+    /// Takes a key away; gives the value that it had.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).ok().map(|at| self.0.remove(at).1)
+    }
+
+    /// The value of a key, made where there is none.
+    pub fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        // Taken out and put back: that there is one is known to the compiler only so.
+        let (at, entry) = match self.place(&key) {
+            Ok(at) => (at, self.0.remove(at)),
+            Err(at) => (at, (key, make())),
+        };
+        &mut self.0.insert_mut(at, entry).1
+    }
+}
+
+/// Keys and values of a [`SortedMap`].
+pub type Iter<'a, K, V> = std::iter::Map<std::slice::Iter<'a, (K, V)>, fn(&'a (K, V)) -> (&'a K, &'a V)>;
+
+/// Keys and values of a [`SortedMap`], to change the values.
+pub type IterMut<'a, K, V> =
+    std::iter::Map<std::slice::IterMut<'a, (K, V)>, fn(&'a mut (K, V)) -> (&'a K, &'a mut V)>;
+
+fn pair<K, V>((key, value): &(K, V)) -> (&K, &V) {
+    (key, value)
+}
+
+fn pair_mut<K, V>((key, value): &mut (K, V)) -> (&K, &mut V) {
+    (key, value)
+}
+
+impl<K: Ord + Borrow<Q>, V, Q: Ord + ?Sized> Index<&Q> for SortedMap<K, V> {
+    type Output = V;
+
+    /// For tests, as the standard library's maps have it: panics where there is no such key.
+    #[allow(clippy::expect_used)]
+    fn index(&self, key: &Q) -> &V {
+        self.get(key).expect("there is such a key")
+    }
+}
+
+impl<K, V> Default for SortedMap<K, V> {
+    fn default() -> Self {
+        SortedMap::new()
+    }
+}
+
+impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for SortedMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut map = SortedMap::new();
+        map.extend(entries);
+        map
+    }
+}
+
+impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+}
+
+impl<K: Ord, V, const N: usize> From<[(K, V); N]> for SortedMap<K, V> {
+    fn from(entries: [(K, V); N]) -> Self {
+        entries.into_iter().collect()
+    }
+}
+
+impl<K, V> IntoIterator for SortedMap<K, V> {
+    type Item = (K, V);
+    type IntoIter = std::vec::IntoIter<(K, V)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a, K, V> IntoIterator for &'a SortedMap<K, V> {
+    type Item = (&'a K, &'a V);
+    type IntoIter = Iter<'a, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, K, V> IntoIterator for &'a mut SortedMap<K, V> {
+    type Item = (&'a K, &'a mut V);
+    type IntoIter = IterMut<'a, K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+impl<K: Serialize, V: Serialize> Serialize for SortedMap<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self)
+    }
+}
+
+impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Deserialize<'de> for SortedMap<K, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<K, V>(PhantomData<(K, V)>);
+        impl<'de, K: Deserialize<'de> + Ord, V: Deserialize<'de>> Visitor<'de> for Entries<K, V> {
+            type Value = SortedMap<K, V>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = SortedMap::new();
+                while let Some((key, value)) = map.next_entry()? {
+                    entries.insert(key, value);
+                }
+                Ok(entries)
+            }
+        }
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl<K, V> schemars::JsonSchema for SortedMap<K, V>
+where
+    std::collections::BTreeMap<K, V>: schemars::JsonSchema,
+{
+    fn inline_schema() -> bool {
+        std::collections::BTreeMap::<K, V>::inline_schema()
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        std::collections::BTreeMap::<K, V>::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        std::collections::BTreeMap::<K, V>::schema_id()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        std::collections::BTreeMap::<K, V>::json_schema(generator)
+    }
+}
+
+/// A set, in order.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SortedSet<K>(Vec<K>);
+
+impl<K> SortedSet<K> {
+    /// None.
+    pub const fn new() -> Self {
+        SortedSet(Vec::new())
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// All, in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, K> {
+        self.0.iter()
+    }
+
+    /// Keeps those of which this holds.
+    pub fn retain(&mut self, keeps: impl FnMut(&K) -> bool) {
+        self.0.retain(keeps);
+    }
+
+    /// Takes all away.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl<K: Ord> SortedSet<K> {
+    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.binary_search_by(|known| known.borrow().cmp(key))
+    }
+
+    /// Whether it is there.
+    pub fn contains<Q: Ord + ?Sized>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).is_ok()
+    }
+
+    /// Puts it in; whether it was not there.
+    pub fn insert(&mut self, key: K) -> bool {
+        let Err(at) = self.place(&key) else { return false };
+        self.0.insert(at, key);
+        true
+    }
+
+    /// Takes it away; whether it was there.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.place(key).is_ok_and(|at| {
+            self.0.remove(at);
+            true
+        })
+    }
+}
+
+impl<K> Default for SortedSet<K> {
+    fn default() -> Self {
+        SortedSet::new()
+    }
+}
+
+impl<K: fmt::Debug> fmt::Debug for SortedSet<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Serialize> Serialize for SortedSet<K> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<K: Ord> FromIterator<K> for SortedSet<K> {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let mut set = SortedSet::new();
+        set.extend(keys);
+        set
+    }
+}
+
+impl<K: Ord> Extend<K> for SortedSet<K> {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            self.insert(key);
+        }
+    }
+}
+
+impl<K: Ord, const N: usize> From<[K; N]> for SortedSet<K> {
+    fn from(keys: [K; N]) -> Self {
+        keys.into_iter().collect()
+    }
+}
+
+impl<K> IntoIterator for SortedSet<K> {
+    type Item = K;
+    type IntoIter = std::vec::IntoIter<K>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a, K> IntoIterator for &'a SortedSet<K> {
+    type Item = &'a K;
+    type IntoIter = std::slice::Iter<'a, K>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use crate::sorted::{SortedMap, SortedSet};
+
+    /// Numbers that look like chance.
+    fn numbers() -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(7_u32), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)))
+            .map(|n| n >> 16)
+    }
+
+    #[test]
+    fn a_map_does_what_a_b_tree_does() {
+        let (mut map, mut tree) = (SortedMap::new(), BTreeMap::new());
+        for (step, n) in numbers().take(4000).enumerate() {
+            let (key, value) = (format!("{}", n % 97), step);
+            match n % 5 {
+                0 => assert_eq!(map.remove(key.as_str()), tree.remove(key.as_str())),
+                1 => {
+                    *map.entry(key.clone(), || 1) += step;
+                    *tree.entry(key).or_insert(1) += step;
+                }
+                2 => assert_eq!(map.get(key.as_str()), tree.get(key.as_str())),
+                3 if n % 40 == 3 => assert_eq!(map.pop_last(), tree.pop_last()),
+                _ => assert_eq!(map.insert(key.clone(), value), tree.insert(key, value)),
+            }
+            assert!(map.iter().eq(tree.iter()), "step {step}");
+            assert_eq!(map.first_key_value(), tree.first_key_value());
+            assert_eq!(map.last_key_value(), tree.last_key_value());
+        }
+        assert!(map.len() > 50, "{}", map.len());
+        map.retain(|_, value| *value % 2 == 0);
+        tree.retain(|_, value| *value % 2 == 0);
+        assert_eq!(format!("{map:?}"), format!("{tree:?}"));
+        assert!(map.into_iter().eq(tree));
+    }
+
+    #[test]
+    fn a_set_does_what_a_b_tree_does() {
+        let (mut set, mut tree) = (SortedSet::new(), BTreeSet::new());
+        for n in numbers().take(2000) {
+            let key = n % 61;
+            if n % 3 == 0 {
+                assert_eq!(set.remove(&key), tree.remove(&key));
+            } else {
+                assert_eq!(set.insert(key), tree.insert(key));
+            }
+            assert_eq!(set.contains(&(key / 2)), tree.contains(&(key / 2)));
+            assert!(set.iter().eq(tree.iter()));
+        }
+        assert_eq!(set.len(), tree.len());
+    }
+
+    #[test]
+    fn a_map_is_read_as_json_in_any_order_and_the_last_of_a_key_counts() {
+        let json = r#"{"b":2,"a":1,"c":3,"b":4}"#;
+        let map: SortedMap<String, u32> = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&map).unwrap(), r#"{"a":1,"b":4,"c":3}"#);
+        assert_eq!(map, SortedMap::from([("a".into(), 1), ("b".into(), 4), ("c".into(), 3)]));
+    }
+}
