@@ -39,6 +39,12 @@ export const WASM_FEATURES = [
   "--enable-sign-ext",
 ];
 
+/**
+ * Functions in the order of their names. What is compiled of the same source for different types lies side by side then,
+ * and gzip, which looks back over 32 KB alone, finds it: the gzipped wasm is 6 % smaller.
+ */
+const IN_ORDER = ["--reorder-functions-by-name"];
+
 /** What both Rust builds are made from. */
 const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "src"];
 const WORKER_SOURCES = [...RUST_SOURCES, "worker", "package-lock.json", "scripts/build.mjs", "scripts/rust.mjs"];
@@ -91,7 +97,7 @@ function stampOf({ compiler }, { sources }) {
 const isBuilt = ({ dist }, stamp) => readIfThere(join(dist, ".stamp")) === stamp && existsSync(join(dist, "index.js"));
 
 /** @param {string} name of a crate's library @returns {string} */
-const wasmOf = (name) => inCheckout(`target/${TARGET}/${profile()}/${name}.wasm`);
+export const wasmOf = (name) => inCheckout(`target/${TARGET}/${profile()}/${name}.wasm`);
 
 /** @returns {Product} */
 const worker = () => ({ manifest: inCheckout("worker/Cargo.toml"), wasm: wasmOf("bobbin_worker"), dist: DIST, sources: [] });
@@ -196,7 +202,8 @@ export async function pack(tools, name, { wasm, shim, out }) {
       inCheckout("node_modules/binaryen/bin/wasm-opt"),
       // LLVM has optimised already: higher levels take four times as long, and what they make is neither faster
       // nor, compressed, smaller.
-      ...[profile() === "quick" ? "-O0" : "-O1", ...WASM_FEATURES],
+      ...(profile() === "quick" ? ["-O0"] : ["-O1", ...IN_ORDER]),
+      ...WASM_FEATURES,
       join(glue, "index_bg.wasm"),
       ...["-o", join(out, "index_bg.wasm")],
     ]),
