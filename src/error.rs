@@ -46,6 +46,8 @@ pub enum Code {
     Terminated,
     /// The state of the thread forbids this now.
     Conflict,
+    /// Code that only reads tried to change something.
+    ReadOnly,
     /// A condition of the request (`If-Match`, `If-None-Match`) does not hold.
     PreconditionFailed,
     /// The range that is asked for is none of the file's.
@@ -85,7 +87,7 @@ impl Code {
             | Code::BadCursor
             | Code::InvalidToken => 400,
             Code::Unauthenticated => 401,
-            Code::Forbidden => 403,
+            Code::Forbidden | Code::ReadOnly => 403,
             Code::NotFound | Code::ThreadNotFound | Code::MessageNotFound | Code::AgentNotFound => 404,
             Code::MethodNotAllowed => 405,
             Code::RequestTimeout => 408,

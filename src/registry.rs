@@ -61,17 +61,21 @@ pub(crate) async fn contained<T>(running: impl Future<Output = T>) -> Result<T, 
 }
 
 /// The registry of one kind of native functions, in the module that names them: `register`, `names` and `find`.
+/// `$entry`: what is kept of one, where that is more than the function; `$added` makes it of one that a crate adds.
 macro_rules! registry {
     ($native:ty, $built_in:expr, $what:literal) => {
+        registry!($native as $native, std::convert::identity, $built_in, $what);
+    };
+    ($native:ty as $entry:ty, $added:expr, $built_in:expr, $what:literal) => {
         thread_local! {
             // Filled once when the program starts.
-            static NATIVES: crate::registry::Registry<$native> =
+            static NATIVES: crate::registry::Registry<$entry> =
                 const { crate::registry::Registry::new($built_in) };
         }
 
         #[doc = concat!("Adds ", $what, ", or replaces the one of that name. Call it when the program starts.")]
         pub fn register(name: &'static str, native: $native) {
-            NATIVES.with(|natives| natives.add(name, native));
+            NATIVES.with(|natives| natives.add(name, $added(native)));
         }
 
         /// The names that definitions may use.
@@ -85,7 +89,7 @@ macro_rules! registry {
             find(name).is_some()
         }
 
-        fn find(name: &str) -> Option<$native> {
+        fn find(name: &str) -> Option<$entry> {
             NATIVES.with(|natives| natives.find(name))
         }
     };

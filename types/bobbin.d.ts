@@ -465,6 +465,8 @@ declare module "bobbin" {
   interface WaitingCall {
     id: string;
     tool: string;
+    /** What the tool may change. */
+    tier: "read_only" | "side_effecting" | "privileged";
     args: JsonObject;
     /** What exactly is decided on. */
     digest: string;

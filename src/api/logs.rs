@@ -2,12 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::call::tier_of_call;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply};
+use crate::spec::Catalog;
 use crate::store::messages::{message_id, message_seq};
 use crate::store::receipts::Receipt;
 use crate::store::{bodies, logs as table, messages as rows, receipts};
@@ -45,7 +47,7 @@ impl Thread {
             };
             let mut page = Page::new(limit);
             for place in places.into_iter().skip(offset) {
-                if page.add(|| entry(sql, thread, place))?.is_break() {
+                if page.add(|| entry(&self.catalog, sql, thread, place))?.is_break() {
                     break;
                 }
             }
@@ -61,7 +63,7 @@ impl Thread {
             let missing = || Error::new(Code::NotFound, format!("This thread has no log “{id}”."));
             let entry = match Place::of(id).ok_or_else(missing)? {
                 Place::Log(number) => log_detail(sql, thread, number)?,
-                Place::Call(number) => call_detail(sql, thread, number)?,
+                Place::Call(number) => call_detail(&self.catalog, sql, thread, number)?,
             };
             Ok(Reply::json(200, &entry.ok_or_else(missing)?))
         })
@@ -158,10 +160,10 @@ fn in_order(mut places: Vec<(i64, Place)>, ascending: bool) -> Vec<Place> {
 }
 
 /// An entry as a list shows it.
-fn entry(sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
+fn entry(catalog: &Catalog, sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
     let found = match place {
         Place::Log(id) => log_row(sql, thread, id)?,
-        Place::Call(id) => receipts::find(sql, id)?.map(|receipt| call_entry(&receipt, thread)),
+        Place::Call(id) => receipts::find(sql, id)?.map(|receipt| call_entry(catalog, &receipt, thread)),
     };
     found.ok_or_else(|| Error::internal("a log entry went away while it was read"))
 }
@@ -186,7 +188,7 @@ fn log_row(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
 }
 
 /// A receipt as clients see it.
-fn call_entry(receipt: &Receipt, thread: &str) -> Value {
+fn call_entry(catalog: &Catalog, receipt: &Receipt, thread: &str) -> Value {
     let Receipt { id, reply, call_id, started_us, ended_us, .. } = receipt;
     // Calls that code made have no message: their `reply` is the call around them, negative, and their id the key.
     let of_reply = *reply > 0;
@@ -201,6 +203,7 @@ fn call_entry(receipt: &Receipt, thread: &str) -> Value {
         "tool_call_id": call_id,
         "tool_name": receipt.name,
         "kind": receipt.kind.as_str(),
+        "tier": tier_of_call(catalog, receipt),
         "state": receipt.state.as_str(),
         "runs": receipt.runs,
         "ended_at": ended_us,
@@ -219,9 +222,9 @@ fn log_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     Ok(entry)
 }
 
-fn call_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
+fn call_detail(catalog: &Catalog, sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {
     let Some(receipt) = receipts::find(sql, id)? else { return Ok(None) };
-    let mut entry = call_entry(&receipt, thread);
+    let mut entry = call_entry(catalog, &receipt, thread);
     let Receipt { reply, data, .. } = receipt;
     let (arguments, result) = if reply <= 0 {
         (data.args.map(|args| args.to_string()), data.result.map(|result| result.text()))

@@ -12,10 +12,11 @@ use crate::request::fields::bounded;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::Origin;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
-use crate::spec::{Callable, Implementation, Prompt, Tool, schema};
+use crate::spec::{Callable, Catalog, Implementation, Prompt, Tier, Tool, schema};
 use crate::store::messages::{Row, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Opening, Receipt, ReceiptData, ReceiptState};
+use crate::work::tier::{may_repeat, tier};
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ impl<'a> Work<'a> {
         match self {
             Work::Tool(tool) => {
                 earlier.kind != Kind::Prompt
-                    && tool.idempotent
+                    && may_repeat(tool)
                     && earlier.runs < i64::from(limits::IDEMPOTENT_RUNS)
             }
             Work::Prompt(_) => earlier.kind == Kind::Prompt,
@@ -202,6 +203,16 @@ impl CallOutcome {
                 NewReceipt { state, runs: 0, ended_us, error, data, ..started }.insert(sql)
             }
         }
+    }
+}
+
+/// What a call may have changed, by today's definitions; `None` where they do not know what was called.
+pub(crate) fn tier_of_call(catalog: &Catalog, call: &Receipt) -> Option<Tier> {
+    match (call.kind, catalog.callable(&call.name)) {
+        (_, Some(Callable::Tool(tool))) => Some(tier(tool)),
+        // Whatever these call.
+        (Kind::Subagent, None) | (_, Some(_)) => Some(Tier::SideEffecting),
+        (_, None) => None,
     }
 }
 

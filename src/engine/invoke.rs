@@ -33,9 +33,14 @@ use crate::work::native::tools::execute;
 impl CallsApi for Open {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
         let (thread, scope) = (self.thread.clone(), self.scope.clone());
+        // A receipt is a row like any other.
+        let may = scope.writes("make calls");
         // Keys follow the order in which the calls are made, not that in which they are first polled.
         let key = scope.next_key();
-        Box::pin(async move { thread.invoke(&scope, key, &name, args).await })
+        Box::pin(async move {
+            may?;
+            thread.invoke(&scope, key, &name, args).await
+        })
     }
 
     fn scope(&self) -> &Scope {

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::retry::{Places, Policy, Resolved, Retry, RetryKind, shared_attempts};
 use crate::spec::{Model, Tool};
+use crate::work::tier::may_repeat;
 
 impl Thread {
     /// What holds for a model of the step.
@@ -16,7 +17,7 @@ impl Thread {
 
     /// What holds for a tool that the step calls; `None` for one whose calls are never made again.
     pub(crate) fn tool_retry(&self, definitions: &Definitions<'_>, tool: &Tool) -> Result<Option<Resolved>> {
-        if !tool.may_repeat() {
+        if !may_repeat(tool) {
             return Ok(None);
         }
         self.retry_policy(definitions, RetryKind::Tool, &tool.retry).map(Some)

@@ -19,7 +19,7 @@ use crate::models::backoff_us;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::retry::Resolved;
-use crate::spec::{Tool, ToolEntry};
+use crate::spec::{Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::receipts;
 use crate::store::receipts::{NewReceipt, Opening, Receipt, ReceiptState};
@@ -27,6 +27,7 @@ use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::work::native::NativeCall;
 use crate::work::native::tools::execute;
+use crate::work::tier::tier;
 use crate::work::{Failure, Way};
 use crate::{limits, work};
 
@@ -294,6 +295,8 @@ impl Thread {
         });
         // Code of a model's calls what the prompt offers.
         let owner = if execute::runs(&tool.run) { &definitions.prompt.name } else { &tool.name };
+        let at = inside.clone().in_package(self.catalog.packages.of(owner)).held_by_code();
+        let at = if tier(tool) == Tier::ReadOnly { at.reading() } else { at };
         let call = NativeCall {
             name: tool.name.clone(),
             args,
@@ -307,9 +310,13 @@ impl Thread {
             random: self.host.random(),
             env: declared.collect::<Map<_, _>>(),
             sleep: self.sleep(),
-            state: self.state_in(inside.clone().in_package(self.catalog.packages.of(owner)).held_by_code()),
+            state: self.state_in(at.clone()),
         };
-        let result = self.run_tool(inside, definitions, tool, &env, call).await?;
+        let mut result = self.run_tool(inside, definitions, tool, &env, call).await?;
+        if let Some(what) = at.refused() {
+            let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
+            result = ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) };
+        }
         // A tool's own result, without what only the runtime says.
         Ok(self.redact_result(ToolResult { stored: Vec::new(), ..result }))
     }

@@ -49,4 +49,7 @@ pub(crate) struct Asked {
     /// The package of the code that asks: names that it gives are looked up there first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) package: Option<String>,
+    /// Whether the code that asks only reads.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) only_reads: bool,
 }

@@ -184,14 +184,19 @@ impl RemoteThread {
             Plain::Json(value) => Plain::Json(self.from.redact_json(value)),
             Plain::Bytes(base64) => Plain::Bytes(base64),
         };
+        let scope = self.from.calls_api().scope();
         let asked = Asked {
             method: method.to_owned(),
             args: args.into_iter().map(told).collect(),
-            package: self.from.calls_api().scope().package.as_deref().map(str::to_owned),
+            package: scope.package.as_deref().map(str::to_owned),
+            only_reads: scope.only_reads(),
         };
         let body = serde_json::to_string(&asked).map_err(Error::internal)?;
-        let answer = self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::Member) }).await?;
-        serde_json::from_value(answer).map_err(Error::internal)
+        let answer = self.ask(ThreadRequest { body, ..to_thread(&self.id, ThreadRoute::Member) }).await;
+        if answer.as_ref().is_err_and(|error| error.code == Code::ReadOnly) {
+            scope.writes("change another thread")?;
+        }
+        serde_json::from_value(answer?).map_err(Error::internal)
     }
 
     /// A thread of this one's family, which this one has named.

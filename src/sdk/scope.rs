@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::error::{Code, Error, Result};
 use crate::store::runs::Parking;
 
 /// A place where calls are made.
@@ -32,6 +33,24 @@ pub(crate) struct Scope {
     pub(crate) parking: Parking,
     /// Calls that code has made here.
     pub(crate) invoked: Rc<Cell<u32>>,
+    /// What the code here may do to its thread.
+    pub(crate) access: Access,
+}
+
+/// What code may do to the thread that it works in.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Access {
+    /// Whatever there is to do.
+    #[default]
+    Writes,
+    /// Nothing but look: it is a tool of the tier `read_only`. Holds what it tried to do first all the same.
+    Reads(Rc<Cell<Option<&'static str>>>),
+}
+
+/// What whoever only reads is told of a change. `what`: in words, such as `set a value`.
+pub(crate) fn read_only(what: &str) -> Error {
+    Error::new(Code::ReadOnly, format!("A `read_only` tool cannot {what}."))
+        .hint("Give the tool the tier `side_effecting`.")
 }
 
 impl Scope {
@@ -53,6 +72,33 @@ impl Scope {
             package: self.package.clone(),
             parking: self.parking,
             invoked: Rc::default(),
+            access: self.access.clone(),
+        }
+    }
+
+    /// The same for code that only reads.
+    #[must_use]
+    pub(crate) fn reading(self) -> Scope {
+        Scope { access: Access::Reads(Rc::default()), ..self }
+    }
+
+    /// Whether the code here only reads.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(self.access, Access::Reads(_))
+    }
+
+    /// Lets a change pass, or refuses it and keeps in mind that it was tried. `what`: as [`read_only`] has it.
+    pub(crate) fn writes(&self, what: &'static str) -> Result<()> {
+        let Access::Reads(tried) = &self.access else { return Ok(()) };
+        tried.set(tried.get().or(Some(what)));
+        Err(read_only(what))
+    }
+
+    /// The change that was refused here first, if one was.
+    pub(crate) fn refused(&self) -> Option<&'static str> {
+        match &self.access {
+            Access::Writes => None,
+            Access::Reads(tried) => tried.get(),
         }
     }
 

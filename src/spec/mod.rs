@@ -57,5 +57,5 @@ pub use crate::spec::settings::{ResumeCheck, Settings, Strictness};
 pub use crate::spec::skill::{Activation, Skill, SkillHead};
 pub use crate::spec::snapshot::Snapshot;
 pub use crate::spec::subagent::{Immediate, ParentCommunication, Receives, Resumable, Workers};
-pub use crate::spec::tool::{Code, Http, Implementation, Tool};
+pub use crate::spec::tool::{Code, Http, Implementation, Tier, Tool};
 pub use crate::spec::variable::{Variable, VariableKind};

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::spec::tool::Tool;
 use crate::spec::variable::is_default;
 
 /// Policies by the kind of work; those of a run, of a prompt, or of the folder.
@@ -314,11 +313,4 @@ pub fn shared_attempts(wanted: &[u32]) -> Vec<u32> {
             share
         })
         .collect()
-}
-
-impl Tool {
-    /// Whether a call that failed may be made again, with the same key.
-    pub const fn may_repeat(&self) -> bool {
-        self.idempotent
-    }
 }

@@ -30,9 +30,15 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Whether a call may safely be made again, with the same idempotency key, when the runtime was lost in the
-    /// middle of it. Otherwise such a call is never repeated and the model is told that its outcome is unknown.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub idempotent: bool,
+    /// middle of it. Otherwise such a call is never repeated and the model is told that its outcome is unknown. `false`
+    /// unless given; of a `read_only` tool, `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "bool"))]
+    pub idempotent: Option<bool>,
+    /// What a call may change: `side_effecting` unless given; native tools of Bobbin's have their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Tier"))]
+    pub tier: Option<Tier>,
     /// How a call that failed is made again, where neither the run, the prompt nor the folder says; for `idempotent` tools.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Policy,
@@ -42,6 +48,31 @@ pub struct Tool {
     /// Whether a person is asked before a call runs: `never`, unless given, `always`, `when`, `on_failure`, or an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+}
+
+/// What a call of a tool may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Tier {
+    /// Nothing that anybody could notice. So it may be made again, and at the same time as others of this tier.
+    ReadOnly,
+    /// Something.
+    #[default]
+    SideEffecting,
+    /// More than most, such as code that a model has written.
+    Privileged,
+}
+
+impl Tier {
+    /// As definitions and clients have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Tier::ReadOnly => "read_only",
+            Tier::SideEffecting => "side_effecting",
+            Tier::Privileged => "privileged",
+        }
+    }
 }
 
 /// An implementation, named the same way for everything that runs.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::spec::Tier;
 use crate::store::state::State;
 use crate::store::table::Table;
 
@@ -132,6 +133,9 @@ pub(crate) struct AskedCall {
     /// The model's id of the call.
     pub(crate) id: String,
     pub(crate) tool: String,
+    /// What the tool may change, as it was when this was asked.
+    #[serde(default)]
+    pub(crate) tier: Tier,
     pub(crate) args: Value,
 }
 
@@ -297,7 +301,7 @@ impl Wait {
         let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, workers, .. } = &self.asked;
         let call = call.as_ref().map(|call| {
             json!({
-                "id": call.id, "tool": call.tool, "args": call.args,
+                "id": call.id, "tool": call.tool, "tier": call.tier, "args": call.args,
                 "digest": self.digest.as_ref().map(|digest| format!("sha256:{digest}")),
                 "messageId": self.batch.map(message),
             })

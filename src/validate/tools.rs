@@ -4,8 +4,9 @@ use crate::limits::HTTP_TOOL_MAX_MS;
 use crate::names::{hint, wrong_callable};
 use crate::spec::references::Kind;
 use crate::spec::schema;
-use crate::spec::tool::{Http, Implementation};
+use crate::spec::tool::{Http, Implementation, Tier};
 use crate::validate::{Check, Place};
+use crate::work::tier::may_repeat;
 
 /// Headers that the runtime or the platform sets.
 const OWN_HEADERS: [&str; 8] = [
@@ -37,9 +38,13 @@ impl Check<'_> {
             }
             self.run(at, &tool.run, &self.natives.tools, tool.timeout_ms);
             self.policy(at, &tool.retry);
-            if !tool.retry.is_empty() && !tool.may_repeat() {
+            if !tool.retry.is_empty() && !may_repeat(tool) {
                 let text = "only a call that may safely be made again is retried: declare the tool `idempotent` if it is";
                 self.error(at, "retry", text);
+            }
+            if tool.tier == Some(Tier::ReadOnly) && tool.idempotent == Some(false) {
+                let text = "a call that changes nothing can always be made again: leave this out, or give the tool another `tier`";
+                self.error(at, "idempotent", text);
             }
             self.variables(at, &tool.variables);
             self.approval(at, tool);

@@ -3,12 +3,13 @@
 //!
 //! * `kinds`: what each of the four is given in each of the three ways, and what its answers mean.
 //! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox.
-//! * `timeout`: a limit in time.
+//! * `tier`: what a tool may change. `timeout`: a limit in time.
 
 pub(crate) mod code;
 pub(crate) mod http;
 pub(crate) mod kinds;
 pub mod native;
+pub(crate) mod tier;
 pub(crate) mod timeout;
 
 use std::rc::Rc;

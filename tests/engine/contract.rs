@@ -306,7 +306,7 @@ fn executions(sim: &Sim, history: &History, terms: &Terms, broken: &mut Vec<Stri
         definitions.as_object().into_iter().flat_map(|tools| tools.values()).any(|tool| {
             let run = &tool["run"];
             let runs = run["native"] == name || run["http"]["url"] == name;
-            runs && tool["idempotent"] == true
+            runs && (tool["idempotent"] == true || tool["tier"] == "read_only")
         })
     };
     let mut by_key: BTreeMap<(String, String), usize> = BTreeMap::new();

@@ -154,6 +154,18 @@ fn a_policy_that_makes_no_sense_is_told_wherever_it_stands() {
     ] {
         assert_eq!(complaints(&[(pointer, value)]), [expected]);
     }
+    let reads = [("/tools/clock/tier", json!("read_only"))];
+    assert_eq!(
+        complaints(&[&reads[..], &[("/tools/clock/retry", json!({ "maxAttempts": 3 }))]].concat()),
+        [""; 0]
+    );
+    assert_eq!(
+        complaints(&[&reads[..], &[("/tools/clock/idempotent", json!(false))]].concat()),
+        [
+            "tools/clock: error in idempotent: a call that changes nothing can always be made again: leave this out, or \
+          give the tool another `tier`"
+        ]
+    );
     let again =
         [("/tools/clock/idempotent", json!(true)), ("/tools/clock/retry", json!({ "maxAttempts": 3 }))];
     assert_eq!(complaints(&again), [""; 0]);

@@ -10,7 +10,7 @@ use crate::sandbox::execution::{Start, start};
 use crate::sandbox::{CodeHandle, Options};
 use crate::sdk::afar::Asked;
 use crate::sdk::code::{CodeApi, Web};
-use crate::sdk::scope::Origin;
+use crate::sdk::scope::{Access, Origin};
 
 impl CodeApi for Open {
     fn run_code(&self, source: &str, options: Options) -> CodeHandle {
@@ -32,7 +32,8 @@ impl Thread {
     /// A call of a member by code of another thread of the family.
     pub(crate) async fn answer_member(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let asked: Asked = serde_json::from_str(&request.body).map_err(Error::internal)?;
-        let state = self.state_at(Origin::Detached, asked.package.as_deref());
+        let access = if asked.only_reads { Access::Reads(Rc::default()) } else { Access::Writes };
+        let state = self.state_with(Origin::Detached, asked.package.as_deref(), access);
         let detached = self.begin_detached(&state)?;
         let answer = crate::work::code::bridge::afar::answer(&state, asked).await;
         self.end_detached(detached)?;

@@ -34,6 +34,7 @@ impl EnvApi for Open {
     }
 
     fn set_env(&self, name: &str, value: &str, kind: Option<VariableKind>) -> Result<()> {
+        self.scope.writes("set the value of a variable")?;
         self.thread.set_env(name, value, kind)
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::handle::Open;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
-use crate::request::ThreadRequest;
+use crate::request::{ThreadRequest, ThreadRoute};
 use crate::sdk::NewMessage;
 use crate::sdk::family::{FamilyApi, Subagent, attached};
 use crate::store::children as registry;
@@ -34,10 +34,12 @@ impl FamilyApi for Open {
     }
 
     fn notify_parent(&self, text: &str) -> Result<()> {
+        self.scope.writes("tell the parent")?;
         self.thread.notify_parent(text)
     }
 
     fn set_status(&self, text: &str) -> Result<()> {
+        self.scope.writes("say how the thread is")?;
         self.thread.set_status(text)
     }
 
@@ -51,7 +53,12 @@ impl FamilyApi for Open {
 
     fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>> {
         let thread = self.thread.clone();
+        // What a member does there is looked at there.
+        let reads =
+            matches!(request.route, ThreadRoute::Get | ThreadRoute::ListMessages | ThreadRoute::Member);
+        let may = if reads { Ok(()) } else { self.scope.writes("change another thread") };
         Box::pin(async move {
+            may?;
             let reply = thread.ask(request).await?;
             let body = reply.body.as_ref().map_or("null", |body| body.get());
             serde_json::from_str(body).map_err(Error::internal)

@@ -18,6 +18,7 @@ use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, G
 
 impl FilesApi for Open {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord> {
+        self.scope.writes("write a file")?;
         if data.len() > limits::FILE_WHOLE_BYTES {
             let message = format!(
                 "{} bytes are too many to write at once; the limit is {}.",
@@ -53,14 +54,17 @@ impl FilesApi for Open {
     }
 
     fn unlink_file(&self, path: &str) -> Result<()> {
+        self.scope.writes("delete a file")?;
         self.thread.remove(&self.at(path)?, Removal::File, &Conditions::default()).map(|_| ())
     }
 
     fn mkdir_file(&self, path: &str) -> Result<FileRecord> {
+        self.scope.writes("make a directory")?;
         self.thread.mkdir(&self.at(path)?, &Conditions::default()).map(|(record, _)| record)
     }
 
     fn rmdir_file(&self, path: &str) -> Result<()> {
+        self.scope.writes("delete a directory")?;
         let path = self.at(path)?;
         match self.thread.remove(&path, Removal::Directory, &Conditions::default())? {
             true => Ok(()),
@@ -69,6 +73,7 @@ impl FilesApi for Open {
     }
 
     fn remove_all(&self, path: &str) -> Result<()> {
+        self.scope.writes("delete files")?;
         if self.thread.remove(&self.at(path)?, Removal::Everything, &Conditions::default())? {
             self.thread.prune_all();
         }
@@ -76,6 +81,7 @@ impl FilesApi for Open {
     }
 
     fn move_file(&self, from: &str, to: &str) -> Result<FileRecord> {
+        self.scope.writes("move a file")?;
         self.thread.rename(&self.at(from)?, &self.at(to)?, &Conditions::default())
     }
 

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::request::Query;
 use crate::sdk::effects::NewEffect;
 use crate::sdk::messages::MessageUpdate;
-use crate::sdk::scope::{Entered, Origin, Scope};
+use crate::sdk::scope::{Access, Entered, Origin, Scope};
 use crate::sdk::{Identity, NewMessage, ThreadApi, ThreadState, Wakes};
 use crate::spec::package::Sought;
 
@@ -52,10 +52,12 @@ impl ThreadApi for Open {
     }
 
     fn set_value(&self, key: &str, value: &Value) -> Result<()> {
+        self.scope.writes("set a value")?;
         self.thread.set_value(key, value)
     }
 
     fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+        self.scope.writes("set a value")?;
         self.thread.compare_and_set(key, expected, value)
     }
 
@@ -64,16 +66,18 @@ impl ThreadApi for Open {
     }
 
     fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
+        self.scope.writes("send a message")?;
         self.thread.add_message(self.input(message, wakes)?, key)
     }
 
     fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
         let (thread, hooked) = (self.thread.clone(), self.scope.origin.hooked());
-        let input = self.input(message, Wakes::No);
+        let input = self.scope.writes("store a message").and_then(|()| self.input(message, Wakes::No));
         Box::pin(async move { thread.inject(input?, hooked).await })
     }
 
     fn queue_tool(&self, name: &str, args: Value) -> Result<String> {
+        self.scope.writes("queue a call")?;
         let mut by = Map::new();
         if let Origin::Effect(effect) = &self.scope.origin {
             by.insert("scheduledEffect".into(), effect.clone());
@@ -92,17 +96,21 @@ impl ThreadApi for Open {
 
     fn update_message(&self, id: String, update: MessageUpdate) -> LocalBoxFuture<'static, Result<()>> {
         let (thread, hooked) = (self.thread.clone(), self.scope.origin.hooked());
+        let may = self.scope.writes("change a message");
         Box::pin(async move {
+            may?;
             let update = thread.shown(update);
             thread.update_message(&id, update, hooked).await
         })
     }
 
     fn delete_message(&self, id: &str) -> Result<bool> {
+        self.scope.writes("delete a message")?;
         found(self.thread.remove_message(id)).map(|gone| gone.is_some())
     }
 
     fn schedule_effect(&self, mut effect: NewEffect) -> Result<String> {
+        self.scope.writes("schedule an effect")?;
         effect.name = self.thread.named(&self.scope, "name", &effect.name, Sought::Effect)?.into_owned();
         self.thread.schedule_effect(effect)
     }
@@ -113,10 +121,12 @@ impl ThreadApi for Open {
     }
 
     fn remove_effect(&self, id: &str) -> Result<bool> {
+        self.scope.writes("cancel an effect")?;
         crate::engine::effects::schedule::remove(&self.thread, id)
     }
 
     fn terminate(&self) -> Result<()> {
+        self.scope.writes("terminate the thread")?;
         self.thread.terminate_now()
     }
 
@@ -129,7 +139,10 @@ impl ThreadApi for Open {
     }
 
     fn emit(&self, event: &str, data: Value) {
-        self.thread.emit(event, data);
+        // The call fails for it in the end.
+        if self.scope.writes("emit an event").is_ok() {
+            self.thread.emit(event, data);
+        }
     }
 }
 
@@ -160,8 +173,19 @@ impl Thread {
 
     /// The thread for the code that works in it, of this package.
     pub(crate) fn state_at(self: &Rc<Self>, origin: Origin, package: Option<&str>) -> ThreadState {
+        self.state_with(origin, package, Access::Writes)
+    }
+
+    /// The same for code that may do this to it.
+    pub(crate) fn state_with(
+        self: &Rc<Self>,
+        origin: Origin,
+        package: Option<&str>,
+        access: Access,
+    ) -> ThreadState {
         let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        self.state_in(Scope::beside(origin, &format!("e{id}"), Entered::First).in_package(package))
+        let scope = Scope::beside(origin, &format!("e{id}"), Entered::First).in_package(package);
+        self.state_in(Scope { access, ..scope })
     }
 
     /// The same; calls that it makes are within `scope`.

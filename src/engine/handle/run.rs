@@ -27,6 +27,7 @@ impl RunApi for Open {
     }
 
     fn ask(&self, asked: Asked) -> Result<()> {
+        self.scope.writes("end or turn the run")?;
         self.thread.transition(|state, sql| {
             if matches!(asked, Asked::Turn(_)) && self.thread.kind(state) == AgentKind::AiHuman {
                 let text = "Side b is a person here: only between two AI sides can a turn be forced.";
@@ -52,13 +53,14 @@ impl RunApi for Open {
     }
 
     fn set_context(&self, key: &str, value: Value) {
-        if self.scope.origin.in_step() {
+        // For this and the next the call fails in the end.
+        if self.scope.origin.in_step() && self.scope.writes("set the context").is_ok() {
             self.thread.ephemeral.context.borrow_mut().insert(key.to_owned(), value);
         }
     }
 
     fn remove_context(&self, key: &str) {
-        if self.scope.origin.in_step() {
+        if self.scope.origin.in_step() && self.scope.writes("set the context").is_ok() {
             self.thread.ephemeral.context.borrow_mut().remove(key);
         }
     }
@@ -76,6 +78,7 @@ impl RunApi for Open {
     }
 
     fn trace(&self, kind: &str, data: Value) -> Result<()> {
+        self.scope.writes("add to the trace")?;
         if !self.scope.origin.in_step() {
             return Err(no_run());
         }

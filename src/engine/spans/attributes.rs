@@ -1,10 +1,11 @@
 //! What spans are told with: names and values by the conventions for generative AI, and our own beside them.
 
+use crate::engine::call::tier_of_call;
 use crate::engine::spans::content::Content;
 use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, SpanKind};
 use crate::spec::model::Provider;
-use crate::spec::{Catalog, Implementation};
+use crate::spec::{Catalog, Implementation, Tier};
 use crate::store::receipts::{Kind, Receipt, ReceiptState};
 use crate::store::runs::end::Outcome;
 
@@ -110,6 +111,7 @@ impl Telling for Told<'_> {
         span.text("gen_ai.tool.type", Some("function"));
         span.text("gen_ai.tool.description", tool.map(|tool| tool.description.as_str()));
         span.text("bobbin.tool.kind", Some(call.kind.as_str()));
+        span.text("bobbin.tier", tier_of_call(self.catalog, call).map(Tier::as_str));
         span.text("bobbin.tool.state", Some(call.state.as_str()));
         span.number("bobbin.tool.runs", Some(call.runs).filter(|runs| *runs > 1));
         // What a variable says is not known here.

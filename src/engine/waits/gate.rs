@@ -24,6 +24,7 @@ use crate::store::runs::Parking;
 use crate::store::state::State;
 use crate::store::waits::{AskedCall, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
+use crate::work::tier::tier;
 
 /// What came of the questions about a call.
 pub(crate) enum Gate {
@@ -286,7 +287,8 @@ impl Thread {
         args: &Value,
     ) -> Result<Option<ToolResult>> {
         let Work::Tool(tool) = work else { return Ok(None) };
-        let call = AskedCall { id: String::new(), tool: tool.name.clone(), args: args.clone() };
+        let call =
+            AskedCall { tool: tool.name.clone(), tier: tier(tool), args: args.clone(), id: String::new() };
         let question =
             self.read(|state, sql| self.question(state, sql, definitions, tool, call, Approved::No))?;
         Ok(question.map(|question| match question {
@@ -319,7 +321,7 @@ fn passes(args: Value) -> Gate {
 }
 
 fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
-    AskedCall { id: call.call.id.clone(), tool: tool.name.clone(), args: args.clone() }
+    AskedCall { id: call.call.id.clone(), tool: tool.name.clone(), tier: tier(tool), args: args.clone() }
 }
 
 /// What the metadata of a result says of its approval.

@@ -9,10 +9,11 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::spec::approval::{Approval, By, Expiry, Mode, Policy, Remember};
-use crate::spec::{Implementation, Tool, ask_user, schema};
+use crate::spec::{Implementation, Tier, Tool, ask_user, schema};
 use crate::store::state::State;
 use crate::store::waits;
 use crate::store::waits::{Asked, AskedCall, DecidedBy, OnExpiry, Remembered, WaitKind};
+use crate::work::tier::tier;
 
 /// What has to be answered before a call goes on.
 pub(crate) enum Question {
@@ -85,6 +86,7 @@ impl Thread {
         };
         // A question is no act of its own.
         let acts = !matches!(&tool.run, Implementation::Native(native) if native == ask_user::NAME);
+        let acts = acts && tier(tool) != Tier::ReadOnly;
         let by_policy = self.policy(definitions) == Policy::UnlessTrusted && acts && !trusts();
         (asks || by_policy).then_some(own)
     }

@@ -51,6 +51,7 @@ mod streams;
 mod subagent_tools;
 mod subagents;
 mod subprompts;
+mod tiers;
 mod tools;
 mod turns;
 mod values;
@@ -113,6 +114,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(turns::all());
     all.extend(sides::all());
     all.extend(tools::all());
+    all.extend(tiers::all());
     all.extend(queue::all());
     all.extend(stops::all());
     all.extend(models::all());

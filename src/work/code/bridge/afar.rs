@@ -10,6 +10,7 @@ use crate::sandbox::{Function, Value};
 use crate::sdk::ThreadState;
 use crate::sdk::afar::{Asked, Plain};
 use crate::sdk::family::RemoteThread;
+use crate::sdk::scope::read_only;
 use crate::work::code::args::Args;
 use crate::work::code::bridge::files::buffer;
 use crate::work::code::bridge::options::{message, plain_file_options};
@@ -65,7 +66,7 @@ fn refused(method: &str) -> Error {
 
 /// Answers a call from another thread of the family.
 pub(crate) async fn answer(state: &ThreadState, asked: Asked) -> Result<Json> {
-    let Asked { method, args, package: _ } = asked;
+    let Asked { method, args, package: _, only_reads: _ } = asked;
     if !MEMBERS.contains(&method.as_str()) {
         return Err(refused(&method));
     }
@@ -74,6 +75,9 @@ pub(crate) async fn answer(state: &ThreadState, asked: Asked) -> Result<Json> {
         "about" => about(state)?.into(),
         _ => method_of(state, &method, Args::new(args)).await?,
     };
+    if let Some(what) = state.calls_api().scope().refused() {
+        return Err(read_only(what));
+    }
     serde_json::to_value(Plain::of(value)?).map_err(Error::internal)
 }
 

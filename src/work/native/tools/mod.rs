@@ -29,37 +29,56 @@ use futures::future::LocalBoxFuture;
 
 use crate::registry::registry;
 use crate::spec::message::ToolResult;
+use crate::spec::tool::Tier;
 use crate::work::native::NativeCall;
 
 /// What runs when a model calls a native tool.
 pub type Native = fn(NativeCall) -> LocalBoxFuture<'static, ToolResult>;
 
-/// The tools of this crate.
-const BUILT_IN: &[(&str, Native)] = &[
+/// A native tool and its tier, where a definition names none.
+#[derive(Clone, Copy)]
+struct Entry {
+    tier: Tier,
+    run: Native,
+}
+
+const fn reads(run: Native) -> Entry {
+    Entry { tier: Tier::ReadOnly, run }
+}
+
+const fn changes(run: Native) -> Entry {
+    Entry { tier: Tier::SideEffecting, run }
+}
+
+const fn privileged(run: Native) -> Entry {
+    Entry { tier: Tier::Privileged, run }
+}
+
+/// The tools of this crate. `wait` stands for one that does something: it shows what becomes of such a call.
+const BUILT_IN: &[(&str, Entry)] = &[
     // A step's calls of it park the run before they get here.
-    (crate::spec::ask_user::NAME, |call| now(text::no_answer(&call.name))),
-    ("calculate", |call| now(crate::work::native::tools::arithmetic::calculate(&call.args))),
-    ("call_each", |call| Box::pin(crate::work::native::tools::calls::call_each(call))),
-    ("call_later", |call| now(crate::work::native::tools::calls::call_later(&call))),
-    ("convert_units", |call| now(crate::work::native::tools::units::convert_units(&call.args))),
-    ("current_time", |call| now(crate::work::native::tools::time::current_time(&call.args, call.now_us))),
-    (crate::spec::execute_code::NAME, |call| {
-        Box::pin(crate::work::native::tools::execute::execute_code(call))
-    }),
-    ("list_files", |call| now(crate::work::native::tools::files::list_files(&call))),
-    (crate::spec::skill::LOAD, |_| {
-        now(ToolResult::error("Skills are loaded by a model, in a step of its prompt."))
-    }),
-    ("read_file", |call| now(crate::work::native::tools::files::read_file(&call))),
-    ("recall", |call| now(crate::work::native::tools::memory::recall(&call))),
-    ("remind_me", |call| now(crate::work::native::tools::reminder::remind_me(&call))),
-    ("remember", |call| now(crate::work::native::tools::memory::remember(&call))),
-    ("roll_dice", |call| now(crate::work::native::tools::dice::roll_dice(&call.args, call.random))),
-    ("say", |call| now(crate::work::native::tools::text::say(&call.args))),
-    ("search_files", |call| now(crate::work::native::tools::files::search_files(&call))),
-    ("text_statistics", |call| now(crate::work::native::tools::text::text_statistics(&call.args))),
-    ("wait", wait),
-    ("write_file", |call| now(crate::work::native::tools::files::write_file(&call))),
+    (crate::spec::ask_user::NAME, changes(|call| now(text::no_answer(&call.name)))),
+    ("calculate", reads(|call| now(arithmetic::calculate(&call.args)))),
+    ("call_each", changes(|call| Box::pin(calls::call_each(call)))),
+    ("call_later", changes(|call| now(calls::call_later(&call)))),
+    ("convert_units", reads(|call| now(units::convert_units(&call.args)))),
+    ("current_time", reads(|call| now(time::current_time(&call.args, call.now_us)))),
+    (crate::spec::execute_code::NAME, privileged(|call| Box::pin(execute::execute_code(call)))),
+    ("list_files", reads(|call| now(files::list_files(&call)))),
+    (
+        crate::spec::skill::LOAD,
+        reads(|_| now(ToolResult::error("Skills are loaded by a model, in a step of its prompt."))),
+    ),
+    ("read_file", reads(|call| now(files::read_file(&call)))),
+    ("recall", reads(|call| now(memory::recall(&call)))),
+    ("remind_me", changes(|call| now(reminder::remind_me(&call)))),
+    ("remember", changes(|call| now(memory::remember(&call)))),
+    ("roll_dice", reads(|call| now(dice::roll_dice(&call.args, call.random)))),
+    ("say", reads(|call| now(text::say(&call.args)))),
+    ("search_files", reads(|call| now(files::search_files(&call)))),
+    ("text_statistics", reads(|call| now(text::text_statistics(&call.args)))),
+    ("wait", changes(wait)),
+    ("write_file", changes(|call| now(files::write_file(&call)))),
 ];
 
 /// A result that needs no waiting.
@@ -67,12 +86,17 @@ fn now(result: ToolResult) -> LocalBoxFuture<'static, ToolResult> {
     Box::pin(std::future::ready(result))
 }
 
-registry!(Native, BUILT_IN, "a native tool");
+registry!(Native as Entry, changes, BUILT_IN, "a native tool");
+
+/// The tier of a native tool, where a definition names none.
+pub(crate) fn tier(name: &str) -> Tier {
+    find(name).map_or(Tier::SideEffecting, |entry| entry.tier)
+}
 
 /// Runs a native tool. An unknown name is an error result.
 pub async fn run(call: NativeCall) -> ToolResult {
     match find(&call.name) {
-        Some(native) => native(call).await,
+        Some(Entry { run, .. }) => run(call).await,
         None => {
             ToolResult::error(format!("The native tool \"{}\" is not part of this deployment.", call.name))
         }
