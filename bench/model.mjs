@@ -1,7 +1,7 @@
 // The benchmark's model: answers at once, and the same for everybody.
 //
 // The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
-// (the default), after `steps=N` tool calls, one per reply, after `asked=1` call that a person approves, or after one reply that calls a subagent: `waited=1` one whose
+// (the default), after `steps=N` tool calls, one per reply, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
 // answer is waited for, `sent=N` as many whose answers come as messages.
 
 import http from "node:http";
@@ -42,6 +42,7 @@ function calls(name, count, args) {
 /** What comes instead of a text, if anything. @param {number} done  results that are there @param {(name: string, otherwise: number) => number} number */
 function wished(done, number) {
   if (done < number("steps", 0)) return calls("work", 1, { expression: "20+22" });
+  if (done === 0 && number("reads", 0) > 0) return calls("work", number("reads", 0), { expression: "20+22" });
   if (done < number("asked", 0)) return calls("pay", 1, { expression: "20+22" });
   for (const name of ["waited", "sent"]) {
     if (done === 0 && number(name, 0) > 0) return calls(name, number(name, 0), { task: message("") });

@@ -1,4 +1,5 @@
-// Rows of what a run leaves behind and of what it waits for: approvals, traces, the export of spans. They compare the
+// Rows of what a run leaves behind and of what it waits for: approvals, traces, the export of spans, calls that are made
+// at the same time. They compare the
 // product with itself.
 
 import http from "node:http";
@@ -92,6 +93,27 @@ export async function traces({ product, times }) {
   if (trace.length < 500) throw new Error(`The trace has ${trace.length} entries.`);
   const { product: value } = await interleaved("the trace of a run of 250 steps", times(40), { product: () => timed(() => product.get(path)) });
   return [{ what: "the trace of a run of 250 steps", unit: "ms", value, budget: 20 }];
+}
+
+/** Four calls of one reply, of a tool that answers at once. @param {Bench} bench @returns {Promise<Result[]>} */
+export async function batches({ product, times }) {
+  const CALLS = 4;
+  const threads = { product: await product.thread("together"), floor: await product.thread("in_turn") };
+  const sample = (/** @type {"product" | "floor"} */ which) => () => timed(() => product.post(threads[which], `reads=${CALLS}`, true));
+  const values = await interleaved("four calls of a reply", times(100), { product: sample("product"), floor: sample("floor") });
+  const statements = async (/** @type {"product" | "floor"} */ which) => {
+    const counted = await cost(product, threads[which], async () => {
+      for (let n = 0; n < 10; n++) await product.post(threads[which], `reads=${CALLS}`, true);
+      await settle();
+    });
+    return counted.statements / 10;
+  };
+  const more = (await statements("product")) - (await statements("floor"));
+  return [
+    { ...ratio("four calls that only read, of a tool that answers at once", "ms", values, 1.0), against: "in turn" },
+    // One for each result that comes before its turn.
+    { what: "… SQL statements more", unit: "", value: more, budget: CALLS - 1 },
+  ];
 }
 
 /** What takes spans and says so. */

@@ -9,7 +9,7 @@ import { run } from "../scripts/run.mjs";
 import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
-import { approvals, exported, lines, traces } from "./rows-waits.mjs";
+import { approvals, batches, exported, lines, traces } from "./rows-waits.mjs";
 import { candidates } from "./startup.mjs";
 import { cost, counters, interleaved, median, progress, ratio, settle, timed } from "./measure.mjs";
 
@@ -386,6 +386,7 @@ export const rows = {
   trace: traces,
   export: exported,
   lines,
+  batches,
   bare,
   sandbox,
   size,

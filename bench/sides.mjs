@@ -33,7 +33,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family" | "asking"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -112,6 +112,8 @@ function agents(modelUrl) {
       bench: { ...PROMPT, tools: ["work"] },
       family: { ...PROMPT, parallelToolCalls: true, tools: [entry("waited", true), entry("sent", false)] },
       asking: { ...PROMPT, tools: ["work", "pay"] },
+      together: { ...PROMPT, parallelToolCalls: true, parallelReadOnly: true, tools: ["work"] },
+      in_turn: { ...PROMPT, parallelToolCalls: true, tools: ["work"] },
       child: { ...PROMPT, requiredSchema: TASK },
     },
     tools: {
@@ -122,6 +124,8 @@ function agents(modelUrl) {
       bench: { type: "ai_human", sideA: { prompt: "bench", maxSteps: 250 } },
       family: { type: "ai_human", sideA: { prompt: "family", maxSteps: 250 } },
       asking: { type: "ai_human", sideA: { prompt: "asking", maxSteps: 250 } },
+      together: { type: "ai_human", sideA: { prompt: "together", maxSteps: 250 } },
+      in_turn: { type: "ai_human", sideA: { prompt: "in_turn", maxSteps: 250 } },
       waited: once,
       sent: once,
     },

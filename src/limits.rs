@@ -102,6 +102,8 @@ pub const BROKEN_STREAMS: u32 = 2;
 pub const SILENCE_MAX_MS: u64 = 900_000;
 /// Re-entries of one step after a crash.
 pub const RECOVERIES: u32 = 6;
+/// Calls that only read, made at the same time: the platform waits for the headers of so many requests at once.
+pub const BATCH: usize = 6;
 /// Runs of one call of an idempotent tool, first one included.
 pub const IDEMPOTENT_RUNS: u32 = 3;
 /// Outgoing requests of one event before the flow yields to a fresh alarm (free plan: 50 a request).
@@ -165,7 +167,7 @@ pub const LOGGED_PATH_BYTES: usize = 1 << 10;
 
 /// Time limit of a hook, milliseconds (spec §35.15); a definition may name a shorter one.
 pub const HOOK_MS: u64 = 30_000;
-/// A tool result that is kept on its receipt while hooks work on it, as JSON; of a larger one nothing is known after a
+/// A tool result that is kept on its receipt while hooks work on it, or until its turn, as JSON; of a larger one nothing is known after a
 /// crash in the middle of them.
 pub const KEPT_RESULT_BYTES: usize = 1_200_000;
 

@@ -190,7 +190,7 @@ impl CallOutcome {
         now: i64,
     ) -> Result<()> {
         if let Some(origin) = &self.open_inner_calls {
-            abandon_inner(sql, origin, call.seq, now)?;
+            abandon_inner(sql, origin, call.seq, reply.seq, now)?;
         }
         match &self.begun {
             Begun::Started | Begun::Waited => receipts::close(sql, call.seq, state, error, now),
@@ -216,10 +216,16 @@ pub(crate) fn tier_of_call(catalog: &Catalog, call: &Receipt) -> Option<Tier> {
     }
 }
 
-/// Closes the receipts of calls within a call that has ended without them.
-pub(crate) fn abandon_inner(sql: &dyn Sql, origin: &Origin, receipt: i64, now: i64) -> Result<()> {
+/// Closes the receipts of calls within a call that has ended without them. `reply`: of that call, or 0 where no reply has it.
+pub(crate) fn abandon_inner(
+    sql: &dyn Sql,
+    origin: &Origin,
+    receipt: i64,
+    reply: i64,
+    now: i64,
+) -> Result<()> {
     match origin {
-        Origin::Step => receipts::abandon_since(sql, receipt, now),
+        Origin::Step => receipts::abandon_since(sql, receipt, reply, now),
         _ => receipts::abandon_within(sql, receipt, now),
     }
 }

@@ -8,10 +8,12 @@ use serde_json::json;
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
+use crate::engine::hooks::result::CHANGING;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::delete::{BY_PARENT, Told};
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::thread::Thread;
+use crate::engine::tool_result::{content_of, logged_error};
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::request::directory_call::DirectoryCall;
@@ -19,10 +21,10 @@ use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, directory_call as call};
 use crate::sdk::scope::Entered;
 use crate::spec::AgentKind;
-use crate::spec::message::{Role, ToolResult};
+use crate::spec::message::{Role, ToolResult, ToolStatus};
 use crate::store::log::{Event, Unfinished};
 use crate::store::messages::{Row, Shared};
-use crate::store::receipts::{Kind, Receipt};
+use crate::store::receipts::{Kind, Receipt, ReceiptState};
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
@@ -121,8 +123,16 @@ impl Thread {
             return Ok(results);
         }
         let stopped = reason.outcome() == Outcome::Stopped;
+        let unhooked = self.stores_as_is(&state.meta.agent, run.side);
         for receipt in receipts::abandon_run(sql, run.block, now)? {
             let waited = receipt.has_only_waited();
+            let early = unhooked && ended_early(&receipt);
+            if let Some(result) = receipt.result.as_ref().filter(|_| early) {
+                let error =
+                    (result.status == ToolStatus::Error).then(|| logged_error(&result.text(), result));
+                let ended = ReceiptState::ended(result.status);
+                receipts::close(sql, receipt.id, ended, error.as_deref(), now)?;
+            }
             let Receipt { id: seq, reply, call_id, name, kind, result, .. } = receipt;
             if kind == Kind::Prompt {
                 let why = if stopped { Unfinished::Cancelled } else { Unfinished::Lost };
@@ -133,22 +143,8 @@ impl Thread {
                 continue;
             }
             let of = rows::find(sql, reply)?;
-            let result = match (kind == Kind::Subagent, result) {
-                (_, Some(result)) if waited || kind == Kind::Subagent => result,
-                (_, None) if waited => ToolResult::error(
-                    "Not run: the run was ended before anybody had decided about this call.",
-                ),
-                (true, _) if stopped => ToolResult::error(format!(
-                    "The run was stopped while \"{name}\" was waited for; the subagent was stopped too."
-                )),
-                (true, _) => {
-                    ToolResult::error(format!("The run was given up while \"{name}\" was waited for."))
-                }
-                (false, _) if stopped => ToolResult::error(format!(
-                    "The run was stopped while \"{name}\" was running. It may or may not have taken effect."
-                )),
-                (false, _) => ToolResult::error(interrupted(&name)),
-            };
+            let kept = result.filter(|_| early || waited || kind == Kind::Subagent);
+            let result = kept.unwrap_or_else(|| unfinished(&name, kind, waited, stopped));
             let row = Row {
                 name: Some(name),
                 tool_call_id: Some(call_id),
@@ -157,11 +153,17 @@ impl Thread {
                 attachments: crate::engine::attachments::store::stored(&result.stored)?,
                 parent: of.as_ref().and_then(|of| of.parent),
                 depth: of.as_ref().map_or(0, |of| of.depth),
-                ..Row::new(seq, Role::Tool, result.text(), now)
+                ..Row::new(seq, Role::Tool, content_of(&result), now)
             };
             results.push(state.insert(sql, row)?);
         }
         Ok(results)
+    }
+
+    /// Whether no hook changes what is stored of the calls of an agent.
+    fn stores_as_is(&self, agent: &str, side: Side) -> bool {
+        let definitions = self.definitions_of(agent, side);
+        definitions.is_some_and(|definitions| !self.has_hooks(&definitions, &CHANGING))
     }
 
     /// What follows the commit of a stop: nobody waits any more for what is queued.
@@ -273,6 +275,30 @@ impl Thread {
         self.host.listeners().close("the thread was deleted");
         Ok(std::iter::once(id).chain(below).collect())
     }
+}
+
+/// The result of a call that had none when its run ended.
+fn unfinished(name: &str, kind: Kind, waited: bool, stopped: bool) -> ToolResult {
+    let of_subagent = kind == Kind::Subagent;
+    ToolResult::error(match (of_subagent, stopped) {
+        _ if waited => "Not run: the run was ended before anybody had decided about this call.".to_owned(),
+        (true, true) => {
+            format!("The run was stopped while \"{name}\" was waited for; the subagent was stopped too.")
+        }
+        (true, false) => format!("The run was given up while \"{name}\" was waited for."),
+        (false, true) => {
+            format!("The run was stopped while \"{name}\" was running. It may or may not have taken effect.")
+        }
+        (false, false) => interrupted(name),
+    })
+}
+
+/// Whether a call of a reply has ended before its turn with a result that is nothing but text: files go with a message that
+/// its hooks have seen.
+fn ended_early(receipt: &Receipt) -> bool {
+    let of_tool = receipt.reply > 0 && matches!(receipt.kind, Kind::Native | Kind::Http | Kind::Code);
+    let mut result = receipt.result.clone().filter(|_| of_tool && receipt.state == ReceiptState::Started);
+    result.as_mut().is_some_and(|result| result.take_files().is_empty())
 }
 
 /// A run that was ended from outside.

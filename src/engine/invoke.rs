@@ -286,7 +286,7 @@ impl Thread {
                 crate::engine::attachments::store::store(state_now, sql, files, || self.host.random(), now)?;
             result.attachments = crate::engine::attachments::store::kept(&stored)?;
             if has_invoked {
-                abandon_inner(sql, &scope.origin, id, now)?;
+                abandon_inner(sql, &scope.origin, id, 0, now)?;
             }
             receipts::close_with(sql, id, state, error.as_deref(), &result, now)
         })?;

@@ -13,7 +13,7 @@
 //!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
 //!   holds for what fails; `replay`: what providers want back with their replies.
 //! * `call`: a call of a reply or of code, and what runs it. `tool_call`: its receipt and its work. `tool_result`: results and
-//!   their files. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a
+//!   their files. `batch`: calls that only read, made at the same time. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a
 //!   called prompt or agent begins with.
 //! * `tool_queue`: calls that code queues. `invoke`: calls that it waits for. `scope`: where the calls of a step are made.
 //!   `detached`: what becomes of calls made apart from any run.
@@ -35,6 +35,7 @@ pub(crate) mod accept;
 pub(crate) mod alarm;
 pub(crate) mod attachments;
 pub(crate) mod attempts;
+pub(crate) mod batch;
 pub(crate) mod call;
 pub(crate) mod close;
 pub(crate) mod context;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::batch::Batch;
 use crate::engine::definitions::Definitions;
 use crate::engine::flow::Next;
 use crate::engine::hooks::Blocked;
@@ -77,14 +78,13 @@ impl Thread {
                 self.store_reply(&definitions, step, answer).await?
             }
         };
+        let mut batch = Batch::default();
         while let Some((of, call)) = self.next_call(&reply)? {
             // 5. Run the calls one by one, in the order received, then those that code has queued.
-            let done = match self.kept_result(&call)? {
-                Some(done) => done,
-                None => self.run_call(&definitions, &of, &call).await?,
-            };
+            let done = self.outcome_of(&mut batch, &definitions, &of, &call).await?;
             // 6. Store each result before the next call.
-            let of = self.settle_call(&definitions, of, &call, done).await?;
+            let settling = self.settle_call(&definitions, of, &call, done);
+            let of = batch.beside(self, settling).await?;
             reply = if of.seq == reply.seq { of } else { reply };
         }
         let reply = self.with_queued(reply)?;

@@ -50,7 +50,7 @@ pub(crate) struct PreparedCall<'a> {
 }
 
 /// The `error_code` with which a tool asks for an approval (docs/approvals.md).
-const NEEDS_APPROVAL: &str = "needs_approval";
+pub(crate) const NEEDS_APPROVAL: &str = "needs_approval";
 
 /// What follows a run of a call that has failed.
 enum NextRun {

@@ -96,11 +96,6 @@ impl Thread {
 
 /// A result as it is stored.
 pub(crate) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64) -> Row {
-    let text = done.result.text();
-    let content = match done.result.status {
-        ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
-        _ => text,
-    };
     Row {
         name: Some(call.call.name.clone()),
         tool_call_id: Some(call.call.id.clone()),
@@ -108,7 +103,16 @@ pub(crate) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64)
         metadata: with_approval(told(&done.result), done.approval.as_ref()),
         parent: reply.parent,
         depth: reply.depth,
-        ..Row::new(call.seq, Role::Tool, content, now)
+        ..Row::new(call.seq, Role::Tool, content_of(&done.result), now)
+    }
+}
+
+/// The text of its message.
+pub(crate) fn content_of(result: &ToolResult) -> String {
+    let text = result.text();
+    match result.status {
+        ToolStatus::Success if text.is_empty() => "The tool finished and gave no output.".to_owned(),
+        _ => text,
     }
 }
 

@@ -33,9 +33,13 @@ pub struct Prompt {
     /// Whether tool calls and results of earlier turns are sent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub include_past_tools: bool,
-    /// Whether one reply may hold several calls. They run one after another all the same.
+    /// Whether one reply may hold several calls. They run one after another all the same, unless `parallelReadOnly` is set.
     #[serde(default, skip_serializing_if = "is_default")]
     pub parallel_tool_calls: bool,
+    /// Whether neighbouring calls of a reply run at the same time if their tools are of the tier `read_only`: six at most.
+    /// Their results keep the order of the calls.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parallel_read_only: bool,
     /// Whether the model may, must or must not call a tool.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tool_choice: ToolChoice,

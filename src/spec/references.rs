@@ -79,6 +79,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         include_chat: _,
         include_past_tools: _,
         parallel_tool_calls: _,
+        parallel_read_only: _,
         tool_choice: _,
         tools,
         variables: _,

@@ -321,7 +321,10 @@ pub(crate) fn forget_waiting(sql: &dyn Sql, reply: i64, last: i64) -> Result<()>
 
 /// A call that has run asks before it runs once more.
 pub(crate) fn wait_again(sql: &dyn Sql, id: i64) -> Result<()> {
-    sql.run("UPDATE calls SET state = 'waiting', result = NULL WHERE id = ?", &[Param::Int(id)])
+    sql.run(
+        "UPDATE calls SET state = 'waiting', result = NULL, ended_us = NULL WHERE id = ?",
+        &[Param::Int(id)],
+    )
 }
 
 /// Keeps the result of a call that hooks still work on, unless one is kept already. `result`: its JSON.
@@ -329,6 +332,14 @@ pub(crate) fn keep_result(sql: &dyn Sql, id: i64, result: &str) -> Result<()> {
     sql.run(
         "UPDATE calls SET result = ? WHERE id = ? AND result IS NULL",
         &[Param::Text(result), Param::Int(id)],
+    )
+}
+
+/// The same of a call that has ended before its turn, and when that was. `result`: its JSON.
+pub(crate) fn keep_early(sql: &dyn Sql, id: i64, result: &str, now: i64) -> Result<()> {
+    sql.run(
+        "UPDATE calls SET result = ?, ended_us = ? WHERE id = ? AND state = 'started' AND result IS NULL",
+        &[Param::Text(result), Param::Int(now), Param::Int(id)],
     )
 }
 
@@ -340,7 +351,7 @@ pub(crate) fn answer(sql: &dyn Sql, id: i64, result: &ToolResult) -> Result<()> 
     )
 }
 
-/// Closes a receipt; the result is in a message from now on.
+/// Closes a receipt; the result is in a message from now on. A call that ended before its turn ended then.
 pub(crate) fn close(
     sql: &dyn Sql,
     id: i64,
@@ -349,7 +360,7 @@ pub(crate) fn close(
     now: i64,
 ) -> Result<()> {
     sql.run(
-        "UPDATE calls SET state = ?, ended_us = ?, error = ?, result = NULL WHERE id = ?",
+        "UPDATE calls SET state = ?, ended_us = ifnull(ended_us, ?), error = ?, result = NULL WHERE id = ?",
         &[Param::Text(state.as_str()), Param::Int(now), error.into(), Param::Int(id)],
     )
 }
@@ -429,12 +440,12 @@ pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Rec
 }
 
 /// The same of what has started since a call of the run, which has ended: calls of a run are made one after another, so they
-/// were made within it.
-pub(crate) fn abandon_since(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
+/// were made within it. But for those of the same reply, which go on beside it.
+pub(crate) fn abandon_since(sql: &dyn Sql, id: i64, reply: i64, now: i64) -> Result<()> {
     sql.run(
         "UPDATE calls SET state = 'indeterminate', ended_us = ?
-         WHERE id > ? AND state = 'started' AND json_extract(data, '$.work') IS NULL",
-        &[Param::Int(now), Param::Int(id)],
+         WHERE id > ? AND state = 'started' AND reply <> ? AND json_extract(data, '$.work') IS NULL",
+        &[Param::Int(now), Param::Int(id), Param::Int(reply)],
     )
 }
 

@@ -23,6 +23,10 @@ impl Check<'_> {
             if prompt.tool_description.trim().is_empty() {
                 self.error(at, "toolDescription", "empty: a model cannot know what the prompt is for");
             }
+            if prompt.parallel_read_only && !prompt.parallel_tool_calls {
+                let text = "has no effect: without `parallelToolCalls` a reply has one call";
+                self.warning(at, "parallelReadOnly", text);
+            }
             self.reference(at, "model", Kind::Model, &prompt.model);
             self.text(at, prompt);
             self.entries(at, prompt);

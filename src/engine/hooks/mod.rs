@@ -82,7 +82,7 @@ impl Thread {
         listed.filter(|hook| hook.hook == name).collect()
     }
 
-    fn has_hooks(&self, definitions: &Definitions<'_>, names: &[HookName]) -> bool {
+    pub(crate) fn has_hooks(&self, definitions: &Definitions<'_>, names: &[HookName]) -> bool {
         names.iter().any(|name| !self.hooks(definitions, *name).is_empty())
     }
 

@@ -25,7 +25,7 @@ use crate::store::receipts;
 use crate::store::receipts::ReceiptState;
 
 /// Those that may change what is stored of a call.
-const CHANGING: [HookName; 4] = [
+pub(crate) const CHANGING: [HookName; 4] = [
     HookName::AfterToolCallSuccess,
     HookName::AfterToolCallFailure,
     HookName::BeforeStoreToolResult,

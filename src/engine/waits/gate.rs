@@ -320,7 +320,7 @@ fn passes(args: Value) -> Gate {
     Gate::Passes(Box::new(Passed { args, approval: None }))
 }
 
-fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
+pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
     AskedCall { id: call.call.id.clone(), tool: tool.name.clone(), tier: tier(tool), args: args.clone() }
 }
 

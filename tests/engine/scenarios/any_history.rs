@@ -43,6 +43,10 @@ fn choice(seed: u64, what: &str, n: usize) -> usize {
 fn definitions(seed: u64) -> Value {
     let is = |what: &str| choice(seed, what, 2) == 0;
     let mut all = catalog(&json!({ "work": native(is("idempotent")) }));
+    if is("reads") {
+        all["tools"]["work"] =
+            json!({ "tier": "read_only", "description": "Works.", "run": { "native": "work" } });
+    }
     let claude = |id: &str| json!({ "provider": "anthropic", "model": id, "baseUrl": MODEL_URL });
     let (first, second) =
         if is("claude first") { (claude("c"), model("o")) } else { (model("o"), claude("c")) };
@@ -53,6 +57,7 @@ fn definitions(seed: u64) -> Value {
         all["prompts"][prompt] = json!({
             "toolDescription": "Helps.", "prompt": "You help.", "model": if of("m2") { "m2" } else { "m" },
             "includeChat": of("chat"), "includePastTools": of("tools"), "parallelToolCalls": true,
+            "parallelReadOnly": of("at once"),
             "reasoning": { "effort": "low", "include": of("include") }, "tools": ["work"],
         });
     }

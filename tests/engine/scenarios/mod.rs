@@ -2,6 +2,7 @@
 
 mod any_history;
 mod attachments;
+mod batches;
 mod budgets;
 mod code;
 mod dropped;
@@ -115,6 +116,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(sides::all());
     all.extend(tools::all());
     all.extend(tiers::all());
+    all.extend(batches::all());
     all.extend(queue::all());
     all.extend(stops::all());
     all.extend(models::all());

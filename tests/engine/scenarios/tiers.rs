@@ -45,8 +45,11 @@ const CHANGES: [(&str, Change); 19] = [
     ("add to the trace", |call| call.state.trace("app.x", json!({}))),
 ];
 
+/// Does something that says nothing of whether it was done.
+type Quiet = fn(NativeCall);
+
 /// Those that are told of nothing, or only later.
-const QUIET: [(&str, fn(NativeCall)); 4] = [
+const QUIET: [(&str, Quiet); 4] = [
     ("emit an event", |call| call.state.emit("x", json!({}))),
     ("set the context", |call| call.state.set_context("k", json!(1))),
     ("set the context", |call| call.state.remove_context("k")),

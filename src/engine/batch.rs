@@ -1,0 +1,292 @@
+//! Neighbouring calls of a reply that only read, made at the same time (docs/tools.md). Their receipts are stored together
+//! before any of them starts, and their messages one by one, in the order of the calls, each at its turn: what is stored and
+//! what listeners are told is the same as if they had been made one after another.
+//!
+//! A result that is there before its turn is kept on its receipt. A process that is lost in the middle finds those, and makes
+//! the other calls again with their keys, which such tools allow.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+use futures::FutureExt;
+use futures::future::{Either, LocalBoxFuture, select};
+use serde_json::Value;
+
+use crate::engine::call::{Call, CallOutcome, Work, arguments};
+use crate::engine::definitions::Definitions;
+use crate::engine::thread::Thread;
+use crate::engine::tool_call::{AskedWork, NEEDS_APPROVAL, fitting};
+use crate::engine::waits::gate::{Place, asked_call};
+use crate::engine::waits::question::Approved;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::sdk::scope::{Entered, Scope};
+use crate::spec::retry::RetryMode;
+use crate::spec::{Callable, SideConfig, Tier, Tool, ToolEntry};
+use crate::store::messages::{Inbound, Shared};
+use crate::store::receipts::{NewReceipt, ReceiptState};
+use crate::store::{receipts, waits};
+use crate::work::tier::tier;
+
+/// A call that may be made together with others.
+struct Member<'a> {
+    call: Call,
+    tool: &'a Tool,
+    entry: &'a ToolEntry,
+    args: Value,
+    /// Whether its receipt says that it has started before.
+    entered: Entered,
+}
+
+/// One that was begun.
+struct Begun<'a> {
+    seq: i64,
+    tool: &'a Tool,
+    args: Value,
+    /// `None` once it has ended.
+    running: Option<LocalBoxFuture<'a, Result<CallOutcome>>>,
+    /// What came of it, until its turn.
+    ended: Option<CallOutcome>,
+}
+
+/// Calls that were begun together, and whose messages are not stored yet.
+#[derive(Default)]
+pub(crate) struct Batch<'a>(Vec<Begun<'a>>);
+
+impl<'a> Batch<'a> {
+    fn place(&self, seq: i64) -> Option<usize> {
+        self.0.iter().position(|begun| begun.seq == seq)
+    }
+
+    /// The next one to end: its place, and what came of it. Never comes back when all have.
+    async fn next(&mut self) -> (usize, Result<CallOutcome>) {
+        poll_fn(|context| {
+            for (place, begun) in self.0.iter_mut().enumerate() {
+                let Some(running) = &mut begun.running else { continue };
+                if let Poll::Ready(ended) = running.poll_unpin(context) {
+                    begun.running = None;
+                    return Poll::Ready((place, ended));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Keeps a result until its turn, on the receipt, too, so that the call is not made again.
+    fn keep(&mut self, thread: &Thread, (place, ended): (usize, Result<CallOutcome>)) -> Result<()> {
+        let ended = ended?;
+        let Some(begun) = self.0.get_mut(place) else { return Ok(()) };
+        // One that asks for an approval has not ended with that.
+        if ended.result.error_code.as_deref() != Some(NEEDS_APPROVAL) {
+            let text = serde_json::to_string(&ended.result).map_err(Error::internal)?;
+            if text.len() <= limits::KEPT_RESULT_BYTES {
+                let (seq, now) = (begun.seq, thread.host.now_us());
+                thread.transition(|_, sql| receipts::keep_early(sql, seq, &text, now))?;
+            }
+        }
+        begun.ended = Some(ended);
+        Ok(())
+    }
+
+    /// What came of the call whose turn it is.
+    async fn take(&mut self, thread: &Thread, seq: i64) -> Result<(CallOutcome, &'a Tool, Value)> {
+        loop {
+            let gone = || Error::internal("a call of a batch is gone");
+            let wanted = self.place(seq).ok_or_else(gone)?;
+            if self.0.get(wanted).is_some_and(|begun| begun.ended.is_some()) {
+                let Begun { tool, args, ended, .. } = self.0.remove(wanted);
+                return Ok((ended.ok_or_else(gone)?, tool, args));
+            }
+            let (place, ended) = self.next().await;
+            if place == wanted {
+                let Begun { tool, args, .. } = self.0.remove(wanted);
+                return Ok((ended?, tool, args));
+            }
+            self.keep(thread, (place, ended))?;
+        }
+    }
+
+    /// Waits for all that are left, and keeps what came of them.
+    async fn finish(&mut self, thread: &Thread) -> Result<()> {
+        while self.0.iter().any(|begun| begun.running.is_some()) {
+            let ended = self.next().await;
+            self.keep(thread, ended)?;
+        }
+        Ok(())
+    }
+
+    /// Does something while the calls go on.
+    pub(crate) async fn beside(
+        &mut self,
+        thread: &Thread,
+        work: impl Future<Output = Result<Shared>>,
+    ) -> Result<Shared> {
+        if self.0.is_empty() {
+            return work.await;
+        }
+        futures::pin_mut!(work);
+        loop {
+            let ended = {
+                let next = self.next();
+                futures::pin_mut!(next);
+                match select(work.as_mut(), next).await {
+                    Either::Left((done, _)) => return done,
+                    Either::Right((ended, _)) => ended,
+                }
+            };
+            self.keep(thread, ended)?;
+        }
+    }
+}
+
+impl Thread {
+    /// What comes of the call whose turn it is. Where it and those behind it may be made together they are begun here.
+    pub(crate) async fn outcome_of<'a>(
+        self: &'a Rc<Self>,
+        batch: &mut Batch<'a>,
+        definitions: &'a Definitions<'a>,
+        reply: &Shared,
+        call: &Call,
+    ) -> Result<CallOutcome> {
+        if batch.place(call.seq).is_none() {
+            if let Some(done) = self.kept_result(call)? {
+                return Ok(done);
+            }
+            if !self.begin_batch(batch, definitions, reply, call)? {
+                return self.run_call(definitions, reply, call).await;
+            }
+        }
+        let name = &call.call.name;
+        self.announce_tool_start(name);
+        let (done, tool, args) = batch.take(self, call.seq).await?;
+        self.announce_tool_end(name, done.result.status);
+        if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
+            // The run may be parked, which ends what is under way.
+            batch.finish(self).await?;
+            let scope = self.step_scope(definitions)?;
+            self.ask_after(Place { scope: &scope, definitions, reply }, tool, call, &args).await?;
+        }
+        Ok(done)
+    }
+
+    /// Begins this call and those behind it that only read, if there is more than one. Their receipts are one transaction.
+    fn begin_batch<'a>(
+        self: &'a Rc<Self>,
+        batch: &mut Batch<'a>,
+        definitions: &'a Definitions<'a>,
+        reply: &Shared,
+        call: &Call,
+    ) -> Result<bool> {
+        let prompt = definitions.prompt;
+        // A prompt that asks for one call a reply gets them one by one, whatever the model says.
+        if !prompt.parallel_read_only || !prompt.parallel_tool_calls || reply.inbound == Inbound::QueuedTool {
+            return Ok(false);
+        }
+        let scope = self.step_scope(definitions)?;
+        let mut members = Vec::new();
+        for index in (call.index..reply.calls.len()).take(limits::BATCH) {
+            let Some(member) = self.member(definitions, &scope, reply, index)? else { break };
+            members.push(member);
+        }
+        if members.len() < 2 {
+            return Ok(false);
+        }
+        let now = self.host.now_us();
+        self.transition(|state, sql| {
+            state.must_live()?;
+            for Member { call, tool, entered, .. } in &members {
+                if *entered == Entered::Again {
+                    receipts::restart(sql, call.seq)?;
+                    continue;
+                }
+                let (id, name) = (&call.call.id, &call.call.name);
+                let kind = Work::Tool(tool).kind();
+                NewReceipt::started(call.seq, reply.seq, id, name, kind, now).insert(sql)?;
+            }
+            Ok(())
+        })?;
+        batch.0 =
+            members.into_iter().map(|member| self.begun(definitions, &scope, reply.seq, member)).collect();
+        Ok(true)
+    }
+
+    /// A call that may be made together with others: of a tool that only reads, whose arguments are good, about which nobody
+    /// is asked, and whose result nobody knows.
+    fn member<'a>(
+        &'a self,
+        definitions: &'a Definitions<'a>,
+        scope: &Scope,
+        reply: &Shared,
+        index: usize,
+    ) -> Result<Option<Member<'a>>> {
+        let Some(call) = Call::of(reply, index) else { return Ok(None) };
+        let name = &call.call.name;
+        let (Some(entry), Some(callable)) = (definitions.prompt.tool(name), self.catalog.callable(name))
+        else {
+            return Ok(None);
+        };
+        let Callable::Tool(tool) = callable else { return Ok(None) };
+        if tier(tool) != Tier::ReadOnly || of_session(definitions.side, name) {
+            return Ok(None);
+        }
+        let Ok(args) = arguments(callable, &call.call) else { return Ok(None) };
+        // One for whose pauses the run is parked takes its turn alone.
+        let policy = self.tool_retry(definitions, tool)?;
+        if policy.is_some_and(|policy| policy.max_attempts > 1 && policy.mode == RetryMode::Park) {
+            return Ok(None);
+        }
+        let asked = asked_call(tool, &call, &args);
+        let (asks, earlier) = self.read(|state, sql| {
+            let asks = self.question(state, sql, definitions, tool, asked, Approved::No)?.is_some();
+            let earlier = match scope.entered {
+                Entered::First => None,
+                Entered::Again => receipts::find(sql, call.seq)?,
+            };
+            let asked = match &earlier {
+                Some(earlier) if state.meta.wait_next > 1 => waits::of_receipt(sql, earlier.id)?.is_some(),
+                _ => false,
+            };
+            Ok((asks || asked, earlier))
+        })?;
+        let again = earlier.is_some();
+        let open = earlier.is_none_or(|earlier| {
+            let runs = earlier.state == ReceiptState::Started && earlier.result.is_none();
+            runs && Work::Tool(tool).repeats(&earlier)
+        });
+        if asks || !open {
+            return Ok(None);
+        }
+        let entered = if again { Entered::Again } else { Entered::First };
+        Ok(Some(Member { call, tool, entry, args, entered }))
+    }
+
+    /// A call under way.
+    fn begun<'a>(
+        self: &'a Rc<Self>,
+        definitions: &'a Definitions<'a>,
+        scope: &Scope,
+        reply: i64,
+        member: Member<'a>,
+    ) -> Begun<'a> {
+        let Member { call, tool, entry, args, entered } = member;
+        let inside = scope.within(format!("r{reply}.{}", call.index), call.seq, entered);
+        let (seq, given) = (call.seq, args.clone());
+        let running = async move {
+            let work = Work::Tool(tool);
+            let asked =
+                AskedWork { definitions, entry, work, call_id: &call.call.id, args: given, approved: false };
+            let result = fitting(&call.call.name, self.work_of(&inside, asked).await?);
+            let open_inner_calls = inside.may_have_invoked().then(|| inside.origin.clone());
+            Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
+        };
+        Begun { seq, tool, args, running: Some(Box::pin(running)), ended: None }
+    }
+}
+
+/// Whether a tool has a meaning for the session.
+fn of_session(side: &SideConfig, name: &str) -> bool {
+    let tools = [&side.session_stop, &side.session_fail, &side.session_status];
+    tools.into_iter().flatten().any(|tool| tool.name == name)
+}
