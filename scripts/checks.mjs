@@ -7,6 +7,7 @@ import { inCheckout, root } from "./files.mjs";
 import { complaints } from "./floors.mjs";
 import { cargoProgress, Complaint, run } from "./run.mjs";
 import { clippyEnv, TARGET, wasmEnv } from "./rust.mjs";
+import { complaints as tooLong, sources } from "./sizes.mjs";
 
 const TIMEOUT = { timeoutMs: 30 * 60_000 };
 
@@ -55,6 +56,12 @@ export async function types(project) {
 /** No module of the core imports one above it, and no large circle of files imports each other. @returns {Promise<void>} */
 export async function floors() {
   const { said } = complaints(inCheckout("src"));
+  if (said.length > 0) throw new Complaint(said.join("\n"));
+}
+
+/** No file and no function is too long. @returns {Promise<void>} */
+export async function sizes() {
+  const said = await tooLong(await sources());
   if (said.length > 0) throw new Complaint(said.join("\n"));
 }
 

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { compileCatalog, compileTool, compileWorker, buildWorker, NATIVE } from "./build.mjs";
-import { clippy, floors, formatted, portable, schemas, types, workerClippy } from "./checks.mjs";
+import { clippy, floors, formatted, portable, schemas, sizes, types, workerClippy } from "./checks.mjs";
 import { inCheckout } from "./files.mjs";
 import { buildIsolate, compileCompiler } from "./isolate.mjs";
 import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
@@ -53,6 +53,7 @@ export function sections(tools, sample) {
     { group: "fmt", title: "rustfmt", unread: /(?<!\.rs|\.toml)$/, run: formatted },
     { group: "fmt", title: "no traces of a machine", run: portable },
     { group: "fmt", title: "floors of the core", run: floors },
+    { group: "fmt", title: "lengths of files and functions", run: sizes },
     { group: "build", title: TOOL_BUILD, run: compileTool },
     {
       group: "core",

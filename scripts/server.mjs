@@ -52,7 +52,6 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
 
 /** @param {ServerOptions} options @returns {Promise<Server>} */
 export async function startServer(options) {
-  const { tools } = options;
   const port = await claimPort(options.port);
   const home = inCheckout(`.bobbin/run/${port}`);
   const dist = join(home, "dist");
@@ -83,45 +82,7 @@ export async function startServer(options) {
   const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(options.persist) };
   const outbound = await startOutbound();
   const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
-  const varsFile = join(home, "vars.json");
-  rmSync(varsFile, { force: true });
-  writeFileSync(varsFile, JSON.stringify(vars), { mode: 0o600, flag: "wx" });
-  const child = spawn(
-    tools.node,
-    [
-      ...["--no-warnings", "--import", inCheckout("scripts/end-together.mjs")],
-      ...["--import", inCheckout("scripts/given-vars.mjs")],
-      inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
-      // The first one answers requests.
-      ...["dev", "--config", join(home, "wrangler.toml"), "--config", join(home, "isolate/wrangler.toml")],
-      // Behind our own front, on a port that it chooses.
-      ...["--ip", HOST, "--port", "0"],
-      // Two servers that start at the same moment would both choose the usual one.
-      ...["--inspector-port", "0"],
-      ...["--persist-to", options.persist, "--show-interactive-dev-session=false"],
-    ],
-    {
-      cwd: home,
-      // A group of its own: Ctrl-C reaches us alone, and we end it in order.
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-      env: {
-        ...process.env,
-        BOBBIN_VARS_FILE: varsFile,
-        // Nothing is looked up on the network.
-        WRANGLER_SEND_METRICS: "false",
-        WRANGLER_SEND_ERROR_REPORTS: "false",
-        WRANGLER_HIDE_BANNER: "true",
-        CLOUDFLARE_CF_FETCH_ENABLED: "false",
-        // A recorder of every request and SQL statement, in the same process: turns would take twice as long.
-        X_LOCAL_OBSERVABILITY: "false",
-        // wrangler is 15 MB of JavaScript; compiling it is half of its start.
-        NODE_COMPILE_CACHE: join(cache, "node-compile"),
-        ...workerdThatEndsWithParent(home),
-      },
-    },
-  );
-
+  const child = spawnWrangler(home, options, vars);
   if (child.pid !== undefined) folder.add(child.pid);
 
   let stopping = false;
@@ -167,6 +128,54 @@ export async function startServer(options) {
     throw new Complaint(`Port ${port} cannot be served: ${/** @type {Error} */ (error).message}`);
   }
   return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, stop };
+}
+
+/**
+ * `wrangler dev` over a folder that was laid out for it.
+ *
+ * @param {string} home
+ * @param {Pick<ServerOptions, "tools" | "persist">} options
+ * @param {Record<string, string>} vars
+ */
+function spawnWrangler(home, { tools, persist }, vars) {
+  const varsFile = join(home, "vars.json");
+  rmSync(varsFile, { force: true });
+  writeFileSync(varsFile, JSON.stringify(vars), { mode: 0o600, flag: "wx" });
+  return spawn(
+    tools.node,
+    [
+      ...["--no-warnings", "--import", inCheckout("scripts/end-together.mjs")],
+      ...["--import", inCheckout("scripts/given-vars.mjs")],
+      inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
+      // The first one answers requests.
+      ...["dev", "--config", join(home, "wrangler.toml"), "--config", join(home, "isolate/wrangler.toml")],
+      // Behind our own front, on a port that it chooses.
+      ...["--ip", HOST, "--port", "0"],
+      // Two servers that start at the same moment would both choose the usual one.
+      ...["--inspector-port", "0"],
+      ...["--persist-to", persist, "--show-interactive-dev-session=false"],
+    ],
+    {
+      cwd: home,
+      // A group of its own: Ctrl-C reaches us alone, and we end it in order.
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: {
+        ...process.env,
+        BOBBIN_VARS_FILE: varsFile,
+        // Nothing is looked up on the network.
+        WRANGLER_SEND_METRICS: "false",
+        WRANGLER_SEND_ERROR_REPORTS: "false",
+        WRANGLER_HIDE_BANNER: "true",
+        CLOUDFLARE_CF_FETCH_ENABLED: "false",
+        // A recorder of every request and SQL statement, in the same process: turns would take twice as long.
+        X_LOCAL_OBSERVABILITY: "false",
+        // wrangler is 15 MB of JavaScript; compiling it is half of its start.
+        NODE_COMPILE_CACHE: join(cache, "node-compile"),
+        ...workerdThatEndsWithParent(home),
+      },
+    },
+  );
 }
 
 /** A bucket for large files, as wrangler.toml would bind it. */

@@ -42,8 +42,7 @@ impl Thread {
         }
         self.hook_thread(&definitions).await?;
         self.activate(&definitions).await?;
-        let stored = self.stored_reply()?.or(self.queued_reply()?);
-        let mut reply = match stored {
+        let mut reply = match self.stored_reply()?.or(self.queued_reply()?) {
             Some(reply) => {
                 self.observe_again(&definitions, &reply).await?;
                 reply

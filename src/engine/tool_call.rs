@@ -157,41 +157,54 @@ impl Thread {
             Some(_) if scope.depth >= limits::CALL_DEPTH => Ok(CallOutcome::refused(too_deep(name))),
             Some(work) => {
                 let place = Place { scope, definitions, reply };
-                let Passed { args, approval } =
-                    match self.gate(place, work, call, args, earlier.as_ref()).await? {
-                        Gate::Passes(passed) => *passed,
-                        Gate::Ends(outcome) => return Ok(*outcome),
-                    };
-                let prepared = PreparedCall {
-                    scope,
-                    definitions,
-                    entry,
-                    work,
-                    // A second call is another one: who answers a key once must not give the first answer.
-                    key: match &approval {
-                        Some(approval) if approval.again => format!("r{}.{}.approved", reply.seq, call.index),
-                        _ => format!("r{}.{}", reply.seq, call.index),
-                    },
-                    call_id: &call.call.id,
-                    name,
-                    args: args.clone(),
-                    session: (scope.depth == 0).then_some(&call.call),
-                    approved: approval.is_some(),
-                };
-                self.tell_calls(scope, reply, call)?;
-                let mut done = self.call_work(prepared, reply.seq, call.seq, earlier).await?;
-                if let (Work::Tool(tool), None) = (work, &approval)
-                    && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
-                {
-                    self.ask_after(place, tool, call, &args).await?;
-                }
-                if let Some(approval) = approval {
-                    done.result = approval.told(done.result);
-                    done.approval = Some(approval.shown);
-                }
-                Ok(done)
+                self.call_gated(place, entry, work, call, args, earlier).await
             }
         }
+    }
+
+    /// A tool or a prompt, if it may run: people may be asked about it before, or once it has looked.
+    async fn call_gated(
+        self: &Rc<Self>,
+        place: Place<'_>,
+        entry: &ToolEntry,
+        work: Work<'_>,
+        call: &Call,
+        args: Value,
+        earlier: Option<Receipt>,
+    ) -> Result<CallOutcome> {
+        let Place { scope, definitions, reply } = place;
+        let Passed { args, approval } = match self.gate(place, work, call, args, earlier.as_ref()).await? {
+            Gate::Passes(passed) => *passed,
+            Gate::Ends(outcome) => return Ok(*outcome),
+        };
+        let prepared = PreparedCall {
+            scope,
+            definitions,
+            entry,
+            work,
+            // A second call is another one: who answers a key once must not give the first answer.
+            key: match &approval {
+                Some(approval) if approval.again => format!("r{}.{}.approved", reply.seq, call.index),
+                _ => format!("r{}.{}", reply.seq, call.index),
+            },
+            call_id: &call.call.id,
+            name: &call.call.name,
+            args: args.clone(),
+            session: (scope.depth == 0).then_some(&call.call),
+            approved: approval.is_some(),
+        };
+        self.tell_calls(scope, reply, call)?;
+        let mut done = self.call_work(prepared, reply.seq, call.seq, earlier).await?;
+        if let (Work::Tool(tool), None) = (work, &approval)
+            && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
+        {
+            self.ask_after(place, tool, call, &args).await?;
+        }
+        if let Some(approval) = approval {
+            done.result = approval.told(done.result);
+            done.approval = Some(approval.shown);
+        }
+        Ok(done)
     }
 
     /// A tool or a prompt. `id`: that of its receipt.

@@ -103,24 +103,20 @@ impl Wanted {
             (None, None) => return Err(Error::missing("id")),
         };
         let kind = body.string("decision")?.ok_or_else(|| Error::missing("decision"))?;
-        let verdict = match kind.as_str() {
-            "approve" => Verdict::Approve { args: body.object("args")?.map(Value::Object) },
-            "deny" => Verdict::Deny { reason: bounded_text(&mut body, "reason")?, stop: body.flag("stop")? },
-            "answer" => Verdict::Answer(Answer::parse(&mut body)?),
-            "retry" => Verdict::Retry,
-            "defer" => {
-                let until = body.take("until").ok_or_else(|| Error::missing("until"))?;
-                let until = until.as_i64().and_then(|seconds| seconds.checked_mul(limits::SECOND_US));
-                let until_us =
-                    until.ok_or_else(|| Error::field("until", "`until` is in seconds since 1970."))?;
-                Verdict::Defer { until_us }
-            }
-            other => {
-                let text = format!("There is no decision “{other}”.");
-                return Err(Error::field("decision", text)
-                    .hint("`decision` is approve, deny, answer, defer or retry."));
-            }
-        };
+        let verdict = Verdict::parse(&mut body, &kind)?;
+        let interrupt = Interrupt::parse(&mut body, &verdict)?;
+        let actor = body.string("actor")?;
+        if actor.as_ref().is_some_and(|actor| actor.chars().count() > limits::ACTOR_CHARS) {
+            let text = format!("`actor` has at most {} characters.", limits::ACTOR_CHARS);
+            return Err(Error::field("actor", text));
+        }
+        verdict.leaves_nothing(&mut body, &kind)?;
+        Ok(Wanted { wait, verdict, actor, interrupt })
+    }
+}
+
+impl Interrupt {
+    fn parse(body: &mut Body, verdict: &Verdict) -> Result<Interrupt> {
         let interrupt = match body.string("interrupt")?.as_deref() {
             None | Some("continue") => Interrupt::Continue,
             Some("restart") => Interrupt::Restart,
@@ -135,20 +131,43 @@ impl Wanted {
             let text = "`interrupt` restart has no meaning where the decision is put off, the run is stopped, or nothing was said yet.";
             return Err(Error::field("interrupt", text));
         }
-        let actor = body.string("actor")?;
-        if actor.as_ref().is_some_and(|actor| actor.chars().count() > limits::ACTOR_CHARS) {
-            let text = format!("`actor` has at most {} characters.", limits::ACTOR_CHARS);
-            return Err(Error::field("actor", text));
-        }
+        Ok(interrupt)
+    }
+}
+
+impl Verdict {
+    fn parse(body: &mut Body, kind: &str) -> Result<Verdict> {
+        Ok(match kind {
+            "approve" => Verdict::Approve { args: body.object("args")?.map(Value::Object) },
+            "deny" => Verdict::Deny { reason: bounded_text(body, "reason")?, stop: body.flag("stop")? },
+            "answer" => Verdict::Answer(Answer::parse(body)?),
+            "retry" => Verdict::Retry,
+            "defer" => {
+                let until = body.take("until").ok_or_else(|| Error::missing("until"))?;
+                let until = until.as_i64().and_then(|seconds| seconds.checked_mul(limits::SECOND_US));
+                let until_us =
+                    until.ok_or_else(|| Error::field("until", "`until` is in seconds since 1970."))?;
+                Verdict::Defer { until_us }
+            }
+            other => {
+                let text = format!("There is no decision “{other}”.");
+                return Err(Error::field("decision", text)
+                    .hint("`decision` is approve, deny, answer, defer or retry."));
+            }
+        })
+    }
+
+    /// Refuses fields that belong to other decisions.
+    fn leaves_nothing(&self, body: &mut Body, kind: &str) -> Result<()> {
         for (field, fits) in [
-            ("args", matches!(verdict, Verdict::Approve { .. })),
-            ("reason", matches!(verdict, Verdict::Deny { .. })),
-            ("stop", matches!(verdict, Verdict::Deny { .. })),
-            ("text", matches!(verdict, Verdict::Answer(_))),
-            ("choice", matches!(verdict, Verdict::Answer(_))),
-            ("result", matches!(verdict, Verdict::Answer(_))),
-            ("isError", matches!(verdict, Verdict::Answer(_))),
-            ("until", matches!(verdict, Verdict::Defer { .. })),
+            ("args", matches!(self, Verdict::Approve { .. })),
+            ("reason", matches!(self, Verdict::Deny { .. })),
+            ("stop", matches!(self, Verdict::Deny { .. })),
+            ("text", matches!(self, Verdict::Answer(_))),
+            ("choice", matches!(self, Verdict::Answer(_))),
+            ("result", matches!(self, Verdict::Answer(_))),
+            ("isError", matches!(self, Verdict::Answer(_))),
+            ("until", matches!(self, Verdict::Defer { .. })),
         ] {
             if !fits && body.take(field).is_some() {
                 return Err(Error::field(
@@ -157,7 +176,7 @@ impl Wanted {
                 ));
             }
         }
-        Ok(Wanted { wait, verdict, actor, interrupt })
+        Ok(())
     }
 }
 
@@ -265,43 +284,12 @@ impl Thread {
             interrupt: (wanted.interrupt == Interrupt::Restart).then(|| "restart".to_owned()),
             ..Decision::default()
         };
-        let result = match &wanted.verdict {
-            Verdict::Defer { until_us } => {
-                takes(&wait, "defer")?;
-                if *until_us <= now || *until_us > now + limits::WAIT_MAX_US {
-                    return Err(Error::field("until", "`until` lies in the next 30 days."));
-                }
-                wait.expires_us = *until_us;
-                waits::defer(sql, wait.id, *until_us)?;
-                self.arm_at(state, sql, *until_us, now)?;
-                decided.waits.push(wait);
-                return Ok(());
-            }
-            Verdict::Approve { args } => {
-                takes(&wait, "approve")?;
-                if let Some(args) = args {
-                    self.check_edit(&wait, args)?;
-                }
-                decision.decision = "approve".into();
-                decision.args.clone_from(args);
-                None
-            }
-            Verdict::Deny { reason, .. } => {
-                takes(&wait, "deny")?;
-                decision.decision = "deny".into();
-                decision.reason.clone_from(reason);
-                Some(denied(&wait, reason.as_deref()))
-            }
-            Verdict::Answer(answer) => {
-                decision.decision = "answer".into();
-                Some(answered(&wait, answer, &mut decision)?)
-            }
-            Verdict::Retry => {
-                takes(&wait, "retry")?;
-                decision.decision = "retry".into();
-                None
-            }
-        };
+        if let Verdict::Defer { until_us } = &wanted.verdict {
+            self.defer(state, sql, &mut wait, *until_us)?;
+            decided.waits.push(wait);
+            return Ok(());
+        }
+        let result = self.note_verdict(&wanted.verdict, &wait, &mut decision)?;
         if let (Some(result), Some(receipt)) = (result, wait.receipt) {
             // What people and clients say may hold secrets as any tool's result may.
             receipts::answer(sql, receipt, &self.redact_result(result))?;
@@ -318,6 +306,54 @@ impl Thread {
         }
         decided.waits.push(wait);
         Ok(())
+    }
+
+    /// What a verdict says, for the row of the wait; and the result of its call, unless that is still to be made.
+    fn note_verdict(
+        &self,
+        verdict: &Verdict,
+        wait: &Wait,
+        decision: &mut Decision,
+    ) -> Result<Option<ToolResult>> {
+        Ok(match verdict {
+            Verdict::Approve { args } => {
+                takes(wait, "approve")?;
+                if let Some(args) = args {
+                    self.check_edit(wait, args)?;
+                }
+                decision.decision = "approve".into();
+                decision.args.clone_from(args);
+                None
+            }
+            Verdict::Deny { reason, .. } => {
+                takes(wait, "deny")?;
+                decision.decision = "deny".into();
+                decision.reason.clone_from(reason);
+                Some(denied(wait, reason.as_deref()))
+            }
+            Verdict::Answer(answer) => {
+                decision.decision = "answer".into();
+                Some(answered(wait, answer, decision)?)
+            }
+            Verdict::Retry => {
+                takes(wait, "retry")?;
+                decision.decision = "retry".into();
+                None
+            }
+            Verdict::Defer { .. } => None,
+        })
+    }
+
+    /// The wait stays open for longer.
+    fn defer(&self, state: &mut State, sql: &dyn Sql, wait: &mut Wait, until_us: i64) -> Result<()> {
+        takes(wait, "defer")?;
+        let now = self.host.now_us();
+        if until_us <= now || until_us > now + limits::WAIT_MAX_US {
+            return Err(Error::field("until", "`until` lies in the next 30 days."));
+        }
+        wait.expires_us = until_us;
+        waits::defer(sql, wait.id, until_us)?;
+        self.arm_at(state, sql, until_us, now)
     }
 
     /// Closes approvals as denied because a person has written instead. Whether the run goes on.

@@ -74,10 +74,7 @@ pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
         ..Options::default()
     }
     .global("tools", running.tools(&offered))
-    .global(
-        "files",
-        crate::work::native::tools::execute::files::door(&call.state, &running.settings.working_directory),
-    )
+    .global("files", files::door(&call.state, &running.settings.working_directory))
     .global(web.global.0, web.global.1);
     let execution = Rc::new(call.state.run_code(&source, options));
     *running.execution.borrow_mut() = Rc::downgrade(&execution);
