@@ -216,6 +216,13 @@ pub enum Policy {
     Never,
 }
 
+impl Policy {
+    /// The one that holds where several say one, such as a folder, an agent and a prompt: the strictest.
+    pub fn of(said: impl IntoIterator<Item = Option<Policy>>) -> Policy {
+        said.into_iter().flatten().max().unwrap_or_default()
+    }
+}
+
 /// What a person's message does while approvals are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

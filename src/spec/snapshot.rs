@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::limits;
 use crate::sorted::SortedSet;
 use crate::spec::agent::Agent;
+use crate::spec::approval::Policy;
 use crate::spec::callable::Callable;
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::{Prompt, PromptPart, PromptText};
@@ -44,8 +45,11 @@ impl Snapshot {
         set("skills", skills(catalog, &prompts));
         set("mcp", json!([]));
         set("subagents", json!(subagents));
-        // Nothing asks for approval yet, and there are no memories.
-        set("approvals", json!({ "policy": Value::Null, "cacheKeys": [] }));
+        for (prompt, name) in prompts.iter().zip(["approvals", "approvalsB"]) {
+            let said = [&prompt.approvals, &agent.approvals, &catalog.settings.approvals];
+            set(name, json!({ "policy": Policy::of(said.map(|approvals| approvals.policy)) }));
+        }
+        set("trusted", json!(trusted(catalog, agent, &prompts)));
         set("memories", json!([]));
         shorten(&mut fields);
         let hash = hash(&Value::Object(fields.clone()).to_string());
@@ -177,6 +181,13 @@ fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (SortedSet<&'c st
     (tools, subagents)
 }
 
+/// The tools that a policy asks nothing about.
+fn trusted<'c>(catalog: &'c Catalog, agent: &'c Agent, prompts: &[&'c Prompt]) -> BTreeSet<&'c str> {
+    let all = [&catalog.settings.approvals, &agent.approvals].into_iter();
+    let all = all.chain(prompts.iter().map(|prompt| &prompt.approvals));
+    all.flat_map(|approvals| &approvals.trusted).map(String::as_str).collect()
+}
+
 /// The skills of the prompts, by scope, name and path. So far all are of the folder.
 fn skills(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
     let mut skills: Vec<_> =
@@ -191,7 +202,7 @@ fn skills(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
 
 /// Lists that are too long for a row of the log become their number and hash.
 fn shorten(fields: &mut Map<String, Value>) {
-    for field in ["skills", "tools", "subagents", "models"] {
+    for field in ["skills", "tools", "subagents", "models", "trusted"] {
         if Value::Object(fields.clone()).to_string().len() <= limits::SNAPSHOT_FIELDS_BYTES {
             return;
         }

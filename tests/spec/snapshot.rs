@@ -25,17 +25,24 @@ fn snapshot(catalog: &Value) -> Snapshot {
 
 #[test]
 fn it_is_the_same_bytes_whatever_the_order_in_the_files() {
-    let first = snapshot(&catalog());
     let mut other = catalog();
     other["prompts"]["p"]["tools"] = json!(["a", "b", "a"]);
     other["prompts"]["p"]["skills"] = json!(["one", "two"]);
-    let second = snapshot(&other);
+    let mut trusting = catalog();
+    for (catalog, trusted) in [(&mut other, ["a", "b"]), (&mut trusting, ["b", "a"])] {
+        catalog["settings"] = json!({ "approvals": { "policy": "on-failure", "trusted": trusted } });
+        catalog["agents"]["helper"]["approvals"] = json!({ "policy": "unless-trusted", "trusted": ["b"] });
+    }
+    let (first, second) = (snapshot(&trusting), snapshot(&other));
     assert_eq!(Value::Object(first.fields.clone()).to_string(), Value::Object(second.fields).to_string());
     // These bytes are the same on every machine.
     assert_eq!(first.fields["tools"], json!(["a", "b", "load_skill"]));
     assert_eq!(first.fields["models"], json!(["fast", "demo"]));
+    // What is strictest holds.
+    assert_eq!(first.fields["approvals"], json!({ "policy": "unless-trusted" }));
+    assert_eq!(first.fields["trusted"], json!(["a", "b"]));
     assert_eq!(first.fields["promptHash"], json!(bobbin::spec::skill::hash("xincluded")));
-    assert_eq!(first.hash, "sha256:03756b574e04f847bf9bc7e294dcdefc99407bb1c3ccd40f77a5b68394dec856");
+    assert_eq!(first.hash, "sha256:1d5c29654e1747d84e2005555322153d62ddc7c02e9555f906ba6fc7a99a47c0");
 }
 
 #[test]

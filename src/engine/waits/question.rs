@@ -107,8 +107,7 @@ impl Thread {
     /// The strictest of what folder, agent and prompt say.
     pub(crate) fn policy(&self, definitions: &Definitions<'_>) -> Policy {
         let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
-        let said = [prompt.policy, agent.policy, self.catalog.settings.approvals.policy];
-        said.into_iter().flatten().max().unwrap_or_default()
+        Policy::of([prompt.policy, agent.policy, self.catalog.settings.approvals.policy])
     }
 
     fn approval(
