@@ -36,8 +36,12 @@ pub(crate) fn of_run(
         Some(reply) => Some(reply.clone()),
         None => reply_of(sql, run)?,
     };
-    let told = answer.filter(|row| row.is_reply() || row.is_status()).or_else(|| reply.clone());
-    let message = told.filter(|_| run.end.is_some()).map(|row| row.to_json(&thread, false));
+    let known = answer.filter(|row| row.is_reply() || row.is_status());
+    let told = match &run.end {
+        Some(end) => failure_of(sql, run, end, known.as_ref())?.or(known).or_else(|| reply.clone()),
+        None => None,
+    };
+    let message = told.map(|row| row.to_json(&thread, false));
     let waits = if run.phase.is_parked() { open_waits(state, sql)? } else { Vec::new() };
     let usage = Usage::of(state, sql, run, now)?;
     let mut fields = json!({
@@ -151,6 +155,14 @@ pub(crate) fn reply_of(sql: &dyn Sql, run: &Run) -> Result<Option<Shared>> {
         return Ok(None);
     }
     Ok(rows::find(sql, run.block)?.filter(Row::is_reply).map(Shared::new))
+}
+
+/// The stored message that says why a run failed, unless it is known already.
+fn failure_of(sql: &dyn Sql, run: &Run, end: &End, known: Option<&Shared>) -> Result<Option<Shared>> {
+    if end.reason.outcome() != Outcome::Failed || known.is_some_and(|row| row.is_status()) {
+        return Ok(None);
+    }
+    Ok(rows::failure_at(sql, run.block, end.at_us)?.map(Shared::new))
 }
 
 /// What there is of the run's work: its last reply, its files and its result.

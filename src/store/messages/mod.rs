@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::limits;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::store::attachment::AttachmentRef;
 use crate::store::table::Table;
@@ -316,6 +317,26 @@ fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<
 pub(crate) fn find(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
     let rows = read(sql, concat!("SELECT ", columns!(), " FROM messages WHERE seq = ?"), &[Param::Int(seq)])?;
     Ok(rows.into_iter().next())
+}
+
+/// Seqs behind a run's last block in which the message about its end is looked for: the block, and what may wait behind it.
+const FAILURE_WITHIN: i64 = 4_096;
+
+/// The message that says why a run failed: stored with its end, behind its last block. None if it was deleted.
+pub(crate) fn failure_at(sql: &dyn Sql, block: i64, ended_us: i64) -> Result<Option<Row>> {
+    let statement = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM messages WHERE seq > ?1 AND seq <= ?2 AND created_us BETWEEN ?3 AND ?4
+          AND metadata ->> 'status_kind' = 'run_failed' ORDER BY seq LIMIT 1"
+    );
+    let params = [
+        Param::Int(block),
+        Param::Int(block + FAILURE_WITHIN),
+        Param::Int(ended_us),
+        Param::Int(ended_us + limits::SECOND_US),
+    ];
+    Ok(read(sql, statement, &params)?.into_iter().next())
 }
 
 /// Whatever is done with a row that was read.
