@@ -211,6 +211,7 @@ impl Thread {
             }
             let run = Run { trace: trace.clone(), ..state.next_run(wanted, now) };
             let run = self.with_snapshot(state, sql, run, now)?;
+            let run = self.with_given_up(state, sql, run)?;
             run.insert(sql)?;
             state.usage = Some(Usage::none(run.id));
             state.run = Some(run.clone());

@@ -5,9 +5,11 @@
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::host::Sql;
 use crate::spec::hook::Hook;
 use crate::spec::subagent::is_tool;
 use crate::spec::{Callable, Implementation, Model, Strictness, Tool, ToolEntry};
+use crate::store::meta;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::runs::{Phase, Run};
@@ -83,6 +85,24 @@ impl Thread {
         self.catalog.settings.diagnostics == Strictness::Strict
             || definitions.agent.diagnostics == Strictness::Strict
             || run.diagnostics.is_strict(below)
+    }
+
+    /// A new run with what was given up beside the runs before it, which is told once.
+    pub(crate) fn with_given_up(&self, state: &mut State, sql: &dyn Sql, mut run: Run) -> Result<Run> {
+        let spans = std::mem::take(&mut state.meta.dropped);
+        if spans > 0 {
+            meta::set_dropped(sql, 0)?;
+            let text = format!("The collector was not told of {spans} spans of earlier runs.");
+            let now = self.host.now_us();
+            run.diagnostics.add(Diagnostic::warning(
+                Kind::Adapter,
+                "export.dropped",
+                ("job", "export"),
+                text,
+                now,
+            ));
+        }
+        Ok(run)
     }
 
     /// Adds what went wrong to the active run, if there is one. It is stored with the next write of the run's row.

@@ -356,6 +356,7 @@ impl Thread {
             run.diagnostics.tighten(seq);
         }
         let run = self.with_snapshot(state, sql, run, now)?;
+        let run = self.with_given_up(state, sql, run)?;
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));

@@ -12,6 +12,7 @@ use crate::limits;
 use crate::store::jobs as table;
 use crate::store::jobs::{Job, Kind};
 use crate::store::log::Event;
+use crate::store::meta;
 use crate::store::state::State;
 
 /// What is written with the result of a job, in the same transaction. Gives what is left to do, if anything is.
@@ -122,6 +123,12 @@ impl Thread {
     ) -> Result<()> {
         table::remove(state, sql, job.id)?;
         let dropped = (job.kind == Some(Kind::Export)).then(|| crate::engine::export::spans_of(&job.data));
+        if let Some(spans) = dropped {
+            // The next run tells of it.
+            state.meta.dropped =
+                state.meta.dropped.saturating_add(i64::try_from(spans).unwrap_or(i64::MAX)).max(1);
+            meta::set_dropped(sql, state.meta.dropped)?;
+        }
         let error = self.shown_within(state, sql, error)?;
         Event::job_failure(job, dropped, &error).insert(sql, now)
     }

@@ -22,7 +22,8 @@ pub(crate) const TABLE: Table = Table {
         parent TEXT, children INTEGER NOT NULL DEFAULT 0,
         activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0,
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
-        snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0)"],
+        snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0,
+        dropped INTEGER NOT NULL DEFAULT 0)"],
     drop: "DROP TABLE meta",
 };
 
@@ -69,6 +70,8 @@ pub(crate) struct Meta {
     pub(crate) snapshot: Option<String>,
     /// How many workers were ever made: their ids are counted by it.
     pub(crate) workers: i64,
+    /// How many spans were dropped with jobs that were given up since the last run began.
+    pub(crate) dropped: i64,
 }
 
 impl Meta {
@@ -99,6 +102,7 @@ impl Meta {
             jobs: 0,
             snapshot: None,
             workers: 0,
+            dropped: 0,
         }
     }
 
@@ -108,7 +112,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
-                activates, detached, waits, wait_next, jobs, snapshot, workers FROM meta",
+                activates, detached, waits, wait_next, jobs, snapshot, workers, dropped FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -150,6 +154,7 @@ impl Meta {
             jobs,
             snapshot,
             workers,
+            dropped,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -186,6 +191,7 @@ impl Meta {
             jobs: number(jobs),
             snapshot: snapshot.text().map(str::to_owned),
             workers: number(workers),
+            dropped: number(dropped),
         };
         Ok((meta, number(schema)))
     }
@@ -301,4 +307,9 @@ pub(crate) fn set_jobs(sql: &dyn Sql, jobs: i64) -> Result<()> {
 /// Writes with which definitions the last run began; until there is one, those of the thread's creation.
 pub(crate) fn set_snapshot(sql: &dyn Sql, hash: &str) -> Result<()> {
     sql.run("UPDATE meta SET snapshot = ? WHERE id = 1", &[Param::Text(hash)])
+}
+
+/// Writes how many spans were dropped since the last run began.
+pub(crate) fn set_dropped(sql: &dyn Sql, spans: i64) -> Result<()> {
+    sql.run("UPDATE meta SET dropped = ? WHERE id = 1", &[Param::Int(spans)])
 }

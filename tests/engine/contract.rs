@@ -165,6 +165,7 @@ fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> 
     executions(sim, &history, terms, broken);
     attempts(sim, broken);
     open_calls(sim, broken);
+    open_waits(sim, broken);
     if terms.one_answer && member.place == 0 {
         let completed: BTreeSet<&str> = history
             .outcomes
@@ -207,13 +208,23 @@ fn traced(run: &Value, broken: &mut Vec<String>) {
     if run["status"] != status || (status == "error") == run["error"].is_null() {
         broken.push(format!("{id} has the status {}, its outcome is {}", run["status"], run["outcome"]));
     }
+    if run["outcome"] == "failed" && run["message"]["metadata"]["status_kind"] != "run_failed" {
+        broken.push(format!("{id} failed, and says {}", run["message"]));
+    }
     let kinds: Vec<&str> =
         run["trace"].as_array().into_iter().flatten().filter_map(|entry| entry["kind"].as_str()).collect();
     let times = |wanted: &str| kinds.iter().filter(|kind| **kind == wanted).count();
     let over = usize::from(matches!(status, "ok" | "error"));
+    let last = run["trace"].as_array().and_then(|trace| trace.last());
+    if over == 1
+        && last.is_none_or(|end| end["data"]["reason"] != run["reason"] || end["data"]["status"] != status)
+    {
+        broken.push(format!("{id} ended with {}, its trace with {last:?}", run["reason"]));
+    }
     let begins = kinds.first() == Some(&"run.start") && times("run.start") == 1;
     let ends = times("run.end") == over && (over == 0 || kinds.last() == Some(&"run.end"));
-    if !begins || !ends || times("run.success") != usize::from(status == "ok") {
+    let (well, badly) = (usize::from(status == "ok"), usize::from(status == "error"));
+    if !begins || !ends || times("run.success") != well || times("run.error") != badly {
         broken.push(format!("the trace of {id}, which is {status}: {kinds:?}"));
     }
     let open = times("run.paused") as i64 - times("run.resumed") as i64;
@@ -392,6 +403,20 @@ fn open_calls(sim: &Sim, broken: &mut Vec<String>) {
         .ask("SELECT id || ' ' || call_id || ' ' || name || ' ' || ifnull(data, '') FROM calls WHERE state = 'started'");
     if !open.is_empty() {
         broken.push(format!("calls are `started` that nothing works on: {}", open.join("; ")));
+    }
+}
+
+/// What is open is asked for a run that is parked, and by no other. That it ends in time, sim.rs sees.
+fn open_waits(sim: &Sim, broken: &mut Vec<String>) {
+    if !sim.member.has_table("waits") {
+        return;
+    }
+    let stray: Vec<String> = sim.member.database.ask(
+        "SELECT waits.id || ' of ' || ifnull(run, 'none') || ' ' || ifnull(phase, '') FROM waits
+         LEFT JOIN runs ON runs.id = run WHERE open = 1 AND ifnull(phase, '') NOT LIKE 'parked%'",
+    );
+    if !stray.is_empty() {
+        broken.push(format!("waits are open, and their runs are not parked: {}", stray.join("; ")));
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! A failure prints how to replay it: `BOBBIN_SEED`, `BOBBIN_POINT` and `BOBBIN_FAULT` run exactly one simulation.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use crate::contract::{self, History, Terms};
 use crate::host::fault::{Fault, Plan, once};
 use crate::host::outside::ModelRequest;
 use crate::host::rng::Rng;
-use crate::host::{Answer, DAY_US, Say};
+use crate::host::{Answer, DAY_US, Member, Say};
 use crate::sample::{self, Points};
 use crate::sim::{Sim, catalog};
 
@@ -170,8 +171,9 @@ impl Scenario {
                 eprintln!("  log: {line}");
             }
         }
+        let reasons = sim.world.members().iter().flat_map(|member| reasons(member)).collect();
         sim.dispose();
-        Run { points, requests, fired, broken, panics }
+        Run { points, requests, reasons, fired, broken, panics }
     }
 
     /// Runs it and gives up with everything that is known when it fails.
@@ -219,6 +221,11 @@ impl Scenario {
             let replay = format!("BOBBIN_POINT={point} BOBBIN_FAULT={}", fault.name());
             self.must(SEED, Some(once(point, fault)), Some(calm.requests), &replay);
         }
+    }
+
+    /// Why the runs of all its threads ended, in one undisturbed run.
+    pub fn reasons(&self) -> BTreeSet<String> {
+        self.must(SEED, None, None, "").reasons
     }
 
     /// Only the undisturbed runs: for stories whose failures are part of the script.
@@ -283,9 +290,18 @@ impl Scenario {
 struct Run {
     points: Points,
     requests: usize,
+    /// Why its runs ended, of all threads.
+    reasons: BTreeSet<String>,
     fired: Vec<String>,
     broken: Vec<String>,
     panics: Option<Box<dyn std::any::Any + Send>>,
+}
+
+fn reasons(member: &Member) -> Vec<String> {
+    match member.has_table("runs") {
+        true => member.database.ask("SELECT DISTINCT reason FROM runs WHERE reason IS NOT NULL"),
+        false => Vec::new(),
+    }
 }
 
 fn print_history(sim: &Sim, history: &History) {

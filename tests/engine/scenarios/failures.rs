@@ -3,37 +3,38 @@
 use super::{INDETERMINATE, story};
 use crate::host::fault::{Fault, whenever};
 use crate::host::{At, SECOND_US};
+use crate::sweep::Scenario;
+
+/// A process that dies whenever the model is asked.
+pub(super) fn kills(fault: Fault) -> Scenario {
+    story("recovery exhausted")
+        .suffers(move || whenever(100, fault, |point| point.at == At::Sent))
+        .drive(|sim| async move {
+            let outcome = sim.ask("hello").await;
+            assert_eq!(outcome["reason"], "recovery_exhausted", "{outcome}");
+        })
+        .check(|sim, history| {
+            let requests = sim.world.outside.requests.borrow();
+            assert_eq!(requests.len(), 7, "the first and six recoveries");
+            assert_eq!(history.statuses("run_failed").len(), 1);
+            // The first recovery comes at once, each later one after twice the time of the one before.
+            let gaps: Vec<i64> =
+                requests.windows(2).map(|p| (p[1].at_us - p[0].at_us + SECOND_US / 2) / SECOND_US).collect();
+            assert!(gaps[0] <= 1, "{gaps:?}");
+            for (n, gap) in gaps.iter().enumerate().skip(1) {
+                let wait = 1 << (n - 1);
+                assert!((wait..=wait + 2).contains(gap), "{gaps:?}");
+            }
+        })
+        .terms(|terms| {
+            terms.outcomes = vec!["failed"];
+            terms.one_answer = false;
+        })
+}
 
 #[test]
 fn a_step_that_kills_the_process_every_time_is_given_up_after_seven() {
-    for fault in Fault::ALL {
-        story("recovery exhausted")
-            .suffers(move || whenever(100, fault, |point| point.at == At::Sent))
-            .drive(|sim| async move {
-                let outcome = sim.ask("hello").await;
-                assert_eq!(outcome["reason"], "recovery_exhausted", "{outcome}");
-            })
-            .check(|sim, history| {
-                let requests = sim.world.outside.requests.borrow();
-                assert_eq!(requests.len(), 7, "the first and six recoveries");
-                assert_eq!(history.statuses("run_failed").len(), 1);
-                // The first recovery comes at once, each later one after twice the time of the one before.
-                let gaps: Vec<i64> = requests
-                    .windows(2)
-                    .map(|p| (p[1].at_us - p[0].at_us + SECOND_US / 2) / SECOND_US)
-                    .collect();
-                assert!(gaps[0] <= 1, "{gaps:?}");
-                for (n, gap) in gaps.iter().enumerate().skip(1) {
-                    let wait = 1 << (n - 1);
-                    assert!((wait..=wait + 2).contains(gap), "{gaps:?}");
-                }
-            })
-            .terms(|terms| {
-                terms.outcomes = vec!["failed"];
-                terms.one_answer = false;
-            })
-            .calm();
-    }
+    Fault::ALL.into_iter().for_each(|fault| kills(fault).calm());
 }
 
 #[test]

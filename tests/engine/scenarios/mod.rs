@@ -9,6 +9,7 @@ mod dropped;
 mod edits;
 mod effects;
 mod effects_crowded;
+mod endings;
 mod endpoints;
 mod env;
 mod env_exits;
@@ -130,6 +131,8 @@ pub fn all() -> Vec<Scenario> {
     all.extend(code::all());
     all.extend(dropped::all());
     all.extend(execute::all());
+    all.extend(endings::all());
+    all.extend(limits::all());
     all.extend(env::all());
     all.extend(family_env::all());
     all.extend(immediate::all());

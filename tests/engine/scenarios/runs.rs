@@ -265,6 +265,31 @@ fn a_trace_tells_of_retries_fallbacks_and_tools_and_is_the_same_when_read_again(
 }
 
 #[test]
+fn a_failure_is_told_in_the_same_words_whenever_it_is_asked_for() {
+    story("too many steps")
+        .define(|catalog| catalog["agents"]["helper"]["sideA"]["maxSteps"] = json!(2))
+        .drive(|sim| async move {
+            let body = json!({ "role": "user", "content": "loop 5" });
+            let (key, query) = (sim.key(), [("wait", "true")]);
+            let mut told = Vec::new();
+            for _ in 0..2 {
+                let seen = sim.insist(ThreadRoute::PostMessage, &query, Some(&key), body.to_string()).await;
+                assert_eq!((seen.status, &seen.body["reason"]), (200, &json!("max_steps")), "{}", seen.body);
+                told.push(seen.body["message"].clone());
+                sim.evict().await;
+            }
+            told.push(run(&sim, "r_1").await["message"].clone());
+            assert_eq!(told[0]["metadata"]["status_kind"], "run_failed", "{told:?}");
+            assert!(told.iter().all(|message| *message == told[0]), "{told:?}");
+        })
+        .terms(|terms| {
+            terms.outcomes = vec!["failed"];
+            terms.one_answer = false;
+        })
+        .calm();
+}
+
+#[test]
 fn runs_are_listed_newest_first_in_pages() {
     story("pages of runs")
         .drive(|sim| async move {

@@ -4,12 +4,13 @@ use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
 use super::story;
+use super::waits::{asking, decides, until_open, with};
 use crate::host::{Native, SECOND_US, Say};
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![loading(), changed("warn")]
+    vec![loading(), changed("warn"), changed_while_asked("warn"), changed_while_asked("fail")]
 }
 
 fn skill(activation: &str, requires: &Value, body: &str) -> Value {
@@ -179,6 +180,60 @@ fn a_run_whose_definitions_changed_may_be_failed() {
             assert_eq!(history.statuses("run_failed").len(), 1);
         })
         .calm();
+}
+
+/// A deployment changes a skill while a person is asked; the model loads it afterwards.
+fn changed_while_asked(check: &'static str) -> Scenario {
+    story("a skill changes while a person is asked")
+        .define(with_skills)
+        .define(with(json!({ "pay": asking(json!("always")) })))
+        .says(|request| match request.results().len() {
+            0 => Say::call("pay", &json!({})),
+            1 => Say::call("load_skill", &json!({ "name": "refunds" })),
+            _ => Say::text("done"),
+        })
+        .drive(move |sim| async move {
+            let message = sim.send("hello").await;
+            let waits = until_open(&sim, 1).await;
+            let mut catalog: Value = serde_json::to_value(&**sim.catalog.borrow()).unwrap();
+            catalog["settings"] = json!({ "resumeCheck": check });
+            catalog["skills"]["refunds"]["hash"] = json!("sha256:other");
+            catalog["skills"]["refunds"]["body"] = json!("OTHER RULES");
+            sim.deploy(&catalog);
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            let outcome = sim.outcome(&message).await;
+            let diagnostics = outcome["diagnostics"].as_array().unwrap();
+            let resumed: Vec<&Value> = diagnostics
+                .iter()
+                .filter(|entry| entry["kind"] == "resume")
+                .map(|entry| &entry["code"])
+                .collect();
+            assert_eq!(resumed, ["resume.skills"], "{outcome}");
+            let reason = if check == "fail" { "definition_changed" } else { "stop_on_response" };
+            assert_eq!(outcome["reason"], reason, "{outcome}");
+        })
+        .terms(|terms| terms.outcomes = vec![if check == "fail" { "failed" } else { "completed" }])
+}
+
+#[test]
+fn a_skill_that_changes_while_a_person_is_asked_is_told_of_and_loaded_as_it_is_now() {
+    changed_while_asked("warn")
+        .check(|_, history| {
+            let results = history.texts("tool");
+            assert_eq!(results[1], "OTHER RULES", "{results:?}");
+            assert_eq!(history.answers(), ["done"]);
+        })
+        .sweep();
+}
+
+#[test]
+fn a_skill_that_changes_while_a_person_is_asked_may_fail_the_run_before_its_call_runs() {
+    changed_while_asked("fail")
+        .check(|sim, history| {
+            assert_eq!(sim.world.outside.executions.borrow().len(), 0, "what was approved never ran");
+            assert_eq!(history.statuses("run_failed").len(), 1);
+        })
+        .sweep();
 }
 
 #[test]

@@ -19,7 +19,7 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const OUTSIDE: &str = "00f067aa0ba902b7";
 
 pub fn all() -> Vec<Scenario> {
-    vec![family(), plain(), unwilling(), traced(), waited(), many_steps()]
+    vec![family(), plain(), unwilling(), traced(), waited(), many_steps(), given_up()]
 }
 
 /// Exports to the collector.
@@ -375,6 +375,43 @@ fn many_steps() -> Scenario {
 #[test]
 fn a_long_run_is_exported_while_it_goes_on() {
     many_steps().calm();
+}
+
+/// The collector is gone for as long as a job is tried, and comes back.
+fn given_up() -> Scenario {
+    story("spans that are given up")
+        .setup(exports)
+        .setup(|sim| {
+            sim.world.outside.collector.script(|before| {
+                match before < bobbin::limits::JOB_ATTEMPTS as usize {
+                    true => Answer::status(503, "{}"),
+                    false => Answer::json(&Value::Null),
+                }
+            });
+        })
+        .drive(|sim| async move {
+            for text in ["one", "two", "three"] {
+                sim.ask(text).await;
+                told(&sim).await;
+            }
+        })
+        .check(|sim, _| {
+            let database = &sim.member.database;
+            let given_up: Vec<i64> =
+                database.ask("SELECT data ->> 'dropped' FROM logs WHERE kind = 'failure' ORDER BY id");
+            assert_eq!(given_up.len(), 1, "{given_up:?}");
+            assert!(given_up[0] > 0, "{given_up:?}");
+            // The run after it says so, and no other.
+            let runs: Vec<i64> =
+                database.ask("SELECT id FROM runs WHERE instr(diagnostics, 'export.dropped') ORDER BY id");
+            assert_eq!(runs, [2]);
+            assert_eq!(database.ask::<i64>("SELECT dropped FROM meta"), [0]);
+        })
+}
+
+#[test]
+fn the_next_run_tells_that_spans_were_given_up() {
+    given_up().sweep();
 }
 
 #[test]
