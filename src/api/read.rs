@@ -125,26 +125,7 @@ impl Thread {
         let alarm_at = self.host.alarm().await?;
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
-            let mut due: Vec<Value> = Vec::new();
-            if let Some(run) = state.active().filter(|run| run.runnable()) {
-                due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
-            }
-            for Due { subject, at_us, tries } in outbox::dues(sql)? {
-                due.push(json!({ "what": "outbox", "subject": subject, "at": at_us, "tries": tries }));
-            }
-            if let Some(at) = crate::store::effects::tally::next_due(state, sql)? {
-                due.push(json!({ "what": "effect", "at": at }));
-            }
-            if state.meta.waits > 0 {
-                for wait in waits::open(sql)? {
-                    let id = wait.public_id(&state.meta.thread_id);
-                    due.push(json!({ "what": "wait", "subject": id, "kind": wait.kind.as_str(), "at": wait.expires_us }));
-                }
-            }
-            for job in jobs::all(state, sql)? {
-                let what = job.kind.map_or("job", jobs::Kind::as_str);
-                due.push(json!({ "what": what, "at": job.due_us, "tries": job.attempts, "error": job.error }));
-            }
+            let mut due = owed(state, sql, now)?;
             let mut waiting: Vec<Value> = Vec::new();
             let mut children: Vec<Value> = Vec::new();
             for child in state.open_children(sql)? {
@@ -186,6 +167,33 @@ impl Thread {
             Ok(Reply::json(200, &body))
         })
     }
+}
+
+/// What the thread has to do by itself, and when; subagents apart.
+fn owed(state: &mut State, sql: &dyn Sql, now: i64) -> Result<Vec<Value>> {
+    let mut due: Vec<Value> = Vec::new();
+    if let Some(run) = state.active().filter(|run| run.runnable()) {
+        due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
+    }
+    for Due { subject, at_us, tries } in outbox::dues(sql)? {
+        due.push(json!({ "what": "outbox", "subject": subject, "at": at_us, "tries": tries }));
+    }
+    if let Some(at) = crate::store::effects::tally::next_due(state, sql)? {
+        due.push(json!({ "what": "effect", "at": at }));
+    }
+    if state.meta.waits > 0 {
+        for wait in waits::open(sql)? {
+            let id = wait.public_id(&state.meta.thread_id);
+            due.push(
+                json!({ "what": "wait", "subject": id, "kind": wait.kind.as_str(), "at": wait.expires_us }),
+            );
+        }
+    }
+    for job in jobs::all(state, sql)? {
+        let what = job.kind.map_or("job", jobs::Kind::as_str);
+        due.push(json!({ "what": what, "at": job.due_us, "tries": job.attempts, "error": job.error }));
+    }
+    Ok(due)
 }
 
 /// Top-level messages that are not silent; counted once while the object lives.

@@ -188,14 +188,7 @@ impl Thread {
             (Reentry::Later, _) => return Ok(false),
             (Reentry::Scheduled | Reentry::Recovered, Some(_)) => return Ok(true),
             (Reentry::Scheduled | Reentry::Recovered, None) => {
-                // Whoever listened to the lost attempt drops its text.
-                let open = self.read(|state, _| {
-                    let run = state.active().filter(|run| run.phase == Phase::Model);
-                    Ok(run.map(|run| (run.block, run.stream)))
-                })?;
-                if let Some((block, stream)) = open {
-                    self.announce_reset(block, stream, 0)?;
-                }
+                self.drop_lost_text()?;
                 return Ok(true);
             }
             (Reentry::BrokeOff, model) => {
@@ -210,6 +203,18 @@ impl Thread {
         };
         self.end_run(reason, message)?;
         self.read(|state, _| Ok(state.active().is_some()))
+    }
+
+    /// Whoever listened to the lost attempt drops its text.
+    fn drop_lost_text(&self) -> Result<()> {
+        let open = self.read(|state, _| {
+            let run = state.active().filter(|run| run.phase == Phase::Model);
+            Ok(run.map(|run| (run.block, run.stream)))
+        })?;
+        match open {
+            Some((block, stream)) => self.announce_reset(block, stream, 0),
+            None => Ok(()),
+        }
     }
 
     /// The model that the open step has asked, if its answers may not begin anew.

@@ -182,7 +182,7 @@ fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (SortedSet<&'c st
 }
 
 /// The tools that a policy asks nothing about.
-fn trusted<'c>(catalog: &'c Catalog, agent: &'c Agent, prompts: &[&'c Prompt]) -> BTreeSet<&'c str> {
+fn trusted<'c>(catalog: &'c Catalog, agent: &'c Agent, prompts: &[&'c Prompt]) -> SortedSet<&'c str> {
     let all = [&catalog.settings.approvals, &agent.approvals].into_iter();
     let all = all.chain(prompts.iter().map(|prompt| &prompt.approvals));
     all.flat_map(|approvals| &approvals.trusted).map(String::as_str).collect()

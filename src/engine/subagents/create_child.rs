@@ -20,6 +20,24 @@ use crate::store::parent::Parent;
 use crate::store::state::State;
 use crate::trace::Trace;
 
+/// What a child knows of its parent.
+fn parent_of(envelope: &Envelope, birth: &ChildSpec) -> Parent {
+    Parent {
+        thread: envelope.from.clone(),
+        depth: birth.depth,
+        blocking: birth.blocking,
+        resumable: birth.resumable,
+        communication: birth.communication,
+        hears: birth.hears.clone(),
+        arguments: birth.arguments.clone(),
+        envelopes: Envelopes::default(),
+        asked: None,
+        trace: None,
+        tools: birth.tools.clone(),
+        spawns: birth.spawns,
+    }
+}
+
 impl Thread {
     /// Creates this thread as a child and receives the envelope, in one transaction. None when the thread exists: then it must
     /// be the same child.
@@ -47,20 +65,7 @@ impl Thread {
         self.open_sealed(id, birth.env.clone())
             .map_err(|error| Error::new(Code::Conflict, format!("Its values cannot be read: {error}")))?;
         let now = self.host.now_us();
-        let parent = Parent {
-            thread: envelope.from.clone(),
-            depth: birth.depth,
-            blocking: birth.blocking,
-            resumable: birth.resumable,
-            communication: birth.communication,
-            hears: birth.hears.clone(),
-            arguments: birth.arguments.clone(),
-            envelopes: Envelopes::default(),
-            asked: None,
-            trace: None,
-            tools: birth.tools.clone(),
-            spawns: birth.spawns,
-        };
+        let parent = parent_of(envelope, birth);
         let snapshot = self.snapshot_hash(&birth.agent, Some(&parent));
         let meta = Meta {
             owner: birth.owner.clone(),

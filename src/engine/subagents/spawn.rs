@@ -9,7 +9,7 @@ use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{NewChild, SubagentCall, Told};
 use crate::engine::subagents::checks::{may_wait, refused};
 use crate::engine::subagents::deferred::Deferred;
-use crate::engine::subagents::envelope::{ChildSpec, EnvelopeBody};
+use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
 use crate::engine::subagents::workers::lead;
@@ -35,7 +35,6 @@ fn about(child: &Child, text: String) -> ToolResult {
     ToolResult { subagent_id: Some(child.reference.clone()), ..ToolResult::success(text) }
 }
 
-/// A child whose values cannot be had is not made; anything else is no error of the call.
 /// The receipt of a call that a child answers: it waits, or has its result at once.
 fn receipt_of<'a>(scope: &Scope, reply: &Shared, call: &'a Call, told: &'a Told, now: i64) -> NewReceipt<'a> {
     let ToolCall { id, name, .. } = &call.call;
@@ -48,6 +47,7 @@ fn receipt_of<'a>(scope: &Scope, reply: &Shared, call: &'a Call, told: &'a Told,
     }
 }
 
+/// A child whose values cannot be had is not made; anything else is no error of the call.
 fn not_created(name: &str, error: Error) -> Result<Result<Told, ToolResult>> {
     match error.code {
         Code::EncryptionUnavailable | Code::TooLarge => {
@@ -55,6 +55,17 @@ fn not_created(name: &str, error: Error) -> Result<Result<Told, ToolResult>> {
         }
         _ => Err(error),
     }
+}
+
+/// What is told of a child that was just made; who waits for it has its answer later.
+fn begun_told(child: &Child, receipt: Option<i64>) -> Told {
+    let result = receipt.is_none().then(|| match child.is_worker() {
+        true => lead::started(child),
+        false => about(child, started(child)),
+    });
+    let mut applied = Applied::default();
+    applied.tells("started", child);
+    Told { result, applied, ..Told::default() }
 }
 
 impl Thread {
@@ -113,6 +124,11 @@ impl Thread {
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
         self.tell_calls(scope, reply, call)?;
+        self.child_told(call, told).await
+    }
+
+    /// What follows the commit of a call for a child.
+    async fn child_told(self: &Rc<Self>, call: &Call, told: Told) -> Result<CallOutcome> {
         self.announce_tool_start(&call.call.name);
         self.after_commit(told.applied)?;
         if let Some(opened) = told.opened {
@@ -165,7 +181,6 @@ impl Thread {
         parking: Parking,
     ) -> Result<Result<Told, ToolResult>> {
         state.must_live()?;
-        let now = self.host.now_us();
         match wanted {
             SubagentCall::Create(new) => {
                 let waits = new.blocking();
@@ -187,41 +202,55 @@ impl Thread {
                 self.make_child(state, sql, &new, side, group, by, waits.then_some(receipt).flatten())
             }
             SubagentCall::Message { reference, words } => {
-                let inactive = || {
-                    refused(format!(
-                        "There is no active subagent \"{reference}\". Use the reference that subagent_create gave."
-                    ))
-                };
-                let addressed = |child: &Child| child.is_open() && !child.is_worker();
-                let Some(mut child) = state.child(sql, reference)?.filter(addressed) else {
-                    return Ok(Err(inactive()));
-                };
-                if !child.facts.resumable || child.state == ChildState::Pending {
-                    return Ok(Err(inactive()));
-                }
-                if let Err(result) = may_wait(child.facts.blocking, receipt, parking, "subagent_message") {
-                    return Ok(Err(result));
-                }
-                if let Some(result) = self.check_content(sql, words)? {
-                    return Ok(Err(result));
-                }
-                let what = EnvelopeBody::Message(words.clone());
-                self.tell_child(state, sql, &mut child, what)?;
-                child.asked = child.envelopes.sent;
-                "running".clone_into(&mut child.status);
-                let waits = child.facts.blocking;
-                if waits && let Some(receipt) = receipt {
-                    self.begin_wait(state, sql, &mut child, receipt, now)?;
-                }
-                state.update_child(sql, child.clone())?;
-                Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
-                let result = (!waits).then(|| about(&child, written(&child)));
-                Ok(Ok(Told { result, ..Told::default() }))
+                self.message_child(state, sql, reference, words, receipt, parking)
             }
             SubagentCall::Send(message) => self.send_to_worker(state, sql, message, receipt, parking),
             SubagentCall::Wait(wait) => self.wait_for_workers(state, sql, wait, receipt, parking),
             SubagentCall::Close(id) => self.close_worker(state, sql, id),
         }
+    }
+
+    /// Writes to a child that is there.
+    fn message_child(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        reference: &str,
+        words: &Content,
+        receipt: Option<i64>,
+        parking: Parking,
+    ) -> Result<Result<Told, ToolResult>> {
+        let now = self.host.now_us();
+        let inactive = || {
+            refused(format!(
+                "There is no active subagent \"{reference}\". Use the reference that subagent_create gave."
+            ))
+        };
+        let addressed = |child: &Child| child.is_open() && !child.is_worker();
+        let Some(mut child) = state.child(sql, reference)?.filter(addressed) else {
+            return Ok(Err(inactive()));
+        };
+        if !child.facts.resumable || child.state == ChildState::Pending {
+            return Ok(Err(inactive()));
+        }
+        if let Err(result) = may_wait(child.facts.blocking, receipt, parking, "subagent_message") {
+            return Ok(Err(result));
+        }
+        if let Some(result) = self.check_content(sql, words)? {
+            return Ok(Err(result));
+        }
+        let what = EnvelopeBody::Message(words.clone());
+        self.tell_child(state, sql, &mut child, what)?;
+        child.asked = child.envelopes.sent;
+        "running".clone_into(&mut child.status);
+        let waits = child.facts.blocking;
+        if waits && let Some(receipt) = receipt {
+            self.begin_wait(state, sql, &mut child, receipt, now)?;
+        }
+        state.update_child(sql, child.clone())?;
+        Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
+        let result = (!waits).then(|| about(&child, written(&child)));
+        Ok(Ok(Told { result, ..Told::default() }))
     }
 
     /// Writes the row of a child and the envelope that makes it, or that it waits for values of variables.
@@ -279,13 +308,7 @@ impl Thread {
         }
         state.insert_child(sql, child.clone())?;
         Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
-        let result = receipt.is_none().then(|| match child.is_worker() {
-            true => lead::started(&child),
-            false => about(&child, started(&child)),
-        });
-        let mut applied = Applied::default();
-        applied.tells("started", &child);
-        Ok(Ok(Told { result, applied, ..Told::default() }))
+        Ok(Ok(begun_told(&child, receipt)))
     }
 
     /// The receipt waits for the answer to the last envelope.
