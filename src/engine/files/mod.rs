@@ -2,7 +2,7 @@
 //! `api/files`, the methods for code in `sdk/files`.
 //!
 //! * `write`, `read`, `tree`, `search`: what is done with files. `glob`, `conditions`: patterns, and headers of requests, read.
-//! * `uploads`: content that comes in requests of its own. `spill`: large content that goes to the bucket.
+//! * `uploads`: content that comes in requests of its own. `bucket`: large content that goes to the bucket.
 //! * `attach`: files of messages. `received`: files of other threads.
 
 pub(crate) mod attach;

@@ -5,7 +5,7 @@
 //!   of that, a new child or a message to one.
 //! * `spawn`: a call makes a child, or writes to one; `checks`: what keeps it from that; `create_child`: the child's side of
 //!   it.
-//! * `envelope`: what a thread and its child tell each other. `inbox`: what is done with an envelope; `received`: what it has
+//! * `envelope`: what a thread and its child tell each other. `inbox`: what is done with an envelope; `applied`: what it has
 //!   changed. `copy`: files that come with it.
 //! * `wait`: the receipt that is parked until a child answers. `report`: what a run of a child came to. `cascade`: stop and
 //!   terminate.
