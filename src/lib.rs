@@ -9,6 +9,7 @@
 //! * [`limits`]: every constant of the runtime, named once.
 //! * `text`: texts that are cut.
 //! * [`sorted`]: maps and sets that are sorted lists.
+//! * `letters`: which letters follow one another in words.
 //! * `registry`: functions by name.
 //! * `dates`: dates as people and headers have them.
 //! * `page`: pages that end by bytes.
@@ -42,6 +43,7 @@ pub mod engine;
 pub mod env;
 pub mod error;
 pub mod host;
+mod letters;
 pub mod limits;
 pub mod models;
 mod names;

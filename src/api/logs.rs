@@ -192,7 +192,7 @@ fn call_entry(catalog: &Catalog, receipt: &Receipt, thread: &str) -> Value {
     let Receipt { id, reply, call_id, started_us, ended_us, .. } = receipt;
     // Calls that code made have no message: their `reply` is the call around them, negative, and their id the key.
     let of_reply = *reply > 0;
-    json!({
+    let mut entry = json!({
         "id": format!("c_{id}"),
         "type": "tool_call",
         "created_at": started_us,
@@ -209,7 +209,12 @@ fn call_entry(catalog: &Catalog, receipt: &Receipt, thread: &str) -> Value {
         "ended_at": ended_us,
         "latency_ms": ended_us.map(|ended| (ended - started_us) / 1000),
         "error": receipt.error,
-    })
+    });
+    let scrubbed = receipt.scrubbed();
+    if let Some(fields) = entry.as_object_mut().filter(|_| !scrubbed.is_none()) {
+        fields.insert("scrubbed".into(), json!(scrubbed));
+    }
+    entry
 }
 
 fn log_detail(sql: &dyn Sql, thread: &str, id: i64) -> Result<Option<Value>> {

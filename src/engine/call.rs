@@ -174,9 +174,9 @@ impl CallOutcome {
         if result.status != self.result.status && known && !self.hands_off() {
             self.state = ReceiptState::ended(result.status);
         }
-        // What is stored for it already stays.
+        // What is stored for it already stays, and so does what is known of it.
         let stored = std::mem::take(&mut self.result.stored);
-        self.result = ToolResult { stored, ..result };
+        self.result = ToolResult { stored, scrubbed: self.result.scrubbed, ..result };
     }
 
     /// Closes its receipt, or writes the one of a call that never started.
@@ -193,10 +193,13 @@ impl CallOutcome {
             abandon_inner(sql, origin, call.seq, reply.seq, now)?;
         }
         match &self.begun {
-            Begun::Started | Begun::Waited => receipts::close(sql, call.seq, state, error, now),
+            Begun::Started | Begun::Waited => {
+                receipts::close(sql, call.seq, state, error, now, self.result.scrubbed)
+            }
             Begun::Never { kind, opening } => {
                 let ToolCall { id, name, .. } = &call.call;
-                let data = ReceiptData { opening: opening.clone(), ..ReceiptData::default() };
+                let scrubbed = self.result.scrubbed;
+                let data = ReceiptData { opening: opening.clone(), scrubbed, ..ReceiptData::default() };
                 // A hand-off ends when it takes place.
                 let ended_us = (!self.hands_off()).then_some(now);
                 let started = NewReceipt::started(call.seq, reply.seq, id, name, *kind, now);

@@ -24,7 +24,7 @@ use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::subagent::{is_tool, undotted};
-use crate::spec::{Callable, Prompt, Sought, ToolEntry, schema};
+use crate::spec::{Callable, Prompt, Scrubbed, Sought, ToolEntry, schema};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
 use crate::store::state::State;
@@ -39,7 +39,9 @@ impl CallsApi for Open {
         let key = scope.next_key();
         Box::pin(async move {
             may?;
-            thread.invoke(&scope, key, &name, args).await
+            let result = thread.invoke(&scope, key, &name, args).await?;
+            // That is for the receipt.
+            Ok(ToolResult { scrubbed: Scrubbed::default(), ..result })
         })
     }
 

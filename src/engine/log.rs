@@ -75,8 +75,9 @@ impl Thread {
     pub(crate) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
         let Some(body) = &attempt.body else { return Ok(()) };
         let now = self.host.now_us();
-        let request = self.redact(String::from_utf8_lossy(body).into_owned());
-        let answer = attempt.answer.clone().map(|text| self.redact(text));
+        let shown = |text: String| self.scrub_logged(self.redact(text));
+        let request = shown(String::from_utf8_lossy(body).into_owned());
+        let answer = attempt.answer.clone().map(shown);
         self.transition(|_, sql| {
             bodies::forget_before(sql, now - limits::LOG_BODY_US)?;
             for (kind, text) in [("request", Some(request.as_str())), ("response", answer.as_deref())] {

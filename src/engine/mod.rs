@@ -70,6 +70,7 @@ pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod run_trace;
 pub(crate) mod scope;
+pub(crate) mod scrub;
 pub(crate) mod session;
 pub(crate) mod skills;
 pub(crate) mod spans;

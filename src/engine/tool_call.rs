@@ -282,22 +282,34 @@ impl Thread {
         Ok((result, inside.may_have_invoked()))
     }
 
-    /// Does what a call is for. `inside`: of that call.
-    pub(crate) async fn work_of(
+    /// Does what a call is for, and takes out of its result what nobody is to see. `inside`: of that call.
+    async fn work_of(self: &Rc<Self>, inside: &Scope, asked: AskedWork<'_>) -> Result<ToolResult> {
+        let AskedWork { definitions, entry, work, .. } = asked;
+        match work {
+            Work::Tool(tool) if crate::engine::skills::loads(tool) => {
+                Ok(self.load_skill(definitions, &asked.args))
+            }
+            Work::Tool(tool) => {
+                let result = self.tool_work(inside, asked, tool).await?;
+                // A tool's own result, without what only the runtime says.
+                let result = ToolResult { stored: Vec::new(), ..result };
+                self.clean_result(&tool.name, Some(tool), self.redact_result(result))
+            }
+            Work::Prompt(prompt) => {
+                // A prompt's calls may be prompts.
+                let result =
+                    Box::pin(self.subprompt(inside, definitions, entry, prompt, &asked.args)).await?;
+                self.clean_result(&prompt.name, None, result)
+            }
+        }
+    }
+
+    async fn tool_work(
         self: &Rc<Self>,
         inside: &Scope,
-        AskedWork { definitions, entry, work, call_id, args, approved }: AskedWork<'_>,
+        AskedWork { definitions, entry, call_id, args, approved, .. }: AskedWork<'_>,
+        tool: &Tool,
     ) -> Result<ToolResult> {
-        let tool = match work {
-            Work::Tool(tool) => tool,
-            // A prompt's calls may be prompts.
-            Work::Prompt(prompt) => {
-                return Box::pin(self.subprompt(inside, definitions, entry, prompt, &args)).await;
-            }
-        };
-        if crate::engine::skills::loads(tool) {
-            return Ok(self.load_skill(definitions, &args));
-        }
         let thread_id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let env = |name: &str| self.tool_env(definitions, entry, name);
         if let Some(text) = self.missing_variable(definitions, entry, tool).await? {
@@ -325,13 +337,10 @@ impl Thread {
             sleep: self.sleep(),
             state: self.state_in(at.clone()),
         };
-        let mut result = self.run_tool(inside, definitions, tool, &env, call).await?;
-        if let Some(what) = at.refused() {
-            let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
-            result = ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) };
-        }
-        // A tool's own result, without what only the runtime says.
-        Ok(self.redact_result(ToolResult { stored: Vec::new(), ..result }))
+        let result = self.run_tool(inside, definitions, tool, &env, call).await?;
+        let Some(what) = at.refused() else { return Ok(result) };
+        let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
+        Ok(ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) })
     }
 
     /// Runs a tool, and again as its policy says if it fails in a way that may pass. Each run is counted in the call's

@@ -4,13 +4,14 @@
 //!
 //! * `keys`: the deployment's keys, and values encrypted with them. `change`: what a request sets and deletes. `set`:
 //!   the values of one object, and its table. `travel`: values on their way to another object. `redact`: secrets in
-//!   texts.
+//!   texts. `scrub`: texts that look like secrets.
 //!
 //! Where a value is looked for, and in which order, is decided by the thread (`engine/env`).
 
 pub(crate) mod change;
 pub(crate) mod keys;
 pub(crate) mod redact;
+pub(crate) mod scrub;
 pub(crate) mod set;
 pub(crate) mod travel;
 

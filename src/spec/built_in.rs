@@ -63,5 +63,6 @@ fn native(name: &str, description: &str, args: serde_json::Value) -> Tool {
         retry: Policy::default(),
         variables: Vec::new(),
         approval: None,
+        scrub: None,
     }
 }

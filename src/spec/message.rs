@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::spec::opaque::Opaque;
+use crate::spec::scrub::Scrubbed;
 
 /// Who a message is from, as the thread stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,6 +127,10 @@ pub struct ToolResult {
     #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stored: Vec<Value>,
+    /// What was taken out of it, for its receipt. A tool cannot set it.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Scrubbed::is_none")]
+    pub scrubbed: Scrubbed,
 }
 
 /// A list; `null` is none.
@@ -171,6 +176,7 @@ impl ToolResult {
             attachments: Vec::new(),
             subagent_id: None,
             stored: Vec::new(),
+            scrubbed: Scrubbed::default(),
         }
     }
 

@@ -8,7 +8,8 @@
 //!   and a long form.
 //! * [`graph`]: what an agent can reach, and what all definitions say about a name.
 //! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
-//! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again.
+//! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
+//!   texts that look like secrets.
 //! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
@@ -34,6 +35,7 @@ pub mod prompt;
 pub mod references;
 pub mod retry;
 pub mod schema;
+pub mod scrub;
 pub mod settings;
 pub mod skill;
 pub mod snapshot;
@@ -53,6 +55,7 @@ pub use crate::spec::model::{Capabilities, Model, Provider};
 pub use crate::spec::package::{Package, Packages, Sought};
 pub use crate::spec::prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use crate::spec::retry::{Policy, Retry};
+pub use crate::spec::scrub::{Scrub, ScrubAction, Scrubbed};
 pub use crate::spec::settings::{ResumeCheck, Settings, Strictness};
 pub use crate::spec::skill::{Activation, Skill, SkillHead};
 pub use crate::spec::snapshot::Snapshot;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::approval::Approvals;
 use crate::spec::retry::Retry;
+use crate::spec::scrub::Scrub;
 use crate::spec::variable::is_default;
 
 /// What holds for every agent of the folder. Agents, prompts and messages may say more, and only tighten it.
@@ -23,6 +24,9 @@ pub struct Settings {
     /// What becomes of a run that goes on with other definitions than it began with.
     #[serde(skip_serializing_if = "is_default")]
     pub resume_check: ResumeCheck,
+    /// What becomes of texts in results of tools that look like secrets.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scrub: Scrub,
 }
 
 impl Settings {

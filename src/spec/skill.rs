@@ -217,6 +217,7 @@ pub(crate) fn tool() -> Tool {
         retry: Policy::default(),
         variables: Vec::new(),
         approval: None,
+        scrub: None,
     }
 }
 

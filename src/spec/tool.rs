@@ -7,6 +7,7 @@ use crate::sorted::SortedMap;
 use crate::spec::approval::Approval;
 use crate::spec::form::StringOr;
 use crate::spec::retry::Policy;
+use crate::spec::scrub::Scrub;
 use crate::spec::variable::{Variable, is_default};
 
 /// A function that models may call (spec §6.1).
@@ -48,6 +49,10 @@ pub struct Tool {
     /// Whether a person is asked before a call runs: `never`, unless given, `always`, `when`, `on_failure`, or an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// What becomes of texts in its results that look like secrets, beyond what `bobbin.json` says: `keywords` can only be
+    /// stricter; `entropy` may be off, for results that consist of such texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<Scrub>,
 }
 
 /// What a call of a tool may change.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::spec::message::{ToolResult, ToolStatus};
+use crate::spec::scrub::Scrubbed;
 use crate::store::log::AttemptState;
 use crate::store::table::Table;
 
@@ -142,6 +143,9 @@ pub(crate) struct ReceiptData {
     /// How an agent that is to take over begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opening: Option<Opening>,
+    /// What was taken out of its result.
+    #[serde(default, skip_serializing_if = "Scrubbed::is_none")]
+    pub(crate) scrubbed: Scrubbed,
 }
 
 impl ReceiptData {
@@ -244,6 +248,11 @@ impl Receipt {
     /// Whether it waited for a person, and never began.
     pub(crate) fn has_only_waited(&self) -> bool {
         self.state == ReceiptState::Waiting && self.kind != Kind::Subagent
+    }
+
+    /// What was taken out of its result; a result that it keeps says so itself.
+    pub(crate) fn scrubbed(&self) -> Scrubbed {
+        self.data.result.as_ref().map_or(self.data.scrubbed, |result| result.scrubbed)
     }
 
     fn read(cells: &[Cell]) -> Result<Receipt> {
@@ -358,10 +367,19 @@ pub(crate) fn close(
     state: ReceiptState,
     error: Option<&str>,
     now: i64,
+    scrubbed: Scrubbed,
 ) -> Result<()> {
+    let (state, now, id) = (Param::Text(state.as_str()), Param::Int(now), Param::Int(id));
+    if scrubbed.is_none() {
+        let statement =
+            "UPDATE calls SET state = ?, ended_us = ifnull(ended_us, ?), error = ?, result = NULL WHERE id = ?";
+        return sql.run(statement, &[state, now, error.into(), id]);
+    }
+    let scrubbed = serde_json::to_string(&scrubbed).map_err(Error::internal)?;
     sql.run(
-        "UPDATE calls SET state = ?, ended_us = ifnull(ended_us, ?), error = ?, result = NULL WHERE id = ?",
-        &[Param::Text(state.as_str()), Param::Int(now), error.into(), Param::Int(id)],
+        "UPDATE calls SET state = ?, ended_us = ifnull(ended_us, ?), error = ?, result = NULL,
+            data = json_set(ifnull(data, '{}'), '$.scrubbed', json(?)) WHERE id = ?",
+        &[state, now, error.into(), Param::Text(&scrubbed), id],
     )
 }
 
@@ -434,7 +452,7 @@ pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Rec
     for receipt in &open {
         let state =
             if receipt.has_only_waited() { ReceiptState::Failed } else { ReceiptState::Indeterminate };
-        close(sql, receipt.id, state, None, now)?;
+        close(sql, receipt.id, state, None, now, Scrubbed::default())?;
     }
     Ok(open)
 }

@@ -10,5 +10,8 @@ impl Check<'_> {
         for (inner, message) in self.catalog.settings.retry_defaults.problems() {
             self.error_in_settings(format!("retryDefaults.{inner}"), message);
         }
+        for (inner, message) in self.catalog.settings.scrub.problems(None) {
+            self.error_in_settings(format!("scrub.{inner}"), message);
+        }
     }
 }

@@ -48,6 +48,11 @@ impl Check<'_> {
             }
             self.variables(at, &tool.variables);
             self.approval(at, tool);
+            let scrub =
+                tool.scrub.iter().flat_map(|scrub| scrub.problems(Some(&self.catalog.settings.scrub)));
+            for (inner, message) in scrub.collect::<Vec<_>>() {
+                self.error(at, format!("scrub.{inner}"), message);
+            }
         }
     }
 

@@ -147,6 +147,16 @@ fn a_policy_that_makes_no_sense_is_told_wherever_it_stands() {
             "bobbin.json: error in retryDefaults.tool.maxAttempts: must be from 1 (no retry) to 10, the first attempt included",
         ),
         (
+            "/settings",
+            json!({ "scrub": { "allow": ["*"] } }),
+            "bobbin.json: error in scrub.allow[0]: would allow everything: `\"entropy\": \"off\"` says that",
+        ),
+        (
+            "/tools/clock/scrub",
+            json!({ "keywords": "report", "entropy": "off" }),
+            "tools/clock: error in scrub.keywords: a tool can only be stricter here than bobbin.json, which says what holds without it",
+        ),
+        (
             "/tools/clock/retry",
             json!({ "maxAttempts": 2 }),
             "tools/clock: error in retry: only a call that may safely be made again is retried: declare the tool `idempotent` if it is",

@@ -53,6 +53,7 @@ impl Subject for Outcome {
         let mut result = serde_json::to_value(&self.result).unwrap_or_default();
         if let Some(fields) = result.as_object_mut() {
             fields.remove("stored");
+            fields.remove("scrubbed");
         }
         vec![self.call.clone(), result]
     }

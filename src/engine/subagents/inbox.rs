@@ -266,6 +266,9 @@ impl Thread {
     ) -> Result<()> {
         let now = self.host.now_us();
         let Report { ending, words, answers, .. } = report;
+        let answer = ToolResult::success(words.text.clone());
+        let answer = self.clean_result_within(state, &child.agent, None, answer);
+        let words = &Content { text: answer.text(), ..words.clone() };
         let over = !child.facts.resumable && *ending != Ending::Stopped;
         if over {
             child.state = ChildState::Terminated;
@@ -288,7 +291,8 @@ impl Thread {
                 Ending::Result => ToolResult::success(text),
                 Ending::Failure | Ending::Stopped => ToolResult::error(text),
             };
-            let result = ToolResult { stored: crate::engine::attachments::store::kept(&files)?, ..result };
+            let stored = crate::engine::attachments::store::kept(&files)?;
+            let result = ToolResult { stored, scrubbed: answer.scrubbed, ..result };
             return self.end_wait(state, sql, child, &result, applied);
         }
         // The first answer of one that was made after its call had ended is a message.

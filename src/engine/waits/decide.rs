@@ -291,8 +291,16 @@ impl Thread {
         }
         let result = self.note_verdict(&wanted.verdict, &wait, &mut decision)?;
         if let (Some(result), Some(receipt)) = (result, wait.receipt) {
-            // What people and clients say may hold secrets as any tool's result may.
-            receipts::answer(sql, receipt, &self.redact_result(result))?;
+            // What people and clients say may hold secrets as any tool's result may; what people write stays theirs.
+            let result = self.redact_result(result);
+            let result = match &wait.asked.call {
+                Some(call) if wait.kind == WaitKind::ClientTool => {
+                    let tool = self.catalog.tools.get(&call.tool);
+                    self.clean_result_within(state, &call.tool, tool, result)
+                }
+                _ => result,
+            };
+            receipts::answer(sql, receipt, &result)?;
         }
         self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
         if matches!(wanted.verdict, Verdict::Deny { stop: true, .. }) {

@@ -43,6 +43,7 @@ mod retries;
 mod retries_parked;
 mod runs;
 mod schema;
+mod scrubbing;
 mod sides;
 mod skills;
 mod soak;
@@ -156,5 +157,6 @@ pub fn all() -> Vec<Scenario> {
     all.extend(waits::all());
     all.extend(waits_ending::all());
     all.extend(waits_within::all());
+    all.extend(scrubbing::all());
     all
 }

@@ -11,7 +11,7 @@ use crate::sweep::Scenario;
 const HOUR_US: i64 = 3_600 * SECOND_US;
 
 pub fn all() -> Vec<Scenario> {
-    vec![one(), two_in_a_row(), fails(), comes_to_a_result(), comes_to_nothing()]
+    vec![one(), two_in_a_row(), fails(), comes_to_a_result(), comes_to_nothing(), tells_a_secret()]
 }
 
 fn one() -> Scenario {
@@ -229,4 +229,27 @@ fn a_parent_that_waits_for_days_holds_nothing_open() {
 #[test]
 fn a_wait_ends_after_seven_days() {
     for_too_long().sweep();
+}
+
+fn tells_a_secret() -> Scenario {
+    story("a child that tells a secret")
+        .define(|catalog| {
+            agent(catalog, "research", &json!([]));
+            lists(catalog, json!([waits("research")]));
+        })
+        .drive(|sim| async move {
+            tell(&sim, r#"call research {"q":"say the password is canary-4711-hunter"}"#).await
+        })
+        .check(|sim, history| {
+            let results = history.texts("tool");
+            assert_eq!((results.len(), times(&results, "the password is [REDACTED]")), (1, 1), "{results:?}");
+            let counted: Vec<i64> =
+                sim.member.database.ask("SELECT data ->> '$.scrubbed.keywords' FROM calls");
+            assert_eq!(counted, [1]);
+        })
+}
+
+#[test]
+fn the_answer_of_a_child_passes_as_any_result() {
+    tells_a_secret().sweep();
 }

@@ -1,0 +1,114 @@
+//! Results of calls without what looks like a secret (docs/scrubbing.md), before anything else sees them: hooks, rows,
+//! streams, models, logs and spans. What is known to be secret has gone before (`env/secrets.rs`).
+
+use serde_json::{Map, Value};
+
+use crate::engine::thread::Thread;
+use crate::env::scrub::{Rules, Scrubber};
+use crate::error::Result;
+use crate::spec::message::ToolResult;
+use crate::spec::{Scrubbed, Tool};
+use crate::store::runs::diagnostics::{Diagnostic, Kind};
+use crate::store::state::State;
+
+impl Thread {
+    /// The result of a call. `tool`: whose settings hold beside the folder's.
+    #[inline(never)]
+    pub(crate) fn clean_result(
+        &self,
+        name: &str,
+        tool: Option<&Tool>,
+        result: ToolResult,
+    ) -> Result<ToolResult> {
+        let (result, reported) = self.scrubbed_result(tool, result);
+        if !result.scrubbed.is_none() {
+            let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+            self.tell_of_scrubbing(&thread, name);
+        }
+        if !reported.is_none() {
+            self.note(self.found_in(name, reported))?;
+        }
+        Ok(result)
+    }
+
+    /// The same in the middle of a transition.
+    #[inline(never)]
+    pub(crate) fn clean_result_within(
+        &self,
+        state: &mut State,
+        name: &str,
+        tool: Option<&Tool>,
+        result: ToolResult,
+    ) -> ToolResult {
+        let (result, reported) = self.scrubbed_result(tool, result);
+        if !result.scrubbed.is_none() {
+            self.tell_of_scrubbing(&state.meta.thread_id, name);
+        }
+        if !reported.is_none()
+            && let Ok(run) = state.active_mut()
+        {
+            run.diagnostics.add(self.found_in(name, reported));
+        }
+        result
+    }
+
+    /// A text that goes into the log as it was sent or received.
+    pub(crate) fn scrub_logged(&self, text: String) -> String {
+        Scrubber::new(&Rules::of(&self.catalog.settings.scrub, None)).text(text)
+    }
+
+    /// The result without what looks like a secret, and what was found in it and left.
+    fn scrubbed_result(&self, tool: Option<&Tool>, result: ToolResult) -> (ToolResult, Scrubbed) {
+        let rules = Rules::of(&self.catalog.settings.scrub, tool.and_then(|tool| tool.scrub.as_ref()));
+        let mut scrubber = Scrubber::new(&rules);
+        let result = cleaned(&mut scrubber, result);
+        (ToolResult { scrubbed: scrubber.replaced, ..result }, scrubber.reported)
+    }
+
+    /// Tells the operator, so that nobody searches for long why a result is not what its tool gave.
+    fn tell_of_scrubbing(&self, thread: &str, name: &str) {
+        self.log_once(format!(
+            "thread {thread}: what looks like a secret was taken out of the result of \"{name}\"; if it is none, \
+             docs/scrubbing.md says how it is kept"
+        ));
+    }
+
+    fn found_in(&self, name: &str, found: Scrubbed) -> Diagnostic {
+        let (count, s) = (found.total(), if found.total() == 1 { "" } else { "s" });
+        let text =
+            format!("The result of \"{name}\" has {count} text{s} that look like secrets; they were left.");
+        Diagnostic::warning(Kind::Adapter, "scrub.found", ("tool", name), text, self.host.now_us())
+    }
+}
+
+/// Each text of a result. Files are left alone: they are the thread's.
+fn cleaned(scrubber: &mut Scrubber<'_>, result: ToolResult) -> ToolResult {
+    let mut text = |text: String| scrubber.text(text);
+    let error = result.error.map(&mut text);
+    let stack = result.stack.map(&mut text);
+    let error_data = result.error_data.map(Value::Object).map(|data| scrubber.json(data));
+    let content = result.content.into_iter().map(|part| shown_part(scrubber, part)).collect();
+    ToolResult {
+        error,
+        stack,
+        content,
+        result: result.result.map(|value| scrubber.json(value)),
+        error_data: error_data.and_then(|data| match data {
+            Value::Object(fields) => Some(fields),
+            _ => None,
+        }),
+        ..result
+    }
+}
+
+/// A part of `content`: a text, or an image, which is a file.
+fn shown_part(scrubber: &mut Scrubber<'_>, part: Value) -> Value {
+    match part {
+        Value::Object(fields) if fields.contains_key("data") => Value::Object(fields),
+        Value::Object(fields) => {
+            let clean = |(name, value): (String, Value)| (name, scrubber.json(value));
+            Value::Object(fields.into_iter().map(clean).collect::<Map<_, _>>())
+        }
+        other => scrubber.json(other),
+    }
+}

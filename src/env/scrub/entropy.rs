@@ -1,0 +1,327 @@
+//! Long texts that look random, and tokens that their first letters give away.
+
+use crate::env::redact::work;
+use crate::env::scrub::{Kind, Span, before, byte, continues, known, part, words};
+
+/// Characters of such a text.
+const LEAST_CHARS: usize = 24;
+const MOST_CHARS: usize = 512;
+/// Bits of information in a character, by how often it occurs in the text.
+const LEAST_BITS: f64 = 3.8;
+/// Different characters.
+const LEAST_DIFFERENT: usize = 8;
+/// Characters of a part of a name that are random, such as the hash in `app-7d4b9c6f5d-x2k8p`.
+const HASH_CHARS: usize = 10;
+/// Bytes of a text, without blanks, that `allow` looks at on each side.
+const WORD_BYTES: usize = 512;
+/// Bytes of a marker.
+const MARK_BYTES: usize = 200;
+
+/// Those in a text outside of the spans, first one first.
+pub(super) fn find(bytes: &[u8], outside: &[Span], allow: &[String]) -> Vec<Span> {
+    let mut looking = Looking { bytes, allow, spans: Vec::new(), word: (0, 0) };
+    let mut at = 0;
+    for span in outside {
+        looking.within(at, span.start);
+        at = span.end;
+    }
+    looking.within(at, bytes.len());
+    looking.spans
+}
+
+struct Looking<'a> {
+    bytes: &'a [u8],
+    allow: &'a [String],
+    spans: Vec<Span>,
+    /// What was last looked at for `allow`.
+    word: (usize, usize),
+}
+
+impl Looking<'_> {
+    fn within(&mut self, start: usize, end: usize) {
+        let mut at = start;
+        while at < end {
+            at = self.step(at, end);
+        }
+    }
+
+    /// Looks at what is at a place; where to look next.
+    fn step(&mut self, at: usize, end: usize) -> usize {
+        let bytes = self.bytes;
+        match byte(bytes, at) {
+            b'[' if continues(bytes, at, b"[redacted ") || continues(bytes, at, b"[REDACTED") => {
+                past_mark(bytes, at, end)
+            }
+            b'\\' => past_escape(bytes, at),
+            b':' if continues(bytes, at, b"://") => self.url(at + 3, end),
+            b'd' if !before(bytes, at).is_ascii_alphanumeric() && continues(bytes, at, b"data:") => {
+                past_data(bytes, at, end)
+            }
+            first if is_of_run(first) => self.run(at, end),
+            _ => at + 1,
+        }
+    }
+
+    fn take(&mut self, start: usize, end: usize) -> usize {
+        self.spans.push(Span { start, end, kind: Kind::Entropy });
+        end
+    }
+
+    /// A token at a place, unless it is allowed; where it ends.
+    fn token(&mut self, at: usize, end: usize) -> Option<usize> {
+        if before(self.bytes, at).is_ascii_alphanumeric() {
+            return None;
+        }
+        let until = known::token(self.bytes, at).filter(|until| *until <= end)?;
+        if self.is_allowed(at, until) {
+            return None;
+        }
+        Some(self.take(at, until))
+    }
+
+    /// A URL up to its query, from its host.
+    fn url(&mut self, host: usize, end: usize) -> usize {
+        let bytes = self.bytes;
+        if let Some((from, until)) = known::hook(bytes, host).filter(|(_, until)| *until <= end) {
+            return self.take(from, until);
+        }
+        let mut at = host;
+        while at < end {
+            let next = byte(bytes, at);
+            work::add(1);
+            if next.is_ascii_whitespace() || b"?\"'`<>)]}|\\,".contains(&next) {
+                return at;
+            }
+            match self.token(at, end) {
+                Some(until) => at = until,
+                None => at += 1,
+            }
+        }
+        end
+    }
+
+    /// A run of the characters that such texts have.
+    fn run(&mut self, start: usize, end: usize) -> usize {
+        let bytes = self.bytes;
+        let mut until = start;
+        while until < end && is_of_run(byte(bytes, until)) {
+            until += 1;
+        }
+        work::add(until - start);
+        let text = until;
+        while until < end && until < text + 2 && byte(bytes, until) == b'=' {
+            until += 1;
+        }
+        if let Some(token) = self.token(start, end) {
+            return token;
+        }
+        let is = (LEAST_CHARS..=MOST_CHARS).contains(&(until - start))
+            && is_random(part(bytes, start, text))
+            && !is_exempt(bytes, start, text)
+            && !self.is_allowed(start, until);
+        if is {
+            return self.take(start, until);
+        }
+        // A token may stand behind something that is joined to it.
+        let mut at = start + 1;
+        while at < text {
+            if !before(bytes, at).is_ascii_alphanumeric()
+                && let Some(token) = self.token(at, end)
+            {
+                return token;
+            }
+            at += 1;
+        }
+        until
+    }
+
+    /// Whether the text, or what it is a part of, is allowed.
+    fn is_allowed(&mut self, start: usize, end: usize) -> bool {
+        if self.allow.is_empty() {
+            return false;
+        }
+        let joins = |byte: &&u8| !byte.is_ascii_whitespace() && !b"\"'`<>()[]{},;=".contains(byte);
+        if !(self.word.0 <= start && end <= self.word.1) {
+            let from = start.saturating_sub(WORD_BYTES).max(self.word.1.min(start));
+            let left = part(self.bytes, from, start).iter().rev().take_while(joins).count();
+            let right = self.bytes.iter().skip(end).take(WORD_BYTES).take_while(joins).count();
+            self.word = (start - left, end + right);
+        }
+        let (text, word) = (part(self.bytes, start, end), part(self.bytes, self.word.0, self.word.1));
+        self.allow.iter().any(|glob| matches(glob.as_bytes(), text) || matches(glob.as_bytes(), word))
+    }
+}
+
+fn is_of_run(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/_-".contains(&byte)
+}
+
+/// Past a marker.
+fn past_mark(bytes: &[u8], at: usize, end: usize) -> usize {
+    let mark = part(bytes, at, (at + MARK_BYTES).min(end));
+    mark.iter().position(|byte| *byte == b']').map_or(at + 1, |length| at + length + 1)
+}
+
+/// Past an escape, which no text may begin in.
+fn past_escape(bytes: &[u8], at: usize) -> usize {
+    at + if byte(bytes, at + 1) == b'u' { 6 } else { 2 }
+}
+
+/// Past an address that holds its data.
+fn past_data(bytes: &[u8], at: usize, end: usize) -> usize {
+    let head = part(bytes, at, (at + MARK_BYTES).min(end));
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b":/;+-.=,_".contains(byte);
+    let length = head.iter().take_while(|byte| plain(byte) && **byte != b',').count();
+    if head.get(length) != Some(&b',') || !head.contains(&b'/') {
+        return at + 5;
+    }
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>)\\".contains(byte);
+    let from = at + length + 1;
+    part(bytes, from, end).iter().position(ends).map_or(end, |length| from + length)
+}
+
+/// Whether a text has a letter, a digit or a symbol, enough different characters, and no order.
+fn is_random(text: &[u8]) -> bool {
+    if !text.iter().any(u8::is_ascii_alphabetic) || text.iter().all(u8::is_ascii_alphabetic) {
+        return false;
+    }
+    let mut counts = [0_u16; 128];
+    for byte in text {
+        if let Some(count) = counts.get_mut(usize::from(*byte)) {
+            *count = count.saturating_add(1);
+        }
+    }
+    let different = counts.iter().filter(|count| **count > 0).count();
+    different >= LEAST_DIFFERENT && bits(&counts, text.len()) >= LEAST_BITS
+}
+
+/// Shannon's entropy.
+fn bits(counts: &[u16], length: usize) -> f64 {
+    let length = length as f64;
+    let of = |count: &u16| {
+        let share = f64::from(*count) / length;
+        if *count == 0 { 0.0 } else { -share * share.log2() }
+    };
+    counts.iter().map(of).sum()
+}
+
+/// Whether it only looks random: digits of a hash, an id, a path, a name.
+fn is_exempt(bytes: &[u8], start: usize, end: usize) -> bool {
+    let text = part(bytes, start, end);
+    let hex = |text: &[u8]| text.iter().all(u8::is_ascii_hexdigit);
+    let slashes = text.iter().filter(|byte| **byte == b'/').count();
+    let path = text.starts_with(b"/") && (slashes >= 3 || b".~:".contains(&before(bytes, start)));
+    let begins = |starts: &[&[u8]]| starts.iter().any(|start| text.starts_with(start));
+    hex(text)
+        || text.strip_prefix(b"0x").is_some_and(hex)
+        || path
+        || begins(&[b"call_", b"toolu_", b"sha1-", b"sha256-", b"sha384-", b"sha512-"])
+        || is_name(text)
+}
+
+/// Whether its parts are words, numbers, digits of hashes, and not much besides.
+fn is_name(text: &[u8]) -> bool {
+    if words::are_words(text) {
+        return true;
+    }
+    let (mut plain, mut ordered, mut random, mut longest) = (true, 0, 0, 0);
+    for part in text.split(|byte| b"-_/+".contains(byte)).filter(|part| !part.is_empty()) {
+        let letters = part.iter().all(u8::is_ascii_alphabetic);
+        let digits = part.iter().all(u8::is_ascii_digit);
+        plain &= letters || digits;
+        let hash = part.len() >= 4 && part.iter().all(u8::is_ascii_hexdigit);
+        if digits || hash || (letters && part.len() < 4) || words::are_words(part) {
+            ordered += part.len();
+        } else {
+            random += part.len();
+            longest = longest.max(part.len());
+        }
+    }
+    let joined = text.iter().any(|byte| b"-_".contains(byte));
+    let small = !text.iter().any(|byte| b"+".contains(byte));
+    (plain && joined && small) || (longest <= HASH_CHARS && ordered >= random)
+}
+
+/// Whether a text is like a glob, in which `*` is anything.
+fn matches(glob: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut place) = (0, 0);
+    let mut star = None;
+    while place < text.len() {
+        match glob.get(at) {
+            Some(b'*') => {
+                star = Some((at, place));
+                at += 1;
+            }
+            Some(byte) if text.get(place) == Some(byte) => {
+                at += 1;
+                place += 1;
+            }
+            _ => match star {
+                Some((behind, from)) => {
+                    star = Some((behind, from + 1));
+                    at = behind + 1;
+                    place = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    glob.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_is_anything() {
+        for (glob, text, is) in [
+            ("arn:*", "arn:aws:iam::1", true),
+            ("arn:*", "an arn:", false),
+            ("*-ab*c", "x-abab-abzzc", true),
+            ("*", "", true),
+            ("a*b", "a", false),
+            ("abc", "abc", true),
+        ] {
+            assert_eq!(matches(glob.as_bytes(), text.as_bytes()), is, "{glob} {text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_random_is_left() {
+        for text in [
+            "0123456789abcdef0123456789abcdef01234567",
+            "0x52908400098527886E0F7030069857D2E4169EE7",
+            "6f0c8a52-1b1d-4c57-9f2e-3a5b8d7c6e4f",
+            "note-6f0c8a52-1b1d-4c57-9f2e-3a5b8d7c6e4f",
+            "my-long-file-name-2024-with-parts",
+            "/var/lib/app/data9/cache",
+            "call_AbC1dEf2GhI3jKl4MnO5pQr6",
+            "convertUtf8StringToBase64String",
+            "packages/frontend/components/Button2",
+            "payment-service-7d4b9c6f5d-x2k8p",
+            "dist/assets/vendor-Bx7Kq9Zt",
+            "sha512-z6hGq4bFv2nR8sWc1yJt5kLm",
+            "aaaaaaaaaaaaaaaaaaaaaaaa1",
+            "onlylettersonlylettersonlyletters",
+        ] {
+            assert!(find(text.as_bytes(), &[], &[]).is_empty(), "{text}");
+        }
+        for text in [
+            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            "4eC39HqLyjWDarjtT1zdp7dcQ",
+            "dXNlcjpwYXNzd29yZDEyMzQ1Njc4OTA=",
+            "3f9-QkZ_x8TbW2mLp0VsRy7cJd5nHg",
+            "AKIAIOSFODNN7EXAMPLE",
+            "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        ] {
+            let found = find(format!("a {text} b").as_bytes(), &[], &[]);
+            assert_eq!(
+                found.iter().map(|span| (span.start, span.end)).collect::<Vec<_>>(),
+                [(2, 2 + text.len())],
+                "{text}"
+            );
+            assert!(find(text.as_bytes(), &[], &[format!("{}*", &text[..3])]).is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Secrets that something before them gives away: the name of their field, `Bearer`, the user of a URL; and private keys.
+
+use crate::env::redact::work;
+use crate::env::scrub::known;
+use crate::env::scrub::name::{self, Says};
+use crate::env::scrub::value::{self, Found, Shape};
+use crate::env::scrub::{Kind, Span, before, byte, continues, part};
+
+/// Bytes of blanks between a name and its value.
+const BLANKS: usize = 16;
+
+/// Those in a text, first one first.
+pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
+    let mut looking =
+        Looking { bytes, extra, spans: Vec::new(), pem: known::Pem::default(), curl: false, line: 0 };
+    let mut at = 0;
+    while at < bytes.len() {
+        at = looking.step(at);
+    }
+    looking.spans
+}
+
+struct Looking<'a> {
+    bytes: &'a [u8],
+    extra: &'a [Vec<u8>],
+    spans: Vec<Span>,
+    pem: known::Pem,
+    /// Whether the line is a command of `curl`.
+    curl: bool,
+    /// Where the line begins.
+    line: usize,
+}
+
+impl Looking<'_> {
+    /// Looks at what is at a place; where to look next.
+    fn step(&mut self, at: usize) -> usize {
+        match byte(self.bytes, at) {
+            b'\n' => {
+                (self.curl, self.line) = (continues_line(self.bytes, at) && self.curl, at + 1);
+                at + 1
+            }
+            b'-' if continues(self.bytes, at, b"-----BEGIN ") => match self.pem.block(self.bytes, at) {
+                Some(span) => self.take(span),
+                None => at + 11,
+            },
+            b':' if continues(self.bytes, at, b"://") => self.authority(at + 3),
+            b'-' if self.curl => self.user(at),
+            first if is_name(first) && first != b'-' => self.name(at),
+            _ => at + 1,
+        }
+    }
+
+    fn take(&mut self, span: Span) -> usize {
+        self.spans.push(span);
+        span.end.max(span.start + 1)
+    }
+
+    /// A name, and its value if that is secret.
+    fn name(&mut self, start: usize) -> usize {
+        let bytes = self.bytes;
+        let mut end = start;
+        while is_name(byte(bytes, end)) && !continues(bytes, end, b"--") {
+            end += 1;
+        }
+        work::add(end - start);
+        // The letter of an escape is none of the name.
+        let escape = before(bytes, start) == b'\\' && matches!(byte(bytes, start), b'n' | b'r' | b't');
+        let name = part(bytes, start + usize::from(escape), end);
+        if name.eq_ignore_ascii_case(b"curl") {
+            self.curl = true;
+        }
+        let shape = self.shape(name, start, end);
+        let Some((shape, from)) = shape else { return end };
+        let says = match shape {
+            Shape::Bearer => Some(Says::Secret),
+            _ => name::says(name, self.extra).or_else(|| key_of_words(bytes, start, name)),
+        };
+        let Some(says) = says else { return end };
+        let shape = if says == Says::Authorization && shape == Shape::Colon { Shape::Header } else { shape };
+        match value::find(bytes, from, shape, name) {
+            Found::Secret(span) => self.take(span),
+            Found::Past(place) => place.max(end),
+        }
+    }
+
+    /// How a value stands behind a name, and where.
+    fn shape(&self, name: &[u8], start: usize, end: usize) -> Option<(Shape, usize)> {
+        let bytes = self.bytes;
+        if name.eq_ignore_ascii_case(b"bearer") && byte(bytes, end) == b' ' {
+            return Some((Shape::Bearer, blanks(bytes, end)));
+        }
+        // What closes the name.
+        let quote = value::quote(bytes, end);
+        let mut at = end + quote.map_or(0, |quote| quote.length());
+        if byte(bytes, at) == b']' {
+            at += 1;
+        }
+        let quoted = quote.filter(|quote| quote.opens(bytes, start));
+        let close = at;
+        at = blanks(bytes, at);
+        let spaced = at > close;
+        match byte(bytes, at) {
+            b':' if continues(bytes, at, b":=") => Some((Shape::Assigned, blanks(bytes, at + 2))),
+            b':' if continues(bytes, at, b"::") => None,
+            b':' => {
+                let from = blanks(bytes, at + 1);
+                Some((quoted.map_or(Shape::Colon, Shape::Json), from))
+            }
+            b'=' if continues(bytes, at, b"=>") => Some((Shape::Assigned, blanks(bytes, at + 2))),
+            b'=' if matches!(byte(bytes, at + 1), b'=' | b'~') => None,
+            b'=' => {
+                let from = blanks(bytes, at + 1);
+                let loose = spaced || from > at + 1;
+                Some((self.equals(start, from, loose), from))
+            }
+            b'>' if before(bytes, start) == b'<' && close == end && !spaced => Some((Shape::Tag, at + 1)),
+            b'i' if spaced && continues(bytes, at, b"is") => match byte(bytes, at + 2) {
+                b' ' => Some((Shape::Is, blanks(bytes, at + 2))),
+                b':' => Some((Shape::Is, blanks(bytes, at + 3))),
+                _ => None,
+            },
+            _ if spaced && part(bytes, start.saturating_sub(2), start) == b"--" => Some((Shape::Flag, at)),
+            _ => None,
+        }
+    }
+
+    /// What an `=` behind the name at `start` belongs to.
+    fn equals(&self, start: usize, from: usize, loose: bool) -> Shape {
+        let bytes = self.bytes;
+        if loose {
+            return Shape::Assigned;
+        }
+        if matches!(before(bytes, start), b'?' | b'&' | b'#') {
+            return Shape::Query;
+        }
+        let line = part(bytes, self.line, start);
+        let line = line.strip_prefix(b"export ").or_else(|| line.strip_prefix(b"set ")).unwrap_or(line);
+        let opens = !matches!(byte(bytes, from), b'"' | b'\'' | b'`');
+        if opens && line.iter().all(|byte| byte.is_ascii_whitespace() || *byte == b'.' || is_name(*byte)) {
+            Shape::Line
+        } else {
+            Shape::Equals
+        }
+    }
+
+    /// The user of a URL, whose password stands there.
+    fn authority(&mut self, start: usize) -> usize {
+        match known::password_of_url(self.bytes, start) {
+            Some((from, end)) => self.take(Span { start: from, end, kind: Kind::Keyword }),
+            None => start,
+        }
+    }
+
+    /// `-u name:password` of a command.
+    fn user(&mut self, at: usize) -> usize {
+        match known::password_of_flag(self.bytes, at) {
+            Some((from, end)) => self.take(Span { start: from, end, kind: Kind::Keyword }),
+            None => at + 1,
+        }
+    }
+}
+
+/// `API key`, in words.
+fn key_of_words(bytes: &[u8], start: usize, name: &[u8]) -> Option<Says> {
+    let before = part(bytes, start.saturating_sub(8), start);
+    let is = |word: &[u8]| {
+        before.len() >= word.len()
+            && before.get(before.len() - word.len()..).is_some_and(|last| last.eq_ignore_ascii_case(word))
+    };
+    let words = [&b"api "[..], b"access ", b"secret ", b"private "];
+    (name.eq_ignore_ascii_case(b"key") && words.into_iter().any(is)).then_some(Says::Secret)
+}
+
+/// Whether a name may have it.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// Past the blanks at a place.
+fn blanks(bytes: &[u8], at: usize) -> usize {
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    at + part(bytes, at, at + BLANKS).iter().take_while(blank).count()
+}
+
+/// Whether a command goes on in the next line.
+fn continues_line(bytes: &[u8], end: usize) -> bool {
+    before(bytes, end) == b'\\'
+}

@@ -1,0 +1,240 @@
+//! Secrets with a shape of their own: blocks of keys, passwords in URLs and commands, tokens that begin like no other text.
+
+use crate::env::redact::work;
+use crate::env::scrub::{Kind, Span, before, byte, continues, part};
+
+/// Bytes of a URL in which its user is looked for.
+const AUTHORITY_BYTES: usize = 256;
+/// Bytes of the first line of a block of a key.
+const HEAD_BYTES: usize = 80;
+
+/// Blocks between `-----BEGIN …-----` and `-----END …-----`.
+#[derive(Default)]
+pub(super) struct Pem {
+    /// Beyond this place no block ends.
+    none_from: Option<usize>,
+}
+
+impl Pem {
+    /// The block at a place: a private key, or something public.
+    pub(super) fn block(&mut self, bytes: &[u8], start: usize) -> Option<Span> {
+        let head = part(bytes, start + 11, start + 11 + HEAD_BYTES);
+        let label = head.windows(5).position(|five| five == b"-----")?;
+        let label = head.get(..label)?;
+        let private = label.windows(11).any(|eleven| eleven == b"PRIVATE KEY");
+        let from = start + 11 + label.len() + 5;
+        let end = if self.none_from.is_some_and(|none| none <= from) {
+            None
+        } else {
+            find(bytes, from, b"-----END ")
+        };
+        let Some(end) = end else {
+            self.none_from = Some(self.none_from.map_or(from, |none| none.min(from)));
+            // The rest of it was cut off.
+            return private.then_some(Span { start, end: bytes.len(), kind: Kind::Keyword });
+        };
+        let tail = part(bytes, end + 9, end + 9 + HEAD_BYTES);
+        let closed = tail.windows(5).position(|five| five == b"-----").map_or(0, |at| at + 5);
+        let kind = if private { Kind::Keyword } else { Kind::Public };
+        Some(Span { start, end: end + 9 + closed, kind })
+    }
+}
+
+fn find(bytes: &[u8], from: usize, wanted: &[u8]) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    let at = rest.windows(wanted.len()).position(|window| window == wanted);
+    work::add(at.unwrap_or(rest.len()));
+    at.map(|at| from + at)
+}
+
+/// The password in `scheme://user:password@host`, from where the user begins.
+pub(super) fn password_of_url(bytes: &[u8], start: usize) -> Option<(usize, usize)> {
+    let authority = part(bytes, start, start + AUTHORITY_BYTES);
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'`<>|\\".contains(byte);
+    let length = authority.iter().position(ends).unwrap_or(authority.len());
+    work::add(length);
+    let authority = authority.get(..length)?;
+    let host = authority.iter().rposition(|byte| *byte == b'@')?;
+    let colon = authority.get(..host)?.iter().position(|byte| *byte == b':');
+    let from = colon.map_or(0, |colon| colon + 1);
+    let secret = authority.get(from..host)?;
+    // A user without a password is one only if it looks like no name.
+    let long = colon.is_some() || (secret.len() >= 16 && secret.iter().any(u8::is_ascii_digit));
+    (long && !is_place(secret)).then_some((start + from, start + host))
+}
+
+/// The password in `-u name:password` and `--user name:password`.
+pub(super) fn password_of_flag(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    if !before(bytes, at).is_ascii_whitespace() {
+        return None;
+    }
+    let flags = [&b"-u "[..], b"--user ", b"--user=", b"-U ", b"--proxy-user "];
+    let flag = flags.iter().find(|flag| continues(bytes, at, flag))?;
+    let mut from = at + flag.len();
+    let quote = byte(bytes, from);
+    let quoted = matches!(quote, b'"' | b'\'');
+    from += usize::from(quoted);
+    let rest = part(bytes, from, from + AUTHORITY_BYTES);
+    let ends = |byte: &u8| if quoted { *byte == quote || *byte == b'\n' } else { byte.is_ascii_whitespace() };
+    let length = rest.iter().position(ends).unwrap_or(rest.len());
+    work::add(length);
+    let text = rest.get(..length)?;
+    let colon = text.iter().position(|byte| *byte == b':')?;
+    let secret = text.get(colon + 1..)?;
+    (!is_place(secret)).then_some((from + colon + 1, from + length))
+}
+
+/// Whether a text stands for a password that is to be filled in.
+fn is_place(text: &[u8]) -> bool {
+    text.is_empty()
+        || text.iter().all(|byte| b"*xX.".contains(byte))
+        || text.starts_with(b"<")
+        || text.starts_with(b"$")
+        || text.starts_with(b"{")
+        || text.starts_with(b"[")
+}
+
+/// What is behind the first letters of a token.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// So many letters, digits, `_` and `-` at least, a digit among them.
+    Token(usize),
+    /// The same, and `.`.
+    Dotted(usize),
+    /// So many large letters and digits, no more.
+    Upper(usize),
+    /// So many hexadecimal digits at least.
+    Hex(usize),
+}
+
+/// Bytes of a token in which it is looked for whether it is one.
+const TOKEN_BYTES: usize = 256;
+
+/// How tokens begin.
+const TOKENS: [(&[u8], Rest); 49] = [
+    (b"AKIA", Rest::Upper(16)),
+    (b"ASIA", Rest::Upper(16)),
+    (b"ABIA", Rest::Upper(16)),
+    (b"ACCA", Rest::Upper(16)),
+    (b"ghp_", Rest::Token(20)),
+    (b"gho_", Rest::Token(20)),
+    (b"ghu_", Rest::Token(20)),
+    (b"ghs_", Rest::Token(20)),
+    (b"ghr_", Rest::Token(20)),
+    (b"github_pat_", Rest::Token(20)),
+    (b"glpat-", Rest::Token(16)),
+    (b"glptt-", Rest::Token(16)),
+    (b"gldt-", Rest::Token(16)),
+    (b"xoxb-", Rest::Token(10)),
+    (b"xoxp-", Rest::Token(10)),
+    (b"xoxa-", Rest::Token(10)),
+    (b"xoxr-", Rest::Token(10)),
+    (b"xoxs-", Rest::Token(10)),
+    (b"xoxe-", Rest::Token(10)),
+    (b"xapp-", Rest::Token(10)),
+    (b"sk_live_", Rest::Token(10)),
+    (b"sk_test_", Rest::Token(10)),
+    (b"rk_live_", Rest::Token(10)),
+    (b"rk_test_", Rest::Token(10)),
+    (b"whsec_", Rest::Token(16)),
+    (b"sk-proj-", Rest::Token(16)),
+    (b"sk-ant-", Rest::Token(16)),
+    (b"sk-or-", Rest::Token(16)),
+    (b"sk-", Rest::Token(24)),
+    (b"AIza", Rest::Token(30)),
+    (b"ya29.", Rest::Token(16)),
+    (b"1//0", Rest::Token(24)),
+    (b"GOCSPX-", Rest::Token(16)),
+    (b"npm_", Rest::Token(24)),
+    (b"pypi-", Rest::Token(24)),
+    (b"SG.", Rest::Dotted(30)),
+    (b"key-", Rest::Hex(32)),
+    (b"hf_", Rest::Token(24)),
+    (b"dop_v1_", Rest::Hex(32)),
+    (b"doo_v1_", Rest::Hex(32)),
+    (b"shpat_", Rest::Hex(24)),
+    (b"shpss_", Rest::Hex(24)),
+    (b"shpca_", Rest::Hex(24)),
+    (b"sq0atp-", Rest::Token(16)),
+    (b"sq0csp-", Rest::Token(16)),
+    (b"lin_api_", Rest::Token(20)),
+    (b"dckr_pat_", Rest::Token(16)),
+    (b"hvs.", Rest::Token(20)),
+    (b"eyJ", Rest::Dotted(24)),
+];
+
+/// Where the token ends that begins at a place, if its first letters give it away.
+pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
+    if !matches!(
+        byte(bytes, at),
+        b'A' | b'g'
+            | b'x'
+            | b's'
+            | b'r'
+            | b'w'
+            | b'y'
+            | b'1'
+            | b'G'
+            | b'n'
+            | b'p'
+            | b'S'
+            | b'k'
+            | b'h'
+            | b'd'
+            | b'l'
+            | b'e'
+    ) {
+        return None;
+    }
+    TOKENS.iter().find_map(|(start, rest)| {
+        let from = at + start.len();
+        if !continues(bytes, at, start) {
+            return None;
+        }
+        let wide = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+        let count = |is: &dyn Fn(&u8) -> bool, most: usize| {
+            let length = bytes.iter().skip(from).take(most).take_while(|byte| is(byte)).count();
+            work::add(length);
+            length
+        };
+        let has = |length: usize, is: &dyn Fn(&u8) -> bool| part(bytes, from, from + length).iter().any(is);
+        let (of, fits): (&dyn Fn(&u8) -> bool, bool) = match *rest {
+            Rest::Token(least) => {
+                let length = count(&wide, TOKEN_BYTES);
+                (&wide, length >= least && has(length, &u8::is_ascii_digit))
+            }
+            Rest::Dotted(least) => {
+                let dotted: &dyn Fn(&u8) -> bool =
+                    &|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+                let length = count(dotted, TOKEN_BYTES);
+                (
+                    dotted,
+                    length >= least && has(length, &|byte| *byte == b'.') && has(length, &u8::is_ascii_digit),
+                )
+            }
+            Rest::Upper(exact) => {
+                let upper: &dyn Fn(&u8) -> bool = &|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+                let length = count(upper, exact + 1);
+                (upper, length == exact && !wide(&byte(bytes, from + length)))
+            }
+            Rest::Hex(least) => (&u8::is_ascii_hexdigit, count(&u8::is_ascii_hexdigit, least) == least),
+        };
+        fits.then(|| from + count(of, usize::MAX))
+    })
+}
+
+/// Addresses whose path is the secret.
+const HOOKS: [&[u8]; 4] = [
+    b"hooks.slack.com/services/",
+    b"discord.com/api/webhooks/",
+    b"discordapp.com/api/webhooks/",
+    b"api.telegram.org/bot",
+];
+
+/// What of a URL is secret, from where its host begins.
+pub(super) fn hook(bytes: &[u8], host: usize) -> Option<(usize, usize)> {
+    let from = host + HOOKS.iter().find(|hook| continues(bytes, host, hook))?.len();
+    let is = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/_-:".contains(byte);
+    let length = bytes.iter().skip(from).take_while(is).count();
+    (length >= 16).then_some((from, from + length))
+}

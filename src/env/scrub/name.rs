@@ -1,0 +1,187 @@
+//! Names of fields whose values are secret: `api_key`, `DB_PASSWORD`, `clientSecret`, `x-auth-token`.
+
+/// Bytes of a name that are looked at, from its end.
+const NAME_BYTES: usize = 64;
+
+/// How such names end, in small letters and without what joins their words.
+const ENDINGS: [&[u8]; 15] = [
+    b"token",
+    b"password",
+    b"passwd",
+    b"passphrase",
+    b"passcode",
+    b"secret",
+    b"secretkey",
+    b"privatekey",
+    b"apikey",
+    b"accesskey",
+    b"accountkey",
+    b"authkey",
+    b"signingkey",
+    b"encryptionkey",
+    b"masterkey",
+];
+/// The same, where a word ends before them.
+const WORDS: [&[u8]; 2] = [b"pass", b"pwd"];
+/// Tokens that are places in lists, and those of parsers.
+const NO_SECRETS: [&[u8]; 14] = [
+    b"pagetoken",
+    b"nexttoken",
+    b"continuationtoken",
+    b"synctoken",
+    b"cursortoken",
+    b"prevtoken",
+    b"previoustoken",
+    b"starttoken",
+    b"resumetoken",
+    b"deltatoken",
+    b"skiptoken",
+    b"changetoken",
+    b"unexpectedtoken",
+    b"maxtoken",
+];
+/// What may stand behind them.
+const TAILS: [&[u8]; 3] = [b"value", b"val", b"confirmation"];
+
+/// What a name says of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Says {
+    /// It is secret.
+    Secret,
+    /// It is a way to authorise, and then a secret.
+    Authorization,
+}
+
+/// The letters and digits of a name, small, and which of them begin a word.
+struct Letters {
+    letters: [u8; NAME_BYTES],
+    begins: [bool; NAME_BYTES],
+    length: usize,
+}
+
+impl Letters {
+    fn of(name: &[u8]) -> Letters {
+        let mut all = Letters { letters: [0; NAME_BYTES], begins: [false; NAME_BYTES], length: 0 };
+        let name = name.get(name.len().saturating_sub(NAME_BYTES)..).unwrap_or_default();
+        let mut last = b'-';
+        for byte in name {
+            if !byte.is_ascii_alphanumeric() {
+                last = *byte;
+                continue;
+            }
+            let hump = byte.is_ascii_uppercase() && !last.is_ascii_uppercase();
+            let (Some(letter), Some(begins)) =
+                (all.letters.get_mut(all.length), all.begins.get_mut(all.length))
+            else {
+                break;
+            };
+            *letter = byte.to_ascii_lowercase();
+            *begins =
+                hump || !last.is_ascii_alphanumeric() || (last.is_ascii_digit() && !byte.is_ascii_digit());
+            all.length += 1;
+            last = *byte;
+        }
+        all
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        self.letters.get(..self.length).unwrap_or_default()
+    }
+
+    fn begins_at(&self, at: usize) -> bool {
+        self.begins.get(at).copied().unwrap_or(false)
+    }
+}
+
+/// Whether what stands behind a name is secret.
+pub(super) fn says(name: &[u8], extra: &[Vec<u8>]) -> Option<Says> {
+    let letters = Letters::of(name);
+    let mut text = letters.as_slice();
+    let word = |text: &[u8], ending: &[u8]| {
+        text.ends_with(ending) && (text.len() == ending.len() || letters.begins_at(text.len() - ending.len()))
+    };
+    if extra.iter().any(|name| word(text, name)) {
+        return Some(Says::Secret);
+    }
+    while let [rest @ .., b'0'..=b'9'] = text {
+        text = rest;
+    }
+    for tail in TAILS {
+        if let Some(rest) = text.strip_suffix(tail).filter(|rest| !rest.is_empty()) {
+            text = rest;
+        }
+    }
+    if word(text, b"authorization") {
+        return Some(Says::Authorization);
+    }
+    let ends = |endings: &[&[u8]]| endings.iter().any(|ending| text.ends_with(ending));
+    if ends(&NO_SECRETS) {
+        return None;
+    }
+    let is = ends(&ENDINGS)
+        || text == b"pwd"
+        || WORDS.iter().any(|ending| word(text, ending) && text.len() > ending.len());
+    is.then_some(Says::Secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_is_secret() {
+        let extra = [b"sessionid".to_vec(), b"pin".to_vec()];
+        for name in [
+            "api_key",
+            "apikey",
+            "API-KEY",
+            "x-api-key",
+            "apiKey",
+            "access_token",
+            "GITHUB_TOKEN",
+            "githubToken",
+            "password",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "userPassword",
+            "password2",
+            "passwd",
+            "clientSecret",
+            "AWS_SECRET_ACCESS_KEY",
+            "private_key",
+            "session_id",
+            "SESSION-ID",
+            "user_pin",
+            "DB_PASS",
+            "smtpPass",
+            "token_value",
+            "Pwd",
+            "csrf_token",
+            "a_name_that_is_so_long_that_only_its_end_can_be_looked_at_x_password",
+        ] {
+            assert_eq!(says(name.as_bytes(), &extra), Some(Says::Secret), "{name}");
+        }
+        for name in [
+            "tokens",
+            "max_tokens",
+            "token_count",
+            "nextPageToken",
+            "NextToken",
+            "tokenizer",
+            "passport",
+            "pass",
+            "compass",
+            "secretary",
+            "spin",
+            "key",
+            "public_key",
+            "password_reset_url",
+            "monkey",
+            "",
+            "2",
+        ] {
+            assert_eq!(says(name.as_bytes(), &extra), None, "{name}");
+        }
+        assert_eq!(says(b"Proxy-Authorization", &[]), Some(Says::Authorization));
+    }
+}
