@@ -10,6 +10,7 @@
 //! * `text`: texts that are cut.
 //! * [`sorted`]: maps and sets that are sorted lists.
 //! * `letters`: which letters follow one another in words.
+//! * `tokens`: how many tokens a text has, about.
 //! * `registry`: functions by name.
 //! * `dates`: dates as people and headers have them.
 //! * `page`: pages that end by bytes.
@@ -57,6 +58,7 @@ pub mod sorted;
 pub mod spec;
 mod store;
 mod text;
+mod tokens;
 mod trace;
 pub mod validate;
 pub mod work;

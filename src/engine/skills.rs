@@ -7,7 +7,7 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::limits;
 use crate::spec::message::ToolResult;
-use crate::spec::skill::{Activation, Skill, estimated_tokens};
+use crate::spec::skill::{Activation, Skill};
 use crate::spec::{Implementation, Model, Tool, skill};
 use crate::store::messages as rows;
 
@@ -81,7 +81,7 @@ impl Thread {
                 }
                 continue;
             }
-            tokens += estimated_tokens(&skill.body);
+            tokens += crate::tokens::tokens(&skill.body);
             if tokens > limits::SKILLS_TOKENS {
                 let message =
                     format!("The skill \"{name}\" is left out: too many are active at the same time.");

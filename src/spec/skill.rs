@@ -221,11 +221,6 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
-/// Tokens that a text has, roughly: four characters are one.
-pub fn estimated_tokens(text: &str) -> usize {
-    text.chars().count().div_ceil(4)
-}
-
 /// `sha256:…` of a text.
 pub fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());

@@ -6,7 +6,7 @@ use crate::sorted::SortedSet;
 use crate::spec::package::SEPARATOR;
 use crate::spec::prompt::Prompt;
 use crate::spec::references::Kind;
-use crate::spec::skill::{Activation, Skill, Skills, estimated_tokens};
+use crate::spec::skill::{Activation, Skill, Skills};
 use crate::validate::{Check, Place};
 
 impl Check<'_> {
@@ -42,7 +42,7 @@ impl Check<'_> {
                 format!("has {description} characters; at most {most} are allowed"),
             );
         }
-        let tokens = estimated_tokens(&skill.body);
+        let tokens = crate::tokens::tokens(&skill.body);
         if skill.body.trim().is_empty() {
             self.error(at, "", "the text below the front matter is empty");
         } else if tokens > limits::SKILL_TOKENS {
@@ -98,7 +98,7 @@ impl Check<'_> {
         }
         let skills = self.catalog.skills_of(prompt);
         let always = skills.iter().filter(|(_, activation)| *activation == Activation::Always);
-        let tokens: usize = always.map(|(skill, _)| estimated_tokens(&skill.body)).sum();
+        let tokens: usize = always.map(|(skill, _)| crate::tokens::tokens(&skill.body)).sum();
         if tokens > limits::SKILLS_TOKENS {
             let most = limits::SKILLS_TOKENS;
             self.error(

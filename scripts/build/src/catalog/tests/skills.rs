@@ -46,7 +46,7 @@ fn every_recipe_is_compiled_without_a_complaint() {
 
 #[test]
 fn what_is_wrong_with_a_skill_is_told() {
-    let long = format!("---\ndescription: d\n---\n\n{}\n", "x".repeat(12_001));
+    let long = format!("---\ndescription: d\n---\n\n{}\n", "word ".repeat(3_659));
     let big = "x".repeat((256 << 10) + 1);
     for (files, expected) in [
         (
@@ -89,7 +89,7 @@ fn what_is_wrong_with_a_skill_is_told() {
 
 #[test]
 fn a_prompt_says_which_skills_are_always_active() {
-    let body = "x".repeat(11_000);
+    let body = "word ".repeat(3_353);
     let skill = format!("---\ndescription: d\nactivation: always\n---\n\n{body}\n");
     let three =
         ["skills/a/SKILL.md", "skills/b/SKILL.md", "skills/c/SKILL.md"].map(|path| (path, skill.as_str()));
