@@ -14,8 +14,9 @@ use crate::sdk::scope::Origin;
 use crate::spec::message::{ToolCall, ToolResult, ToolStatus};
 use crate::spec::{Callable, Catalog, Implementation, Prompt, Tier, Tool, schema};
 use crate::store::messages::{Row, Shared};
+use crate::store::opening::Opening;
 use crate::store::receipts;
-use crate::store::receipts::{Kind, NewReceipt, Opening, Receipt, ReceiptData, ReceiptState};
+use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
 use crate::work::tier::{may_repeat, tier};
 
 /// A call of the open step's reply.

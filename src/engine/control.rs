@@ -131,7 +131,7 @@ impl Thread {
                 let error =
                     (result.status == ToolStatus::Error).then(|| logged_error(&result.text(), result));
                 let ended = ReceiptState::ended(result.status);
-                receipts::close(sql, receipt.id, ended, error.as_deref(), now)?;
+                receipts::close(sql, receipt.id, ended, error.as_deref(), now, result.scrubbed)?;
             }
             let Receipt { id: seq, reply, call_id, name, kind, result, .. } = receipt;
             if kind == Kind::Prompt {

@@ -10,8 +10,9 @@ use crate::host::Sql;
 use crate::spec::message::Role;
 use crate::spec::{Agent, AgentKind, Callable};
 use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::opening::Opening;
 use crate::store::receipts;
-use crate::store::receipts::{Opening, Receipt};
+use crate::store::receipts::Receipt;
 use crate::store::side::Side;
 use crate::store::state::State;
 

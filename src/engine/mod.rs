@@ -13,8 +13,9 @@
 //!   `provider_call`: one request and its watchdogs; `attempts`: how far a step is with its model; `retry`: which policy
 //!   holds for what fails; `replay`: what providers want back with their replies.
 //! * `call`: a call of a reply or of code, and what runs it. `tool_call`: its receipt and its work. `tool_result`: results and
-//!   their files. `batch`: calls that only read, made at the same time. `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a
-//!   called prompt or agent begins with.
+//!   their files; `scrub`: results without what looks like a secret. `batch`: calls that only read, made at the same time.
+//!   `subprompt`: prompts that are called. `handoff`: another agent takes over; `opening`: the message that a called prompt or
+//!   agent begins with.
 //! * `tool_queue`: calls that code queues. `invoke`: calls that it waits for. `scope`: where the calls of a step are made.
 //!   `detached`: what becomes of calls made apart from any run.
 //! * `diagnose`: what a run lacks, and what becomes of it. `outcome`: what came of it. `run_trace`: what code adds to its

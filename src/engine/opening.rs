@@ -9,7 +9,7 @@ use crate::limits;
 use crate::sdk::messages::NewAttachment;
 use crate::spec::ToolEntry;
 use crate::store::attachment::AttachmentRef;
-use crate::store::receipts::Opening;
+use crate::store::opening::Opening;
 use crate::store::state::State;
 
 /// Where files must be so that a call may show them.

@@ -21,8 +21,9 @@ use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::retry::Resolved;
 use crate::spec::{Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
+use crate::store::opening::Opening;
 use crate::store::receipts;
-use crate::store::receipts::{NewReceipt, Opening, Receipt, ReceiptState};
+use crate::store::receipts::{NewReceipt, Receipt, ReceiptState};
 use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::work::native::NativeCall;
@@ -283,7 +284,7 @@ impl Thread {
     }
 
     /// Does what a call is for, and takes out of its result what nobody is to see. `inside`: of that call.
-    async fn work_of(self: &Rc<Self>, inside: &Scope, asked: AskedWork<'_>) -> Result<ToolResult> {
+    pub(crate) async fn work_of(self: &Rc<Self>, inside: &Scope, asked: AskedWork<'_>) -> Result<ToolResult> {
         let AskedWork { definitions, entry, work, .. } = asked;
         match work {
             Work::Tool(tool) if crate::engine::skills::loads(tool) => {

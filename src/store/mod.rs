@@ -3,7 +3,7 @@
 //!
 //! * What a thread is and has: `meta`, `state` (what is in memory of it), `parent`, `children`, `values`, `env`.
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `side`, `runs`, `receipts` (the table
-//!   `calls`), `effects` with `repeat`, `jobs`, `idempotency`.
+//!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
 //! * What is asked of people: `waits`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
@@ -27,6 +27,7 @@ pub(crate) mod logs;
 pub(crate) mod messages;
 pub(crate) mod meta;
 pub(crate) mod objects;
+pub(crate) mod opening;
 pub(crate) mod outbox;
 pub(crate) mod parent;
 pub(crate) mod receipts;

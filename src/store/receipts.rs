@@ -11,6 +11,7 @@ use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::spec::scrub::Scrubbed;
 use crate::store::log::AttemptState;
+use crate::store::opening::Opening;
 use crate::store::table::Table;
 
 pub(crate) const TABLE: Table = Table {
@@ -112,17 +113,6 @@ impl ReceiptState {
             ToolStatus::Error => ReceiptState::Failed,
         }
     }
-}
-
-/// The message that a prompt or an agent begins with when it is called (spec §5.4).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Opening {
-    /// Its text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) message: Option<String>,
-    /// Paths of its files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attachments: Vec<String>,
 }
 
 /// What a receipt keeps besides; most keep nothing.
@@ -369,17 +359,18 @@ pub(crate) fn close(
     now: i64,
     scrubbed: Scrubbed,
 ) -> Result<()> {
-    let (state, now, id) = (Param::Text(state.as_str()), Param::Int(now), Param::Int(id));
-    if scrubbed.is_none() {
-        let statement =
-            "UPDATE calls SET state = ?, ended_us = ifnull(ended_us, ?), error = ?, result = NULL WHERE id = ?";
-        return sql.run(statement, &[state, now, error.into(), id]);
-    }
-    let scrubbed = serde_json::to_string(&scrubbed).map_err(Error::internal)?;
+    let scrubbed = (!scrubbed.is_none()).then(|| serde_json::to_string(&scrubbed)).transpose();
+    let scrubbed = scrubbed.map_err(Error::internal)?;
     sql.run(
-        "UPDATE calls SET state = ?, ended_us = ifnull(ended_us, ?), error = ?, result = NULL,
-            data = json_set(ifnull(data, '{}'), '$.scrubbed', json(?)) WHERE id = ?",
-        &[state, now, error.into(), Param::Text(&scrubbed), id],
+        "UPDATE calls SET state = ?1, ended_us = ifnull(ended_us, ?2), error = ?3, result = NULL,
+            data = iif(?4 IS NULL, data, json_set(ifnull(data, '{}'), '$.scrubbed', json(?4))) WHERE id = ?5",
+        &[
+            Param::Text(state.as_str()),
+            Param::Int(now),
+            error.into(),
+            scrubbed.as_ref().into(),
+            Param::Int(id),
+        ],
     )
 }
 

@@ -11,7 +11,7 @@ use crate::models::{CONTINUE, CachedJson, ChatMessage, ChatRequest, Part};
 use crate::spec::ToolEntry;
 use crate::spec::message::Role;
 use crate::store::messages::{Row, Shared};
-use crate::store::receipts::Opening;
+use crate::store::opening::Opening;
 use crate::store::runs::Step;
 use crate::store::window::with_notes;
 
