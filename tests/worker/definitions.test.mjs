@@ -133,6 +133,17 @@ plainTest("the sample agents answer without any key", { timeout: 120_000 }, asyn
   assert.match(message.content, /^You said: Hello!/);
   const counted = await thread.ask("count 5");
   assert.match(counted.message.content, /1.*2.*3.*4.*5/);
+  const foreman = await client.thread("foreman");
+  const pieces = ["6 * 7", "1 + 1", "9 - 4", "2 ^ 5"];
+  const call = (/** @type {string} */ name, /** @type {object} */ args) => `call ${name} ${JSON.stringify(args)}`;
+  const spawned = pieces.map((expression) => call("agent_spawn", { agent: "clerk", message: call("calculate", { expression }) }));
+  const agentIds = pieces.map((_, n) => `subagent.${n + 1}`);
+  await foreman.accepted([...spawned, call("agent_wait", { agentIds })].join("\n"));
+  const last = await until("what the workers came to", async () => {
+    const message = (await foreman.messages()).at(-1);
+    return message.role === "assistant" && /agent_wait said/.test(message.content ?? "") && message.content;
+  });
+  for (const result of [42, 2, 5, 32]) assert.match(last, new RegExp(`calculate said: ${result}\\b`));
 });
 
 plainTest("a folder that does not exist is said so", { timeout: 60_000 }, async () => {

@@ -27,7 +27,14 @@ fn workers(state: &mut State, sql: &dyn Sql) -> Result<Vec<Child>> {
     if state.meta.workers == 0 {
         return Ok(Vec::new());
     }
-    Ok(state.open_children(sql)?.iter().filter(|child| child.is_worker()).cloned().collect())
+    let mut found: Vec<Child> =
+        state.open_children(sql)?.iter().filter(|child| child.is_worker()).cloned().collect();
+    // Those of one reply may be of the same moment.
+    found.sort_by_key(|child| {
+        let id = child.facts.alias.clone().unwrap_or_default();
+        (child.created_us, id.len(), id)
+    });
+    Ok(found)
 }
 
 fn ids(workers: &[Child]) -> Vec<String> {

@@ -214,6 +214,10 @@ impl Thread {
         child: &mut Child,
         applied: &mut Applied,
     ) -> Result<()> {
+        if !works(child)? {
+            // Nobody need ask it how it is.
+            (child.due_us, child.checks) = (None, 0);
+        }
         state.update_child(sql, child.clone())?;
         self.answer_waits(state, sql, applied)?;
         if let Some(now) = state.child(sql, &child.reference)? {
