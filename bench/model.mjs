@@ -2,7 +2,8 @@
 //
 // The newest user message says what it wants, as `<name>=<number>` words at its start: `chunks=20` pieces of text
 // (the default), after `steps=N` tool calls, one per reply, after `asked=1` call that a person approves, after `reads=N` calls in one reply, or after one reply that calls a subagent: `waited=1` one whose
-// answer is waited for, `sent=N` as many whose answers come as messages.
+// answer is waited for, `sent=N` as many whose answers come as messages, `created=1` a resumable one that is waited for. `led=N` makes so many
+// workers and waits for them, `wrote=1` makes one, writes to it and waits, all in one reply.
 
 import http from "node:http";
 import { once } from "node:events";
@@ -33,9 +34,16 @@ function text(chunks) {
 let callNumber = 0;
 
 /** Tool calls in one reply. @param {string} name @param {number} count @param {object} args */
-function calls(name, count, args) {
-  const made = { name, arguments: JSON.stringify(args) };
-  const all = Array.from({ length: count }, (_, index) => ({ index, id: `call_${++callNumber}`, type: "function", function: made }));
+const calls = (name, count, args) => several(Array.from({ length: count }, () => ({ name, args })));
+
+/** @param {{ name: string, args: object }[]} made */
+function several(made) {
+  const all = made.map(({ name, args }, index) => ({
+    index,
+    id: `call_${++callNumber}`,
+    type: "function",
+    function: { name, arguments: JSON.stringify(args) },
+  }));
   return [...all.map((call) => event({ tool_calls: [call] }, null)), event({}, "tool_calls") + USAGE];
 }
 
@@ -47,6 +55,18 @@ function wished(done, number) {
   for (const name of ["waited", "sent"]) {
     if (done === 0 && number(name, 0) > 0) return calls(name, number(name, 0), { task: message("") });
   }
+  if (done > 0) return undefined;
+  const worker = (/** @type {object} */ more) => ({ name: "agent_spawn", args: { agent: "kept", ...more } });
+  const wait = (/** @type {number} */ count) => ({
+    name: "agent_wait",
+    args: { agentIds: Array.from({ length: count }, (_, index) => `subagent.${index + 1}`) },
+  });
+  const led = number("led", 0);
+  if (led > 0) return several([...Array.from({ length: led }, () => worker({ message: message("") })), wait(led)]);
+  const send = { name: "agent_send", args: { agentId: "subagent.1", message: message(""), wait: false } };
+  if (number("wrote", 0) > 0) return several([worker({}), send, wait(1)]);
+  const created = { agent: "kept", message: message(""), attachments: [], name: "kept" };
+  if (number("created", 0) > 0) return several([{ name: "subagent_create", args: created }]);
   return undefined;
 }
 

@@ -10,6 +10,7 @@ import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
 import { approvals, batches, exported, lines, traces } from "./rows-waits.mjs";
+import { workers } from "./rows-workers.mjs";
 import { candidates } from "./startup.mjs";
 import { cost, counters, interleaved, median, progress, ratio, settle, timed } from "./measure.mjs";
 
@@ -382,6 +383,7 @@ export const rows = {
   new: newThread,
   child: blockingChild,
   fan: fanOut,
+  workers,
   asked: approvals,
   trace: traces,
   export: exported,

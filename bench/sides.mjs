@@ -33,7 +33,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -115,6 +115,13 @@ function agents(modelUrl) {
       together: { ...PROMPT, parallelToolCalls: true, parallelReadOnly: true, tools: ["work"] },
       in_turn: { ...PROMPT, parallelToolCalls: true, tools: ["work"] },
       child: { ...PROMPT, requiredSchema: TASK },
+      kept: PROMPT,
+      leading: {
+        ...PROMPT,
+        parallelToolCalls: true,
+        tools: [{ name: "kept", resumable: { receives_messages: "side_a" } }],
+        subagents: { agents: ["kept"] },
+      },
     },
     tools: {
       work: ADDS,
@@ -126,6 +133,8 @@ function agents(modelUrl) {
       asking: { type: "ai_human", sideA: { prompt: "asking", maxSteps: 250 } },
       together: { type: "ai_human", sideA: { prompt: "together", maxSteps: 250 } },
       in_turn: { type: "ai_human", sideA: { prompt: "in_turn", maxSteps: 250 } },
+      leading: { type: "ai_human", sideA: { prompt: "leading", maxSteps: 250 } },
+      kept: { ...once, sideA: { prompt: "kept" }, sideB: { prompt: "kept" } },
       waited: once,
       sent: once,
     },
