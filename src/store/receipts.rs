@@ -359,18 +359,13 @@ pub(crate) fn close(
     now: i64,
     scrubbed: Scrubbed,
 ) -> Result<()> {
+    let state = Param::Text(state.as_str());
     let scrubbed = (!scrubbed.is_none()).then(|| serde_json::to_string(&scrubbed)).transpose();
     let scrubbed = scrubbed.map_err(Error::internal)?;
     sql.run(
         "UPDATE calls SET state = ?1, ended_us = ifnull(ended_us, ?2), error = ?3, result = NULL,
             data = iif(?4 IS NULL, data, json_set(ifnull(data, '{}'), '$.scrubbed', json(?4))) WHERE id = ?5",
-        &[
-            Param::Text(state.as_str()),
-            Param::Int(now),
-            error.into(),
-            scrubbed.as_ref().into(),
-            Param::Int(id),
-        ],
+        &[state, Param::Int(now), error.into(), scrubbed.as_ref().into(), Param::Int(id)],
     )
 }
 
