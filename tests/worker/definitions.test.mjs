@@ -143,7 +143,8 @@ plainTest("the sample agents answer without any key", { timeout: 120_000 }, asyn
     const message = (await foreman.messages()).at(-1);
     return message.role === "assistant" && /agent_wait said/.test(message.content ?? "") && message.content;
   });
-  for (const result of [42, 2, 5, 32]) assert.match(last, new RegExp(`calculate said: ${result}\\b`));
+  const results = ["6 * 7 = 42", "1 + 1 = 2", "9 - 4 = 5", "2 ^ 5 = 32"];
+  for (const result of results) assert.ok(last.includes(`"calculate said: ${result}"`), last);
 });
 
 plainTest("a folder that does not exist is said so", { timeout: 60_000 }, async () => {
