@@ -136,6 +136,15 @@ pub const THINKING_TOKENS: u64 = 32_000;
 /// Tokens of thinking that a provider asks for at least.
 pub const THINKING_TOKENS_MIN: u64 = 1_024;
 
+/// Tokens of the least answer that is worth a request.
+pub const BUDGET_LEAST_OUTPUT: u64 = 256;
+/// Tokens that are kept back for the last step of a run whose budget is used up.
+pub const BUDGET_FINISH: u64 = 2_000;
+/// Tokens that an answer is taken to have at most where its model's definition does not say.
+pub const BUDGET_FULL_OUTPUT: u64 = 16_384;
+/// Share of a limit at which listeners are told.
+pub const WARN_AT: f64 = 0.8;
+
 /// Bytes of history per token of the model's context window.
 pub const BYTES_PER_TOKEN: f64 = 3.0;
 /// Part of the context window that history may fill.

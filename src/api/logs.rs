@@ -177,7 +177,9 @@ fn log_entry(row: table::Entry, thread: &str) -> Value {
     entry.insert("run".into(), row.run.map(|run| format!("r_{run}")).into());
     entry.insert("message_id".into(), row.reply.map(|seq| message_id(thread, seq)).into());
     entry.insert("retry_of_attempt".into(), row.retry_of.into());
-    if let Ok(Value::Object(fields)) = serde_json::from_str(&row.data) {
+    if let Ok(Value::Object(mut fields)) = serde_json::from_str(&row.data) {
+        // What a budget has booked is told in words that have units.
+        fields.remove("booked");
         entry.extend(fields);
     }
     Value::Object(entry)

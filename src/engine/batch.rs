@@ -186,7 +186,9 @@ impl Thread {
         }
         let scope = self.step_scope(definitions)?;
         let mut members = Vec::new();
-        for index in (call.index..reply.calls.len()).take(limits::BATCH) {
+        // Those beyond a budget take their turns, at which they are refused.
+        let room = self.calls_left()?.unwrap_or(limits::BATCH).min(limits::BATCH);
+        for index in (call.index..reply.calls.len()).take(room) {
             let Some(member) = self.member(definitions, &scope, reply, index)? else { break };
             members.push(member);
         }
@@ -196,6 +198,8 @@ impl Thread {
         let now = self.host.now_us();
         self.transition(|state, sql| {
             state.must_live()?;
+            let first = members.iter().filter(|member| member.entered == Entered::First).count();
+            Self::count_calls(state, first);
             for Member { call, tool, entered, .. } in &members {
                 if *entered == Entered::Again {
                     receipts::restart(sql, call.seq)?;

@@ -9,9 +9,10 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::messages as rows;
 use crate::store::messages::{Row, Shared};
-use crate::store::runs::Phase;
 use crate::store::runs::end::Reason;
+use crate::store::runs::ledger::Finishing;
 use crate::store::runs::session_result::SessionResult;
+use crate::store::runs::{Phase, Run};
 
 impl Thread {
     /// Why the run is over, if it is. Otherwise the step is closed, and perhaps the turn.
@@ -54,6 +55,7 @@ impl Thread {
                 }
                 Verdict::End(reason, told) => Some((reason, told)),
             };
+            let ended = finished(state.active_mut()?, ended);
             Ok((self.held_strictly(definitions, state, ended)?, turn_over))
         })?;
         if ended.is_none() {
@@ -86,6 +88,14 @@ impl Thread {
             Ok(handed)
         })?;
         self.announce_handed(handed)
+    }
+}
+
+/// After its last step a run is over, whatever came of it.
+fn finished(run: &Run, ended: Option<(Reason, Option<String>)>) -> Option<(Reason, Option<String>)> {
+    match &run.ledger {
+        Some(ledger) if ledger.finishing != Finishing::No => Some((Reason::BudgetFinished, None)),
+        _ => ended,
     }
 }
 

@@ -102,6 +102,7 @@ impl Thread {
         // One that waits for its next attempt has none under way.
         if run.phase == Phase::Model && run.resume_us.is_none() {
             self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
+            self.ephemeral.spending.cut_off();
             state.usage = None;
         }
         let results = self.close_calls(state, sql, &run, reason, now)?;
@@ -212,6 +213,7 @@ impl Thread {
             let run = Run { trace: trace.clone(), ..state.next_run(wanted, now) };
             let run = self.with_snapshot(state, sql, run, now)?;
             let run = self.with_given_up(state, sql, run)?;
+            let run = self.with_budget(state, sql, run, None)?;
             run.insert(sql)?;
             state.usage = Some(Usage::none(run.id));
             state.run = Some(run.clone());

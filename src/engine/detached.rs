@@ -123,6 +123,6 @@ impl Thread {
         for (receipt, name) in prompts {
             self.log_cut_off(state, sql, receipt, &name, why, now)?;
         }
-        Ok(())
+        self.book_cut_off(state, sql)
     }
 }

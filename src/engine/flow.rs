@@ -7,6 +7,7 @@ use futures::channel::oneshot;
 use futures::future::abortable;
 
 use crate::engine::accept::verdict_of;
+use crate::engine::budget::Reached;
 use crate::engine::ephemeral::{Flow, Verdict};
 use crate::engine::handoff::Handed;
 use crate::engine::model_call::broke_off;
@@ -120,11 +121,13 @@ impl Thread {
     }
 
     fn flow_over(&self) {
+        self.ephemeral.spending.active(None);
         self.ephemeral.partial.borrow_mut().take();
         self.ephemeral.notify_alarm();
     }
 
     async fn drive(self: &Rc<Self>, entered: Entered) -> Result<()> {
+        self.ephemeral.spending.active(Some(self.host.now_us()));
         let mut active = self.enter(entered)? && self.check_definitions()?;
         while active {
             let next = self.step().await?;
@@ -171,6 +174,9 @@ impl Thread {
             if let Some(stream) = lost.filter(|_| reentry != Reentry::Scheduled) {
                 self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
                 state.usage = None;
+                if let Some(ledger) = &mut state.active_mut()?.ledger {
+                    ledger.unseen += 1;
+                }
             }
             if reentry == Reentry::Exhausted {
                 return Ok(reentry);
@@ -285,7 +291,9 @@ impl Thread {
         let message = message.map(|text| self.shown_within(state, sql, text)).transpose()?;
         let handed = self.hand_off(state, sql)?;
         state.settle_tools(sql)?;
+        self.close_ledger(state, now)?;
         let mut run = state.active_mut()?.clone();
+        let near = self.near_limits(&mut run, now);
         let answer = match &state.window {
             Some(window) => window.row(run.block).cloned(),
             None => rows::find(sql, run.block)?.map(Shared::new),
@@ -320,7 +328,7 @@ impl Thread {
         if reason.outcome() != crate::store::runs::end::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
-        Ok(Finished { run, answer, status, handed, waits, outcomes })
+        Ok(Finished { run, answer, status, handed, waits, outcomes, near })
     }
 
     /// Starts a run for the queue, if it holds anything.
@@ -362,6 +370,7 @@ impl Thread {
         }
         let run = self.with_snapshot(state, sql, run, now)?;
         let run = self.with_given_up(state, sql, run)?;
+        let run = self.with_budget(state, sql, run, None)?;
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));
@@ -372,7 +381,8 @@ impl Thread {
 
     /// Tells streams and waiting clients.
     pub(crate) fn announce_end(self: &Rc<Self>, finished: Finished) -> Result<()> {
-        let Finished { run, answer, status, handed, waits, outcomes } = finished;
+        let Finished { run, answer, status, handed, waits, outcomes, near } = finished;
+        self.announce_budget("warning", &near);
         self.announce_waits(&waits)?;
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
             self.send_envelopes();
@@ -446,6 +456,8 @@ pub(crate) struct Finished {
     pub(crate) waits: Vec<Wait>,
     /// Messages of what workers have come to and nobody has waited for.
     pub(crate) outcomes: Vec<Shared>,
+    /// Limits that were near then.
+    pub(crate) near: Vec<Reached>,
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.

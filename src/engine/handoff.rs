@@ -62,6 +62,10 @@ impl Thread {
         state.meta.update(sql)?;
         if let Some(run) = state.run.as_mut() {
             run.side = Side::A;
+            // What the next agent may use can only be tighter.
+            if let Some(ledger) = &mut run.ledger {
+                ledger.tighten(&agent.budget);
+            }
         }
         self.post_row(state, sql, now)
     }

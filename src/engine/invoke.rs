@@ -165,6 +165,11 @@ impl Thread {
         {
             return Ok(result);
         }
+        if earlier.is_none()
+            && let Some(result) = self.count_call(scope.is_detached())?
+        {
+            return Ok(result);
+        }
         let now = self.host.now_us();
         let earlier = earlier.map(|earlier| earlier.id);
         let (id, entered) = self.open_receipt(scope, earlier, |state| call.receipt(state, now))?;
@@ -202,6 +207,9 @@ impl Thread {
         };
         if let SubagentCall::Create(new) = &wanted {
             self.ready_child(new.agent).await?;
+        }
+        if let Some(result) = self.count_call(call.scope.is_detached())? {
+            return Ok(result);
         }
         let now = self.host.now_us();
         self.invoke_child(call.scope, &wanted, |state, sql, result| {

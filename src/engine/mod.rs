@@ -37,6 +37,7 @@ pub(crate) mod alarm;
 pub(crate) mod attachments;
 pub(crate) mod attempts;
 pub(crate) mod batch;
+pub(crate) mod budget;
 pub(crate) mod call;
 pub(crate) mod close;
 pub(crate) mod context;

@@ -4,6 +4,8 @@
 use std::fmt::Display;
 use std::rc::Rc;
 
+use crate::engine::budget::Underway;
+use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
@@ -32,12 +34,16 @@ pub(crate) enum Called {
     Elsewhere,
     /// Every attempt failed; with what a person is told.
     Failed(String),
+    /// A limit forbids the next attempt.
+    Exceeded(Exceeded),
 }
 
 /// A reply and the log of the attempt that gave it.
 pub(crate) struct Answer {
     pub(crate) reply: Reply,
     pub(crate) attempt: Attempt,
+    /// Until it is stored, what the attempt may use counts as under way.
+    pub(crate) underway: Option<Underway>,
 }
 
 /// What follows a failed attempt.
@@ -110,38 +116,39 @@ impl Thread {
         let policy = self.model_retry(definitions, model)?;
         let request = Rc::new(request);
         let mut broken = 0;
+        self.book_unseen(step, model, &request)?;
         loop {
+            let (request, worst) = match self.afford(model, &request)? {
+                Ok(affordable) => affordable,
+                Err(exceeded) => return Ok(Called::Exceeded(exceeded)),
+            };
             let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
             attempt.retry_source = policy.source;
+            attempt.worst = worst;
+            let underway = self.begins(step, model, worst);
             let answer = self.way_of_answer(definitions, step, model, broken)?;
             let asked = Asked { model, policy: &policy, request: &request, answer };
-            let failed = match self.attempt(step, asked, &mut attempt).await? {
+            let failed = match self.attempt(step, &asked, &mut attempt).await? {
                 Ok(reply) => {
                     attempt.succeed(&reply, model, self.host.now_us());
-                    return Ok(Called::Answer(Answer { reply, attempt }));
+                    attempt.reckon(model, None);
+                    return Ok(Called::Answer(Answer { reply, attempt, underway }));
                 }
                 Err(error) => self.told_failure(error),
             };
             attempt.fail(&failed, self.host.now_us());
+            attempt.reckon(model, Some(&failed));
             broken += u32::from(failed.is_network && attempt.first_us.is_none());
-            let shown = attempt.first_us.is_some();
-            let after = match shown && !model.capabilities.restartable {
-                true => After::GiveUp(broke_off(model, format_args!("{failed}."))),
-                false => self.after(definitions, step, &policy, &failed)?,
-            };
+            let after = self.after_attempt(definitions, step, &asked, &attempt, &failed)?;
             let parked = self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
+            drop(underway);
             if matches!(after, After::Fallback | After::GiveUp(_)) {
-                let code = serde_json::json!(failed.code);
-                self.tell_failure(Failure {
-                    what: format!("the model \"{}\"", attempt.model),
-                    code: code.as_str(),
-                    error: self.shown(failed.message.clone()),
-                    log: None,
-                })?;
+                self.tell_given_up(&attempt.model, &failed)?;
             }
             match after {
                 After::Shorten => return Ok(Called::TooLong),
                 After::Retry(pause) => {
+                    let pause = self.time_left()?.map_or(pause, |left| pause.min(left));
                     let busy = failed.code == ProviderCode::RateLimit;
                     let how = if busy { "is busy" } else { "did not answer" };
                     self.tell_retry(&format!("{} {how}", model.name), step.depth, pause)?;
@@ -155,6 +162,17 @@ impl Thread {
                 After::GiveUp(text) => return Ok(Called::Failed(text)),
             }
         }
+    }
+
+    /// The operator is told of a model that is given up.
+    fn tell_given_up(&self, model: &str, failed: &ProviderError) -> Result<()> {
+        let code = serde_json::json!(failed.code);
+        self.tell_failure(Failure {
+            what: format!("the model \"{model}\""),
+            code: code.as_str(),
+            error: self.shown(failed.message.clone()),
+            log: None,
+        })
     }
 
     /// How the next attempt is to be answered. Some servers between here and a provider break streams and nothing else: the
@@ -173,6 +191,23 @@ impl Thread {
         let tries = self.tries(step)?;
         let last = tries.attempt >= allowed(&self.attempts_of(definitions)?, tries.model);
         Ok(if last { crate::models::Answer::Whole } else { usual })
+    }
+
+    /// What follows an attempt that failed. A run that has no time left makes no other, whatever came of this one.
+    fn after_attempt(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        asked: &Asked<'_>,
+        attempt: &Attempt,
+        failed: &ProviderError,
+    ) -> Result<After> {
+        if attempt.first_us.is_some() && !asked.model.capabilities.restartable {
+            return Ok(After::GiveUp(broke_off(asked.model, format_args!("{failed}."))));
+        }
+        let after = self.after(definitions, step, asked.policy, failed)?;
+        let late = attempt.worst.is_some() && self.time_left()? == Some(0);
+        Ok(if late { After::Retry(0) } else { after })
     }
 
     fn after(
@@ -214,6 +249,7 @@ impl Thread {
         let (stream, parked) = self.transition(|state, sql| {
             failed.insert(sql)?;
             state.used(failed);
+            self.book_failed(state, failed);
             self.note_failed(state, step, failed, after);
             let mut tries = AttemptState::of(state, sql, step)?;
             match after {
@@ -260,6 +296,16 @@ impl Thread {
         Ok(parked)
     }
 
+    /// Books what the attempt has used, and the time until now.
+    fn book_failed(&self, state: &mut State, failed: &Attempt) {
+        if let Ok(run) = state.active_mut() {
+            self.book_time(run, failed.ended_us);
+            if let Some(ledger) = &mut run.ledger {
+                ledger.book_logged(failed);
+            }
+        }
+    }
+
     /// That a model was given up is told of the run. Its row is written with the next attempt, or with its end.
     fn note_failed(&self, state: &mut State, step: Step, failed: &Attempt, after: &After) {
         let (code, what) = match after {
@@ -304,10 +350,10 @@ impl Thread {
     async fn attempt(
         self: &Rc<Self>,
         step: Step,
-        asked: Asked<'_>,
+        asked: &Asked<'_>,
         attempt: &mut Attempt,
     ) -> Result<Result<Reply, ProviderError>> {
-        let Asked { model, policy, request, answer } = asked;
+        let Asked { model, policy, request, answer } = *asked;
         let deployment = |name: &str| self.deployment(name);
         if let Some(lack) = model.lacks(&deployment) {
             return Ok(Err(ProviderError::not_set_up(&lack)));
@@ -329,7 +375,7 @@ impl Thread {
         let patience = Patience {
             first_us: model.timeouts.first_chunk_us(),
             stall_us: model.timeouts.stall_us(),
-            attempt_us: policy.timeout_us,
+            attempt_us: policy.timeout_us.into_iter().chain(self.time_left()?).min(),
         };
         let streaming = Streaming::new(self, step, request.reasoning.exclude, patience, attempt);
         let streaming = if model.capabilities.restartable { streaming } else { streaming.once() };

@@ -119,13 +119,21 @@ impl<'a> Streaming<'a> {
         let mut reasoning = String::new();
         for delta in deltas {
             match delta {
-                Delta::Text(piece) => text.push_str(piece),
-                Delta::Reasoning(piece) => reasoning.push_str(piece),
-                Delta::CallStart { .. }
-                | Delta::CallArguments { .. }
-                | Delta::CallExtra { .. }
-                | Delta::Payload(_) => {}
-                Delta::Usage(_) | Delta::Finish(_) => continue,
+                Delta::Text(piece) => {
+                    self.attempt.received += piece.len();
+                    text.push_str(piece);
+                }
+                Delta::Reasoning(piece) => {
+                    self.attempt.received += piece.len();
+                    reasoning.push_str(piece);
+                }
+                Delta::CallArguments { text, .. } => self.attempt.received += text.len(),
+                Delta::CallStart { .. } | Delta::CallExtra { .. } | Delta::Payload(_) => {}
+                Delta::Usage(usage) => {
+                    self.attempt.reported = Some(*usage);
+                    continue;
+                }
+                Delta::Finish(_) => continue,
             }
             self.payload_us = self.thread.host.now_us();
             if self.attempt.first_us.is_none() && !self.restartable {

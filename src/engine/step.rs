@@ -5,6 +5,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use crate::engine::batch::Batch;
+use crate::engine::budget::exceeded::Then;
 use crate::engine::definitions::Definitions;
 use crate::engine::flow::Next;
 use crate::engine::hooks::Blocked;
@@ -59,19 +60,9 @@ impl Thread {
                 if self.observe_inbound(&definitions, step, from).await? == Drain::Yields {
                     return Ok(Next::Yield);
                 }
-                let answer = loop {
-                    // 2. Assemble the context.
-                    let request = match self.assemble(&definitions, step).await? {
-                        Ok(request) => request,
-                        Err(Blocked(why)) => return self.ended(Reason::HookBlocked, Some(why)),
-                    };
-                    // 3. Call the model.
-                    match self.call_model(&definitions, step, request).await? {
-                        Called::Answer(answer) => break answer,
-                        Called::TooLong => self.halve_window()?,
-                        Called::Elsewhere => {}
-                        Called::Failed(text) => return self.ended(Reason::ModelError, Some(text)),
-                    }
+                let answer = match self.ask_model(&definitions, step).await? {
+                    Ok(answer) => *answer,
+                    Err((reason, text)) => return self.ended(reason, Some(text)),
                 };
                 // 4. Store the reply.
                 self.store_reply(&definitions, step, answer).await?
@@ -91,6 +82,32 @@ impl Thread {
         match self.evaluate(&definitions, &reply)? {
             None => Ok(Next::Step),
             Some((reason, message)) => self.ended(reason, message),
+        }
+    }
+
+    /// The model's answer, or why the run ends without one.
+    async fn ask_model(
+        self: &Rc<Self>,
+        definitions: &Definitions<'_>,
+        step: Step,
+    ) -> Result<Result<Box<Answer>, (Reason, String)>> {
+        loop {
+            // 2. Assemble the context.
+            let request = match self.assemble(definitions, step).await? {
+                Ok(request) => self.last_request(request)?,
+                Err(Blocked(why)) => return Ok(Err((Reason::HookBlocked, why))),
+            };
+            // 3. Call the model.
+            match self.call_model(definitions, step, request).await? {
+                Called::Answer(answer) => return Ok(Ok(Box::new(answer))),
+                Called::TooLong => self.halve_window()?,
+                Called::Elsewhere => {}
+                Called::Failed(text) => return Ok(Err((Reason::ModelError, text))),
+                Called::Exceeded(exceeded) => match self.over_budget(exceeded)? {
+                    Then::Finish => {}
+                    Then::Fail(text) => return Ok(Err((Reason::BudgetExceeded, text))),
+                },
+            }
         }
     }
 
@@ -149,6 +166,8 @@ impl Thread {
     /// Takes in everything that is queued by reserving the step's block beyond it, counts the step and its first
     /// attempt, all before the work. A step that is open already is kept.
     fn open_step(&self, definitions: &Definitions<'_>) -> Result<Opened> {
+        let now = self.host.now_us();
+        let mut near = Vec::new();
         let opened = self.transition(|state, sql| {
             let block = state.next_seq();
             let run = state.active_mut()?;
@@ -167,6 +186,12 @@ impl Thread {
             run.attempt = 1;
             run.stream = 1;
             run.recoveries = 0;
+            if let Some(ledger) = &mut run.ledger {
+                ledger.close_step();
+                ledger.unseen = 0;
+            }
+            self.book_time(run, now);
+            near = self.near_limits(run, now);
             run.update(sql)?;
             let long = (run.step % limits::EXPORT_STEPS == 1 && run.step > 1).then(|| run.clone());
             state.filled = 0;
@@ -174,10 +199,11 @@ impl Thread {
             state.undrained = None;
             state.wakes = None;
             if let Some(run) = long {
-                self.owe_spans(state, sql, &run, self.host.now_us())?;
+                self.owe_spans(state, sql, &run, now)?;
             }
             Ok(Opened::Step(Step::own(block)))
         })?;
+        self.announce_budget("warning", &near);
         if let Opened::Step(step) = &opened {
             self.drained(step.block)?;
             self.announce_step()?;
@@ -207,7 +233,7 @@ impl Thread {
         answer: Answer,
     ) -> Result<Shared> {
         let now = self.host.now_us();
-        let Answer { reply, attempt } = answer;
+        let Answer { reply, attempt, underway } = answer;
         let reasoning = self.replay_column(definitions, step, &reply)?;
         let row =
             self.read(|state, _| Ok(Row { reasoning, ..reply_row(state, definitions, step, reply, now) }))?;
@@ -217,9 +243,14 @@ impl Thread {
             state.used(&attempt);
             let row = state.insert(sql, row)?;
             // The stored reply is what says so: no write of its own.
-            state.active_mut()?.phase = Phase::Tools;
+            let run = state.active_mut()?;
+            run.phase = Phase::Tools;
+            if let Some(ledger) = &mut run.ledger {
+                ledger.book_logged(&attempt);
+            }
             Ok(row)
         })?;
+        drop(underway);
         self.ephemeral.partial.borrow_mut().take();
         self.log_bodies(&attempt);
         self.announce_reply(&row, &attempt)?;

@@ -222,6 +222,14 @@ impl Thread {
         new.data.work = scope.detached_work();
         // One that has only waited begins now.
         let begins = earlier.as_ref().is_some_and(|earlier| earlier.runs == 0);
+        if (begins || earlier.is_none())
+            && let Some(result) = self.count_call(scope.is_detached())?
+        {
+            return Ok(match begins {
+                true => CallOutcome::answered(result),
+                false => CallOutcome::refused_with(result),
+            });
+        }
         let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| new)?;
         let entered = if begins { Entered::First } else { entered };
         let (name, is_tool) = (call.name, matches!(call.work, Work::Tool(_)));
@@ -356,9 +364,15 @@ impl Thread {
     ) -> Result<ToolResult> {
         let policy = self.tool_retry(definitions, tool)?;
         let timeout_ms = attempt_ms(tool, policy.as_ref());
-        let limit_ms = Some(timeout_ms.unwrap_or(limits::NATIVE_MS));
+        let left_ms = if inside.is_detached() { None } else { self.time_left()? };
+        let left_ms = left_ms.and_then(|us| u64::try_from(us / 1000).ok());
+        let limit_ms = Some(timeout_ms.unwrap_or(limits::NATIVE_MS)).into_iter().chain(left_ms).min();
+        let http_ms = match left_ms {
+            Some(left) => Some(left.min(timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64))),
+            None => timeout_ms,
+        };
         let trace = || self.trace_at(inside);
-        let way = Way { run: &tool.run, limit_ms, http_ms: timeout_ms, env, trace: &trace };
+        let way = Way { run: &tool.run, limit_ms, http_ms, env, trace: &trace };
         let policy = policy.filter(|policy| policy.max_attempts > 1);
         loop {
             let again = policy.as_ref().map(|policy| (policy, call.clone()));

@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::spec::message::{ToolCall, ToolStatus};
-use crate::spec::model::Capabilities;
+use crate::spec::model::{Capabilities, OutputLimitParam};
 use crate::spec::opaque::Opaque;
 use crate::spec::prompt::ResponseFormat;
 use crate::spec::schema;
@@ -72,6 +72,8 @@ pub struct ChatRequest {
     pub json: Option<JsonMode>,
     /// Tokens of the answer at most, where the model's definition says so.
     pub max_output_tokens: Option<u64>,
+    /// What that limit is called, where the provider has several names.
+    pub output_limit_param: OutputLimitParam,
     /// Merged into the body last, key by key; the model's under the prompt's. `null` takes a key out of the body.
     pub options: Map<String, Value>,
     /// Stable id of the thread, for sticky routing and caching.

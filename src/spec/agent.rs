@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sorted::SortedMap;
 use crate::spec::approval::Approvals;
+use crate::spec::budget::Budget;
 use crate::spec::form::StringOr;
 use crate::spec::settings::Strictness;
 use crate::spec::variable::{Variable, is_default, is_true, yes};
@@ -54,6 +55,9 @@ pub struct Agent {
     /// Which calls people are asked about, besides what the folder says.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approvals: Approvals,
+    /// What its runs may use. The folder's limits hold as well: this can only be tighter.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub budget: Budget,
     /// What becomes of a run that lacks what it needs: `strict` ends it. The folder's setting holds as well: this can
     /// only be stricter.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -9,7 +9,7 @@
 //! * [`graph`]: what an agent can reach, and what all definitions say about a name.
 //! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
 //! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
-//!   texts that look like secrets.
+//!   texts that look like secrets. [`budget`]: what runs may use.
 //! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
@@ -17,6 +17,7 @@
 pub mod agent;
 pub mod approval;
 pub(crate) mod ask_user;
+pub mod budget;
 pub(crate) mod built_in;
 pub mod callable;
 pub mod catalog;

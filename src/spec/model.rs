@@ -168,6 +168,10 @@ pub struct Capabilities {
     /// Tokens of one answer, reasoning included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
+    /// What chat completions call the limit of an answer: `max_completion_tokens`, `max_tokens`, or `null` for servers that
+    /// know neither. Unless given the former for OpenAI itself and the latter for every other server.
+    #[serde(skip_serializing_if = "is_default")]
+    pub output_limit_param: OutputLimitParam,
     /// Whether user messages may carry images.
     #[serde(skip_serializing_if = "is_default")]
     pub supports_images: bool,
@@ -189,11 +193,52 @@ pub struct Capabilities {
     pub reasoning_levels: SortedMap<String, Option<String>>,
 }
 
+/// What chat completions call the limit of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<OutputLimitName>", into = "Option<OutputLimitName>")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "Option<OutputLimitName>"))]
+pub enum OutputLimitParam {
+    /// What the server at the model's address is known to take.
+    #[default]
+    ByAddress,
+    /// This.
+    Named(OutputLimitName),
+    /// It knows none.
+    None,
+}
+
+/// A name of the limit of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum OutputLimitName {
+    /// OpenAI's name of today.
+    MaxCompletionTokens,
+    /// The one that most other servers know.
+    MaxTokens,
+}
+
+impl From<Option<OutputLimitName>> for OutputLimitParam {
+    fn from(name: Option<OutputLimitName>) -> OutputLimitParam {
+        name.map_or(OutputLimitParam::None, OutputLimitParam::Named)
+    }
+}
+
+impl From<OutputLimitParam> for Option<OutputLimitName> {
+    fn from(param: OutputLimitParam) -> Option<OutputLimitName> {
+        match param {
+            OutputLimitParam::Named(name) => Some(name),
+            OutputLimitParam::ByAddress | OutputLimitParam::None => None,
+        }
+    }
+}
+
 impl Default for Capabilities {
     fn default() -> Capabilities {
         Capabilities {
             max_context_tokens: None,
             max_output_tokens: None,
+            output_limit_param: OutputLimitParam::ByAddress,
             supports_images: false,
             supports_tool_calls: yes(),
             supports_streaming: yes(),

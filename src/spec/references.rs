@@ -163,6 +163,7 @@ fn of_agent(agent: &mut Agent, look: Look<'_>) {
         variables: _,
         hooks,
         approvals,
+        budget: _,
         diagnostics: _,
         package_name: _,
         version: _,

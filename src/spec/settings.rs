@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spec::approval::Approvals;
+use crate::spec::budget::Budget;
 use crate::spec::retry::Retry;
 use crate::spec::scrub::Scrub;
 use crate::spec::variable::is_default;
@@ -18,6 +19,9 @@ pub struct Settings {
     /// Which calls people are asked about.
     #[serde(skip_serializing_if = "is_default")]
     pub approvals: Approvals,
+    /// What every run, and every thread, may use, and up to where that may be raised.
+    #[serde(skip_serializing_if = "is_default")]
+    pub budget: Budget,
     /// How what fails is tried again, where neither a run nor a prompt says.
     #[serde(skip_serializing_if = "is_default")]
     pub retry_defaults: Retry,

@@ -12,11 +12,13 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{ChatRequest, ProviderError, Reply};
+use crate::spec::model::Usage;
 use crate::spec::retry::RetrySource;
 use crate::spec::{Hook, Model, Prompt, Snapshot};
 use crate::store::children::Child;
 use crate::store::jobs::{Job, Kind};
 use crate::store::logs::{insert, insert_first};
+use crate::store::runs::ledger::Amounts;
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::store::waits::Wait;
@@ -52,6 +54,25 @@ pub(crate) struct Attempt {
     pub(crate) retry_source: RetrySource,
     /// What the thread's first run began with, where its row is written together with this one.
     pub(crate) snapshot: Option<Rc<Snapshot>>,
+    /// What it may use at most, where a budget limits it.
+    pub(crate) worst: Option<Worst>,
+    /// What the provider has reported by now.
+    pub(crate) reported: Option<Usage>,
+    /// Bytes of the answer by now.
+    pub(crate) received: usize,
+    /// What a budget books for it, once it is over.
+    pub(crate) booked: Option<Amounts>,
+    /// Whether that is an estimate.
+    pub(crate) is_estimated: bool,
+}
+
+/// What an attempt may use at most, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Worst {
+    /// Of the request, estimated.
+    pub(crate) input: u64,
+    /// Of the answer: what was asked for at most.
+    pub(crate) output: u64,
 }
 
 impl Attempt {
@@ -83,6 +104,11 @@ impl Attempt {
             output_tokens: 0,
             retry_source: RetrySource::BuiltIn,
             snapshot: None,
+            worst: None,
+            reported: None,
+            received: 0,
+            booked: None,
+            is_estimated: false,
         }
     }
 
@@ -146,6 +172,12 @@ impl Attempt {
         }
         if let (Some(data), Some(receipt)) = (data.as_object_mut(), self.step.call) {
             data.insert("parent_call".into(), format!("c_{receipt}").into());
+        }
+        if let (Some(data), Some(booked)) = (data.as_object_mut(), &self.booked) {
+            data.insert("booked".into(), json!(booked));
+            if self.is_estimated {
+                data.insert("usage_estimated".into(), true.into());
+            }
         }
         let retry_of = (self.stream > 1).then(|| i64::from(self.stream) - 1);
         let run = (self.run > 0).then_some(self.run);
@@ -253,6 +285,15 @@ impl Event {
         Event { kind: "snapshot", run: Some(run), reply: None, data }
     }
 
+    /// A limit of a run or thread was reached, asked about or raised.
+    pub(crate) fn budget(run: Option<&Run>, event: &str, mut data: Value) -> Event {
+        if let Some(fields) = data.as_object_mut() {
+            fields.insert("event".into(), event.into());
+        }
+        let (id, block) = (run.map(|run| run.id), run.map(|run| run.block));
+        Event { kind: "budget", run: id, reply: block, data }
+    }
+
     /// Something that a run finds wrong and goes on with.
     pub(crate) fn note(run: Option<i64>, code: &str, message: &str, data: &Value) -> Event {
         Event {
@@ -334,6 +375,9 @@ pub(crate) struct AttemptState {
     /// What is told of an inner step whose every attempt has failed. A run ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<String>,
+    /// Attempts whose end nobody saw, and which no budget has booked yet.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) unseen: u32,
     /// Number of the last stream of which the log says that its end was not seen.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) logged: u32,
@@ -352,6 +396,7 @@ impl AttemptState {
                 attempt: run.attempt,
                 stream: run.stream,
                 failed: None,
+                unseen: 0,
                 logged: 0,
             })),
         }

@@ -102,6 +102,11 @@ impl State {
         if let Some(run) = state.run.as_ref().filter(|run| run.block_open()) {
             state.filled = messages::filled(sql, run.block, run.beyond_block())?;
         }
+        if let Some(run) = state.run.as_mut().filter(|run| run.end.is_none())
+            && let Some(ledger) = &mut run.ledger
+        {
+            ledger.catch_up(sql, run.id, run.block)?;
+        }
         if let Some(run) = state.run.as_mut().filter(|run| run.phase == Phase::Model && state.filled > 0) {
             run.phase = Phase::Tools;
         }

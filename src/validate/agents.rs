@@ -3,6 +3,7 @@
 use crate::limits::RUN_STEPS;
 use crate::names::wrong_callable;
 use crate::spec::agent::{Agent, AgentKind, SessionTool, SideConfig};
+use crate::spec::budget::Unpriced;
 use crate::spec::references::Kind;
 use crate::validate::{Check, Place};
 
@@ -30,8 +31,43 @@ impl Check<'_> {
             }
             self.variables(at, &agent.variables);
             self.approvals(at, &agent.approvals);
+            self.budget(at, agent);
             self.env(at, "env", &agent.env);
             self.hook_list(at, &agent.hooks);
+        }
+    }
+
+    fn budget(&mut self, at: Place<'_>, agent: &Agent) {
+        let (own, folder) = (&agent.budget, &self.catalog.settings.budget);
+        for (inner, message) in own.problems() {
+            self.error(at, format!("budget.{inner}"), message);
+        }
+        if own.ceiling.is_some() {
+            self.error(at, "budget.ceiling", "belongs to `bobbin.json`");
+        }
+        let limit = match (own.limits_cost(), folder.limits_cost()) {
+            (true, _) => Some(("of this agent", own)),
+            (false, true) => Some(("of `bobbin.json`", folder)),
+            (false, false) => None,
+        };
+        if let Some((whose, limit)) = limit
+            && self.catalog.unpriced(agent) == Unpriced::Refuse
+            && let Some(model) = self.catalog.unpriced_model(agent)
+        {
+            let scope = if limit.run.max_cost_usd.is_some() { "run" } else { "thread" };
+            let message = format!(
+                "the limit {whose} cannot hold: the model \"{model}\" has neither `inputPrice` nor `outputPrice`. Give it one, or say `unpriced: ignore`"
+            );
+            self.error(at, format!("budget.{scope}.maxCostUsd"), message);
+        }
+        for budget in [own, folder] {
+            if let Some(model) = self.catalog.boundless_model(agent, budget) {
+                let message = format!(
+                    "an answer of the model \"{model}\" may exceed the limit: it does not say `maxOutputTokens`"
+                );
+                self.warning(at, "budget", message);
+                return;
+            }
         }
     }
 

@@ -13,5 +13,8 @@ impl Check<'_> {
         for (inner, message) in self.catalog.settings.scrub.problems(None) {
             self.error_in_settings(format!("scrub.{inner}"), message);
         }
+        for (inner, message) in self.catalog.settings.budget.problems() {
+            self.error_in_settings(format!("budget.{inner}"), message);
+        }
     }
 }

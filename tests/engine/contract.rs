@@ -164,6 +164,7 @@ fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> 
     }
     executions(sim, &history, terms, broken);
     attempts(sim, broken);
+    paid(sim, broken);
     open_calls(sim, broken);
     open_waits(sim, broken);
     if terms.one_answer && member.place == 0 {
@@ -440,6 +441,40 @@ fn attempts(sim: &Sim, broken: &mut Vec<String>) {
     );
     if !odd.is_empty() {
         broken.push(format!("attempts are missing or doubled in the log: {}", odd.join("; ")));
+    }
+}
+
+/// What models gave out is booked, whatever was lost: of a thread whose runs all have a budget.
+fn paid(sim: &Sim, broken: &mut Vec<String>) {
+    let database = &sim.member.database;
+    let exists: Vec<i64> = database.ask("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'");
+    if exists != [1] {
+        return;
+    }
+    let without: Vec<i64> = database.ask("SELECT count(*) FROM runs WHERE budget IS NULL");
+    let ledgers: Vec<String> = database.ask("SELECT budget FROM runs WHERE budget IS NOT NULL");
+    if without != [0] || ledgers.is_empty() {
+        return;
+    }
+    let (mut cost, mut tokens) = (0, 0);
+    for ledger in &ledgers {
+        let ledger: Value = serde_json::from_str(ledger).unwrap();
+        cost += ledger["s"][0].as_i64().unwrap();
+        tokens += ledger["s"][1].as_i64().unwrap();
+    }
+    let catalog = serde_json::to_value(&sim.catalog.borrow().models).unwrap();
+    let models: Vec<&Value> = catalog.as_object().into_iter().flat_map(|models| models.values()).collect();
+    let (mut given_cost, mut given_tokens) = (0.0, 0);
+    for given in sim.world.outside.given.borrow().iter().filter(|given| given.thread == sim.member.id) {
+        let model = models.iter().find(|model| model["model"] == given.model.as_str());
+        let price = |name: &str| model.and_then(|model| model[name].as_f64()).unwrap_or(0.0);
+        given_cost += given.input as f64 * price("inputPrice") + given.output as f64 * price("outputPrice");
+        given_tokens += (given.input + given.output) as i64;
+    }
+    if tokens < given_tokens || (cost as f64) < given_cost - 1e-6 {
+        broken.push(format!(
+            "{tokens} tokens and {cost} millionths are booked; models gave out {given_tokens} and {given_cost}: {ledgers:?}"
+        ));
     }
 }
 

@@ -157,6 +157,26 @@ fn a_policy_that_makes_no_sense_is_told_wherever_it_stands() {
             "tools/clock: error in scrub.keywords: a tool can only be stricter here than bobbin.json, which says what holds without it",
         ),
         (
+            "/settings",
+            json!({ "budget": { "ceiling": { "run": { "maxCostUsd": -1 } } } }),
+            "bobbin.json: error in budget.ceiling.run.maxCostUsd: must be 0 or more USD",
+        ),
+        (
+            "/agents/helper/budget",
+            json!({ "run": { "maxSteps": 9 }, "warnAt": 2 }),
+            "agents/helper: error in budget.warnAt: must be from 0 to 1",
+        ),
+        (
+            "/agents/helper/budget",
+            json!({ "run": { "maxSteps": 9 }, "askExpiresAfterSeconds": 2_592_001 }),
+            "agents/helper: error in budget.askExpiresAfterSeconds: must be from 1 to 2592000 (30 days)",
+        ),
+        (
+            "/agents/helper/budget",
+            json!({ "ceiling": { "run": { "maxTokens": 9 } } }),
+            "agents/helper: error in budget.ceiling: belongs to `bobbin.json`",
+        ),
+        (
             "/tools/clock/retry",
             json!({ "maxAttempts": 2 }),
             "tools/clock: error in retry: only a call that may safely be made again is retried: declare the tool `idempotent` if it is",
@@ -179,4 +199,33 @@ fn a_policy_that_makes_no_sense_is_told_wherever_it_stands() {
     let again =
         [("/tools/clock/idempotent", json!(true)), ("/tools/clock/retry", json!({ "maxAttempts": 3 }))];
     assert_eq!(complaints(&again), [""; 0]);
+}
+
+#[test]
+fn a_limit_on_cost_wants_prices_of_every_model_that_may_be_asked() {
+    let bounded =
+        |model: &str| (format!("/models/{model}/capabilities"), json!({ "maxOutputTokens": 4_000 }));
+    let (fast, limit) = (bounded("fast"), json!({ "run": { "maxCostUsd": 0.5 } }));
+    let fast = (fast.0.as_str(), fast.1.clone());
+    let refused = |whose: &str| {
+        format!(
+            "agents/helper: error in budget.run.maxCostUsd: the limit {whose} cannot hold: the model \"fast\" has neither `inputPrice` nor `outputPrice`. Give it one, or say `unpriced: ignore`"
+        )
+    };
+    let unpriced = ("/models/fast/inputPrice", Value::Null);
+    let without = ("/models/fast/outputPrice", Value::Null);
+    let with = |budget: (&'static str, Value)| {
+        complaints(&[unpriced.clone(), without.clone(), fast.clone(), budget])
+    };
+    assert_eq!(with(("/agents/helper/budget", limit.clone())), [refused("of this agent")]);
+    assert_eq!(with(("/settings", json!({ "budget": limit }))), [refused("of `bobbin.json`")]);
+    let ignored = json!({ "run": { "maxCostUsd": 0.5 }, "unpriced": "ignore" });
+    assert_eq!(with(("/agents/helper/budget", ignored)), [""; 0]);
+    let tokens = json!({ "run": { "maxTokens": 9_000 } });
+    assert_eq!(
+        complaints(&[("/agents/helper/budget", tokens)]),
+        [
+            "agents/helper: warning in budget: an answer of the model \"fast\" may exceed the limit: it does not say `maxOutputTokens`"
+        ]
+    );
 }

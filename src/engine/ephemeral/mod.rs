@@ -15,6 +15,7 @@ use std::rc::Rc;
 use futures::channel::oneshot;
 use futures::future::AbortHandle;
 
+use crate::engine::budget::Spending;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
@@ -77,6 +78,8 @@ pub(crate) struct Ephemeral {
     pub(crate) job: Cell<bool>,
     /// What was told last of what the run does.
     pub(crate) progress: Progress,
+    /// What is being spent.
+    pub(crate) spending: Spending,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

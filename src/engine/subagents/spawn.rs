@@ -104,6 +104,9 @@ impl Thread {
         if scope.depth >= limits::CALL_DEPTH {
             return Ok(CallOutcome::refused(crate::engine::call::too_deep(&call.call.name)));
         }
+        if let Some(result) = self.count_call(scope.is_detached())? {
+            return Ok(CallOutcome::refused_with(result));
+        }
         let group = self.read(|state, _| Ok(reply.id(&state.meta.thread_id)))?;
         let told = self.transition(|state, sql| {
             let side = definitions.active;

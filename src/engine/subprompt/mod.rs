@@ -31,6 +31,14 @@ use crate::store::runs::Step;
 use crate::store::state::State;
 use crate::store::{logs, messages as rows, receipts};
 
+/// How far the step of a call is that is entered again.
+fn known(sql: &dyn Sql, scope: &Scope) -> Result<Option<AttemptState>> {
+    match (scope.entered, scope.receipt) {
+        (Entered::Again, Some(receipt)) => receipts::inner(sql, receipt),
+        _ => Ok(None),
+    }
+}
+
 /// The step of a prompt that was called.
 enum Opened {
     /// Its model is asked.
@@ -74,6 +82,7 @@ impl Thread {
                     // The next request leaves the thread's history out; too long by itself, it is given up.
                     Called::TooLong | Called::Elsewhere => {}
                     Called::Failed(text) => return Ok(ToolResult::error(text)),
+                    Called::Exceeded(exceeded) => return Ok(exceeded.result()),
                 }
             },
         };
@@ -101,20 +110,17 @@ impl Thread {
     /// already is entered again: its last attempt was lost with the process.
     fn open_inner(&self, scope: &Scope, definitions: &Definitions<'_>) -> Result<Opened> {
         let Scope { receipt: call, depth, parking, .. } = *scope;
+        let apart = scope.is_detached();
         let now = self.host.now_us();
         let (opened, stream) = self.transition(|state, sql| {
-            let known = match (scope.entered, call) {
-                (Entered::Again, Some(receipt)) => receipts::inner(sql, receipt)?,
-                _ => None,
-            };
-            if let Some(mut tries) = known {
+            if let Some(mut tries) = known(sql, scope)? {
                 if let Some(reply) = rows::find(sql, tries.block)? {
                     return Ok((Opened::Replied(Shared::new(reply)), None));
                 }
                 if let Some(text) = tries.failed {
                     return Ok((Opened::Failed(text), None));
                 }
-                let step = Step { block: tries.block, call, depth, parking };
+                let step = Step { block: tries.block, call, depth, parking, apart };
                 let place = usize::try_from(tries.model).unwrap_or(usize::MAX);
                 let model = definitions.chain.get(place).filter(|model| !model.capabilities.restartable);
                 if tries.logged < tries.stream {
@@ -129,8 +135,11 @@ impl Thread {
                         tries.failed = Some(text.clone());
                         tries.logged = tries.stream;
                         tries.store(state, sql, step)?;
+                        self.ephemeral.spending.cut_off();
+                        self.book_cut_off(state, sql)?;
                         return Ok((Opened::Failed(text), None));
                     }
+                    tries.unseen += 1;
                 }
                 tries.stream += 1;
                 let stream = tries.stream;
@@ -145,7 +154,7 @@ impl Thread {
                 run.steps += 1;
                 run.update(sql)?;
             }
-            let step = Step { block: state.next_seq(), call, depth, parking };
+            let step = Step { block: state.next_seq(), call, depth, parking, apart };
             state.meta.seq_floor = step.block + limits::BLOCK - 1;
             state.meta.update(sql)?;
             AttemptState { block: step.block, attempt: 1, stream: 1, ..AttemptState::default() }
@@ -167,7 +176,7 @@ impl Thread {
         answer: Answer,
     ) -> Result<Shared> {
         let now = self.host.now_us();
-        let Answer { reply, attempt } = answer;
+        let Answer { reply, attempt, underway } = answer;
         let row = self.transition(|state, sql| {
             let row = Row {
                 parent: scope.receipt,
@@ -176,8 +185,14 @@ impl Thread {
             };
             attempt.insert(sql)?;
             state.used(&attempt);
+            if let Ok(run) = state.active_mut()
+                && let Some(ledger) = &mut run.ledger
+            {
+                ledger.book_logged(&attempt);
+            }
             state.insert(sql, row)
         })?;
+        drop(underway);
         self.log_bodies(&attempt);
         self.announce_reply(&row, &attempt)?;
         Ok(row)
@@ -204,6 +219,7 @@ impl Thread {
         let step = Step { call: Some(receipt), depth: 1, ..Step::own(tries.block) };
         self.log_lost(state, sql, &Lost { step, tries: &tries, prompt, why }, now)?;
         state.usage = None;
+        self.ephemeral.spending.cut_off();
         tries.logged = tries.stream;
         tries.store(state, sql, step)
     }

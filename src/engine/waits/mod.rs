@@ -135,7 +135,9 @@ impl Thread {
 
     /// Parks the active run, inside the transaction that opens what it waits for.
     pub(crate) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        let now = self.host.now_us();
         let run = state.active_mut()?;
+        self.book_time(run, now);
         run.phase = run.phase.parked();
         run.update(sql)?;
         let run = run.clone();

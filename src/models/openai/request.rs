@@ -10,6 +10,7 @@ use crate::host::http::{Reads, Request};
 use crate::models::address::address;
 use crate::models::openai::messages::Messages;
 use crate::models::{Answer, CachedJson, ChatRequest, JsonMode, Reasoning, ToolDefinition};
+use crate::spec::model::{OutputLimitName, OutputLimitParam};
 use crate::spec::prompt::ToolChoice;
 
 /// OpenAI's own address.
@@ -68,9 +69,20 @@ impl Serialize for Body<'_> {
         }
         if let Some(tokens) = self.chat.max_output_tokens {
             // OpenAI's models that reason refuse the old name, and most other servers know no new one.
-            let name = if self.is_openai { "max_completion_tokens" } else { "max_tokens" };
-            let other = if self.is_openai { "max_tokens" } else { "max_completion_tokens" };
-            if !options.contains_key(other) {
+            let name = match self.chat.output_limit_param {
+                OutputLimitParam::None => None,
+                OutputLimitParam::Named(name) => Some(name),
+                OutputLimitParam::ByAddress if self.is_openai => Some(OutputLimitName::MaxCompletionTokens),
+                OutputLimitParam::ByAddress => Some(OutputLimitName::MaxTokens),
+            };
+            let names = match name {
+                None => None,
+                Some(OutputLimitName::MaxCompletionTokens) => Some(("max_completion_tokens", "max_tokens")),
+                Some(OutputLimitName::MaxTokens) => Some(("max_tokens", "max_completion_tokens")),
+            };
+            if let Some((name, other)) = names
+                && !options.contains_key(other)
+            {
                 ours.entry(name, &tokens)?;
             }
         }

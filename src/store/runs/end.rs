@@ -42,10 +42,14 @@ pub(crate) enum Reason {
     Terminated,
     /// Nobody has decided in time, and the definition wants the run to fail then.
     WaitExpired,
+    /// A limit was reached.
+    BudgetExceeded,
+    /// A limit was reached, and the model has given its last answer.
+    BudgetFinished,
 }
 
 impl Reason {
-    const ALL: [Reason; 20] = [
+    const ALL: [Reason; 22] = [
         Reason::StopOnResponse,
         Reason::StopTool,
         Reason::SessionStop,
@@ -66,6 +70,8 @@ impl Reason {
         Reason::StoppedByParent,
         Reason::Terminated,
         Reason::WaitExpired,
+        Reason::BudgetExceeded,
+        Reason::BudgetFinished,
     ];
 
     pub(crate) const fn as_str(self) -> &'static str {
@@ -90,6 +96,8 @@ impl Reason {
             Reason::StoppedByParent => "stopped_by_parent",
             Reason::Terminated => "terminated",
             Reason::WaitExpired => "wait_expired",
+            Reason::BudgetExceeded => "budget_exceeded",
+            Reason::BudgetFinished => "budget_finished",
         }
     }
 
@@ -105,7 +113,9 @@ impl Reason {
     /// The outcome it belongs to.
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
-            Reason::StopOnResponse | Reason::StopTool | Reason::SessionStop => Outcome::Completed,
+            Reason::StopOnResponse | Reason::StopTool | Reason::SessionStop | Reason::BudgetFinished => {
+                Outcome::Completed
+            }
             Reason::StoppedByUser | Reason::StoppedByCode | Reason::StoppedByParent | Reason::Terminated => {
                 Outcome::Stopped
             }
@@ -121,6 +131,7 @@ impl Reason {
             | Reason::DefinitionMissing
             | Reason::DefinitionChanged
             | Reason::WaitExpired
+            | Reason::BudgetExceeded
             | Reason::StrictDiagnostics => Outcome::Failed,
         }
     }

@@ -5,13 +5,15 @@
 macro_rules! run_columns {
     () => {
         "id, phase, side, turn_from, started_us, ended_us, reason, error, step, steps, side_steps, block, model,
-         attempt, stream, recoveries, resume_us, short_below, turns, asked, result, diagnostics, trace, snapshot, retry"
+         attempt, stream, recoveries, resume_us, short_below, turns, asked, result, diagnostics, trace, snapshot, retry, budget"
     };
 }
 
 pub(crate) mod diagnostics;
 pub(crate) mod end;
+pub(crate) mod ledger;
 pub(crate) mod session_result;
+pub(crate) mod totals;
 pub(crate) mod traces;
 pub(crate) mod usage;
 
@@ -24,6 +26,7 @@ use crate::host::{Cell, Param, Sql};
 use crate::limits;
 use crate::store::runs::diagnostics::Diagnostics;
 use crate::store::runs::end::{End, Outcome, Reason};
+use crate::store::runs::ledger::Ledger;
 use crate::store::runs::session_result::SessionResult;
 use crate::store::side::{Asked, Side};
 use crate::store::table::Table;
@@ -36,7 +39,7 @@ pub(crate) const TABLE: Table = Table {
         step INTEGER NOT NULL, steps INTEGER NOT NULL, side_steps TEXT NOT NULL, block INTEGER NOT NULL,
         model INTEGER NOT NULL, attempt INTEGER NOT NULL, stream INTEGER NOT NULL, recoveries INTEGER NOT NULL,
         resume_us INTEGER, short_below INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, asked TEXT, result TEXT,
-        diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT)"],
+        diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT, budget TEXT)"],
     drop: "DROP TABLE runs",
 };
 
@@ -131,6 +134,8 @@ pub(crate) struct Run {
     pub(crate) snapshot: Option<String>,
     /// How the message that started it wants failures to be retried, as JSON.
     pub(crate) retry: Option<String>,
+    /// What it may use and has used, where anything limits it.
+    pub(crate) ledger: Option<Box<Ledger>>,
 }
 
 impl Run {
@@ -175,6 +180,7 @@ impl Run {
             trace: None,
             snapshot: resumed.and_then(|run| run.snapshot.clone()),
             retry: None,
+            ledger: None,
         }
     }
 
@@ -201,10 +207,11 @@ impl Run {
     pub(crate) fn insert(&self, sql: &dyn Sql) -> Result<()> {
         let side_steps = self.side_steps_text();
         let diagnostics = self.diagnostics.column()?;
+        let budget = self.budget_text()?;
         sql.run(
             "INSERT INTO runs (id, phase, side, turn_from, started_us, step, steps, side_steps, block, model, attempt,
-                stream, recoveries, resume_us, short_below, turns, trace, snapshot, retry, diagnostics)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                stream, recoveries, resume_us, short_below, turns, trace, snapshot, retry, diagnostics, budget)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(self.id),
                 Param::Text(self.phase.as_str()),
@@ -226,6 +233,7 @@ impl Run {
                 self.snapshot.as_ref().into(),
                 self.retry.as_ref().into(),
                 diagnostics.as_ref().into(),
+                budget.as_ref().into(),
             ],
         )
     }
@@ -234,13 +242,14 @@ impl Run {
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         let side_steps = self.side_steps_text();
         let end = self.end.as_ref();
+        let budget = self.budget_text()?;
         let diagnostics = self.diagnostics.column()?;
         let result = self.result.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
         sql.run(
             "UPDATE runs SET phase = ?, ended_us = ?, outcome = ?, reason = ?, error = ?, step = ?, steps = ?,
                 side_steps = ?, block = ?, model = ?, attempt = ?, stream = ?, recoveries = ?, resume_us = ?,
                 short_below = ?, turn_from = ?, side = ?, turns = ?, asked = ?, result = ?, diagnostics = ?,
-                snapshot = ?
+                snapshot = ?, budget = ?
              WHERE id = ?",
             &[
                 Param::Text(self.phase.as_str()),
@@ -265,9 +274,22 @@ impl Run {
                 result.as_ref().into(),
                 diagnostics.as_ref().into(),
                 self.snapshot.as_ref().into(),
+                budget.as_ref().into(),
                 Param::Int(self.id),
             ],
         )
+    }
+
+    fn budget_text(&self) -> Result<Option<String>> {
+        self.ledger.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)
+    }
+
+    /// Steps that are complete.
+    pub(crate) fn steps_done(&self) -> u32 {
+        match self.phase {
+            Phase::Model | Phase::ParkedAtModel => self.step.saturating_sub(1),
+            _ => self.step,
+        }
     }
 
     fn side_steps_text(&self) -> String {
@@ -349,6 +371,7 @@ impl Run {
             trace,
             snapshot,
             retry,
+            budget,
         ] = cells
         else {
             return Err(Error::internal("a run row has the wrong number of columns"));
@@ -384,6 +407,7 @@ impl Run {
             trace: trace.text().map(str::to_owned),
             snapshot: snapshot.text().map(str::to_owned),
             retry: retry.text().map(str::to_owned),
+            ledger: Ledger::parse(budget.text())?,
         })
     }
 
@@ -439,12 +463,14 @@ pub(crate) struct Step {
     pub(crate) depth: u32,
     /// Whether the run may be parked for it.
     pub(crate) parking: Parking,
+    /// Whether it is of work apart from the run, which goes on when the run ends.
+    pub(crate) apart: bool,
 }
 
 impl Step {
     /// A step of the run.
     pub(crate) const fn own(block: i64) -> Step {
-        Step { block, call: None, depth: 0, parking: Parking::Possible }
+        Step { block, call: None, depth: 0, parking: Parking::Possible, apart: false }
     }
 }
 

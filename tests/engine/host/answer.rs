@@ -55,6 +55,21 @@ impl Answer {
         Answer { delay_us: None, ..Answer::refused() }
     }
 
+    /// What the server counts as used for it: of an answer that it gave to its end.
+    pub fn used(&self) -> Option<(u64, u64)> {
+        let data = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Data(bytes) => Some(bytes),
+            _ => None,
+        });
+        let reported = data.filter_map(|bytes| {
+            let text = std::str::from_utf8(bytes).ok()?;
+            let text = text.strip_prefix("data: ").unwrap_or(text);
+            let usage = serde_json::from_str::<Value>(text.trim()).ok()?["usage"].clone();
+            Some((usage["prompt_tokens"].as_u64()?, usage["completion_tokens"].as_u64()?))
+        });
+        reported.last().filter(|_| self.status == Some(200) && self.delay_us.is_some())
+    }
+
     /// The same with a header.
     pub fn header(mut self, name: &str, value: &str) -> Answer {
         self.headers.push((name.into(), value.into()));
@@ -100,6 +115,8 @@ pub struct Say {
     text: String,
     calls: Vec<(Option<String>, String, String)>,
     chunks: usize,
+    /// Tokens of the request and of the answer, as it reports them.
+    usage: Option<(u64, u64)>,
 }
 
 impl Say {
@@ -131,6 +148,12 @@ impl Say {
         self
     }
 
+    /// What it reports to have used: tokens of the request and of the answer.
+    pub fn using(mut self, input: u64, output: u64) -> Say {
+        self.usage = Some((input, output));
+        self
+    }
+
     /// The streamed answer. `serial` makes the ids of its calls unique.
     pub fn stream(&self, serial: usize) -> Answer {
         let mut pieces = Vec::new();
@@ -152,12 +175,13 @@ impl Say {
                 push(delta(json!({ "tool_calls": [{ "index": index, "function": { "arguments": part } }] })));
             }
         }
+        let (input, output) = self.usage.unwrap_or((10, 5));
         let natural = if self.calls.is_empty() { "stop" } else { "tool_calls" };
         let mut last = delta(json!({}));
         last["choices"][0]["finish_reason"] = natural.into();
         push(last);
         push(json!({ "id": format!("chatcmpl-{serial}"), "object": "chat.completion.chunk", "choices": [],
-            "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } }));
+            "usage": { "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output } }));
         pieces.push(Piece::Data(Bytes::from_static(b"data: [DONE]\n\n")));
         Answer {
             status: Some(200),

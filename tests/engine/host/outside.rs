@@ -69,6 +69,19 @@ fn text(message: &Value) -> Option<&str> {
     message["content"].as_str().or_else(|| message["content"][0]["text"].as_str())
 }
 
+/// Tokens that a model has given out, as its server counts them, whoever saw the end of the answer.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The thread that asked.
+    pub thread: String,
+    /// The provider's id of the model.
+    pub model: String,
+    /// Tokens of the request.
+    pub input: u64,
+    /// Tokens of the answer.
+    pub output: u64,
+}
+
 /// What a native tool does.
 #[allow(clippy::large_enum_variant, reason = "one at a time")]
 pub enum Native {
@@ -157,6 +170,8 @@ pub struct Outside {
     pub sandbox: Sandbox,
     /// Requests to models.
     pub requests: RefCell<Vec<ModelRequest>>,
+    /// What models say that they gave out.
+    pub given: RefCell<Vec<Given>>,
     /// Calls that reached a hook, native or http, in order.
     pub hooked: RefCell<Vec<Asked>>,
     /// Requests that reached a native endpoint.
@@ -265,6 +280,10 @@ impl Outside {
             self.requests.borrow_mut().push(arrived.clone());
             let script = self.model.borrow().clone();
             let answer = script.map_or_else(Answer::refused, |script| script(&arrived));
+            if let Some((input, output)) = answer.used() {
+                let (thread, model) = (arrived.thread.clone(), arrived.model.clone());
+                self.given.borrow_mut().push(Given { thread, model, input, output });
+            }
             return (answer, None, complaints);
         }
         if let Some(path) = request.url.strip_prefix(COLLECTOR_URL) {

@@ -55,6 +55,39 @@ fn a_plain_turn_and_a_tool_step_cost_what_they_may() {
 }
 
 #[test]
+fn limits_cost_no_statement_and_no_row() {
+    let cost = |limited: bool| {
+        let spent = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let place = spent.clone();
+        bare("limits")
+            .define(move |catalog| {
+                if limited {
+                    catalog["models"]["m"]["inputPrice"] = serde_json::json!(1);
+                    catalog["agents"]["helper"]["budget"] = serde_json::json!({
+                        "run": { "maxCostUsd": 1, "maxTokens": 900_000, "maxModelCalls": 90, "maxToolCalls": 90, "maxSeconds": 900 },
+                        "thread": { "maxCostUsd": 5, "maxTokens": 9_000_000 },
+                    });
+                }
+            })
+            .drive(move |sim| {
+                let place = place.clone();
+                async move {
+                    turn(&sim, "hello").await;
+                    turn(&sim, "loop 1").await;
+                    let plain = turn(&sim, "again").await;
+                    let one = turn(&sim, "loop 1").await;
+                    let two = turn(&sim, "loop 2").await;
+                    let each = |spent: Counters| (spent.statements, spent.read, spent.written);
+                    *place.borrow_mut() = vec![each(plain), each(two - one)];
+                }
+            })
+            .once();
+        spent.borrow().clone()
+    };
+    assert_eq!(cost(true), cost(false), "a plain turn, and a tool step");
+}
+
+#[test]
 fn a_streamed_chunk_costs_no_sql() {
     let cost = |chunks: usize| {
         let spent = std::rc::Rc::new(std::cell::Cell::new(Counters::default()));

@@ -48,6 +48,7 @@ mod sides;
 mod skills;
 mod soak;
 mod spans;
+mod spending;
 mod spill;
 mod stops;
 mod streams;
@@ -142,6 +143,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(effects_crowded::all());
     all.extend(files::all());
     all.extend(spans::all());
+    all.extend(spending::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());

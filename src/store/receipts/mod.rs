@@ -1,5 +1,9 @@
 //! The table `calls`: the receipts. One is stored before its call begins, which makes the table the log of tools too
 //! (spec §7.4, §29; docs/durability.md). Its id is the seq of the call's result.
+//!
+//! * here: the row, and how it ends. `abandon`: rows of calls whose outcome nobody will know.
+
+mod abandon;
 
 use std::ops::ControlFlow;
 
@@ -13,6 +17,8 @@ use crate::spec::scrub::Scrubbed;
 use crate::store::log::AttemptState;
 use crate::store::opening::Opening;
 use crate::store::table::Table;
+
+pub(crate) use abandon::{abandon_lost, abandon_run, abandon_since, abandon_within, abandon_work};
 
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE calls (
@@ -426,76 +432,6 @@ pub(crate) fn set_inner(sql: &dyn Sql, id: i64, inner: &AttemptState) -> Result<
     )
 }
 
-/// Closes the receipts of calls that were open when their run was stopped: their outcome is not known. Innermost last, as
-/// they were.
-pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Receipt>> {
-    let open = list(
-        sql,
-        "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result
-         FROM calls WHERE id > ? AND state IN ('started', 'waiting') AND json_extract(data, '$.work') IS NULL",
-        &[Param::Int(block)],
-    )?;
-    for receipt in &open {
-        let state =
-            if receipt.has_only_waited() { ReceiptState::Failed } else { ReceiptState::Indeterminate };
-        close(sql, receipt.id, state, None, now, Scrubbed::default())?;
-    }
-    Ok(open)
-}
-
-/// The same of what has started since a call of the run, which has ended: calls of a run are made one after another, so they
-/// were made within it. But for those of the same reply, which go on beside it.
-pub(crate) fn abandon_since(sql: &dyn Sql, id: i64, reply: i64, now: i64) -> Result<()> {
-    sql.run(
-        "UPDATE calls SET state = 'indeterminate', ended_us = ?
-         WHERE id > ? AND state = 'started' AND reply <> ? AND json_extract(data, '$.work') IS NULL",
-        &[Param::Int(now), Param::Int(id), Param::Int(reply)],
-    )
-}
-
-/// The same of what code has called within this call, where other work may call beside it.
-pub(crate) fn abandon_within(sql: &dyn Sql, id: i64, now: i64) -> Result<()> {
-    sql.run(
-        "UPDATE calls SET state = 'indeterminate', ended_us = ? WHERE id > ? AND state = 'started' AND reply = ?",
-        &[Param::Int(now), Param::Int(id), Param::Int(-id)],
-    )
-}
-
-/// The same of all work beside runs that the process lost: its receipts are `from` to `last`. Gives the prompts among them,
-/// by id and name.
-pub(crate) fn abandon_lost(sql: &dyn Sql, from: i64, last: i64, now: i64) -> Result<Vec<(i64, String)>> {
-    let open = names(
-        sql,
-        "SELECT id, name FROM calls WHERE id >= ? AND id <= ? AND kind = 'prompt' AND state = 'started'
-         AND json_extract(data, '$.work') IS NOT NULL",
-        &[Param::Int(from), Param::Int(last)],
-    )?;
-    sql.run(
-        "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'The runtime restarted while \"' || name
-            || '\" was running. It may or may not have taken effect.'
-         WHERE id >= ?1 AND id <= ?2 AND state = 'started' AND json_extract(data, '$.work') IS NOT NULL",
-        &[Param::Int(from), Param::Int(last), Param::Int(now)],
-    )?;
-    Ok(open)
-}
-
-/// The same of one work, whose receipts begin at `from`.
-pub(crate) fn abandon_work(sql: &dyn Sql, from: i64, work: &str, now: i64) -> Result<Vec<(i64, String)>> {
-    let open = names(
-        sql,
-        "SELECT id, name FROM calls WHERE id >= ? AND kind = 'prompt' AND state = 'started'
-         AND json_extract(data, '$.work') = ?",
-        &[Param::Int(from), Param::Text(work)],
-    )?;
-    sql.run(
-        "UPDATE calls SET state = 'indeterminate', ended_us = ?3, error = 'What called \"' || name
-            || '\" ended without it. It may or may not have taken effect.'
-         WHERE id >= ?1 AND state = 'started' AND json_extract(data, '$.work') = ?2",
-        &[Param::Int(from), Param::Text(work), Param::Int(now)],
-    )?;
-    Ok(open)
-}
-
 /// When receipts were written: of the first `limit` in the order of their ids.
 pub(crate) fn times(sql: &dyn Sql, limit: i64, ascending: bool) -> Result<Vec<(i64, i64)>> {
     let statement = match ascending {
@@ -552,6 +488,14 @@ pub(crate) fn handed_before(sql: &dyn Sql, last: i64, before_us: i64) -> Result<
         &[Param::Int(last), Param::Int(before_us)],
     )?;
     Ok(receipt.map(|receipt| receipt.name))
+}
+
+/// How many calls of runs were begun beyond a seq, those within calls too, and how many a budget has refused.
+pub(crate) fn begun_since(sql: &dyn Sql, after: i64) -> Result<i64> {
+    let statement =
+        "SELECT count(*) FROM calls WHERE id > ? AND json_extract(data, '$.work') IS NULL AND (runs > 0
+         AND kind NOT IN ('handoff', 'queued', 'refused') OR error LIKE 'Not run: the budget %')";
+    integer(sql, statement, &[Param::Int(after)]).map(|found| found.unwrap_or(0))
 }
 
 fn one(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Receipt>> {

@@ -1,0 +1,208 @@
+//! Whether the next attempt at a model is made, and how long its answer may be. All of it is reckoned in memory.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::engine::budget::estimate::{self, prices, whole};
+use crate::engine::budget::exceeded::Exceeded;
+use crate::engine::budget::{Underway, book};
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::limits;
+use crate::models::ChatRequest;
+use crate::spec::Model;
+use crate::spec::budget::{OnExceeded, Unit};
+use crate::store::log::{AttemptState, Worst};
+use crate::store::runs::Step;
+use crate::store::runs::ledger::{Amounts, BudgetScope, Finishing, Ledger};
+
+/// Names under which options may limit an answer.
+const OUTPUT_OPTIONS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
+
+/// A request that may be sent, and what it uses at most, if anything limits that.
+type Affordable = (Rc<ChatRequest>, Option<Worst>);
+
+/// What is asked of a ledger.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) model: &'a Model,
+    /// Tokens of the request, estimated.
+    pub(crate) input: u64,
+    /// Tokens of an answer that nothing cuts.
+    pub(crate) full: u64,
+}
+
+impl Thread {
+    /// Whether the run may make this attempt: with what it asks for an answer that what is left pays for, or why not.
+    pub(crate) fn afford(
+        &self,
+        model: &Model,
+        request: &Rc<ChatRequest>,
+    ) -> Result<Result<Affordable, Exceeded>> {
+        let free = || Ok(Ok((request.clone(), None)));
+        if self.read(|state, _| Ok(state.active().is_none_or(|run| run.ledger.is_none())))? {
+            return free();
+        }
+        let wanted = Wanted { model, input: estimate::input(request), full: full_output(request) };
+        let now = self.host.now_us();
+        self.read(|state, _| {
+            let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
+                return free();
+            };
+            let mut beside = self.ephemeral.spending.all();
+            beside.add(&Amounts::of(Unit::Time, self.ephemeral.spending.unbooked_us(now)));
+            Ok(match affordable(ledger, run.steps_done(), &beside, wanted) {
+                Ok(output) => {
+                    let shorter = output < wanted.full;
+                    let request = if shorter { Rc::new(capped(request, output)) } else { request.clone() };
+                    Ok((request, Some(Worst { input: wanted.input, output })))
+                }
+                Err(exceeded) => Err(exceeded),
+            })
+        })
+    }
+
+    /// Books attempts of the open step whose end nobody saw, now that their size is known, before anything is sent.
+    pub(crate) fn book_unseen(&self, step: Step, model: &Model, request: &ChatRequest) -> Result<()> {
+        let unseen = self.read(|state, sql| {
+            let Some(ledger) = state.active().and_then(|run| run.ledger.as_ref()) else { return Ok(0) };
+            match step.call {
+                None => Ok(ledger.unseen),
+                Some(_) => Ok(AttemptState::of(state, sql, step)?.unseen),
+            }
+        })?;
+        if unseen == 0 {
+            return Ok(());
+        }
+        let wanted = Wanted { model, input: estimate::input(request), full: full_output(request) };
+        self.transition(|state, sql| {
+            if step.call.is_some() {
+                let tries = AttemptState::of(state, sql, step)?;
+                AttemptState { unseen: 0, ..tries }.store(state, sql, step)?;
+            }
+            let run = state.active_mut()?;
+            let steps = run.steps_done();
+            if let Some(ledger) = &mut run.ledger {
+                for _ in 0..unseen {
+                    book::book_sized(ledger, steps, wanted);
+                }
+                if step.call.is_none() {
+                    ledger.unseen = 0;
+                }
+            }
+            run.update(sql)
+        })
+    }
+
+    /// Notes that an attempt is under way, if anything limits the run.
+    pub(crate) fn begins(
+        self: &Rc<Self>,
+        step: Step,
+        model: &Model,
+        worst: Option<Worst>,
+    ) -> Option<Underway> {
+        let used = estimate::worst(model, worst?);
+        let spending = &self.ephemeral.spending;
+        let id = spending.next.get() + 1;
+        spending.next.set(id);
+        spending.underway.borrow_mut().push((id, step.apart, used));
+        Some(Underway { thread: self.clone(), id })
+    }
+
+    /// Microseconds in which the run may be active still.
+    pub(crate) fn time_left(&self) -> Result<Option<i64>> {
+        self.read(|state, _| {
+            let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
+                return Ok(None);
+            };
+            let unbooked = self.ephemeral.spending.unbooked_us(self.host.now_us());
+            let left = BudgetScope::ALL.into_iter().filter_map(|scope| {
+                let cap = ledger.cap(scope, Unit::Time)?;
+                Some(cap.saturating_sub(ledger.used_of(scope, run.steps_done()).get(Unit::Time) + unbooked))
+            });
+            Ok(left.min().map(|left| left.max(0)))
+        })
+    }
+}
+
+/// Tokens of the answer at most, as a request has it.
+fn full_output(request: &ChatRequest) -> u64 {
+    let options = OUTPUT_OPTIONS.into_iter().filter_map(|name| request.options.get(name)?.as_u64());
+    options.chain(request.max_output_tokens).min().unwrap_or(limits::BUDGET_FULL_OUTPUT)
+}
+
+/// The same request for an answer of so many tokens at most.
+fn capped(request: &ChatRequest, output: u64) -> ChatRequest {
+    let mut capped = request.clone();
+    for name in OUTPUT_OPTIONS {
+        if request.options.get(name).is_some_and(Value::is_number) {
+            capped.options.insert(name.to_owned(), output.into());
+        }
+    }
+    capped.max_output_tokens = Some(output);
+    capped
+}
+
+/// Tokens that an answer may have: what is left pays for the request and for so much of it. `beside`: what is under way.
+pub(crate) fn affordable(
+    ledger: &Ledger,
+    steps: u32,
+    beside: &Amounts,
+    wanted: Wanted<'_>,
+) -> Result<u64, Exceeded> {
+    let least = limits::BUDGET_LEAST_OUTPUT.min(wanted.full);
+    let (each_in, each_out) = prices(wanted.model);
+    let input = Worst { input: wanted.input, output: 0 };
+    let kept = kept_back(ledger, wanted);
+    let mut output = wanted.full;
+    for scope in BudgetScope::ALL {
+        let used = ledger.used_of(scope, steps).and(&ledger.lent).and(beside);
+        for unit in Unit::ALL {
+            let Some(cap) = ledger.cap(scope, unit) else { continue };
+            let needs = needed(unit, estimate::worst(wanted.model, input), least, each_out)
+                .saturating_add(kept.get(unit));
+            let left = cap.saturating_sub(used.get(unit));
+            if ledger.finishing == Finishing::Decided
+                || (ledger.finishing == Finishing::Reserved && unit == Unit::ToolCalls)
+            {
+                continue;
+            }
+            if needs > left {
+                return Err(Exceeded { scope, unit, limit: cap, spent: used.get(unit), needed: needs });
+            }
+            let left = left.saturating_sub(kept.get(unit)) as f64;
+            let tokens = match unit {
+                Unit::Tokens => left - wanted.input as f64,
+                Unit::Cost if each_out > 0.0 => ((left - wanted.input as f64 * each_in) / each_out).floor(),
+                _ => continue,
+            };
+            output = output.min(tokens.max(0.0) as u64);
+        }
+    }
+    if ledger.finishing == Finishing::Decided {
+        output = output.min(ledger.policy.reserve.max(limits::BUDGET_LEAST_OUTPUT));
+    }
+    Ok(output.max(least).max(1))
+}
+
+/// What an attempt needs at least of a unit.
+fn needed(unit: Unit, request: Amounts, least: u64, each_out: f64) -> i64 {
+    match unit {
+        Unit::Cost => request.get(unit).saturating_add(estimate::micro(least as f64 * each_out)),
+        Unit::Tokens => request.get(unit).saturating_add(whole(least)),
+        Unit::ModelCalls | Unit::Steps | Unit::Time => 1,
+        // Calls that are too many were answered as such.
+        Unit::ToolCalls => 0,
+    }
+}
+
+/// What is kept back for the last step of a run that finishes by itself: a request as large as this one, and its answer.
+fn kept_back(ledger: &Ledger, wanted: Wanted<'_>) -> Amounts {
+    if ledger.policy.on_exceeded != OnExceeded::Finish || ledger.finishing != Finishing::No {
+        return Amounts::default();
+    }
+    let output = ledger.policy.reserve.min(wanted.full);
+    let last = estimate::worst(wanted.model, Worst { input: wanted.input, output });
+    last.and(&Amounts::of(Unit::Steps, 1))
+}

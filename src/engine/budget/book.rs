@@ -1,0 +1,72 @@
+//! What attempts have used: what their providers report, and the worst case where nobody saw their end.
+
+use crate::engine::budget::afford::{Wanted, affordable};
+use crate::engine::budget::estimate;
+use crate::engine::thread::Thread;
+use crate::limits;
+use crate::models::ProviderError;
+use crate::spec::Model;
+use crate::spec::budget::Unit;
+use crate::store::log::{Attempt, Worst};
+use crate::store::runs::Run;
+use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
+
+impl Attempt {
+    /// Reckons what it has used, now that it is over, if anything limits the run. Without a report the estimate counts; an
+    /// attempt that failed before its provider had begun to answer has used nothing.
+    pub(crate) fn reckon(&mut self, model: &Model, failed: Option<&ProviderError>) {
+        let Some(Worst { input, .. }) = self.worst else { return };
+        let begun = failed.is_none() || self.first_us.is_some();
+        self.booked =
+            Some(match self.reported.filter(|usage| usage.input_tokens + usage.output_tokens > 0) {
+                Some(usage) => estimate::reported(model, &usage),
+                None if begun => {
+                    self.is_estimated = true;
+                    estimate::worst(model, Worst { input, output: estimate::tokens(self.received) })
+                }
+                None => Amounts::attempt(0, 0),
+            });
+    }
+}
+
+impl Thread {
+    /// What an attempt uses at most of which not even the size is known any more: its run was ended before the step was
+    /// entered again.
+    pub(crate) fn unknown_attempt(&self, agent: &str, run: Option<&Run>) -> Amounts {
+        let definitions = run.and_then(|run| self.definitions_of(agent, run.side));
+        let place = run.and_then(|run| usize::try_from(run.model).ok()).unwrap_or(0);
+        let chain = definitions.as_ref().map_or(&[] as &[&Model], |definitions| &definitions.chain);
+        let Some(model) = chain.get(place).or(chain.first()) else { return Amounts::attempt(0, 0) };
+        let input = model.capabilities.max_context_tokens.unwrap_or(estimate::tokens(limits::WINDOW_BYTES));
+        let output = model.capabilities.max_output_tokens.unwrap_or(limits::BUDGET_FULL_OUTPUT);
+        estimate::worst(model, Worst { input, output })
+    }
+}
+
+/// Books an attempt whose end nobody saw: its request, and the longest answer that was asked for.
+pub(crate) fn book_sized(ledger: &mut Ledger, steps: u32, wanted: Wanted<'_>) {
+    let Wanted { model, input, .. } = wanted;
+    // What is left has not changed since: what it does not pay for was not sent.
+    let Ok(output) = affordable(ledger, steps, &Amounts::default(), wanted) else { return };
+    ledger.book(&estimate::worst(model, Worst { input, output }));
+    ledger.estimated = true;
+}
+
+/// Books attempts of which not even the size is known: as much as they may use at most, and no more than was left, as no
+/// attempt is made that what is left does not pay for.
+pub(crate) fn book_unknown(ledger: &mut Ledger, steps: u32, most: &Amounts, times: u32) {
+    if times == 0 {
+        return;
+    }
+    let mut used = most.times(times);
+    for scope in BudgetScope::ALL {
+        let spent = ledger.used_of(scope, steps);
+        for unit in [Unit::Cost, Unit::Tokens] {
+            if let Some(cap) = ledger.cap(scope, unit) {
+                used.set(unit, used.get(unit).min(cap.saturating_sub(spent.get(unit)).max(0)));
+            }
+        }
+    }
+    ledger.book(&used);
+    ledger.estimated = true;
+}

@@ -1,0 +1,182 @@
+//! What follows when a limit is reached: the run fails, or it has one last step.
+
+use std::rc::Rc;
+
+use crate::engine::budget::{Reached, shown};
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::models::{CachedJson, ChatMessage, ChatRequest, fit};
+use crate::spec::budget::{OnExceeded, Unit};
+use crate::spec::message::ToolResult;
+use crate::spec::prompt::ToolChoice;
+use crate::store::log::Event;
+use crate::store::runs::ledger::{BudgetScope, Finishing};
+use crate::store::state::State;
+
+/// What the model reads in its last step.
+const FINISH: &str = "The budget of this run is used up. Answer now, with what you have.";
+
+/// What stands for the result of a call that is beyond the limit.
+const NO_CALLS: &str = "Not run: the budget of tool calls is used up.";
+/// The same in the last step.
+const LAST_STEP: &str = "Not run: the budget of this run is used up.";
+
+/// A limit that forbids the next attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exceeded {
+    pub(crate) scope: BudgetScope,
+    pub(crate) unit: Unit,
+    pub(crate) limit: i64,
+    pub(crate) spent: i64,
+    /// What the attempt would need at least.
+    pub(crate) needed: i64,
+}
+
+/// What the run does then.
+pub(crate) enum Then {
+    /// It makes its last step.
+    Finish,
+    /// It fails; with what a person reads.
+    Fail(String),
+}
+
+impl Exceeded {
+    /// What a person reads.
+    pub(crate) fn text(&self) -> String {
+        let Exceeded { scope, unit, limit, spent, needed } = *self;
+        let needs = match unit {
+            Unit::Cost | Unit::Tokens => {
+                format!(", and the next request needs {} at least", shown(unit, needed))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "The budget of the {} is used up: its {} is {}; {} were used{needs}.",
+            scope.as_str(),
+            unit.field(),
+            shown(unit, limit),
+            shown(unit, spent),
+        )
+    }
+
+    pub(crate) fn reached(&self) -> Reached {
+        Reached { scope: self.scope, unit: self.unit, spent: self.spent, limit: self.limit }
+    }
+
+    /// The result of a called prompt whose model is not asked. The run's next step meets the same limit.
+    pub(crate) fn result(&self) -> ToolResult {
+        let text = format!("Not run: {}", self.text());
+        ToolResult { error_code: Some("budget_exceeded".into()), ..ToolResult::error(text) }
+    }
+}
+
+impl Thread {
+    /// A limit is reached before an attempt of the run's own step.
+    pub(crate) fn over_budget(self: &Rc<Self>, exceeded: Exceeded) -> Result<Then> {
+        let (policy, finishing) = self.read(|state, _| {
+            let ledger = state.active().and_then(|run| run.ledger.as_ref());
+            Ok(ledger.map_or((OnExceeded::Fail, Finishing::No), |ledger| {
+                (ledger.policy.on_exceeded, ledger.finishing)
+            }))
+        })?;
+        match policy {
+            OnExceeded::Finish if finishing == Finishing::No => {
+                self.finish_soon(Finishing::Reserved)?;
+                Ok(Then::Finish)
+            }
+            _ => {
+                let now = self.host.now_us();
+                self.transition(|state, sql| {
+                    Event::budget(state.active(), "exceeded", exceeded.reached().to_json("exceeded"))
+                        .insert(sql, now)
+                })?;
+                self.announce_budget("exceeded", &[exceeded.reached()]);
+                Ok(Then::Fail(exceeded.text()))
+            }
+        }
+    }
+
+    /// The next attempt is the run's last.
+    fn finish_soon(&self, finishing: Finishing) -> Result<()> {
+        self.transition(|state, sql| {
+            let run = state.active_mut()?;
+            if let Some(ledger) = &mut run.ledger {
+                ledger.finishing = finishing;
+            }
+            run.update(sql)
+        })
+    }
+
+    /// Whether the run is in its last step.
+    pub(crate) fn finishes(&self) -> Result<bool> {
+        self.read(|state, _| {
+            let ledger = state.active().and_then(|run| run.ledger.as_ref());
+            Ok(ledger.is_some_and(|ledger| ledger.finishing != Finishing::No))
+        })
+    }
+
+    /// A request of the run's last step: without tools, and the model is told.
+    pub(crate) fn last_request(&self, request: ChatRequest) -> Result<ChatRequest> {
+        if !self.finishes()? {
+            return Ok(request);
+        }
+        let mut request =
+            ChatRequest { tools: CachedJson::default(), tool_choice: ToolChoice::Auto, ..request };
+        request.messages.push(ChatMessage::System(FINISH.to_owned()).into());
+        fit(&mut request.messages);
+        Ok(request)
+    }
+
+    /// How many calls of tools may still begin, if anything limits that.
+    pub(crate) fn calls_left(&self) -> Result<Option<usize>> {
+        self.read(|state, _| {
+            let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
+                return Ok(None);
+            };
+            if ledger.finishing != Finishing::No {
+                return Ok(Some(0));
+            }
+            let left = BudgetScope::ALL.into_iter().filter_map(|scope| {
+                let cap = ledger.cap(scope, Unit::ToolCalls)?;
+                Some(cap.saturating_sub(ledger.used_of(scope, run.steps_done()).get(Unit::ToolCalls)))
+            });
+            Ok(left.min().map(|left| usize::try_from(left).unwrap_or(0)))
+        })
+    }
+
+    /// Counts calls that begin together, inside a transition.
+    pub(crate) fn count_calls(state: &mut State, calls: usize) {
+        if let Some(ledger) = state.run.as_mut().and_then(|run| run.ledger.as_mut()) {
+            ledger.calls += i64::try_from(calls).unwrap_or(i64::MAX);
+        }
+    }
+
+    /// Counts a call of a tool that begins, and says why one that a limit forbids is not made. `apart`: of work apart from the
+    /// run, which is not counted.
+    pub(crate) fn count_call(&self, apart: bool) -> Result<Option<ToolResult>> {
+        if apart {
+            return Ok(None);
+        }
+        self.read_mut(|state, _| {
+            let Some((steps, ledger)) = state.run.as_mut().filter(|run| run.end.is_none()).and_then(|run| {
+                let steps = run.steps_done();
+                Some((steps, run.ledger.as_mut()?))
+            }) else {
+                return Ok(None);
+            };
+            // What is refused counts too: so the next step knows of it.
+            ledger.calls += 1;
+            let over = |scope: BudgetScope| {
+                ledger
+                    .cap(scope, Unit::ToolCalls)
+                    .is_some_and(|cap| ledger.used_of(scope, steps).get(Unit::ToolCalls) > cap)
+            };
+            let text = match () {
+                () if ledger.finishing != Finishing::No => LAST_STEP,
+                () if BudgetScope::ALL.into_iter().any(over) => NO_CALLS,
+                () => return Ok(None),
+            };
+            Ok(Some(ToolResult { error_code: Some("budget_exceeded".into()), ..ToolResult::error(text) }))
+        })
+    }
+}

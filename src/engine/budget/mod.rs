@@ -1,0 +1,221 @@
+//! Budgets (docs/budgets.md): what a run may still use is looked at before each attempt at a model and before each call of a
+//! tool; what was used is booked with what stores it. The sums are in the run's row (`store/runs/ledger`). A run that nothing
+//! limits has none, and pays nothing here.
+//!
+//! * Here: what limits a run that begins, what is under way, and what it leaves. `afford`: whether the next attempt is made, and
+//!   with how long an answer. `book`: what an attempt has used. `exceeded`: what follows when a limit is reached. `estimate`:
+//!   tokens and their price.
+
+pub(crate) mod afford;
+pub(crate) mod book;
+pub(crate) mod estimate;
+pub(crate) mod exceeded;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::budget::{Budget, Unit};
+use crate::store::runs::Run;
+use crate::store::runs::diagnostics::{Diagnostic, Kind};
+use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
+use crate::store::state::State;
+
+/// What of budgets exists only while the object lives.
+#[derive(Default)]
+pub(crate) struct Spending {
+    /// Attempts that are under way: which, whether they are apart from the run, and what they use at most.
+    underway: RefCell<Vec<(u64, bool, Amounts)>>,
+    next: Cell<u64>,
+    /// From when on the run's activity is still to be booked.
+    since_us: Cell<Option<i64>>,
+    /// Attempts of the run that ends whose end nobody will see.
+    cut: Cell<usize>,
+}
+
+/// An attempt that is under way. Until this is dropped what it may use counts as used.
+pub(crate) struct Underway {
+    thread: Rc<Thread>,
+    id: u64,
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.thread.ephemeral.spending.underway.borrow_mut().retain(|(id, _, _)| *id != self.id);
+    }
+}
+
+/// A limit that is near or reached, for whoever listens and for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    pub(crate) scope: BudgetScope,
+    pub(crate) unit: Unit,
+    pub(crate) spent: i64,
+    pub(crate) limit: i64,
+}
+
+impl Spending {
+    /// What is under way, of the run and apart from it.
+    fn all(&self) -> Amounts {
+        self.underway.borrow().iter().fold(Amounts::default(), |sum, (_, _, used)| sum.and(used))
+    }
+
+    /// What is under way of the run: how many attempts, and what they use at most.
+    fn of_run(&self) -> (usize, Amounts) {
+        let underway = self.underway.borrow();
+        let of_run = underway.iter().filter(|(_, apart, _)| !apart);
+        of_run.fold((0, Amounts::default()), |(n, sum), (_, _, used)| (n + 1, sum.and(used)))
+    }
+
+    /// The run is active from now on, or no more.
+    pub(crate) fn active(&self, since_us: Option<i64>) {
+        self.since_us.set(since_us);
+    }
+
+    /// Notes that the log has an attempt of the run whose end nobody will see.
+    pub(crate) fn cut_off(&self) {
+        self.cut.set(self.cut.get() + 1);
+    }
+
+    /// Time that is still to be booked.
+    fn unbooked_us(&self, now: i64) -> i64 {
+        self.since_us.get().map_or(0, |since| (now - since).max(0))
+    }
+}
+
+impl Thread {
+    /// A run that begins, with what limits it.
+    pub(crate) fn with_budget(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        run: Run,
+        message: Option<&Budget>,
+    ) -> Result<Run> {
+        let agent = self.catalog.agents.get(&state.meta.agent).map(|agent| &agent.budget);
+        let folder = &self.catalog.settings.budget;
+        let levels: Vec<&Budget> = message.into_iter().chain(agent).chain([folder]).collect();
+        if levels.iter().all(|level| level.run.is_empty() && level.thread.is_empty()) {
+            return Ok(run);
+        }
+        let Some(mut ledger) = Ledger::of(&levels, None) else { return Ok(run) };
+        ledger.before = self.spent_before(state, sql, &ledger)?;
+        Ok(Run { ledger: Some(Box::new(ledger)), ..run })
+    }
+
+    /// What the thread's runs have used by now. Where the last one has not kept it, it is read from the log once, if
+    /// anything limits the thread.
+    fn spent_before(&self, state: &State, sql: &dyn Sql, ledger: &Ledger) -> Result<Option<Amounts>> {
+        let Some(last) = &state.run else { return Ok(Some(Amounts::default())) };
+        if let Some(last_ledger) = &last.ledger
+            && let Some(before) = &last_ledger.before
+        {
+            return Ok(Some(last_ledger.used(last.step).and(before)));
+        }
+        if !ledger.limits_thread() {
+            return Ok(None);
+        }
+        crate::store::runs::totals::of_thread(sql).map(Some)
+    }
+
+    /// Books the time since it was booked last, inside a transition that writes the run's row.
+    pub(crate) fn book_time(&self, run: &mut Run, now: i64) {
+        if let Some(ledger) = &mut run.ledger {
+            let us = self.ephemeral.spending.unbooked_us(now);
+            ledger.book(&Amounts::of(Unit::Time, us));
+            if self.ephemeral.spending.since_us.get().is_some() {
+                self.ephemeral.spending.since_us.set(Some(now));
+            }
+        }
+    }
+
+    /// What is near its limit by now, inside a transition that writes the run's row: noted there, and told afterwards.
+    pub(crate) fn near_limits(&self, run: &mut Run, now: i64) -> Vec<Reached> {
+        let steps = run.steps_done();
+        let Some(ledger) = &mut run.ledger else { return Vec::new() };
+        let mut near = Vec::new();
+        for (scope, unit, spent, limit) in ledger.warnings(steps) {
+            let subject = format!("{}.{}", scope.as_str(), unit.field());
+            let text = format!(
+                "The budget of the {} is nearly used up: {} of {} {}.",
+                scope.as_str(),
+                shown(unit, spent),
+                shown(unit, limit),
+                unit.name()
+            );
+            let entry = Diagnostic::warning(Kind::Workflow, "budget.warning", ("limit", &subject), text, now);
+            run.diagnostics.add(entry);
+            near.push(Reached { scope, unit, spent, limit });
+        }
+        near
+    }
+
+    /// Tells whoever listens of limits.
+    pub(crate) fn announce_budget(&self, kind: &str, reached: &[Reached]) {
+        for reached in reached {
+            self.announce("budget", reached.to_json(kind));
+        }
+    }
+
+    /// Books attempts of work apart from the run whose end nobody will see, inside the transition that says so.
+    pub(crate) fn book_cut_off(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        let cut = u32::try_from(self.ephemeral.spending.cut.take()).unwrap_or(u32::MAX);
+        if cut == 0 || state.active().is_none_or(|run| run.ledger.is_none()) {
+            return Ok(());
+        }
+        let bound = self.unknown_attempt(&state.meta.agent, state.run.as_ref());
+        let run = state.active_mut()?;
+        let steps = run.steps_done();
+        if let Some(ledger) = &mut run.ledger {
+            book::book_unknown(ledger, steps, &bound, cut);
+        }
+        run.update(sql)
+    }
+
+    /// Takes back what a run that ends has left open, inside the transition that ends it: attempts whose end nobody will see are
+    /// booked at their worst case.
+    pub(crate) fn close_ledger(&self, state: &mut State, now: i64) -> Result<()> {
+        let spending = &self.ephemeral.spending;
+        let cut = spending.cut.take();
+        let run = state.active_mut()?;
+        if run.ledger.is_none() {
+            return Ok(());
+        }
+        self.book_time(run, now);
+        let (n, underway) = spending.of_run();
+        let bound = self.unknown_attempt(&state.meta.agent, state.run.as_ref());
+        let run = state.active_mut()?;
+        let steps = run.steps_done();
+        let Some(ledger) = &mut run.ledger else { return Ok(()) };
+        ledger.close_step();
+        ledger.book(&underway);
+        let unknown = ledger.unseen.saturating_add(u32::try_from(cut.saturating_sub(n)).unwrap_or(u32::MAX));
+        ledger.unseen = 0;
+        book::book_unknown(ledger, steps, &bound, unknown);
+        Ok(())
+    }
+}
+
+impl Reached {
+    pub(crate) fn to_json(self, kind: &str) -> Value {
+        json!({
+            "kind": kind, "scope": self.scope.as_str(), "unit": self.unit.name(),
+            "spent": shown(self.unit, self.spent), "limit": shown(self.unit, self.limit),
+        })
+    }
+}
+
+/// An amount as clients see it: USD, seconds, or a number.
+pub(crate) fn shown(unit: Unit, amount: i64) -> Value {
+    match unit {
+        Unit::Cost => (amount as f64 / 1e6).into(),
+        Unit::Time if amount % limits::SECOND_US != 0 => (amount as f64 / 1e6).into(),
+        Unit::Time => (amount / limits::SECOND_US).into(),
+        Unit::Tokens | Unit::ModelCalls | Unit::Steps | Unit::ToolCalls => amount.into(),
+    }
+}

@@ -1,0 +1,322 @@
+//! The budget of a run as its row keeps it: what limits it, and what was used. It is written with the row and by no statement
+//! of its own: what an attempt has used that was logged since is read from the log when the thread is loaded, and the calls
+//! of the open step from their receipts.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::spec::budget::{Budget, BudgetExpiry, Caps, OnExceeded, Unit, tightest};
+use crate::store::log::Attempt;
+use crate::store::{logs, receipts};
+
+/// Sums by unit, in the order of [`Unit::ALL`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Amounts([i64; 6]);
+
+impl Amounts {
+    /// So much of one unit.
+    pub(crate) fn of(unit: Unit, amount: i64) -> Amounts {
+        let mut amounts = Amounts::default();
+        amounts.set(unit, amount);
+        amounts
+    }
+
+    /// What one attempt at a model has used, or may use.
+    pub(crate) fn attempt(cost: i64, tokens: i64) -> Amounts {
+        Amounts([cost, tokens, 1, 0, 0, 0])
+    }
+
+    pub(crate) fn get(&self, unit: Unit) -> i64 {
+        self.0.get(unit as usize).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn set(&mut self, unit: Unit, amount: i64) {
+        if let Some(place) = self.0.get_mut(unit as usize) {
+            *place = amount;
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Amounts) {
+        for (sum, more) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    /// The same with another.
+    #[must_use]
+    pub(crate) fn and(mut self, other: &Amounts) -> Amounts {
+        self.add(other);
+        self
+    }
+
+    /// So many times.
+    #[must_use]
+    pub(crate) fn times(mut self, n: u32) -> Amounts {
+        for amount in &mut self.0 {
+            *amount = amount.saturating_mul(i64::from(n));
+        }
+        self
+    }
+}
+
+/// Of what a limit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BudgetScope {
+    /// The run.
+    Run,
+    /// All runs of the thread.
+    Thread,
+}
+
+impl BudgetScope {
+    pub(crate) const ALL: [BudgetScope; 2] = [BudgetScope::Run, BudgetScope::Thread];
+
+    /// As clients have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            BudgetScope::Run => "run",
+            BudgetScope::Thread => "thread",
+        }
+    }
+}
+
+/// What happens when a limit is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Policy {
+    #[serde(rename = "w")]
+    pub(crate) warn_at: f64,
+    #[serde(rename = "o")]
+    pub(crate) on_exceeded: OnExceeded,
+    #[serde(rename = "e")]
+    pub(crate) ask_expires_s: u64,
+    #[serde(rename = "x")]
+    pub(crate) on_expiry: BudgetExpiry,
+    #[serde(rename = "r")]
+    pub(crate) reserve: u64,
+}
+
+impl Policy {
+    /// What the first of these says, field by field.
+    pub(crate) fn of(levels: &[&Budget]) -> Policy {
+        fn first<T>(levels: &[&Budget], field: impl Fn(&Budget) -> Option<T>) -> Option<T> {
+            levels.iter().find_map(|level| field(level))
+        }
+        let usual = u64::try_from(limits::WAIT_DEFAULT_US / limits::SECOND_US).unwrap_or(0);
+        Policy {
+            warn_at: first(levels, |level| level.warn_at).unwrap_or(limits::WARN_AT),
+            on_exceeded: first(levels, |level| level.on_exceeded).unwrap_or_default(),
+            ask_expires_s: first(levels, |level| level.ask_expires_after_seconds).unwrap_or(usual),
+            on_expiry: first(levels, |level| level.on_expiry).unwrap_or_default(),
+            reserve: first(levels, |level| level.finish_reserve_tokens).unwrap_or(limits::BUDGET_FINISH),
+        }
+    }
+}
+
+/// Whether the run is in its last step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Finishing {
+    /// It is not.
+    #[default]
+    No,
+    /// It is: what was kept back for it pays.
+    Reserved,
+    /// It is: a person has decided so, whatever is left.
+    Decided,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ledger {
+    /// Limits of the run.
+    #[serde(rename = "l")]
+    run: Caps,
+    /// Limits of the thread.
+    #[serde(rename = "h")]
+    thread: Caps,
+    /// What the run has used when the row was written, but for the calls of the open step.
+    #[serde(rename = "s")]
+    pub(crate) spent: Amounts,
+    /// What is lent to children.
+    #[serde(rename = "c", default, skip_serializing_if = "is_none")]
+    pub(crate) lent: Amounts,
+    /// What the thread's runs before this one have used; unknown where nothing asks for it.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) before: Option<Amounts>,
+    #[serde(rename = "p")]
+    pub(crate) policy: Policy,
+    /// The limits of which listeners were told: a bit for each.
+    #[serde(rename = "w", default)]
+    warned: u32,
+    /// Attempts in the log that are among what was used.
+    #[serde(rename = "n", default)]
+    booked: u32,
+    /// Attempts of the open step whose end nobody saw, and which are not booked yet.
+    #[serde(rename = "u", default)]
+    pub(crate) unseen: u32,
+    /// Whether a part of it is an estimate.
+    #[serde(rename = "e", default)]
+    pub(crate) estimated: bool,
+    #[serde(rename = "f", default)]
+    pub(crate) finishing: Finishing,
+    /// Calls of the open step.
+    #[serde(skip)]
+    pub(crate) calls: i64,
+}
+
+fn is_none(amounts: &Amounts) -> bool {
+    *amounts == Amounts::default()
+}
+
+impl Ledger {
+    /// That of a run which begins; none where nothing limits it. The levels: the nearest first.
+    pub(crate) fn of(levels: &[&Budget], raised: Option<&Caps>) -> Option<Ledger> {
+        let (mut run, mut thread) = (Caps::default(), Caps::default());
+        for level in levels {
+            run = tightest(&run, &level.run.caps());
+            thread = tightest(&thread, &level.thread.caps());
+        }
+        // What a person has decided holds.
+        for (cap, raised) in thread.iter_mut().zip(raised.into_iter().flatten()) {
+            *cap = raised.or(*cap);
+        }
+        let limited = run.iter().chain(&thread).any(Option::is_some);
+        limited.then(|| Ledger {
+            run,
+            thread,
+            spent: Amounts::default(),
+            lent: Amounts::default(),
+            before: None,
+            policy: Policy::of(levels),
+            warned: 0,
+            booked: 0,
+            unseen: 0,
+            estimated: false,
+            finishing: Finishing::No,
+            calls: 0,
+        })
+    }
+
+    /// As the column has it.
+    pub(crate) fn parse(column: Option<&str>) -> Result<Option<Box<Ledger>>> {
+        column
+            .map(serde_json::from_str)
+            .transpose()
+            .map_err(|error| Error::internal(format!("the budget of a run is damaged: {error}")))
+    }
+
+    /// The limits of the run, or of the thread.
+    pub(crate) fn caps(&self, scope: BudgetScope) -> &Caps {
+        match scope {
+            BudgetScope::Run => &self.run,
+            BudgetScope::Thread => &self.thread,
+        }
+    }
+
+    pub(crate) fn cap(&self, scope: BudgetScope, unit: Unit) -> Option<i64> {
+        self.caps(scope).get(unit as usize).copied().flatten()
+    }
+
+    /// Takes in the limits of another level, which can only tighten.
+    pub(crate) fn tighten(&mut self, level: &Budget) {
+        self.run = tightest(&self.run, &level.run.caps());
+        self.thread = tightest(&self.thread, &level.thread.caps());
+    }
+
+    /// Whether the thread is limited.
+    pub(crate) fn limits_thread(&self) -> bool {
+        self.thread.iter().any(Option::is_some)
+    }
+
+    /// What the run has used by now. `steps`: those that are complete.
+    pub(crate) fn used(&self, steps: u32) -> Amounts {
+        let mut used = self.spent;
+        used.set(Unit::Steps, i64::from(steps));
+        used.set(Unit::ToolCalls, used.get(Unit::ToolCalls).saturating_add(self.calls));
+        used
+    }
+
+    /// The same of a scope.
+    pub(crate) fn used_of(&self, scope: BudgetScope, steps: u32) -> Amounts {
+        let used = self.used(steps);
+        match (scope, &self.before) {
+            (BudgetScope::Thread, Some(before)) => used.and(before),
+            _ => used,
+        }
+    }
+
+    /// Books what an attempt has used, and which is in no row of the log, or not as such.
+    pub(crate) fn book(&mut self, used: &Amounts) {
+        self.spent.add(used);
+    }
+
+    /// Books an attempt whose row the log has from now on.
+    pub(crate) fn book_logged(&mut self, attempt: &Attempt) {
+        if let Some(booked) = &attempt.booked {
+            self.spent.add(booked);
+            self.booked += 1;
+            self.estimated |= attempt.is_estimated;
+        }
+    }
+
+    /// The step's calls are among what the next steps find.
+    pub(crate) fn close_step(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        self.spent.add(&Amounts::of(Unit::ToolCalls, calls));
+    }
+
+    /// The limits that are near by now and of which nobody was told; they are noted as told.
+    pub(crate) fn warnings(&mut self, steps: u32) -> Vec<(BudgetScope, Unit, i64, i64)> {
+        let mut near = Vec::new();
+        for scope in BudgetScope::ALL {
+            let used = self.used_of(scope, steps);
+            for unit in Unit::ALL {
+                let Some(cap) = self.cap(scope, unit) else { continue };
+                let at = (cap as f64 * self.policy.warn_at).ceil() as i64;
+                if cap > 0 && used.get(unit) >= at && self.warned & bit(scope, unit) == 0 {
+                    self.warned |= bit(scope, unit);
+                    near.push((scope, unit, used.get(unit), cap));
+                }
+            }
+        }
+        near
+    }
+
+    /// Takes in what was logged since the row was written, and counts the calls of the open step, which is beyond `block`.
+    pub(crate) fn catch_up(&mut self, sql: &dyn Sql, run: i64, block: i64) -> Result<()> {
+        let mut skip = self.booked;
+        logs::of_run(sql, run, &mut |row| {
+            if row.kind == logs::ATTEMPT
+                && let Some((booked, estimated)) = booked_of(&row.data)
+            {
+                if skip > 0 {
+                    skip -= 1;
+                } else {
+                    self.spent.add(&booked);
+                    self.booked += 1;
+                    self.estimated |= estimated;
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.calls = receipts::begun_since(sql, block)?;
+        Ok(())
+    }
+}
+
+fn bit(scope: BudgetScope, unit: Unit) -> u32 {
+    1 << (unit as u32 + 6 * scope as u32)
+}
+
+/// What a row of the log says that an attempt has used.
+fn booked_of(data: &str) -> Option<(Amounts, bool)> {
+    let data: Map<String, Value> = serde_json::from_str(data).ok()?;
+    let booked = serde_json::from_value(data.get("booked")?.clone()).ok()?;
+    Some((booked, data.get("usage_estimated") == Some(&Value::Bool(true))))
+}
