@@ -26,6 +26,9 @@ const WASM_BUILD = "compiling the Worker and the compiler";
 const ISOLATE_BUILD = "build of the isolate Worker";
 const WORKER_BUILD = "build of the Worker";
 
+/** The tests of the core, compiled for many runs: all failures at all points take a quarter of an hour. */
+const OPTIMISED = ["--config", "profile.dev.package.bobbin-tests.opt-level=1"];
+
 /** Whatever is read by no program, and what only the programs of JavaScript read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
 const OF_RUST = new RegExp(`^(${PROSE}|tests/(worker|isolate|scripts)/|scripts/[^/]*$|worker/[^/]*\\.js$|package)`);
@@ -60,8 +63,7 @@ export function sections(tools, sample) {
       title: "cargo test",
       needs: [TOOL_BUILD],
       unread: OF_RUST,
-      // Every failure at every point takes its time on a slow machine.
-      run: (note) => cargoTest(NATIVE, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
+      run: (note) => (sample === undefined ? cargoTest([...NATIVE, ...OPTIMISED], { note, minutes: 70 }) : cargoTest(NATIVE, { note, env: engine })),
     },
     { group: "core", title: "schemas of the definition files", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {

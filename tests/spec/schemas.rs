@@ -10,7 +10,7 @@ fn read(path: &Path) -> Value {
 }
 
 fn checkout(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
 #[test]

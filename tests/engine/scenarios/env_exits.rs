@@ -341,7 +341,7 @@ fn names_and_ids_of_calls_that_hooks_make_up_show_no_secret() {
 #[test]
 fn no_text_is_cut_or_logged_past_the_one_place_that_does_it() {
     let mut wrong = Vec::new();
-    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../src"))];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -12,7 +12,7 @@ use crate::sweep::Scenario;
 
 /// The definitions of a recipe, whose files are all JSON.
 fn recipe(name: &'static str, agent: &'static str) -> Scenario {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/recipes").join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recipes").join(name);
     story(name)
         .define(|catalog| {
             for kind in ["models", "prompts", "tools", "agents"] {
