@@ -1,10 +1,12 @@
 // How long the runtime takes from its start until the Worker is loaded, and until its first answer: the product, and
 // the least that a Worker in Rust is (bench/hello/), compiled in the same way. Both are served by workerd itself,
-// without wrangler. It listens when the Worker is loaded: compiled, instantiated, its global scope run.
+// without wrangler. It listens when the Worker is loaded: compiled, instantiated, its global scope run. Both are given their
+// configuration in its binary form, as wrangler gives it: to read it as text, with the wasm in it, takes 19 ms more (6 ms of
+// hello world), which no deployment does.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, rmSync } from "node:fs";
+import { copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
@@ -40,14 +42,22 @@ class Candidate {
     for (const file of code) copyFileSync(join(dist, file), join(this.folder, file));
     this.files = catalog ? [...code, "catalog.json"] : code;
     this.more = catalog ? PRODUCT : "";
+    this.config = join(this.folder, "config.bin");
+  }
+
+  /** Writes the configuration, once everything that it serves is there. The port is of no matter: each start has its own. */
+  configured() {
+    const text = configure(this.folder, this.files, 0, this.more);
+    writeFileSync(this.config, execFileSync(WORKERD, ["compile", "--config-only", text], { maxBuffer: 2 ** 27 }));
+    return this;
   }
 
   /** Milliseconds from the start of the process until it listens, and until its first answer. */
   async start() {
     const port = await freePort();
-    const config = configure(this.folder, this.files, port, this.more);
     const start = performance.now();
-    const workerd = spawn(WORKERD, ["serve", config], { stdio: ["ignore", "ignore", "inherit"] });
+    const args = ["serve", "--binary", this.config, "--socket-addr", `http=127.0.0.1:${port}`];
+    const workerd = spawn(WORKERD, args, { stdio: ["ignore", "ignore", "inherit"] });
     try {
       const listens = () => {
         if (workerd.exitCode !== null) throw new Error(`workerd ended with ${workerd.exitCode}`);
@@ -93,5 +103,5 @@ export async function candidates() {
   await pack(tools, "hello-world Worker", { wasm, shim: join(folder, "shim.js"), out: join(target, "dist") });
   const product = new Candidate(inCheckout("dist"), "product", { catalog: true });
   await compileCatalog(inCheckout("agents"), join(product.folder, "catalog.json"));
-  return { product, hello: new Candidate(join(target, "dist"), "hello", { catalog: false }) };
+  return { product: product.configured(), hello: new Candidate(join(target, "dist"), "hello", { catalog: false }).configured() };
 }
