@@ -6,7 +6,6 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Index;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -180,16 +179,6 @@ fn pair<K, V>((key, value): &(K, V)) -> (&K, &V) {
 
 fn pair_mut<K, V>((key, value): &mut (K, V)) -> (&K, &mut V) {
     (key, value)
-}
-
-impl<K: Ord + Borrow<Q>, V, Q: Ord + ?Sized> Index<&Q> for SortedMap<K, V> {
-    type Output = V;
-
-    /// For tests, as the standard library's maps have it: panics where there is no such key.
-    #[allow(clippy::expect_used)]
-    fn index(&self, key: &Q) -> &V {
-        self.get(key).expect("there is such a key")
-    }
 }
 
 impl<K, V> Default for SortedMap<K, V> {

@@ -268,7 +268,7 @@ mod tests {
         });
         let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
         let names = |prompt: &str| {
-            let skills = catalog.skills_of(&catalog.prompts[prompt]);
+            let skills = catalog.skills_of(catalog.prompts.get(prompt).unwrap());
             skills
                 .iter()
                 .map(|(skill, activation)| (skill.head.name.clone(), *activation))
@@ -279,8 +279,9 @@ mod tests {
         assert_eq!(names("some"), [("z".into(), Activation::Always), ("b".into(), auto)]);
         assert_eq!(names("none"), []);
         // The tool is listed where there is something to load, once.
-        let listed =
-            |name: &str| catalog.prompts[name].tools.iter().filter(|entry| entry.name == LOAD).count();
+        let listed = |name: &str| {
+            catalog.prompts.get(name).unwrap().tools.iter().filter(|entry| entry.name == LOAD).count()
+        };
         assert_eq!((listed("all"), listed("some"), listed("none")), (1, 1, 0));
         let again = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
         assert_eq!(again, catalog);

@@ -25,13 +25,13 @@ fn a_catalog_reads_what_it_writes_and_names_its_definitions() {
         "agents": { "g": { "sideA": { "prompt": "p", "sessionStop": "a" } } },
     });
     let catalog = Catalog::from_json(&json.to_string()).unwrap();
-    assert_eq!(catalog.tools["b"].name, "b");
-    assert_eq!(catalog.prompts["p"].tools[1].env["X"], "1");
+    assert_eq!(catalog.tools.get("b").unwrap().name, "b");
+    assert_eq!(catalog.prompts.get("p").unwrap().tools[1].env.get("X").unwrap(), "1");
     assert_eq!(
-        catalog.agents["g"].side_a.session_stop,
+        catalog.agents.get("g").unwrap().side_a.session_stop,
         Some(SessionTool { name: "a".into(), ..SessionTool::default() })
     );
-    assert!(matches!(&catalog.tools["a"].run, Implementation::Native(name) if name == "clock"));
+    assert!(matches!(&catalog.tools.get("a").unwrap().run, Implementation::Native(name) if name == "clock"));
     let again = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
     assert_eq!(again, catalog);
 }

@@ -31,7 +31,7 @@ fn catalog() -> Catalog {
 }
 
 fn required(catalog: &Catalog, agent: &str) -> Vec<String> {
-    let found = reach(catalog, &catalog.agents[agent]);
+    let found = reach(catalog, catalog.agents.get(agent).unwrap());
     found.iter().flat_map(|found| found.item.variables()).map(|variable| variable.name.clone()).collect()
 }
 
@@ -46,7 +46,7 @@ fn a_subagents_graph_is_its_own() {
 #[test]
 fn an_optional_entry_is_a_use_of_values() {
     let catalog = catalog();
-    let mut prompt = catalog.prompts["front"].clone();
+    let mut prompt = catalog.prompts.get("front").unwrap().clone();
     prompt.variables.clear();
     assert!(Item::Prompt(&prompt).uses_values());
     prompt.tools[0].optional = None;

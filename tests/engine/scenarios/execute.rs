@@ -35,7 +35,8 @@ fn coder<F: Future<Output = Outcome> + 'static>(
             catalog["prompts"]["p"]["tools"] = json!(["find", entry]);
             let mut built: Catalog = serde_json::from_value(catalog.clone()).unwrap();
             built.add_built_in();
-            catalog["tools"]["execute_code"] = serde_json::to_value(&built.tools["execute_code"]).unwrap();
+            catalog["tools"]["execute_code"] =
+                serde_json::to_value(built.tools.get("execute_code").unwrap()).unwrap();
         })
         .says(|request| match request.results().is_empty() {
             true => crate::host::Say::text("").and_call("execute_code", r#"{"code":"await work()"}"#),
