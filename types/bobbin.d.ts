@@ -432,7 +432,7 @@ declare module "bobbin" {
   /** What a run asks of a person, or of whoever reads the thread (docs/approvals.md). */
   interface Wait {
     id: string;
-    kind: "approval" | "question" | "client_tool" | "retry" | "children";
+    kind: "approval" | "question" | "client_tool" | "budget" | "retry" | "children";
     state: "open" | "decided" | "expired" | "cancelled" | "void";
     threadId: string;
     run: string | null;
@@ -441,7 +441,7 @@ declare module "bobbin" {
     call: WaitingCall | null;
     title: string;
     reason: string | null;
-    allows: ("approve" | "deny" | "edit" | "answer" | "defer" | "retry")[];
+    allows: ("approve" | "deny" | "edit" | "answer" | "defer" | "retry" | "extend" | "finish")[];
     /** Arguments that who approves may change. */
     edit?: string[];
     /** Of a question. */
@@ -450,15 +450,53 @@ declare module "bobbin" {
     /** Of a wait for workers. */
     agentIds?: string[];
     for?: "all" | "any";
+    /** Of a budget: the limit that is reached, and what the next step needs. */
+    budget?: BudgetQuestion;
     by: "thread" | "owner" | "admin";
     /** Microseconds since 1970, as the other times. */
     createdAt: number;
     expiresAt: number;
     /** `continue`: of a pause before the next attempt, which is all that the run waits for. */
-    onExpiry: "deny" | "fail" | "continue";
-    decision: "approve" | "deny" | "answer" | "retry" | null;
+    onExpiry: "deny" | "fail" | "continue" | "finish";
+    decision: "approve" | "deny" | "answer" | "retry" | "extend" | "finish" | null;
     decidedAt: number | null;
     decidedBy: { scope: string; fingerprint: string | null; actor: string | null } | null;
+  }
+
+  /** What is asked when a limit is reached (docs/budgets.md). */
+  interface BudgetQuestion {
+    scope: "run" | "thread";
+    unit: BudgetUnit;
+    /** USD, seconds, or a number. */
+    limit: number;
+    spent: number;
+    needed: number;
+    /** The subagent that needs it. */
+    forChild: string | null;
+  }
+
+  type BudgetUnit = "costUsd" | "tokens" | "modelCalls" | "steps" | "toolCalls" | "seconds";
+
+  /** The limits of a run, or of a thread. */
+  interface BudgetLimits {
+    maxCostUsd?: number;
+    maxTokens?: number;
+    maxModelCalls?: number;
+    maxSteps?: number;
+    maxToolCalls?: number;
+    maxSeconds?: number;
+  }
+
+  /** `GET …/budget`. */
+  interface ThreadBudget {
+    run: string | null;
+    limits: { run: BudgetLimits; thread: BudgetLimits };
+    spent: { run: Record<BudgetUnit, number>; thread: Record<BudgetUnit, number> };
+    lent: Record<BudgetUnit, number>;
+    /** Of what is limited. */
+    left: Partial<Record<BudgetUnit, number>>;
+    estimated: boolean;
+    wait: string | null;
   }
 
   /** The call of a tool that waits. */

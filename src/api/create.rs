@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
+use crate::engine::budget::given::given_budget;
 use crate::engine::outbox::{INLINE_US, Targets};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -13,10 +14,12 @@ use crate::request::{Reply, ThreadRequest};
 use crate::store::effects::tally::Tally;
 use crate::store::meta::Meta;
 use crate::store::state::State;
+use crate::store::thread_budget::ThreadBudget;
 use crate::store::{meta, schema};
 
 /// What `POST /threads` may say.
-const NEW_THREAD: &[&str] = &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs"];
+const NEW_THREAD: &[&str] =
+    &["agent_id", "user_id", "tags", "properties", "env", "env_types", "tenvs", "budget"];
 
 impl Thread {
     /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
@@ -45,8 +48,13 @@ impl Thread {
         let agent = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
         let agent = self.catalog.shown_agent(&agent).ok_or_else(|| self.no_agent(&agent))?.name.clone();
         let env = self.new_env(&request.thread_id, &mut body)?;
+        let given = given_budget(&mut body)?;
+        self.check_prices(&agent, given.as_ref())?;
+        let budget =
+            given.map(|given| Box::new(ThreadBudget { given: Some(given), ..ThreadBudget::default() }));
         let now = self.host.now_us();
         let meta = Meta {
+            budget,
             owner: body.string("user_id")?,
             tags: body.strings("tags")?.unwrap_or_default(),
             properties: body.object("properties")?.unwrap_or_default(),

@@ -6,7 +6,8 @@
 //! * `waits`: what people are asked, and what they say.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
-pub(crate) mod create;
+mod budget;
+mod create;
 pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;
 pub(crate) mod files;
@@ -102,6 +103,8 @@ impl Thread {
             ThreadRoute::Diagnostics => self.diagnostics().await,
             ThreadRoute::ListSubagents => self.list_subagents(&request.query),
             ThreadRoute::GetCost => self.get_cost().await,
+            ThreadRoute::GetBudget => self.get_budget(),
+            ThreadRoute::PatchBudget => self.patch_budget(&request),
             ThreadRoute::GetSpans(run) => self.get_spans(run),
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use crate::access::Caller;
+use crate::engine::budget::given::given_budget;
 use crate::engine::ephemeral::Verdict;
+use crate::engine::flow::Wishes;
 use crate::engine::outcome;
 use crate::engine::thread::Thread;
 use crate::env::Shown;
@@ -44,8 +46,8 @@ pub(crate) struct Input {
     hooks: Hooks,
     /// Whether the run that takes it in is to be strict.
     strict: bool,
-    /// How what fails in the run that it starts is tried again, as JSON.
-    retry: Option<String>,
+    /// What it wants of the run that it starts.
+    wishes: Wishes,
 }
 
 /// Whether the drain is to run `before_create_message` for a message.
@@ -75,6 +77,7 @@ impl Input {
             "metadata",
             "diagnostics",
             "retry",
+            "budget",
         ])?;
         let role = match body.string("role")?.as_deref() {
             None => return Err(Error::missing("role").hint("`role` is user or system.")),
@@ -95,13 +98,14 @@ impl Input {
         };
         may_wake(role, wakes, kind)?;
         let strict = strictness(&mut body, wakes)?;
-        let retry = retry(&mut body)?;
-        if retry.is_some() && wakes == Wakes::No {
-            let text = "`retry` is for the run that a message starts; this one starts none.";
-            return Err(Error::field("retry", text).hint("Send it with a message of the role user."));
+        let wishes = Wishes { retry: retry(&mut body)?, budget: given_budget(&mut body)? };
+        let wanted = [("retry", wishes.retry.is_some()), ("budget", wishes.budget.is_some())];
+        if let Some((field, _)) = wanted.iter().find(|(_, wants)| *wants && wakes == Wakes::No) {
+            let text = format!("`{field}` is for the run that a message starts; this one starts none.");
+            return Err(Error::field(field, text).hint("Send it with a message of the role user."));
         }
         Input {
-            retry,
+            wishes,
             role,
             wakes,
             by: if code.is_some() { By::Code } else { By::Client },
@@ -129,8 +133,19 @@ impl Input {
         }
         let metadata = metadata.map(|metadata| metadata.to_string());
         let (by, hooks) = (By::Code, Hooks::Due);
-        Input { role, wakes, by, content, silent, metadata, attachments, hooks, strict: false, retry: None }
-            .checked()
+        Input {
+            role,
+            wakes,
+            by,
+            content,
+            silent,
+            metadata,
+            attachments,
+            hooks,
+            strict: false,
+            wishes: Wishes::default(),
+        }
+        .checked()
     }
 
     /// As hooks see it before it is stored.
@@ -305,7 +320,14 @@ impl Thread {
                 self.tighten(state, sql, row.seq)?;
             }
             let stays = row.inbound != Inbound::Triggers || (input.by == By::Code && state.meta.stopped);
-            let started = if stays { None } else { self.start_run(state, sql, input.retry, trace, now)? };
+            let started = if stays {
+                None
+            } else {
+                {
+                    self.tighten_budget(state, sql, input.wishes.budget.as_ref())?;
+                    self.start_run(state, sql, input.wishes, trace, now)?
+                }
+            };
             Ok((Accepted { row, started }, denied))
         })?;
         self.announce_waits(&closed)?;
@@ -357,7 +379,7 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        retry: Option<String>,
+        wishes: Wishes,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<Option<i64>> {
@@ -368,7 +390,7 @@ impl Thread {
         if state.active().is_some() {
             return Ok(None);
         }
-        self.start_with(state, sql, retry, trace, now).map(Some)
+        self.start_with(state, sql, wishes, trace, now).map(Some)
     }
 
     /// The message that the same key brought before.

@@ -18,6 +18,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::Entered;
 use crate::spec::Model;
+use crate::spec::budget::Budget;
 use crate::store::log::{Event, Unfinished};
 use crate::store::logs;
 use crate::store::messages as rows;
@@ -351,26 +352,26 @@ impl Thread {
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
-        self.start_with(state, sql, None, trace, now)
+        self.start_with(state, sql, Wishes::default(), trace, now)
     }
 
-    /// The same for a message that says how what fails is tried again.
+    /// The same for a message that says how the run is to be.
     pub(crate) fn start_with(
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        retry: Option<String>,
+        wishes: Wishes,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
         let trace = trace.map(Trace::to_string);
-        let mut run = Run { retry, trace, ..state.next_run(None, now) };
+        let mut run = Run { retry: wishes.retry, trace, ..state.next_run(None, now) };
         if let Some(seq) = state.tightens.take() {
             run.diagnostics.tighten(seq);
         }
         let run = self.with_snapshot(state, sql, run, now)?;
         let run = self.with_given_up(state, sql, run)?;
-        let run = self.with_budget(state, sql, run, None)?;
+        let run = self.with_budget(state, sql, run, wishes.budget.as_ref())?;
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));
@@ -441,6 +442,15 @@ impl Thread {
         self.ephemeral.waiters.borrow_mut().push(crate::engine::ephemeral::Waiter { seq, run, send });
         receive
     }
+}
+
+/// What a message wants of the run that it starts.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    /// How what fails is tried again, as JSON.
+    pub(crate) retry: Option<String>,
+    /// What it may use.
+    pub(crate) budget: Option<Budget>,
 }
 
 /// A run that just ended.

@@ -103,7 +103,7 @@ impl Thread {
                 Called::TooLong => self.halve_window()?,
                 Called::Elsewhere => {}
                 Called::Failed(text) => return Ok(Err((Reason::ModelError, text))),
-                Called::Exceeded(exceeded) => match self.over_budget(exceeded)? {
+                Called::Exceeded(exceeded) => match self.over_budget(exceeded).await? {
                     Then::Finish => {}
                     Then::Fail(text) => return Ok(Err((Reason::BudgetExceeded, text))),
                 },

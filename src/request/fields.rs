@@ -20,6 +20,7 @@ pub(crate) const DECISION: &[&str] = &[
     "result",
     "isError",
     "until",
+    "add",
     "actor",
     "interrupt",
 ];
@@ -36,6 +37,7 @@ pub const RESUME: &[&str] = &[
     "result",
     "isError",
     "until",
+    "add",
     "actor",
     "interrupt",
 ];

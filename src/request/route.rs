@@ -89,6 +89,10 @@ pub enum ThreadRoute {
     ListSubagents,
     /// `GET /cost`.
     GetCost,
+    /// `GET /budget`.
+    GetBudget,
+    /// `PATCH /budget`: sets limits.
+    PatchBudget,
     /// `GET /runs/:run/spans`.
     GetSpans(String),
     /// `GET /kv`: one value, or a page of them.
@@ -300,6 +304,9 @@ impl ThreadRoute {
             ["diagnostics"] => (&[("GET", ThreadRoute::Diagnostics)], "GET"),
             ["subagents"] => (&[("GET", ThreadRoute::ListSubagents)], "GET"),
             ["cost"] => (&[("GET", ThreadRoute::GetCost)], "GET"),
+            ["budget"] => {
+                (&[("GET", ThreadRoute::GetBudget), ("PATCH", ThreadRoute::PatchBudget)], "GET, PATCH")
+            }
             ["runs", run, "spans"] => {
                 return match method {
                     "GET" => Ok(ThreadRoute::GetSpans((*run).to_owned())),
@@ -435,6 +442,7 @@ impl ThreadRoute {
                 | ThreadRoute::Diagnostics
                 | ThreadRoute::ListSubagents
                 | ThreadRoute::GetCost
+                | ThreadRoute::GetBudget
                 | ThreadRoute::GetSpans(_)
                 | ThreadRoute::GetValues
                 | ThreadRoute::ListEffects

@@ -68,6 +68,8 @@ impl ThreadRoute {
             | ThreadRoute::GetLog(_)
             | ThreadRoute::Diagnostics
             | ThreadRoute::GetCost
+            | ThreadRoute::GetBudget
+            | ThreadRoute::PatchBudget
             | ThreadRoute::GetSpans(_)
             | ThreadRoute::PostValue
             | ThreadRoute::PostEffect
@@ -142,6 +144,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/threads/:thread/diagnostics"),
     ("GET", "/api/threads/:thread/subagents"),
     ("GET", "/api/threads/:thread/cost"),
+    ("GET", "/api/threads/:thread/budget"),
+    ("PATCH", "/api/threads/:thread/budget"),
     ("GET", "/api/threads/:thread/runs/:item/spans"),
     ("GET", "/api/threads/:thread/kv"),
     ("POST", "/api/threads/:thread/kv"),

@@ -1,6 +1,7 @@
 //! Budgets: what a run, or all runs of a thread together, may use, and what happens when that is used up (docs/budgets.md).
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::limits;
 use crate::spec::agent::Agent;
@@ -118,19 +119,25 @@ pub enum Unpriced {
 }
 
 /// What is limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Millionths of a US dollar.
+    #[serde(rename = "costUsd")]
     Cost,
     /// Tokens.
+    #[serde(rename = "tokens")]
     Tokens,
     /// Attempts at models.
+    #[serde(rename = "modelCalls")]
     ModelCalls,
     /// Steps.
+    #[serde(rename = "steps")]
     Steps,
     /// Calls of tools.
+    #[serde(rename = "toolCalls")]
     ToolCalls,
     /// Microseconds of activity.
+    #[serde(rename = "seconds")]
     Time,
 }
 
@@ -163,6 +170,16 @@ impl Unit {
             Unit::Steps => "steps",
             Unit::ToolCalls => "toolCalls",
             Unit::Time => "seconds",
+        }
+    }
+
+    /// An amount as clients see it: USD, seconds, or a number.
+    pub fn shown(self, amount: i64) -> Value {
+        match self {
+            Unit::Cost => (amount as f64 / 1e6).into(),
+            Unit::Time if amount % limits::SECOND_US != 0 => (amount as f64 / 1e6).into(),
+            Unit::Time => (amount / limits::SECOND_US).into(),
+            Unit::Tokens | Unit::ModelCalls | Unit::Steps | Unit::ToolCalls => amount.into(),
         }
     }
 }

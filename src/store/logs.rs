@@ -48,6 +48,8 @@ pub(crate) struct Sums {
     pub(crate) requests: i64,
     /// Requests that were answered and have no price.
     pub(crate) unpriced: i64,
+    /// Whether the use of one was not reported, and is booked as an estimate.
+    pub(crate) estimated: bool,
 }
 
 /// Writes a row; an error text that is too long is cut.
@@ -271,11 +273,12 @@ pub(crate) fn times_of(sql: &dyn Sql, ids: &str, messages: &str) -> Result<Vec<(
 pub(crate) fn sums(sql: &dyn Sql) -> Result<Option<Sums>> {
     let mut sums = None;
     sql.each(
-        "SELECT total(cost), sum(input), sum(cached), sum(output), sum(reasoning), count(*), sum(done AND cost IS NULL)
+        "SELECT total(cost), sum(input), sum(cached), sum(output), sum(reasoning), count(*), sum(done AND cost IS NULL), max(estimated)
          FROM (SELECT json_extract(data, '$.cost_total') cost, json_extract(data, '$.input_tokens') input,
                 json_extract(data, '$.cached_tokens') cached, json_extract(data, '$.output_tokens') output,
                 json_extract(data, '$.reasoning_tokens') reasoning,
-                json_extract(data, '$.status') IS 'completed' done
+                json_extract(data, '$.status') IS 'completed' done,
+                json_extract(data, '$.usage_estimated') IS NOT NULL estimated
             FROM logs WHERE kind = 'llm_request')",
         &[],
         &mut |cells| {
@@ -288,6 +291,7 @@ pub(crate) fn sums(sql: &dyn Sql) -> Result<Option<Sums>> {
                 reasoning_tokens: number(4),
                 requests: number(5),
                 unpriced: number(6),
+                estimated: number(7) == 1,
             });
             Ok(ControlFlow::Break(()))
         },

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::parent::Parent;
 use crate::store::table::Table;
+use crate::store::thread_budget::ThreadBudget;
 
 /// `env` counts the values of variables, `children` the children that are not terminated; `parent` is what a child knows
 /// of its parent, as JSON; `created_told` is 0 while hooks are still to be told of the thread's creation.
@@ -23,7 +24,7 @@ pub(crate) const TABLE: Table = Table {
         activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0,
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
         snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0,
-        dropped INTEGER NOT NULL DEFAULT 0)"],
+        dropped INTEGER NOT NULL DEFAULT 0, budget TEXT)"],
     drop: "DROP TABLE meta",
 };
 
@@ -72,6 +73,8 @@ pub(crate) struct Meta {
     pub(crate) workers: i64,
     /// How many spans were dropped with jobs that were given up since the last run began.
     pub(crate) dropped: i64,
+    /// What of budgets outlives runs.
+    pub(crate) budget: Option<Box<ThreadBudget>>,
 }
 
 impl Meta {
@@ -103,6 +106,7 @@ impl Meta {
             snapshot: None,
             workers: 0,
             dropped: 0,
+            budget: None,
         }
     }
 
@@ -112,7 +116,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
-                activates, detached, waits, wait_next, jobs, snapshot, workers, dropped FROM meta",
+                activates, detached, waits, wait_next, jobs, snapshot, workers, dropped, budget FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -155,6 +159,7 @@ impl Meta {
             snapshot,
             workers,
             dropped,
+            budget,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -192,6 +197,7 @@ impl Meta {
             snapshot: snapshot.text().map(str::to_owned),
             workers: number(workers),
             dropped: number(dropped),
+            budget: budget.text().map(serde_json::from_str).transpose().map_err(|_| damaged("budgets"))?,
         };
         Ok((meta, number(schema)))
     }
@@ -200,10 +206,11 @@ impl Meta {
     pub(crate) fn insert(&self, sql: &dyn Sql, schema: i64) -> Result<()> {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
+        let budget = self.budget_column()?;
         sql.run(
             "INSERT INTO meta (id, schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, env,
-                parent, activates, snapshot)
-             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                parent, activates, snapshot, budget)
+             VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Param::Int(schema),
                 Param::Text(&self.thread_id),
@@ -217,6 +224,7 @@ impl Meta {
                 parent.as_ref().into(),
                 Param::Int(self.activates),
                 self.snapshot.as_ref().into(),
+                budget.as_ref().into(),
             ],
         )
     }
@@ -225,10 +233,11 @@ impl Meta {
     pub(crate) fn update(&self, sql: &dyn Sql) -> Result<()> {
         let (tags, properties) = self.json_columns();
         let parent = self.parent_column()?;
+        let budget = self.budget_column()?;
         sql.run(
             "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
                 seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ?, activates = ?,
-                workers = ?
+                workers = ?, budget = ?
              WHERE id = 1",
             &[
                 Param::Text(&self.agent),
@@ -245,12 +254,17 @@ impl Meta {
                 Param::Int(self.children),
                 Param::Int(self.activates),
                 Param::Int(self.workers),
+                budget.as_ref().into(),
             ],
         )
     }
 
     fn parent_column(&self) -> Result<Option<String>> {
         self.parent.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)
+    }
+
+    fn budget_column(&self) -> Result<Option<String>> {
+        self.budget.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)
     }
 
     fn json_columns(&self) -> (String, String) {

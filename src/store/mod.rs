@@ -37,6 +37,7 @@ pub(crate) mod schema;
 pub(crate) mod side;
 pub(crate) mod state;
 pub(crate) mod table;
+pub(crate) mod thread_budget;
 pub(crate) mod values;
 pub(crate) mod waits;
 pub(crate) mod window;

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::spec::Tier;
+use crate::spec::budget::Unit;
+use crate::store::runs::ledger::BudgetScope;
 use crate::store::state::State;
 use crate::store::table::Table;
 
@@ -125,6 +127,8 @@ pub(crate) enum OnExpiry {
     Fail,
     /// The run goes on: time is all that it waits for.
     Continue,
+    /// The run has one last step, if its budget is what is asked about.
+    Finish,
 }
 
 /// The call that waits, as who decides sees it: this very call runs when it is approved.
@@ -167,6 +171,20 @@ pub(crate) struct Asked {
     /// The workers that are waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) workers: Option<AwaitedWorkers>,
+    /// The limit that is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<AskedBudget>,
+}
+
+/// A limit that forbids what is to come next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AskedBudget {
+    pub(crate) scope: BudgetScope,
+    pub(crate) unit: Unit,
+    pub(crate) limit: i64,
+    pub(crate) spent: i64,
+    /// What the next attempt needs at least.
+    pub(crate) needed: i64,
 }
 
 /// Workers that a call waits for.
@@ -191,7 +209,7 @@ pub(crate) struct Remembered {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Decision {
-    /// `approve`, `deny`, `answer` or `retry`.
+    /// `approve`, `deny`, `answer`, `retry`, `extend` or `finish`.
     pub(crate) decision: String,
     /// Arguments that were changed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,6 +218,9 @@ pub(crate) struct Decision {
     pub(crate) reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
+    /// What was added to a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) add: Option<Value>,
     /// The credentials' scope and fingerprint.
     pub(crate) scope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -298,7 +319,8 @@ impl Wait {
 
     /// As clients see it. `message`: makes the id of a message of its seq.
     pub(crate) fn to_json(&self, thread: &str, message: &dyn Fn(i64) -> String) -> Value {
-        let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, workers, .. } = &self.asked;
+        let Asked { call, title, reason, by, on_expiry, edit, choices, free_text, workers, budget, .. } =
+            &self.asked;
         let call = call.as_ref().map(|call| {
             json!({
                 "id": call.id, "tool": call.tool, "tier": call.tier, "args": call.args,
@@ -322,6 +344,9 @@ impl Wait {
                 fields.insert("choices".into(), json!(choices));
                 fields.insert("freeText".into(), json!(free_text));
             }
+            if let Some(budget) = budget {
+                fields.insert("budget".into(), budget.to_json());
+            }
             if let Some(AwaitedWorkers { named, any }) = workers {
                 let ids: Vec<&String> = named.iter().map(|(_, id)| id).collect();
                 fields.insert("agentIds".into(), json!(ids));
@@ -343,8 +368,10 @@ impl Wait {
         if others.iter().any(restarts) {
             return Some(closed_us);
         }
-        let failed = self.state == WaitState::Expired && self.asked.on_expiry == OnExpiry::Fail;
-        if failed || self.state == WaitState::Cancelled {
+        let expired = self.state == WaitState::Expired && self.asked.on_expiry == OnExpiry::Fail;
+        let denied = |decision: &Decision| decision.decision == "deny";
+        let failed = self.kind == WaitKind::Budget && self.decision.as_ref().is_some_and(denied);
+        if expired || failed || self.state == WaitState::Cancelled {
             return None;
         }
         let ahead = |other: &&Wait| other.receipt < self.receipt && other.created_us <= closed_us;
@@ -358,8 +385,19 @@ impl Wait {
             WaitKind::Approval => vec!["approve", "deny", "edit", "defer"],
             WaitKind::Question | WaitKind::ClientTool => vec!["answer", "deny", "defer"],
             WaitKind::Retry => vec!["retry"],
-            WaitKind::Budget | WaitKind::Children => Vec::new(),
+            WaitKind::Budget => vec!["extend", "finish", "deny", "defer"],
+            WaitKind::Children => Vec::new(),
         }
+    }
+}
+
+impl AskedBudget {
+    fn to_json(&self) -> Value {
+        let AskedBudget { scope, unit, limit, spent, needed } = self;
+        json!({
+            "scope": scope, "unit": unit, "limit": unit.shown(*limit), "spent": unit.shown(*spent),
+            "needed": unit.shown(*needed), "forChild": null,
+        })
     }
 }
 

@@ -1,8 +1,8 @@
-//! What follows when a limit is reached: the run fails, or it has one last step.
+//! What follows when a limit is reached: the run asks, or fails, or it has one last step.
 
 use std::rc::Rc;
 
-use crate::engine::budget::{Reached, shown};
+use crate::engine::budget::Reached;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, fit};
@@ -12,6 +12,7 @@ use crate::spec::prompt::ToolChoice;
 use crate::store::log::Event;
 use crate::store::runs::ledger::{BudgetScope, Finishing};
 use crate::store::state::State;
+use crate::store::waits::AskedBudget;
 
 /// What the model reads in its last step.
 const FINISH: &str = "The budget of this run is used up. Answer now, with what you have.";
@@ -46,7 +47,7 @@ impl Exceeded {
         let Exceeded { scope, unit, limit, spent, needed } = *self;
         let needs = match unit {
             Unit::Cost | Unit::Tokens => {
-                format!(", and the next request needs {} at least", shown(unit, needed))
+                format!(", and the next request needs {} at least", unit.shown(needed))
             }
             _ => String::new(),
         };
@@ -54,9 +55,21 @@ impl Exceeded {
             "The budget of the {} is used up: its {} is {}; {} were used{needs}.",
             scope.as_str(),
             unit.field(),
-            shown(unit, limit),
-            shown(unit, spent),
+            unit.shown(limit),
+            unit.shown(spent),
         )
+    }
+
+    /// As a wait keeps it.
+    pub(crate) fn asked(&self) -> AskedBudget {
+        let Exceeded { scope, unit, limit, spent, needed } = *self;
+        AskedBudget { scope, unit, limit, spent, needed }
+    }
+
+    /// What a wait keeps.
+    pub(crate) fn of(asked: &AskedBudget) -> Exceeded {
+        let AskedBudget { scope, unit, limit, spent, needed } = *asked;
+        Exceeded { scope, unit, limit, spent, needed }
     }
 
     pub(crate) fn reached(&self) -> Reached {
@@ -72,7 +85,7 @@ impl Exceeded {
 
 impl Thread {
     /// A limit is reached before an attempt of the run's own step.
-    pub(crate) fn over_budget(self: &Rc<Self>, exceeded: Exceeded) -> Result<Then> {
+    pub(crate) async fn over_budget(self: &Rc<Self>, exceeded: Exceeded) -> Result<Then> {
         let (policy, finishing) = self.read(|state, _| {
             let ledger = state.active().and_then(|run| run.ledger.as_ref());
             Ok(ledger.map_or((OnExceeded::Fail, Finishing::No), |ledger| {
@@ -84,6 +97,7 @@ impl Thread {
                 self.finish_soon(Finishing::Reserved)?;
                 Ok(Then::Finish)
             }
+            OnExceeded::Ask if finishing == Finishing::No => self.ask_for_budget(exceeded).await,
             _ => {
                 let now = self.host.now_us();
                 self.transition(|state, sql| {

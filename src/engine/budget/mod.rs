@@ -4,12 +4,13 @@
 //!
 //! * Here: what limits a run that begins, what is under way, and what it leaves. `afford`: whether the next attempt is made, and
 //!   with how long an answer. `book`: what an attempt has used. `exceeded`: what follows when a limit is reached. `estimate`:
-//!   tokens and their price.
+//!   tokens and their price. `given`: what requests say.
 
 pub(crate) mod afford;
 pub(crate) mod book;
 pub(crate) mod estimate;
 pub(crate) mod exceeded;
+pub(crate) mod given;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,7 +20,6 @@ use serde_json::{Value, json};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::limits;
 use crate::spec::budget::{Budget, Unit};
 use crate::store::runs::Run;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
@@ -72,6 +72,11 @@ impl Spending {
         of_run.fold((0, Amounts::default()), |(n, sum), (_, _, used)| (n + 1, sum.and(used)))
     }
 
+    /// What is under way, and the time that is still to be booked.
+    pub(crate) fn beside(&self, now: i64) -> Amounts {
+        self.all().and(&Amounts::of(Unit::Time, self.unbooked_us(now)))
+    }
+
     /// The run is active from now on, or no more.
     pub(crate) fn active(&self, since_us: Option<i64>) {
         self.since_us.set(since_us);
@@ -97,15 +102,25 @@ impl Thread {
         run: Run,
         message: Option<&Budget>,
     ) -> Result<Run> {
+        Ok(Run { ledger: self.new_ledger(state, sql, message)?.map(Box::new), ..run })
+    }
+
+    /// The ledger of the next run.
+    pub(crate) fn new_ledger(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        message: Option<&Budget>,
+    ) -> Result<Option<Ledger>> {
         let agent = self.catalog.agents.get(&state.meta.agent).map(|agent| &agent.budget);
         let folder = &self.catalog.settings.budget;
-        let levels: Vec<&Budget> = message.into_iter().chain(agent).chain([folder]).collect();
-        if levels.iter().all(|level| level.run.is_empty() && level.thread.is_empty()) {
-            return Ok(run);
-        }
-        let Some(mut ledger) = Ledger::of(&levels, None) else { return Ok(run) };
+        let kept = state.meta.budget.as_deref();
+        let given = kept.and_then(|kept| kept.given.as_ref());
+        let levels: Vec<&Budget> = given.into_iter().chain(agent).chain([folder]).collect();
+        let raised = kept.map(|kept| &kept.raised);
+        let Some(mut ledger) = Ledger::of(&levels, raised, message) else { return Ok(None) };
         ledger.before = self.spent_before(state, sql, &ledger)?;
-        Ok(Run { ledger: Some(Box::new(ledger)), ..run })
+        Ok(Some(ledger))
     }
 
     /// What the thread's runs have used by now. Where the last one has not kept it, it is read from the log once, if
@@ -144,8 +159,8 @@ impl Thread {
             let text = format!(
                 "The budget of the {} is nearly used up: {} of {} {}.",
                 scope.as_str(),
-                shown(unit, spent),
-                shown(unit, limit),
+                unit.shown(spent),
+                unit.shown(limit),
                 unit.name()
             );
             let entry = Diagnostic::warning(Kind::Workflow, "budget.warning", ("limit", &subject), text, now);
@@ -205,17 +220,7 @@ impl Reached {
     pub(crate) fn to_json(self, kind: &str) -> Value {
         json!({
             "kind": kind, "scope": self.scope.as_str(), "unit": self.unit.name(),
-            "spent": shown(self.unit, self.spent), "limit": shown(self.unit, self.limit),
+            "spent": self.unit.shown(self.spent), "limit": self.unit.shown(self.limit),
         })
-    }
-}
-
-/// An amount as clients see it: USD, seconds, or a number.
-pub(crate) fn shown(unit: Unit, amount: i64) -> Value {
-    match unit {
-        Unit::Cost => (amount as f64 / 1e6).into(),
-        Unit::Time if amount % limits::SECOND_US != 0 => (amount as f64 / 1e6).into(),
-        Unit::Time => (amount / limits::SECOND_US).into(),
-        Unit::Tokens | Unit::ModelCalls | Unit::Steps | Unit::ToolCalls => amount.into(),
     }
 }

@@ -30,6 +30,9 @@ struct Spent {
     requests: i64,
     /// Requests that were answered, and of which nobody knows what they cost.
     unpriced: i64,
+    /// Whether of one nobody was told what it has used: the sums are a budget's estimate then, or lack it.
+    #[serde(default)]
+    estimated: bool,
 }
 
 impl AddAssign for Spent {
@@ -41,6 +44,7 @@ impl AddAssign for Spent {
         self.reasoning_tokens += more.reasoning_tokens;
         self.requests += more.requests;
         self.unpriced += more.unpriced;
+        self.estimated |= more.estimated;
     }
 }
 
@@ -135,5 +139,6 @@ fn spent(sql: &dyn Sql) -> Result<Spent> {
         reasoning_tokens: sums.reasoning_tokens,
         requests: sums.requests,
         unpriced: sums.unpriced,
+        estimated: sums.estimated,
     }))
 }

@@ -6,15 +6,18 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
+use crate::engine::budget::Reached;
 use crate::engine::control::Halted;
 use crate::engine::thread::Thread;
+use crate::engine::waits::answer::{Answer, answered, bounded_text, denied};
+use crate::engine::waits::budget::{Outcome, Settled};
 use crate::engine::waits::restart::has_begun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::page::json_bytes;
 use crate::request::fields::Body;
 use crate::sdk::scope::Entered;
+use crate::spec::budget::Limits;
 use crate::spec::message::ToolResult;
 use crate::spec::{Callable, schema};
 use crate::store::idempotency::Key;
@@ -64,17 +67,16 @@ enum Verdict {
     Answer(Answer),
     /// It is tried again now.
     Retry,
+    /// The budget grows by so much.
+    Extend {
+        add: Limits,
+    },
+    /// One last step is made.
+    Finish,
     /// It ends later.
     Defer {
         until_us: i64,
     },
-}
-
-#[derive(Debug)]
-enum Answer {
-    Text(String),
-    Choice(u64),
-    Result { result: Value, is_error: bool },
 }
 
 /// What a transition of decisions has changed.
@@ -83,8 +85,12 @@ struct Decided {
     waits: Vec<Wait>,
     entry: Option<Entered>,
     halted: Option<Halted>,
+    /// A run that has failed by it.
+    failed: Option<Halted>,
     /// The reply that is dropped.
     restarts: Option<i64>,
+    /// What listeners are told of budgets.
+    told: Vec<(&'static str, Reached)>,
 }
 
 impl Wanted {
@@ -126,7 +132,10 @@ impl Interrupt {
             }
         };
         if interrupt == Interrupt::Restart
-            && matches!(verdict, Verdict::Defer { .. } | Verdict::Retry | Verdict::Deny { stop: true, .. })
+            && !matches!(
+                verdict,
+                Verdict::Approve { .. } | Verdict::Answer(_) | Verdict::Deny { stop: false, .. }
+            )
         {
             let text = "`interrupt` restart has no meaning where the decision is put off, the run is stopped, or nothing was said yet.";
             return Err(Error::field("interrupt", text));
@@ -142,6 +151,12 @@ impl Verdict {
             "deny" => Verdict::Deny { reason: bounded_text(body, "reason")?, stop: body.flag("stop")? },
             "answer" => Verdict::Answer(Answer::parse(body)?),
             "retry" => Verdict::Retry,
+            "extend" => {
+                let add = body.take("add").ok_or_else(|| Error::missing("add"))?;
+                let add = serde_json::from_value(add);
+                Verdict::Extend { add: add.map_err(|error| Error::field("add", format!("`add`: {error}.")))? }
+            }
+            "finish" => Verdict::Finish,
             "defer" => {
                 let until = body.take("until").ok_or_else(|| Error::missing("until"))?;
                 let until = until.as_i64().and_then(|seconds| seconds.checked_mul(limits::SECOND_US));
@@ -152,9 +167,19 @@ impl Verdict {
             other => {
                 let text = format!("There is no decision “{other}”.");
                 return Err(Error::field("decision", text)
-                    .hint("`decision` is approve, deny, answer, defer or retry."));
+                    .hint("`decision` is approve, deny, answer, defer, retry, extend or finish."));
             }
         })
+    }
+
+    /// What becomes of a run whose budget is decided on.
+    fn of_budget(&self, wait: &Wait) -> Option<Outcome<'_>> {
+        match self {
+            _ if wait.kind != WaitKind::Budget => None,
+            Verdict::Extend { add } => Some(Outcome::Extended(add)),
+            Verdict::Finish => Some(Outcome::Finishes),
+            _ => Some(Outcome::Fails("It was not extended.".to_owned())),
+        }
     }
 
     /// Refuses fields that belong to other decisions.
@@ -168,6 +193,7 @@ impl Verdict {
             ("result", matches!(self, Verdict::Answer(_))),
             ("isError", matches!(self, Verdict::Answer(_))),
             ("until", matches!(self, Verdict::Defer { .. })),
+            ("add", matches!(self, Verdict::Extend { .. })),
         ] {
             if !fits && body.take(field).is_some() {
                 return Err(Error::field(
@@ -177,33 +203,6 @@ impl Verdict {
             }
         }
         Ok(())
-    }
-}
-
-impl Answer {
-    fn parse(body: &mut Body) -> Result<Answer> {
-        let text = bounded_text(body, "text")?;
-        let choice = body.take("choice");
-        let result = body.take("result");
-        let is_error = body.flag("isError")?;
-        match (text, choice, result) {
-            (Some(text), None, None) => Ok(Answer::Text(text)),
-            (None, Some(choice), None) => choice.as_u64().map(Answer::Choice).ok_or_else(|| {
-                Error::field("choice", "`choice` is the place of the answer in `choices`, from 0.")
-            }),
-            (None, None, Some(result)) => {
-                let bytes = json_bytes(&result);
-                if bytes > limits::CONTENT_BYTES {
-                    let text = format!("`result` has {bytes} bytes; the limit is {}.", limits::CONTENT_BYTES);
-                    return Err(Error::new(Code::TooLarge, text).at("result"));
-                }
-                Ok(Answer::Result { result, is_error })
-            }
-            (None, None, None) => {
-                Err(Error::missing("text").hint("An answer has `text`, `choice` or `result`."))
-            }
-            _ => Err(Error::field("decision", "An answer has one of `text`, `choice` and `result`.")),
-        }
     }
 }
 
@@ -255,16 +254,26 @@ impl Thread {
             // Everything that was counted is counted anew.
             self.state.borrow_mut().take();
         }
+        self.after_decisions(decided)?;
+        Ok(shown)
+    }
+
+    /// What follows the commit of decisions.
+    fn after_decisions(self: &Rc<Self>, decided: Decided) -> Result<()> {
         self.announce_waits(&decided.waits)?;
-        match (decided.halted, decided.entry) {
-            (Some(halted), _) => self.halted(halted)?,
-            (None, Some(entry)) => self.start_flow(entry),
-            (None, None) => {}
+        for (kind, reached) in decided.told {
+            self.announce_budget(kind, &[reached]);
+        }
+        match (decided.halted, decided.failed, decided.entry) {
+            (Some(halted), _, _) => self.halted(halted)?,
+            (None, Some(failed), _) => self.cut_off(failed)?,
+            (None, None, Some(entry)) => self.start_flow(entry),
+            (None, None, None) => {}
         }
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
             self.send_envelopes();
         }
-        Ok(shown)
+        Ok(())
     }
 
     fn apply(
@@ -309,6 +318,11 @@ impl Thread {
             Event::stop(state.active()).insert(sql, now)?;
             self.stop_children(state, sql)?;
             decided.halted = Some(self.halt(state, sql, Reason::StoppedByUser, now)?);
+        } else if let Some(outcome) = wanted.verdict.of_budget(&wait) {
+            let Settled { entry, halted, told } = self.settle_budget(state, sql, &wait, outcome)?;
+            decided.entry = entry.or(decided.entry);
+            decided.failed = halted.or(decided.failed.take());
+            decided.told.extend(told);
         } else {
             decided.entry = self.resume_after(state, sql, &wait)?.or(decided.entry);
         }
@@ -346,6 +360,17 @@ impl Thread {
             Verdict::Retry => {
                 takes(wait, "retry")?;
                 decision.decision = "retry".into();
+                None
+            }
+            Verdict::Extend { add } => {
+                takes(wait, "extend")?;
+                decision.decision = "extend".into();
+                decision.add = Some(json!(add));
+                None
+            }
+            Verdict::Finish => {
+                takes(wait, "finish")?;
+                decision.decision = "finish".into();
                 None
             }
             Verdict::Defer { .. } => None,
@@ -497,7 +522,7 @@ fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
         .hint(format!("The scope of these credentials is `{}`.", caller.scope)))
 }
 
-fn takes(wait: &Wait, decision: &str) -> Result<()> {
+pub(crate) fn takes(wait: &Wait, decision: &str) -> Result<()> {
     if wait.allows().contains(&decision) {
         return Ok(());
     }
@@ -506,62 +531,4 @@ fn takes(wait: &Wait, decision: &str) -> Result<()> {
     let hint =
         if allowed.is_empty() { "It ends by itself.".to_owned() } else { format!("It takes: {allowed}.") };
     Err(Error::field("decision", text).hint(hint))
-}
-
-/// The result of a call that is not to run.
-fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
-    let text = match (wait.kind, reason.filter(|reason| !reason.trim().is_empty())) {
-        (WaitKind::Approval, Some(reason)) => format!("Denied: {reason}"),
-        (WaitKind::Approval, None) => "Denied.".to_owned(),
-        (_, Some(reason)) => format!("There is no answer: {reason}"),
-        (_, None) => "There is no answer: it was declined.".to_owned(),
-    };
-    ToolResult { error_code: Some("denied".into()), ..ToolResult::error(text) }
-}
-
-/// The result that an answer is.
-fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<ToolResult> {
-    let text = match (wait.kind, answer) {
-        (WaitKind::Question, Answer::Text(text))
-            if wait.asked.free_text || wait.asked.choices.contains(text) =>
-        {
-            text.clone()
-        }
-        (WaitKind::Question, Answer::Text(_)) => {
-            return Err(Error::field("text", "This question takes one of its choices.")
-                .hint("Send `choice`, from 0."));
-        }
-        (WaitKind::Question, Answer::Choice(place)) => {
-            let chosen = usize::try_from(*place).ok().and_then(|place| wait.asked.choices.get(place));
-            chosen.cloned().ok_or_else(|| {
-                Error::field("choice", format!("This question has {} choices.", wait.asked.choices.len()))
-            })?
-        }
-        (WaitKind::ClientTool, Answer::Result { result, is_error }) => {
-            decision.text = Some(if *is_error { "error" } else { "result" }.to_owned());
-            let text = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
-            return Ok(if *is_error {
-                ToolResult::error(text)
-            } else {
-                ToolResult { result: Some(result.clone()), ..ToolResult::success("") }
-            });
-        }
-        (WaitKind::ClientTool, _) => return Err(Error::missing("result")),
-        (WaitKind::Question, Answer::Result { .. }) => return Err(Error::missing("text")),
-        _ => return Err(takes(wait, "answer").err().unwrap_or_else(no_wait)),
-    };
-    decision.text = Some(text.clone());
-    Ok(ToolResult::success(text))
-}
-
-fn bounded_text(body: &mut Body, field: &str) -> Result<Option<String>> {
-    let text = body.string(field)?;
-    match &text {
-        Some(text) if text.len() > limits::ANSWER_BYTES => Err(Error::new(
-            Code::TooLarge,
-            format!("`{field}` has {} bytes; the limit is {}.", text.len(), limits::ANSWER_BYTES),
-        )
-        .at(field)),
-        _ => Ok(text),
-    }
 }

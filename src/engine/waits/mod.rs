@@ -4,8 +4,11 @@
 //!
 //! * here: a wait opens, closes, ends by itself. `gate`: which calls have to wait before they run; `question`: what is asked
 //!   about them; `digest`: what a decision is about. `decide`: what is decided, and what follows;
-//!   `restart`: a decision by which the model is asked again. `retry`: a long pause before the next attempt.
+//!   `answer`: what calls have their results from; `restart`: a decision by which the model is asked again. `retry`: a long
+//!   pause before the next attempt. `budget`: whether a run may go on spending.
 
+pub(crate) mod answer;
+pub(crate) mod budget;
 pub(crate) mod decide;
 pub(crate) mod digest;
 pub(crate) mod gate;
@@ -71,7 +74,7 @@ impl Thread {
     }
 
     /// The same of a row that has no number yet.
-    fn write_wait(&self, state: &mut State, sql: &dyn Sql, wait: Wait) -> Result<Wait> {
+    pub(crate) fn write_wait(&self, state: &mut State, sql: &dyn Sql, wait: Wait) -> Result<Wait> {
         let now = self.host.now_us();
         let wait = Wait { id: state.meta.wait_next, ..wait };
         if wait.id == 1 {
@@ -210,20 +213,29 @@ impl Thread {
         {
             return Ok(());
         }
-        let (closed, entry, failed) = self.transition(|state, sql| {
+        let (closed, entry, failed, told) = self.transition(|state, sql| {
             let mut closed = Vec::new();
-            let (mut entry, mut failed) = (None, None);
+            let mut halted = None;
+            let (mut entry, mut failed, mut told) = (None, None, Vec::new());
             for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.expires_us <= now) {
                 self.close_wait(state, sql, &mut wait, WaitState::Expired, None)?;
                 let text = format!("Nobody answered within {}.", lasted(wait.expires_us - wait.created_us));
                 let on_expiry = wait.asked.on_expiry;
+                if wait.kind == WaitKind::Budget {
+                    let outcome = budget::expired(&wait, text);
+                    let settled = self.settle_budget(state, sql, &wait, outcome)?;
+                    (entry, told) = (settled.entry.or(entry), settled.told);
+                    halted = settled.halted.or(halted);
+                    closed.push(wait);
+                    continue;
+                }
                 if let Some(receipt) = wait.receipt.filter(|_| on_expiry != OnExpiry::Continue) {
                     let given = self.answer_in_time(state, sql, &wait)?;
                     receipts::answer(sql, receipt, &given.unwrap_or_else(|| ended_by(&wait, &text)))?;
                 }
                 match on_expiry {
                     OnExpiry::Fail => failed = Some(text),
-                    OnExpiry::Deny | OnExpiry::Continue => {
+                    OnExpiry::Deny | OnExpiry::Continue | OnExpiry::Finish => {
                         entry = self.resume_after(state, sql, &wait)?.or(entry);
                     }
                 }
@@ -231,11 +243,15 @@ impl Thread {
             }
             // In the same transaction: a run that is parked has something that it waits for.
             let failed = failed
+                .filter(|_| halted.is_none())
                 .map(|text| self.halt_saying(state, sql, Reason::WaitExpired, Some(text), now))
                 .transpose()?;
-            Ok((closed, entry, failed))
+            Ok((closed, entry, halted.or(failed), told))
         })?;
         self.announce_waits(&closed)?;
+        for (kind, reached) in told {
+            self.announce_budget(kind, &[reached]);
+        }
         match (failed, entry) {
             // A call that stands before it may be running.
             (Some(failed), _) => self.cut_off(failed)?,

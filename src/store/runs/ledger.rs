@@ -66,7 +66,8 @@ impl Amounts {
 }
 
 /// Of what a limit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum BudgetScope {
     /// The run.
     Run,
@@ -87,7 +88,7 @@ impl BudgetScope {
 }
 
 /// What happens when a limit is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Policy {
     #[serde(rename = "w")]
     pub(crate) warn_at: f64,
@@ -103,7 +104,8 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// What the first of these says, field by field.
-    pub(crate) fn of(levels: &[&Budget]) -> Policy {
+    pub(crate) fn of<'a>(levels: impl Iterator<Item = &'a Budget>) -> Policy {
+        let levels: &[&Budget] = &levels.collect::<Vec<_>>();
         fn first<T>(levels: &[&Budget], field: impl Fn(&Budget) -> Option<T>) -> Option<T> {
             levels.iter().find_map(|level| field(level))
         }
@@ -132,7 +134,7 @@ pub(crate) enum Finishing {
 }
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     /// Limits of the run.
     #[serde(rename = "l")]
@@ -175,8 +177,9 @@ fn is_none(amounts: &Amounts) -> bool {
 }
 
 impl Ledger {
-    /// That of a run which begins; none where nothing limits it. The levels: the nearest first.
-    pub(crate) fn of(levels: &[&Budget], raised: Option<&Caps>) -> Option<Ledger> {
+    /// That of a run which begins; none where nothing limits it. The levels: the nearest first. `raised`: limits of the thread
+    /// that people have set. `message`: what starts the run.
+    pub(crate) fn of(levels: &[&Budget], raised: Option<&Caps>, message: Option<&Budget>) -> Option<Ledger> {
         let (mut run, mut thread) = (Caps::default(), Caps::default());
         for level in levels {
             run = tightest(&run, &level.run.caps());
@@ -186,6 +189,10 @@ impl Ledger {
         for (cap, raised) in thread.iter_mut().zip(raised.into_iter().flatten()) {
             *cap = raised.or(*cap);
         }
+        if let Some(message) = message {
+            run = tightest(&run, &message.run.caps());
+            thread = tightest(&thread, &message.thread.caps());
+        }
         let limited = run.iter().chain(&thread).any(Option::is_some);
         limited.then(|| Ledger {
             run,
@@ -193,7 +200,7 @@ impl Ledger {
             spent: Amounts::default(),
             lent: Amounts::default(),
             before: None,
-            policy: Policy::of(levels),
+            policy: Policy::of(message.into_iter().chain(levels.iter().copied())),
             warned: 0,
             booked: 0,
             unseen: 0,
@@ -221,6 +228,19 @@ impl Ledger {
 
     pub(crate) fn cap(&self, scope: BudgetScope, unit: Unit) -> Option<i64> {
         self.caps(scope).get(unit as usize).copied().flatten()
+    }
+
+    /// Sets a limit: a person has decided so.
+    pub(crate) fn set_cap(&mut self, scope: BudgetScope, unit: Unit, cap: i64) {
+        let caps = match scope {
+            BudgetScope::Run => &mut self.run,
+            BudgetScope::Thread => &mut self.thread,
+        };
+        if let Some(place) = caps.get_mut(unit as usize) {
+            *place = Some(cap);
+        }
+        // Of the new limit listeners are told anew.
+        self.warned &= !bit(scope, unit);
     }
 
     /// Takes in the limits of another level, which can only tighten.

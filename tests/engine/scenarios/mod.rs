@@ -49,6 +49,7 @@ mod skills;
 mod soak;
 mod spans;
 mod spending;
+mod spending_asked;
 mod spill;
 mod stops;
 mod streams;
@@ -144,6 +145,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(files::all());
     all.extend(spans::all());
     all.extend(spending::all());
+    all.extend(spending_asked::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());

@@ -26,12 +26,12 @@ pub fn all() -> Vec<Scenario> {
 }
 
 /// What the server counts: about as many tokens as there really are, so that an estimate can be held against it.
-fn counted(request: &ModelRequest, say: Say) -> Say {
+pub(super) fn counted(request: &ModelRequest, say: Say) -> Say {
     say.using(request.text.len() as u64 / 5, 5)
 }
 
 /// The clerk with prices, and answers that are not long.
-fn paid(name: &'static str, budget: Value) -> Scenario {
+pub(super) fn paid(name: &'static str, budget: Value) -> Scenario {
     story(name).says(|request| counted(request, clerk(request))).define(move |catalog| {
         let model = &mut catalog["models"]["m"];
         model["inputPrice"] = json!(10);
@@ -42,18 +42,18 @@ fn paid(name: &'static str, budget: Value) -> Scenario {
 }
 
 /// Requests that reached the model.
-fn asked(sim: &Sim) -> usize {
+pub(super) fn asked(sim: &Sim) -> usize {
     sim.world.outside.requests.borrow().len()
 }
 
 /// The ledgers of all runs, oldest first.
-fn ledgers(sim: &Sim) -> Vec<Value> {
+pub(super) fn ledgers(sim: &Sim) -> Vec<Value> {
     let rows: Vec<String> =
         sim.member.database.ask("SELECT budget FROM runs WHERE budget IS NOT NULL ORDER BY id");
     rows.iter().map(|row| serde_json::from_str(row).unwrap()).collect()
 }
 
-fn reasons(history: &History) -> Vec<&str> {
+pub(super) fn reasons(history: &History) -> Vec<&str> {
     history.outcomes.values().filter_map(|outcome| outcome["reason"].as_str()).collect()
 }
 
@@ -87,7 +87,7 @@ fn what_attempts_have_used_is_booked_whatever_fails() {
 }
 
 /// Each step has so long a history that its input is what costs.
-fn long(text: &str) -> String {
+pub(super) fn long(text: &str) -> String {
     format!("{text}{}", " ".repeat(9_000))
 }
 

@@ -1,0 +1,80 @@
+//! `GET` and `PATCH …/budget`: what a thread may use and has used (docs/budgets.md).
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
+
+use crate::engine::budget::given::given_limits;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::request::{Reply, ThreadRequest};
+use crate::spec::budget::{Caps, Unit};
+use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
+use crate::store::waits;
+use crate::store::waits::WaitKind;
+
+impl Thread {
+    /// `GET …/budget`.
+    pub(crate) fn get_budget(self: &Rc<Self>) -> Result<Reply> {
+        let shown = self.read(|state, sql| {
+            let run = state.run.as_ref();
+            let (ledger, steps) =
+                match run.and_then(|run| Some((run.ledger.as_deref()?.clone(), run.steps_done()))) {
+                    Some(kept) => kept,
+                    // What limits the next run.
+                    None => (self.new_ledger(state, sql, None)?.unwrap_or_default(), 0),
+                };
+            let now = self.ephemeral.spending.beside(self.host.now_us());
+            let wait = match state.meta.waits {
+                0 => None,
+                _ => waits::open(sql)?.into_iter().find(|wait| wait.kind == WaitKind::Budget),
+            };
+            let scopes = |shown: &dyn Fn(BudgetScope) -> Map<String, Value>| -> Map<String, Value> {
+                BudgetScope::ALL
+                    .into_iter()
+                    .map(|scope| (scope.as_str().to_owned(), shown(scope).into()))
+                    .collect()
+            };
+            let used = |scope| ledger.used_of(scope, steps).and(&now);
+            Ok(json!({
+                "run": run.map(|run| run.public_id()),
+                "limits": scopes(&|scope| limits_of(ledger.caps(scope))),
+                "spent": scopes(&|scope| amounts(&used(scope))),
+                "lent": amounts(&ledger.lent),
+                "left": left(&ledger, &used),
+                "estimated": ledger.estimated,
+                "wait": wait.map(|wait| wait.public_id(&state.meta.thread_id)),
+            }))
+        })?;
+        Ok(Reply::json(200, &shown))
+    }
+
+    /// `PATCH …/budget`.
+    pub(crate) fn patch_budget(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
+        let limits = given_limits(&request.body)?;
+        self.set_limits(&limits, &request.caller)?;
+        self.get_budget()
+    }
+}
+
+/// Limits as definitions have them.
+fn limits_of(caps: &Caps) -> Map<String, Value> {
+    let set = Unit::ALL.into_iter().zip(caps).filter_map(|(unit, cap)| Some((unit, (*cap)?)));
+    set.map(|(unit, cap)| (unit.field().to_owned(), unit.shown(cap))).collect()
+}
+
+fn amounts(of: &Amounts) -> Map<String, Value> {
+    Unit::ALL.into_iter().map(|unit| (unit.name().to_owned(), unit.shown(of.get(unit)))).collect()
+}
+
+/// What is left of what is limited.
+fn left(ledger: &Ledger, used: &dyn Fn(BudgetScope) -> Amounts) -> Map<String, Value> {
+    let of = |unit: Unit| {
+        let left = BudgetScope::ALL.into_iter().filter_map(|scope| {
+            let used = used(scope).and(&ledger.lent).get(unit);
+            Some(ledger.cap(scope, unit)?.saturating_sub(used).max(0))
+        });
+        Some((unit.name().to_owned(), unit.shown(left.min()?)))
+    };
+    Unit::ALL.into_iter().filter_map(of).collect()
+}

@@ -1,0 +1,103 @@
+//! What is said to a wait whose call has its result from that: an answer, or that there is none.
+
+use serde_json::Value;
+
+use crate::engine::waits::decide::{no_wait, takes};
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::page::json_bytes;
+use crate::request::fields::Body;
+use crate::spec::message::ToolResult;
+use crate::store::waits::{Decision, Wait, WaitKind};
+
+#[derive(Debug)]
+pub(crate) enum Answer {
+    Text(String),
+    Choice(u64),
+    Result { result: Value, is_error: bool },
+}
+
+impl Answer {
+    pub(crate) fn parse(body: &mut Body) -> Result<Answer> {
+        let text = bounded_text(body, "text")?;
+        let choice = body.take("choice");
+        let result = body.take("result");
+        let is_error = body.flag("isError")?;
+        match (text, choice, result) {
+            (Some(text), None, None) => Ok(Answer::Text(text)),
+            (None, Some(choice), None) => choice.as_u64().map(Answer::Choice).ok_or_else(|| {
+                Error::field("choice", "`choice` is the place of the answer in `choices`, from 0.")
+            }),
+            (None, None, Some(result)) => {
+                let bytes = json_bytes(&result);
+                if bytes > limits::CONTENT_BYTES {
+                    let text = format!("`result` has {bytes} bytes; the limit is {}.", limits::CONTENT_BYTES);
+                    return Err(Error::new(Code::TooLarge, text).at("result"));
+                }
+                Ok(Answer::Result { result, is_error })
+            }
+            (None, None, None) => {
+                Err(Error::missing("text").hint("An answer has `text`, `choice` or `result`."))
+            }
+            _ => Err(Error::field("decision", "An answer has one of `text`, `choice` and `result`.")),
+        }
+    }
+}
+
+/// The result of a call that is not to run.
+pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
+    let text = match (wait.kind, reason.filter(|reason| !reason.trim().is_empty())) {
+        (WaitKind::Approval, Some(reason)) => format!("Denied: {reason}"),
+        (WaitKind::Approval, None) => "Denied.".to_owned(),
+        (_, Some(reason)) => format!("There is no answer: {reason}"),
+        (_, None) => "There is no answer: it was declined.".to_owned(),
+    };
+    ToolResult { error_code: Some("denied".into()), ..ToolResult::error(text) }
+}
+
+/// The result that an answer is.
+pub(crate) fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<ToolResult> {
+    let text = match (wait.kind, answer) {
+        (WaitKind::Question, Answer::Text(text))
+            if wait.asked.free_text || wait.asked.choices.contains(text) =>
+        {
+            text.clone()
+        }
+        (WaitKind::Question, Answer::Text(_)) => {
+            return Err(Error::field("text", "This question takes one of its choices.")
+                .hint("Send `choice`, from 0."));
+        }
+        (WaitKind::Question, Answer::Choice(place)) => {
+            let chosen = usize::try_from(*place).ok().and_then(|place| wait.asked.choices.get(place));
+            chosen.cloned().ok_or_else(|| {
+                Error::field("choice", format!("This question has {} choices.", wait.asked.choices.len()))
+            })?
+        }
+        (WaitKind::ClientTool, Answer::Result { result, is_error }) => {
+            decision.text = Some(if *is_error { "error" } else { "result" }.to_owned());
+            let text = result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+            return Ok(if *is_error {
+                ToolResult::error(text)
+            } else {
+                ToolResult { result: Some(result.clone()), ..ToolResult::success("") }
+            });
+        }
+        (WaitKind::ClientTool, _) => return Err(Error::missing("result")),
+        (WaitKind::Question, Answer::Result { .. }) => return Err(Error::missing("text")),
+        _ => return Err(takes(wait, "answer").err().unwrap_or_else(no_wait)),
+    };
+    decision.text = Some(text.clone());
+    Ok(ToolResult::success(text))
+}
+
+pub(crate) fn bounded_text(body: &mut Body, field: &str) -> Result<Option<String>> {
+    let text = body.string(field)?;
+    match &text {
+        Some(text) if text.len() > limits::ANSWER_BYTES => Err(Error::new(
+            Code::TooLarge,
+            format!("`{field}` has {} bytes; the limit is {}.", text.len(), limits::ANSWER_BYTES),
+        )
+        .at(field)),
+        _ => Ok(text),
+    }
+}

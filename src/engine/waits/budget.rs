@@ -1,0 +1,200 @@
+//! A run that may not spend more parks, and asks whether it may (docs/budgets.md): what is asked, and what follows when that is
+//! decided, or nobody has decided in time.
+
+use std::rc::Rc;
+
+use crate::engine::budget::Reached;
+use crate::engine::budget::exceeded::Exceeded;
+use crate::engine::control::Halted;
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::sdk::scope::Entered;
+use crate::spec::budget::{BudgetExpiry, Caps, Limits, Unit};
+use crate::store::log::Event;
+use crate::store::runs::end::Reason;
+use crate::store::runs::ledger::{BudgetScope, Finishing};
+use crate::store::state::State;
+use crate::store::waits::{Asked, AskedBudget, OnExpiry, Wait, WaitKind, WaitState};
+
+/// What becomes of a run that has asked.
+pub(crate) enum Outcome<'a> {
+    /// It goes on, and may use so much more.
+    Extended(&'a Limits),
+    /// It has one last step.
+    Finishes,
+    /// It fails; with what a person reads besides.
+    Fails(String),
+}
+
+/// What a transition has settled.
+#[derive(Default)]
+pub(crate) struct Settled {
+    /// The run goes on.
+    pub(crate) entry: Option<Entered>,
+    /// It is over.
+    pub(crate) halted: Option<Halted>,
+    /// What listeners are told.
+    pub(crate) told: Vec<(&'static str, Reached)>,
+}
+
+/// What becomes of a run about whose budget nobody has decided.
+pub(crate) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
+    match wait.asked.on_expiry {
+        OnExpiry::Finish => Outcome::Finishes,
+        _ => Outcome::Fails(text),
+    }
+}
+
+impl Thread {
+    /// Parks the run until somebody has decided. Never comes back.
+    pub(crate) async fn ask_for_budget<T>(self: &Rc<Self>, exceeded: Exceeded) -> Result<T> {
+        let now = self.host.now_us();
+        let opened = self.transition(|state, sql| {
+            Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
+            let wait = self.open_budget_wait(state, sql, exceeded)?;
+            self.park_run(state, sql)?;
+            Ok(wait)
+        })?;
+        self.announce_budget("asked", &[exceeded.reached()]);
+        self.parked(&[opened]).await
+    }
+
+    fn open_budget_wait(&self, state: &mut State, sql: &dyn Sql, exceeded: Exceeded) -> Result<Wait> {
+        let now = self.host.now_us();
+        let run = state.active_mut()?;
+        let Some(policy) = run.ledger.as_ref().map(|ledger| ledger.policy) else {
+            return Err(Error::internal("a run without a budget asks about it"));
+        };
+        let asked = Asked {
+            title: format!("The budget of the {} is used up", exceeded.scope.as_str()),
+            reason: Some(exceeded.text()),
+            on_expiry: match policy.on_expiry {
+                BudgetExpiry::Finish => OnExpiry::Finish,
+                BudgetExpiry::Fail => OnExpiry::Fail,
+            },
+            budget: Some(exceeded.asked()),
+            ..Asked::default()
+        };
+        let lasts = i64::try_from(policy.ask_expires_s).unwrap_or(i64::MAX).saturating_mul(limits::SECOND_US);
+        let wait = Wait {
+            id: 0,
+            kind: WaitKind::Budget,
+            state: WaitState::Open,
+            run: Some(run.id),
+            receipt: None,
+            batch: None,
+            digest: None,
+            asked,
+            decision: None,
+            created_us: now,
+            expires_us: now + lasts.min(limits::WAIT_MAX_US),
+            closed_us: None,
+        };
+        self.write_wait(state, sql, wait)
+    }
+
+    /// What follows for the run, inside the transition that closes the wait.
+    pub(crate) fn settle_budget(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        wait: &Wait,
+        outcome: Outcome<'_>,
+    ) -> Result<Settled> {
+        let Some(asked) = &wait.asked.budget else {
+            return Err(Error::internal("a wait for a budget does not say which"));
+        };
+        let now = self.host.now_us();
+        let mut settled = Settled::default();
+        let kept = state.meta.budget.clone();
+        let mut reached =
+            Reached { scope: asked.scope, unit: asked.unit, spent: asked.spent, limit: asked.limit };
+        let kind = match outcome {
+            Outcome::Extended(add) => {
+                reached.limit = self.extend_budget(state, asked, add)?;
+                "extended"
+            }
+            Outcome::Finishes => {
+                if let Some(ledger) = &mut state.active_mut()?.ledger {
+                    ledger.finishing = Finishing::Decided;
+                }
+                "exceeded"
+            }
+            Outcome::Fails(why) => {
+                let text = format!("{} {why}", Exceeded::of(asked).text());
+                Event::budget(state.active(), "exceeded", reached.to_json("exceeded")).insert(sql, now)?;
+                settled.halted =
+                    Some(self.halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?);
+                settled.told.push(("exceeded", reached));
+                return Ok(settled);
+            }
+        };
+        if state.meta.budget != kept {
+            state.meta.update(sql)?;
+        }
+        Event::budget(state.active(), kind, reached.to_json(kind)).insert(sql, now)?;
+        settled.told.push((kind, reached));
+        settled.entry = self.resume_after(state, sql, wait)?;
+        Ok(settled)
+    }
+
+    /// Raises limits to what is used by now and so much more; the new one of what was asked about.
+    fn extend_budget(&self, state: &mut State, asked: &AskedBudget, add: &Limits) -> Result<i64> {
+        let AskedBudget { scope, unit, needed, .. } = *asked;
+        let added = add.caps();
+        let own = added.get(unit as usize).copied().flatten().unwrap_or(0);
+        if own < needed.max(1) {
+            let field = format!("add.{}", unit.field());
+            let text = format!("`{field}` is less than the {} that the next step needs.", unit.shown(needed));
+            return Err(Error::field(&field, text).hint("With less the run would ask again at once."));
+        }
+        let steps = state.active_mut()?.steps_done();
+        let ceiling = self.ceiling(scope);
+        let mut limit = own;
+        for of in Unit::ALL {
+            let Some(more) = added.get(of as usize).copied().flatten().filter(|more| *more > 0) else {
+                continue;
+            };
+            let Some(ledger) = &mut state.active_mut()?.ledger else { continue };
+            let Some(cap) = ledger.cap(scope, of) else {
+                let field = format!("add.{}", of.field());
+                let text = format!("Nothing limits `{}` of the {}.", of.field(), scope.as_str());
+                return Err(Error::field(&field, text));
+            };
+            let used = ledger.used_of(scope, steps).and(&ledger.lent).get(of);
+            let raised = cap.max(used.saturating_add(more));
+            within_ceiling(&ceiling, of, raised, &format!("add.{}", of.field()))?;
+            ledger.set_cap(scope, of, raised);
+            if scope == BudgetScope::Thread {
+                state.meta.budget.get_or_insert_default().raise(of, raised);
+            }
+            if of == unit {
+                limit = raised;
+            }
+        }
+        Ok(limit)
+    }
+
+    /// Up to where people may raise limits.
+    pub(crate) fn ceiling(&self, scope: BudgetScope) -> Caps {
+        let ceiling = self.catalog.settings.budget.ceiling.as_ref();
+        ceiling.map_or(Caps::default(), |ceiling| match scope {
+            BudgetScope::Run => ceiling.run.caps(),
+            BudgetScope::Thread => ceiling.thread.caps(),
+        })
+    }
+}
+
+/// Refuses a limit above the ceiling.
+pub(crate) fn within_ceiling(ceiling: &Caps, unit: Unit, cap: i64, field: &str) -> Result<()> {
+    match ceiling.get(unit as usize).copied().flatten() {
+        Some(most) if cap > most => {
+            let text =
+                format!("`{field}` is more than the ceiling of bobbin.json allows: {}.", unit.shown(most));
+            Err(Error::new(Code::Forbidden, text).at(field))
+        }
+        _ => Ok(()),
+    }
+}
