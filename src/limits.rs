@@ -145,12 +145,20 @@ pub const BUDGET_FULL_OUTPUT: u64 = 16_384;
 /// Share of a limit at which listeners are told.
 pub const WARN_AT: f64 = 0.8;
 
-/// Bytes of history per token of the model's context window.
+/// Bytes of text per token, where a budget is reckoned: whatever is in doubt counts as more.
 pub const BYTES_PER_TOKEN: f64 = 3.0;
-/// Part of the context window that history may fill.
-pub const WINDOW_SHARE: f64 = 0.7;
-/// History budget of a model whose window is not known.
-pub const WINDOW_BYTES: usize = 96 << 10;
+/// Tokens of the window of a model that does not say.
+pub const WINDOW_TOKENS: u64 = 48_000;
+/// Tokens that an answer may have where the model does not say; a quarter of its window at most.
+pub const ANSWER_TOKENS: u64 = 8_192;
+/// Tokens of a window that are left free, because requests are only estimated; a quarter of the window at most.
+pub const SAFETY_TOKENS: u64 = 1_024;
+/// Share of the tokens left for messages from which on a summary is made of the older ones.
+pub const TRIGGER_RATIO: f64 = 0.85;
+/// Tokens of messages that are sent at least, however short a provider wants its requests.
+pub const LEAST_HISTORY_TOKENS: usize = 100;
+/// Tokens that an image is reckoned at.
+pub const IMAGE_TOKENS: usize = 1_400;
 /// Messages of history at most.
 pub const WINDOW_MESSAGES: usize = 400;
 /// When history outgrows its budget the cut jumps, so that this share of the budget remains.
@@ -266,8 +274,6 @@ pub const IMAGE_PIXELS: u32 = 8_000;
 pub const IMAGES_BYTES: usize = 8 << 20;
 /// Images of one request to a model.
 pub const IMAGES: usize = 20;
-/// What an image counts for in a context window.
-pub const IMAGE_IN_CONTEXT_BYTES: usize = 4 << 10;
 
 /// Path of a file, bytes of UTF-8.
 pub const FILE_PATH_BYTES: usize = 1_024;

@@ -1,12 +1,13 @@
 //! What the routes of a thread answer: [`Thread::handle`] and [`Thread::serve`] give each route to its function. What changes
 //! the thread is in the engine; here is what only reads, and answers that have a form of their own.
 //!
-//! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
+//! * `create`: a new thread. `context`: what the next request to a model would hold. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
 //! * `waits`: what people are asked, and what they say.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 
 mod budget;
+mod context;
 mod create;
 pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;
@@ -105,6 +106,7 @@ impl Thread {
             ThreadRoute::GetCost => self.get_cost().await,
             ThreadRoute::GetBudget => self.get_budget(),
             ThreadRoute::PatchBudget => self.patch_budget(&request),
+            ThreadRoute::GetContext => self.get_context().await,
             ThreadRoute::GetSpans(run) => self.get_spans(run),
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),

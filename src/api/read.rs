@@ -155,7 +155,7 @@ impl Thread {
                 "listeners": self.host.listeners().any(),
                 "history": {
                     "lastSeq": state.max_seq, "settled": state.settled(), "cut": state.meta.window_cut,
-                    "bytesAtMost": state.meta.window_bytes, "edits": state.meta.edits,
+                    "tokensAtMost": state.meta.window_tokens, "edits": state.meta.edits,
                 },
                 "schema": schema::VERSION,
                 "bytes": sql.size(),

@@ -18,6 +18,16 @@ struct Given<'c> {
     active: Vec<&'c Skill>,
     /// They can be loaded.
     offered: Vec<&'c Skill>,
+    /// Why others are left out.
+    lacking: Vec<Lack<'c>>,
+}
+
+/// Why a skill is left out.
+struct Lack<'c> {
+    code: &'static str,
+    skill: &'c str,
+    message: String,
+    data: Value,
 }
 
 impl Thread {
@@ -26,41 +36,43 @@ impl Thread {
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
-        mut text: String,
+        text: String,
     ) -> Result<String> {
         if self.catalog.skills.is_empty() {
             return Ok(text);
         }
-        let Given { active, offered } = self.given_skills(definitions, model)?;
-        if !active.is_empty() {
-            text.push_str("\n\n## Active skills");
-            for skill in active {
-                text.push_str(&format!("\n\n### {}\n\n{}", skill.head.name, skill.body));
-            }
-        }
-        if !offered.is_empty() {
-            text.push_str("\n\n## Skills that can be loaded\n\nLoad one with `load_skill` before you do what it is for.\n");
-            for skill in offered {
-                text.push_str(&format!("\n- {}: {}", skill.head.name, one_line(&skill.head.description)));
-            }
-        }
-        Ok(text)
-    }
-
-    fn given_skills(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Given<'_>> {
-        let mut given = Given::default();
-        let skills = self.catalog.skills_of(definitions.prompt);
-        let wanted = match skills.iter().any(|(_, activation)| *activation == Activation::Manual) {
-            true => self.named_by_message()?,
-            false => Vec::new(),
-        };
+        let wanted = self.named_by_message(definitions)?;
         for name in &wanted {
-            if skills.iter().all(|(skill, _)| skill.head.name != *name) {
+            if self.catalog.skills_of(definitions.prompt).iter().all(|(skill, _)| skill.head.name != *name) {
                 let message =
                     format!("The message asks for the skill \"{name}\", which the prompt does not have.");
                 self.note_once("skill.missing", name, &message, &json!({ "skill": name }))?;
             }
         }
+        let given = self.given_skills(definitions, model, &wanted);
+        for Lack { code, skill, message, data } in &given.lacking {
+            self.note_once(code, skill, message, data)?;
+        }
+        Ok(skilled(text, given))
+    }
+
+    /// The same, where nothing is noted of what is left out.
+    pub(crate) fn as_with_skills(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        text: String,
+    ) -> Result<String> {
+        if self.catalog.skills.is_empty() {
+            return Ok(text);
+        }
+        let wanted = self.named_by_message(definitions)?;
+        Ok(skilled(text, self.given_skills(definitions, model, &wanted)))
+    }
+
+    fn given_skills(&self, definitions: &Definitions<'_>, model: &Model, wanted: &[String]) -> Given<'_> {
+        let mut given = Given::default();
+        let skills = self.catalog.skills_of(definitions.prompt);
         let mut tokens = 0;
         for (skill, activation) in skills {
             let name = &skill.head.name;
@@ -72,7 +84,7 @@ impl Thread {
                 let message =
                     format!("The skill \"{name}\" is left out: the tool \"{tool}\" is not offered.");
                 let data = json!({ "skill": name, "tool": tool });
-                self.note_once("skill.requirement", name, &message, &data)?;
+                given.lacking.push(Lack { code: "skill.requirement", skill: name, message, data });
                 continue;
             }
             if activation == Activation::Auto {
@@ -85,12 +97,13 @@ impl Thread {
             if tokens > limits::SKILLS_TOKENS {
                 let message =
                     format!("The skill \"{name}\" is left out: too many are active at the same time.");
-                self.note_once("skill.too_many", name, &message, &json!({ "skill": name }))?;
+                let data = json!({ "skill": name });
+                given.lacking.push(Lack { code: "skill.too_many", skill: name, message, data });
                 continue;
             }
             given.active.push(skill);
         }
-        Ok(given)
+        given
     }
 
     /// Whether the model of a step may call a tool.
@@ -103,7 +116,11 @@ impl Thread {
     }
 
     /// The skills that the message names with which the turn begins (`metadata.skills`).
-    fn named_by_message(&self) -> Result<Vec<String>> {
+    fn named_by_message(&self, definitions: &Definitions<'_>) -> Result<Vec<String>> {
+        let skills = self.catalog.skills_of(definitions.prompt);
+        if skills.iter().all(|(_, activation)| *activation != Activation::Manual) {
+            return Ok(Vec::new());
+        }
         self.read(|state, sql| {
             let Some(run) = state.active() else { return Ok(Vec::new()) };
             let kept = state.window.as_ref().and_then(|window| window.row(run.turn_from));
@@ -145,6 +162,26 @@ impl Thread {
             }
         }
     }
+}
+
+/// A system prompt with the skills that its model is given.
+fn skilled(mut text: String, given: Given<'_>) -> String {
+    let Given { active, offered, lacking: _ } = given;
+    if !active.is_empty() {
+        text.push_str("\n\n## Active skills");
+        for skill in active {
+            text.push_str(&format!("\n\n### {}\n\n{}", skill.head.name, skill.body));
+        }
+    }
+    if !offered.is_empty() {
+        text.push_str(
+            "\n\n## Skills that can be loaded\n\nLoad one with `load_skill` before you do what it is for.\n",
+        );
+        for skill in offered {
+            text.push_str(&format!("\n- {}: {}", skill.head.name, one_line(&skill.head.description)));
+        }
+    }
+    text
 }
 
 /// Whether a tool is the one that loads skills.

@@ -241,6 +241,7 @@ impl Thread {
         let row = self.transition(|state, sql| {
             attempt.insert(sql)?;
             state.used(&attempt);
+            state.calibrate(sql, &attempt)?;
             let row = state.insert(sql, row)?;
             // The stored reply is what says so: no write of its own.
             let run = state.active_mut()?;

@@ -17,6 +17,8 @@ struct Inner<T> {
     /// What the format of the first provider that it was sent to makes of it. For another one (a fallback) it is
     /// written anew each time.
     written: OnceCell<Written>,
+    /// How many tokens it has, about.
+    tokens: OnceCell<usize>,
 }
 
 enum Written {
@@ -27,6 +29,16 @@ enum Written {
 }
 
 impl<T> CachedJson<T> {
+    /// One whose tokens were counted already.
+    pub(crate) fn with_tokens(value: T, tokens: usize) -> CachedJson<T> {
+        CachedJson(Rc::new(Inner { value, written: OnceCell::new(), tokens: OnceCell::from(tokens) }))
+    }
+
+    /// Its tokens, counted the first time.
+    pub(crate) fn counted(&self, count: impl FnOnce(&T) -> usize) -> usize {
+        *self.0.tokens.get_or_init(|| count(&self.0.value))
+    }
+
     /// Writes it for chat completions, as `form` does, the first time; every later time as it was written then.
     pub(crate) fn write<'a, F: Serialize, S: Serializer>(
         &'a self,
@@ -52,7 +64,7 @@ impl<T> CachedJson<T> {
 
 impl<T> From<T> for CachedJson<T> {
     fn from(value: T) -> Self {
-        CachedJson(Rc::new(Inner { value, written: OnceCell::new() }))
+        CachedJson(Rc::new(Inner { value, written: OnceCell::new(), tokens: OnceCell::new() }))
     }
 }
 

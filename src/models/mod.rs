@@ -28,6 +28,7 @@ pub mod openai;
 pub(crate) mod provider;
 pub(crate) mod reasoning;
 pub(crate) mod reply;
+pub(crate) mod size;
 pub mod sse;
 pub(crate) mod usable;
 

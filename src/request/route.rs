@@ -93,6 +93,8 @@ pub enum ThreadRoute {
     GetBudget,
     /// `PATCH /budget`: sets limits.
     PatchBudget,
+    /// `GET /context`: what the next request to a model would hold.
+    GetContext,
     /// `GET /runs/:run/spans`.
     GetSpans(String),
     /// `GET /kv`: one value, or a page of them.
@@ -307,6 +309,7 @@ impl ThreadRoute {
             ["budget"] => {
                 (&[("GET", ThreadRoute::GetBudget), ("PATCH", ThreadRoute::PatchBudget)], "GET, PATCH")
             }
+            ["context"] => (&[("GET", ThreadRoute::GetContext)], "GET"),
             ["runs", run, "spans"] => {
                 return match method {
                     "GET" => Ok(ThreadRoute::GetSpans((*run).to_owned())),
@@ -443,6 +446,7 @@ impl ThreadRoute {
                 | ThreadRoute::ListSubagents
                 | ThreadRoute::GetCost
                 | ThreadRoute::GetBudget
+                | ThreadRoute::GetContext
                 | ThreadRoute::GetSpans(_)
                 | ThreadRoute::GetValues
                 | ThreadRoute::ListEffects

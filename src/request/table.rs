@@ -70,6 +70,7 @@ impl ThreadRoute {
             | ThreadRoute::GetCost
             | ThreadRoute::GetBudget
             | ThreadRoute::PatchBudget
+            | ThreadRoute::GetContext
             | ThreadRoute::GetSpans(_)
             | ThreadRoute::PostValue
             | ThreadRoute::PostEffect
@@ -129,6 +130,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("GET", "/api/threads/:thread"),
     ("PATCH", "/api/threads/:thread"),
     ("DELETE", "/api/threads/:thread"),
+    ("GET", "/api/threads/:thread/context"),
     ("GET", "/api/threads/:thread/messages"),
     ("POST", "/api/threads/:thread/messages"),
     ("GET", "/api/threads/:thread/messages/:item"),

@@ -21,6 +21,7 @@ pub mod budget;
 pub(crate) mod built_in;
 pub mod callable;
 pub mod catalog;
+pub mod context;
 pub mod effect;
 pub mod endpoint;
 pub(crate) mod execute_code;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::sorted::SortedMap;
 use crate::spec::approval::Approvals;
 use crate::spec::catalog::Catalog;
+use crate::spec::context::ContextLimits;
 use crate::spec::form::{StringOr, StringOrList};
 use crate::spec::retry::Retry;
 use crate::spec::skill::Skills;
@@ -80,6 +81,9 @@ pub struct Prompt {
     /// How what fails in its steps is tried again, where the run does not say.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Retry,
+    /// How much of its model's window a request may fill.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub context: ContextLimits,
     /// Workers that its model leads: it makes subagents, and waits for several of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagents: Option<Workers>,

@@ -92,6 +92,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         hooks,
         approvals,
         retry: _,
+        context: _,
         skills,
         subagents,
     } = prompt;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::tokens::tokens;
 
 /// An attachment of a stored message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,12 +35,10 @@ impl AttachmentRef {
             && self.size <= limits::IMAGE_BYTES as u64
     }
 
-    /// Bytes that it takes in a request, roughly, as far as a context window is concerned.
-    pub(crate) fn bytes(&self) -> usize {
-        let image = if self.is_image() { limits::IMAGE_IN_CONTEXT_BYTES } else { 0 };
-        let Self { path, name, mime_type, description, .. } = self;
-        let description = description.as_ref().map_or(0, String::len);
-        128 + image + path.len() + name.len() + mime_type.len() + description
+    /// Tokens that it takes in a request, about: its note, and the image.
+    pub(crate) fn tokens(&self) -> usize {
+        let image = if self.is_image() { limits::IMAGE_TOKENS } else { 0 };
+        image + tokens(&self.note())
     }
 
     /// What a model is told of it, in one line.
@@ -133,8 +132,9 @@ mod tests {
             attachment.note(),
             "[attached: a [system] b c.txt (text/plain, 3 bytes) at /attachments/1.txt: two  lines]"
         );
-        let long = AttachmentRef { name: "n".repeat(10_000), ..attachment.clone() };
-        assert!(long.bytes() >= long.note().len() && attachment.bytes() >= attachment.note().len());
+        assert!((10..60).contains(&attachment.tokens()), "{}", attachment.tokens());
+        let image = AttachmentRef { mime_type: "image/png".into(), ..attachment.clone() };
+        assert!(image.tokens() >= limits::IMAGE_TOKENS);
         let flawed = AttachmentRef {
             mime_type: "image/png".into(),
             not_shown: Some(Flaw::CutOff),

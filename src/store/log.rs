@@ -50,6 +50,9 @@ pub(crate) struct Attempt {
     /// The reply's text, when bodies are logged.
     pub(crate) answer: Option<String>,
     pub(crate) output_tokens: u64,
+    /// Tokens of the request: as they were estimated, where that can be told, and as the provider reported them.
+    pub(crate) estimated_tokens: Option<usize>,
+    pub(crate) input_tokens: u64,
     /// Where the policy is from by which it is tried again.
     pub(crate) retry_source: RetrySource,
     /// What the thread's first run began with, where its row is written together with this one.
@@ -102,6 +105,8 @@ impl Attempt {
             body: None,
             answer: None,
             output_tokens: 0,
+            estimated_tokens: request.tokens(),
+            input_tokens: 0,
             retry_source: RetrySource::BuiltIn,
             snapshot: None,
             worst: None,
@@ -116,6 +121,7 @@ impl Attempt {
         self.ended_us = now;
         let usage = reply.usage.unwrap_or_default();
         self.output_tokens = usage.output_tokens;
+        self.input_tokens = usage.input_tokens;
         if self.body.is_some() {
             self.answer =
                 Some(json!({ "content": reply.content, "tool_calls": reply.tool_calls }).to_string());

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::store::calibration::Calibration;
 use crate::store::parent::Parent;
 use crate::store::table::Table;
 use crate::store::thread_budget::ThreadBudget;
@@ -18,13 +19,13 @@ pub(crate) const TABLE: Table = Table {
         origin_agent TEXT NOT NULL, owner TEXT, tags TEXT NOT NULL, properties TEXT NOT NULL,
         created_us INTEGER NOT NULL, terminated_us INTEGER, stopped INTEGER NOT NULL DEFAULT 0,
         edits INTEGER NOT NULL DEFAULT 0, seq_floor INTEGER NOT NULL DEFAULT 0, window_cut INTEGER NOT NULL DEFAULT 0,
-        window_bytes INTEGER, version INTEGER NOT NULL DEFAULT 1,
+        window_tokens INTEGER, version INTEGER NOT NULL DEFAULT 1,
         env INTEGER NOT NULL DEFAULT 0, created_told INTEGER NOT NULL DEFAULT 1,
         parent TEXT, children INTEGER NOT NULL DEFAULT 0,
         activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0,
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
         snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0,
-        dropped INTEGER NOT NULL DEFAULT 0, budget TEXT)"],
+        dropped INTEGER NOT NULL DEFAULT 0, budget TEXT, calibration TEXT)"],
     drop: "DROP TABLE meta",
 };
 
@@ -47,8 +48,8 @@ pub(crate) struct Meta {
     pub(crate) seq_floor: i64,
     /// History before this seq is not sent.
     pub(crate) window_cut: i64,
-    /// Bytes of history that are sent at most, once a provider found a request too long.
-    pub(crate) window_bytes: Option<usize>,
+    /// Tokens of messages that are sent at most, once a provider found a request too long.
+    pub(crate) window_tokens: Option<usize>,
     /// Grows with every change that the directory must learn.
     pub(crate) version: i64,
     /// How many values of variables the thread has.
@@ -75,6 +76,8 @@ pub(crate) struct Meta {
     pub(crate) dropped: i64,
     /// What of budgets outlives runs.
     pub(crate) budget: Option<Box<ThreadBudget>>,
+    /// How far the estimate of tokens is off for each model.
+    pub(crate) calibration: Calibration,
 }
 
 impl Meta {
@@ -93,7 +96,7 @@ impl Meta {
             edits: 0,
             seq_floor: 0,
             window_cut: 0,
-            window_bytes: None,
+            window_tokens: None,
             version: 1,
             env: 0,
             parent: None,
@@ -107,6 +110,7 @@ impl Meta {
             workers: 0,
             dropped: 0,
             budget: None,
+            calibration: Calibration::default(),
         }
     }
 
@@ -115,8 +119,8 @@ impl Meta {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
-                stopped, edits, seq_floor, window_cut, window_bytes, version, env, parent, children,
-                activates, detached, waits, wait_next, jobs, snapshot, workers, dropped, budget FROM meta",
+                stopped, edits, seq_floor, window_cut, window_tokens, version, env, parent, children,
+                activates, detached, waits, wait_next, jobs, snapshot, workers, dropped, budget, calibration FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -146,7 +150,7 @@ impl Meta {
             edits,
             floor,
             cut,
-            window_bytes,
+            window_tokens,
             version,
             env,
             parent,
@@ -160,6 +164,7 @@ impl Meta {
             workers,
             dropped,
             budget,
+            calibration,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -180,7 +185,7 @@ impl Meta {
             edits: number(edits),
             seq_floor: number(floor),
             window_cut: number(cut),
-            window_bytes: window_bytes.int().and_then(|bytes| usize::try_from(bytes).ok()),
+            window_tokens: window_tokens.int().and_then(|tokens| usize::try_from(tokens).ok()),
             version: number(version),
             env: number(env),
             parent: parent
@@ -198,6 +203,7 @@ impl Meta {
             workers: number(workers),
             dropped: number(dropped),
             budget: budget.text().map(serde_json::from_str).transpose().map_err(|_| damaged("budgets"))?,
+            calibration: Calibration::parse(calibration.text())?,
         };
         Ok((meta, number(schema)))
     }
@@ -236,7 +242,7 @@ impl Meta {
         let budget = self.budget_column()?;
         sql.run(
             "UPDATE meta SET agent = ?, tags = ?, properties = ?, terminated_us = ?, stopped = ?, edits = ?,
-                seq_floor = ?, window_cut = ?, window_bytes = ?, version = ?, parent = ?, children = ?, activates = ?,
+                seq_floor = ?, window_cut = ?, window_tokens = ?, version = ?, parent = ?, children = ?, activates = ?,
                 workers = ?, budget = ?
              WHERE id = 1",
             &[
@@ -248,7 +254,7 @@ impl Meta {
                 Param::Int(self.edits),
                 Param::Int(self.seq_floor),
                 Param::Int(self.window_cut),
-                self.window_bytes.and_then(|bytes| i64::try_from(bytes).ok()).into(),
+                self.window_tokens.and_then(|tokens| i64::try_from(tokens).ok()).into(),
                 Param::Int(self.version),
                 parent.as_ref().into(),
                 Param::Int(self.children),
@@ -326,4 +332,9 @@ pub(crate) fn set_snapshot(sql: &dyn Sql, hash: &str) -> Result<()> {
 /// Writes how many spans were dropped since the last run began.
 pub(crate) fn set_dropped(sql: &dyn Sql, spans: i64) -> Result<()> {
     sql.run("UPDATE meta SET dropped = ? WHERE id = 1", &[Param::Int(spans)])
+}
+
+/// Writes how far the estimate of tokens is off for each model.
+pub(crate) fn set_calibration(sql: &dyn Sql, column: &str) -> Result<()> {
+    sql.run("UPDATE meta SET calibration = ? WHERE id = 1", &[Param::Text(column)])
 }

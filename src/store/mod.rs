@@ -1,7 +1,7 @@
 //! The tables of a thread, one file or folder each: the row, its enums, its `CREATE TABLE`, its statements. No other file
 //! names the table, which `npm test` checks. `schema` lists the tables.
 //!
-//! * What a thread is and has: `meta`, `state` (what is in memory of it), `parent`, `children`, `values`, `env`.
+//! * What a thread is and has: `meta`, `state` (what is in memory of it), `calibration` (of the estimate of tokens), `parent`, `children`, `values`, `env`.
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `side`, `runs`, `receipts` (the table
 //!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
 //! * What is asked of people: `waits`.
@@ -12,6 +12,7 @@
 pub(crate) mod attachment;
 pub(crate) mod base64_text;
 pub(crate) mod bodies;
+pub(crate) mod calibration;
 pub(crate) mod children;
 pub(crate) mod chunks;
 pub(crate) mod effects;

@@ -18,6 +18,7 @@ use crate::spec::{Model, Prompt, Provider};
 use crate::store::attachment::AttachmentRef;
 use crate::store::messages::{Row, Shared, page};
 use crate::text::first_bytes;
+use crate::tokens::tokens;
 
 /// What is left of a tool result that is shortened.
 pub(crate) const SHORT_BYTES: usize = 400;
@@ -38,6 +39,8 @@ pub(crate) struct Entry {
     own: Sent,
     other: Sent,
     replay: OnceCell<Option<Replay>>,
+    /// Tokens that it takes, about.
+    tokens: usize,
 }
 
 type Sent = RefCell<Option<(Form, CachedJson<ChatMessage>)>>;
@@ -66,12 +69,20 @@ pub(crate) enum Form {
 
 impl Entry {
     fn new(row: Shared) -> Entry {
-        Entry {
-            row: bounded(row),
-            own: RefCell::default(),
-            other: RefCell::default(),
-            replay: OnceCell::new(),
-        }
+        Entry::of(bounded(row))
+    }
+
+    /// Tokens that shortening a tool result saves; its files are told of all the same.
+    fn saved(&self) -> usize {
+        let rest =
+            self.row.content.as_deref().and_then(|text| text.get(first_bytes(text, SHORT_BYTES).len()..));
+        rest.map_or(0, tokens).min(self.tokens)
+    }
+
+    /// Tokens of it where results before `short_below` are shortened.
+    fn sent_tokens(&self, short_below: i64) -> usize {
+        let is_short = self.row.role == Role::Tool && self.row.seq < short_below;
+        self.tokens - if is_short { self.saved() } else { 0 }
     }
 
     /// Whether its provider wants something back, and may have it from this prompt on this model.
@@ -85,7 +96,8 @@ impl Entry {
 
     /// One for a request of its own, of a row that is bounded already.
     pub(crate) fn of(row: Shared) -> Entry {
-        Entry { row, own: RefCell::default(), other: RefCell::default(), replay: OnceCell::new() }
+        let tokens = row.tokens();
+        Entry { row, own: RefCell::default(), other: RefCell::default(), replay: OnceCell::new(), tokens }
     }
 
     /// The message for it, made once for each change of form.
@@ -102,7 +114,11 @@ impl Entry {
             *tool_calls = self.row.calls.iter().filter(|call| !call.is_dropped()).cloned().collect();
             *payload = self.replay().map(|replay| replay.placed(&self.row)).unwrap_or_default();
         }
-        let message = CachedJson::from(made);
+        // What was counted of the row is that of the message where all of it is in there, and nothing else.
+        let whole = matches!(form, Form::Whole | Form::WithPayload)
+            && self.row.attachments.is_empty()
+            && (view == View::Own || self.row.calls.is_empty());
+        let message = if whole { CachedJson::with_tokens(made, self.tokens) } else { CachedJson::from(made) };
         *sent.borrow_mut() = Some((form, message.clone()));
         message
     }
@@ -187,13 +203,20 @@ impl Window {
     }
 
     /// Those from one seq up to another, which is left out.
-    fn between(&self, from: i64, below: i64) -> Vec<&Shared> {
-        self.since(from).iter().map(|entry| &entry.row).take_while(|row| row.seq < below).collect()
+    fn between(&self, from: i64, below: i64) -> Vec<&Entry> {
+        self.since(from).iter().take_while(|entry| entry.row.seq < below).collect()
     }
 
-    /// Bytes of all of it.
-    pub(crate) fn bytes(&self) -> usize {
-        self.rows().map(|row| row.bytes()).sum()
+    /// Tokens of all of it, about.
+    pub(crate) fn tokens(&self) -> usize {
+        self.entries.iter().map(|entry| entry.tokens).sum()
+    }
+
+    /// How many there are from one seq up to another, which is left out, and their tokens; results before `short_below` are
+    /// shortened.
+    pub(crate) fn weigh(&self, from: i64, below: i64, short_below: i64) -> (usize, usize) {
+        let entries = self.between(from, below);
+        (entries.len(), entries.iter().map(|entry| entry.sent_tokens(short_below)).sum())
     }
 
     /// Whether a reply in it has a call of that id.
@@ -210,19 +233,19 @@ impl Window {
         })
     }
 
-    /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` bytes and the limit
-    /// on their number reach.
+    /// Reads it: newest first, back to `from`; rows before `turn_from` only as far as `budget` tokens and the
+    /// limit on their number reach.
     pub(crate) fn load(sql: &dyn Sql, from: i64, turn_from: i64, budget: usize) -> Result<Window> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut bytes = 0;
+        let mut tokens = 0;
         let mut reached = from;
         page::top_level_from(sql, from, &mut |row| {
             if row.is_status() {
                 return Ok(ControlFlow::Continue(()));
             }
             let entry = Entry::new(Shared::new(row));
-            bytes += entry.row.bytes();
-            if entry.row.seq < turn_from && (bytes > budget || entries.len() >= limits::WINDOW_MESSAGES) {
+            tokens += entry.tokens;
+            if entry.row.seq < turn_from && (tokens > budget || entries.len() >= limits::WINDOW_MESSAGES) {
                 reached = entry.row.seq + 1;
                 return Ok(ControlFlow::Break(()));
             }
@@ -243,21 +266,23 @@ impl Window {
     /// `own` is the role of the side that is asked.
     pub(crate) fn fit(&self, from: i64, turn_from: i64, below: i64, budget: usize, own: Role) -> i64 {
         let (past, turn) = (self.between(from, turn_from), self.between(turn_from, below));
-        let bytes = |rows: &[&Shared]| rows.iter().map(|row| row.bytes()).sum::<usize>();
-        let turn_bytes = bytes(&turn);
-        let fits = bytes(&past) + turn_bytes <= budget && past.len() + turn.len() <= limits::WINDOW_MESSAGES;
+        let tokens = |entries: &[&Entry]| entries.iter().map(|entry| entry.tokens).sum::<usize>();
+        let turn_tokens = tokens(&turn);
+        let fits =
+            tokens(&past) + turn_tokens <= budget && past.len() + turn.len() <= limits::WINDOW_MESSAGES;
         if fits && self.reaches(from) {
             return from;
         }
-        let keep_bytes = share(budget).saturating_sub(turn_bytes);
+        let keep_tokens = share(budget).saturating_sub(turn_tokens);
         let keep_rows = share(limits::WINDOW_MESSAGES).saturating_sub(turn.len());
         let mut kept = 0;
         let mut cut = turn_from;
-        for (number, row) in past.iter().rev().enumerate() {
-            kept += row.bytes();
-            if kept > keep_bytes || number >= keep_rows {
+        for (number, entry) in past.iter().rev().enumerate() {
+            kept += entry.tokens;
+            if kept > keep_tokens || number >= keep_rows {
                 break;
             }
+            let row = &entry.row;
             // A cut before what somebody else says separates no call from its result.
             if row.role != Role::Tool && row.role != own {
                 cut = row.seq;
@@ -268,31 +293,25 @@ impl Window {
 
     /// Below which seq the results of a turn that is too long by itself must be shortened.
     pub(crate) fn shorten(&self, run_short_below: i64, turn_from: i64, below: i64, budget: usize) -> i64 {
-        let size = |row: &Row, short_below: i64| match row.role {
-            Role::Tool if row.seq < short_below => row.bytes() - saved(row),
-            _ => row.bytes(),
-        };
         let turn = self.between(turn_from, below);
-        let mut bytes: usize = turn.iter().map(|row| size(row, run_short_below)).sum();
-        if bytes <= budget {
+        let mut tokens: usize = turn.iter().map(|entry| entry.sent_tokens(run_short_below)).sum();
+        if tokens <= budget {
             return run_short_below;
         }
-        let newest_reply = turn.iter().rev().find(|row| !row.calls.is_empty()).map_or(below, |row| row.seq);
+        let newest_reply =
+            turn.iter().rev().find(|entry| !entry.row.calls.is_empty()).map_or(below, |entry| entry.row.seq);
         let mut short_below = run_short_below;
-        for row in turn.iter().filter(|row| row.role == Role::Tool && row.seq >= run_short_below) {
-            if bytes <= share(budget) || row.seq > newest_reply {
+        for entry in
+            turn.iter().filter(|entry| entry.row.role == Role::Tool && entry.row.seq >= run_short_below)
+        {
+            if tokens <= share(budget) || entry.row.seq > newest_reply {
                 break;
             }
-            bytes -= saved(row);
-            short_below = row.seq + 1;
+            tokens -= entry.saved();
+            short_below = entry.row.seq + 1;
         }
         short_below
     }
-}
-
-/// What shortening a tool result saves; its files are told of all the same.
-fn saved(row: &Row) -> usize {
-    row.content.as_ref().map_or(0, |text| text.len().saturating_sub(SHORT_BYTES))
 }
 
 /// What remains after a jump.

@@ -6,11 +6,12 @@
 //! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`: one kind each. `entries`: what a prompt's `tools`
 //!   list; `subagents`: what an entry there says about one; `workers`: those that a
 //!   model leads. `code`: files that run in the sandbox. `settings`:
-//!   `bobbin.json`. `skills`: skills. `explain`: what an agent uses, and what of it is missing.
+//!   `bobbin.json`. `skills`: skills. `context`: the size of requests. `explain`: what an agent uses, and what of it is missing.
 
 pub(crate) mod agents;
 mod approvals;
 pub(crate) mod code;
+mod context;
 pub(crate) mod effects;
 pub(crate) mod endpoints;
 pub(crate) mod entries;

@@ -36,6 +36,7 @@ impl Check<'_> {
             self.env(at, "env", &prompt.env);
             self.hook_list(at, &prompt.hooks);
             self.retries(at, "retry", &prompt.retry);
+            self.context(at, prompt);
             self.skills_of(at, prompt);
             self.provider_options(at, &prompt.provider_options);
             if let Some(schema) = &prompt.required_schema {

@@ -155,6 +155,21 @@ fn each_mistake_is_named_with_file_and_field() {
             "prompts/helper: error in toolDescription: empty: a model cannot know what the prompt is for",
         ),
         (
+            "/prompts/helper/context",
+            json!({ "triggerRatio": 1.5 }),
+            "prompts/helper: error in context.triggerRatio: a share of the budget: above 0, at most 1, such as 0.85",
+        ),
+        (
+            "/prompts/helper/context",
+            json!({ "maxInputTokens": 0 }),
+            "prompts/helper: error in context.maxInputTokens: must be more than 0: leave it out where the model's window is the limit",
+        ),
+        (
+            "/prompts/helper/context",
+            json!({ "safetyTokens": 48_000 }),
+            "prompts/helper: error in context.safetyTokens: leaves nothing of the window of \"fast\" for messages: give less",
+        ),
+        (
             "/prompts/helper/hooks",
             json!(["x"]),
             "prompts/helper: error in hooks[0]: no hook named \"x\"; there are short_history",

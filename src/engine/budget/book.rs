@@ -37,7 +37,7 @@ impl Thread {
         let place = run.and_then(|run| usize::try_from(run.model).ok()).unwrap_or(0);
         let chain = definitions.as_ref().map_or(&[] as &[&Model], |definitions| &definitions.chain);
         let Some(model) = chain.get(place).or(chain.first()) else { return Amounts::attempt(0, 0) };
-        let input = model.capabilities.max_context_tokens.unwrap_or(estimate::tokens(limits::WINDOW_BYTES));
+        let input = model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS);
         let output = model.capabilities.max_output_tokens.unwrap_or(limits::BUDGET_FULL_OUTPUT);
         estimate::worst(model, Worst { input, output })
     }

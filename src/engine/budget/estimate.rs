@@ -32,7 +32,7 @@ fn bytes(message: &ChatMessage) -> usize {
             .iter()
             .map(|part| match part {
                 Part::Text(text) => text.len(),
-                Part::Image { .. } => limits::IMAGE_IN_CONTEXT_BYTES,
+                Part::Image { .. } => (limits::IMAGE_TOKENS as f64 * limits::BYTES_PER_TOKEN) as usize,
             })
             .sum()
     };

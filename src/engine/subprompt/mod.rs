@@ -185,6 +185,7 @@ impl Thread {
             };
             attempt.insert(sql)?;
             state.used(&attempt);
+            state.calibrate(sql, &attempt)?;
             if let Ok(run) = state.active_mut()
                 && let Some(ledger) = &mut run.ledger
             {

@@ -15,9 +15,11 @@ use serde_json::{Map, Value, json};
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::limits;
+use crate::models::size;
 use crate::spec::message::{Role, ToolCall, ToolStatus};
 use crate::store::attachment::AttachmentRef;
 use crate::store::table::Table;
+use crate::tokens::tokens;
 
 /// Rows with inbound = 2 beyond the last run's block are the queue. `hooked` is how far hooks are with the message;
 /// `attachments` is a JSON array, `reasoning` what a reply's provider wants back, as JSON.
@@ -224,12 +226,12 @@ impl Row {
         self.attachments.iter().any(AttachmentRef::is_image)
     }
 
-    /// Bytes that it takes in a request, roughly. What its provider wants back is left out: providers drop what is old of
+    /// Tokens that it takes in a request, about. What its provider wants back is left out: providers drop what is old of
     /// it themselves, and most of it is no text.
-    pub(crate) fn bytes(&self) -> usize {
-        let calls: usize = self.calls.iter().map(|call| call.name.len() + call.arguments.len() + 64).sum();
-        let attachments: usize = self.attachments.iter().map(AttachmentRef::bytes).sum();
-        self.content.as_ref().map_or(0, String::len) + calls + attachments + 32
+    pub(crate) fn tokens(&self) -> usize {
+        let calls: usize = self.calls.iter().map(size::of_call).sum();
+        let attachments: usize = self.attachments.iter().map(AttachmentRef::tokens).sum();
+        size::MESSAGE + self.content.as_deref().map_or(0, tokens) + calls + attachments
     }
 
     /// Its public id.

@@ -67,6 +67,13 @@ pub(crate) fn count_visible(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND silent = 0", &[])
 }
 
+/// How many top-level ones there are before one.
+pub(crate) fn count_top_level(sql: &dyn Sql, before: i64) -> Result<i64> {
+    let counted =
+        integer(sql, "SELECT count(*) FROM messages WHERE depth = 0 AND seq < ?", &[Param::Int(before)])?;
+    Ok(counted.unwrap_or(0))
+}
+
 /// The newest ones, newest first.
 pub(crate) fn newest(sql: &dyn Sql, shown: Shown, limit: i64, each: Each<'_>) -> Result<()> {
     each_row(

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::store::log::Attempt;
 use crate::store::logs;
+use crate::store::meta;
 use crate::store::runs::Run;
 use crate::store::state::State;
 
@@ -70,6 +71,16 @@ impl Usage {
 }
 
 impl State {
+    /// Takes in what the provider reported of an attempt's request: later requests to the model are measured by it. It is
+    /// written when it has moved.
+    pub(crate) fn calibrate(&mut self, sql: &dyn Sql, attempt: &Attempt) -> Result<()> {
+        let Some(estimated) = attempt.estimated_tokens else { return Ok(()) };
+        match self.meta.calibration.learn(&attempt.model, estimated, attempt.input_tokens) {
+            Some(column) => meta::set_calibration(sql, &column),
+            None => Ok(()),
+        }
+    }
+
     /// An attempt of the active run was logged.
     pub(crate) fn used(&mut self, attempt: &Attempt) {
         if let (Some(usage), Some(end)) = (&mut self.usage, &attempt.end)

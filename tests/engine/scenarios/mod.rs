@@ -5,6 +5,7 @@ mod attachments;
 mod batches;
 mod budgets;
 mod code;
+mod context;
 mod dropped;
 mod edits;
 mod effects;
@@ -132,6 +133,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(streams::all());
     all.extend(values::all());
     all.extend(code::all());
+    all.extend(context::all());
     all.extend(dropped::all());
     all.extend(execute::all());
     all.extend(endings::all());

@@ -7,9 +7,10 @@ use crate::host::Say;
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 
+/// A scenario whose requests may have so many tokens.
 fn small_window(scenario: Scenario, tokens: u32) -> Scenario {
     scenario.define(|catalog| {
-        catalog["models"]["m"]["capabilities"] = json!({ "maxContextTokens": tokens });
+        catalog["prompts"]["p"]["context"] = json!({ "maxInputTokens": tokens });
     })
 }
 
@@ -18,19 +19,20 @@ fn contents(sim: &Sim, n: usize) -> Vec<Value> {
     requests[n].messages().iter().filter(|m| m["role"] != "system").cloned().collect()
 }
 
-fn bytes(messages: &[Value]) -> usize {
-    messages.iter().map(|m| m["content"].as_str().map_or(0, str::len)).sum()
+/// Tokens of texts of plain short words: four of five words, and what a message has besides.
+fn tokens(messages: &[Value]) -> usize {
+    let words = |m: &Value| m["content"].as_str().map_or(0, |text| text.split_whitespace().count());
+    messages.iter().map(|m| words(m) * 82 / 100 + 6).sum()
 }
 
 #[test]
 fn history_keeps_to_its_budget_and_moves_in_jumps() {
-    // 3 bytes × 8,000 tokens × 0.7
-    let budget = 16_800;
+    let budget = 1_500;
     for evicting in [false, true] {
-        small_window(story("budget"), 8_000)
+        small_window(story("budget"), 1_500)
             .drive(move |sim| async move {
                 for n in 0..120 {
-                    sim.ask(&format!("{n} {}", "x".repeat(300))).await;
+                    sim.ask(&format!("{n} {}", "word ".repeat(60))).await;
                     if evicting && n % 7 == 0 {
                         sim.evict().await;
                     }
@@ -40,22 +42,22 @@ fn history_keeps_to_its_budget_and_moves_in_jumps() {
                 let mut jumps = 0;
                 for n in 1..120 {
                     let (before, now) = (contents(sim, n - 1), contents(sim, n));
-                    assert!(bytes(&now) <= budget + 700, "request {n}: {} bytes", bytes(&now));
+                    assert!(tokens(&now) <= budget, "request {n}: {} tokens", tokens(&now));
                     assert_eq!(now[0]["role"], "user", "a window begins with a message, not in an exchange");
                     if now.starts_with(&before) {
                         continue;
                     }
                     jumps += 1;
                     assert!(
-                        bytes(&now) <= budget * 7 / 10,
-                        "request {n}: a jump leaves room: {} bytes after {}",
-                        bytes(&now),
-                        bytes(&before)
+                        tokens(&now) <= budget * 7 / 10,
+                        "request {n}: a jump leaves room: {} tokens after {}",
+                        tokens(&now),
+                        tokens(&before)
                     );
-                    assert!(bytes(&now) >= budget * 4 / 10, "and keeps enough: {} bytes", bytes(&now));
+                    assert!(tokens(&now) >= budget * 4 / 10, "and keeps enough: {} tokens", tokens(&now));
                 }
-                // 120 turns of 600 bytes; a jump makes room for eleven.
-                assert!((6..=14).contains(&jumps), "{jumps} jumps");
+                // 120 turns of some 110 tokens; a jump makes room for five.
+                assert!((15..=30).contains(&jumps), "{jumps} jumps");
             })
             .once();
     }
@@ -80,8 +82,8 @@ fn at_most_400_messages_are_sent() {
 
 #[test]
 fn the_messages_that_opened_a_turn_are_always_in() {
-    // Far beyond 3 × 2,000 × 0.7 = 4,200 bytes.
-    small_window(Scenario::new("opening", &with_work()), 2_000)
+    // The opening message alone is far beyond it.
+    small_window(Scenario::new("opening", &with_work()), 1_000)
         .setup(|sim| {
             sim.world.outside.native("work", |_, before| {
                 let text = format!("{before} {}", "r".repeat(2_000));
@@ -120,10 +122,10 @@ fn the_messages_that_opened_a_turn_are_always_in() {
 
 #[test]
 fn a_long_turn_is_kept_whole_by_recoveries() {
-    small_window(story("long turn"), 4_000)
+    small_window(story("long turn"), 1_000)
         .drive(|sim| async move {
             for n in 0..5 {
-                sim.ask(&format!("before {n} {}", "x".repeat(1_000))).await;
+                sim.ask(&format!("before {n} {}", "word ".repeat(200))).await;
             }
             sim.ask("loop 6").await;
         })

@@ -1,0 +1,148 @@
+//! The messages of one request: what was said, as its model is sent it.
+
+use crate::engine::attachments::shown::{Pictured, Room};
+use crate::engine::call::not_run;
+use crate::engine::context::space::Parts;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::models::{CachedJson, ChatMessage, Part, fit};
+use crate::spec::Prompt;
+use crate::spec::message::{Role, ToolCall};
+use crate::store::messages::Shared;
+use crate::store::window::{Author, Entry, Form, SHORT_BYTES, View};
+
+/// An unstored user message after an empty reply.
+const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a tool.";
+
+/// The history of one request.
+pub(crate) struct History<'a> {
+    /// From the cut on.
+    pub(crate) entries: &'a [Entry],
+    pub(crate) turn_from: i64,
+    pub(crate) below: i64,
+    pub(crate) short_below: i64,
+    /// Images from this seq on may be shown.
+    pub(crate) pictured: i64,
+    /// The role of the side that is asked.
+    pub(crate) own: Role,
+    pub(crate) prompt: &'a Prompt,
+    /// Who asks: what a provider wants back goes to its author only.
+    pub(crate) author: Author,
+}
+
+/// From which message on images may be shown: the `recent` newest messages, with the results of tools among them. A
+/// step's calls and results are no messages here, so that a long turn does not lose sight of what it is about.
+pub(crate) fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
+    let newest = entries.iter().rev().skip_while(|entry| entry.row.seq >= below);
+    let said = newest.filter(|entry| entry.row.role != Role::Tool && entry.row.calls.is_empty());
+    match recent.checked_sub(1) {
+        None => i64::MAX,
+        Some(last) => said.map(|entry| entry.row.seq).nth(last as usize).unwrap_or(0),
+    }
+}
+
+impl History<'_> {
+    /// The messages of the request. Calls and results always pair, whatever was stored, edited or deleted, no id is
+    /// there twice, and the last message is somebody else's.
+    pub(crate) fn messages(
+        &self,
+        mut parts: Parts,
+        room: &mut Room,
+        sql: &dyn Sql,
+    ) -> Result<Vec<CachedJson<ChatMessage>>> {
+        let mut out = Vec::with_capacity(self.entries.len() + 4);
+        let mut pictured = Pictured::default();
+        out.push(parts.system);
+        out.extend(parts.summary);
+        let mut empty_last = false;
+        for entry in self.entries.iter().take_while(|entry| entry.row.seq < self.below) {
+            if entry.row.seq >= self.turn_from {
+                out.extend(parts.memory.take());
+            }
+            empty_last = entry.row.role == self.own && entry.row.is_empty_reply();
+            match entry.row.role {
+                Role::System => out.push(entry.message(Form::Whole, View::Other)),
+                // Results are placed after the calls that they answer; those that answer none are left out.
+                Role::Tool => {}
+                role if role == self.own => self.reply(entry, &mut out, &mut pictured),
+                // What somebody else said: the person, or the other side, whose calls are its own affair.
+                Role::User | Role::Assistant if entry.row.says_nothing() => {}
+                Role::User | Role::Assistant => {
+                    self.note(&mut pictured, &out, &entry.row);
+                    out.push(entry.message(Form::Whole, View::Other));
+                }
+            }
+        }
+        out.extend(parts.memory);
+        pictured.show(&mut out, room, sql)?;
+        if empty_last {
+            out.push(ChatMessage::User(vec![Part::Text(EMPTY_REPLY.into())]).into());
+        }
+        fit(&mut out);
+        Ok(out)
+    }
+
+    /// Notes the message that is next, if it may show images.
+    fn note(&self, pictured: &mut Pictured, out: &[CachedJson<ChatMessage>], row: &Shared) {
+        if row.seq >= self.pictured {
+            pictured.note(out, row);
+        }
+    }
+
+    /// A reply and the results of its calls.
+    fn reply(&self, entry: &Entry, out: &mut Vec<CachedJson<ChatMessage>>, pictured: &mut Pictured) {
+        let row = &entry.row;
+        let calls = match row.seq >= self.turn_from || self.prompt.include_past_tools {
+            true => &row.calls[..],
+            false => &[],
+        };
+        if calls.iter().all(ToolCall::is_dropped) && row.says_nothing() {
+            return;
+        }
+        let whole = calls.len() == row.calls.len();
+        let form = match whole {
+            true if row.seq >= self.replay_from() && entry.replays_to(&self.author) => Form::WithPayload,
+            true => Form::Whole,
+            false => Form::WithoutCalls,
+        };
+        out.push(entry.message(form, View::Own));
+        for call in calls.iter().filter(|call| !call.is_dropped()) {
+            let Some((row, result)) = self.result(row.seq, &call.id) else {
+                out.push(not_run(call).into());
+                continue;
+            };
+            self.note(pictured, out, row);
+            out.push(result);
+        }
+    }
+
+    /// From which seq on replies carry what their provider wants back: in the current turn, and in an exchange of calls
+    /// directly before it, which providers take for a part of it; everywhere when the prompt says `include`.
+    fn replay_from(&self) -> i64 {
+        if self.prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.include) {
+            return 0;
+        }
+        let past = self.entries.partition_point(|entry| entry.row.seq < self.turn_from);
+        let past = self.entries.get(..past).unwrap_or_default().iter().rev();
+        let exchange = past.take_while(|entry| entry.row.role == Role::Tool || !entry.row.calls.is_empty());
+        exchange.last().map_or(self.turn_from, |entry| entry.row.seq)
+    }
+
+    /// The stored result of a call of the reply at `seq`: it is in the reply's block.
+    fn result(&self, seq: i64, call_id: &str) -> Option<(&Shared, CachedJson<ChatMessage>)> {
+        let start = self.entries.partition_point(|entry| entry.row.seq <= seq);
+        let block = self.entries.get(start..).unwrap_or_default();
+        let answers = |entry: &&Entry| {
+            entry.row.role == Role::Tool && entry.row.tool_call_id.as_deref() == Some(call_id)
+        };
+        let in_block = |entry: &&Entry| entry.row.seq < seq + limits::BLOCK;
+        let entry = block.iter().take_while(in_block).find(answers);
+        // A hook may have moved it.
+        let moved = || self.entries.iter().filter(|e| e.row.seq >= seq && in_block(e)).find(answers);
+        let entry = entry.or_else(moved)?;
+        let text = entry.row.content.as_deref()?;
+        let long = entry.row.seq < self.short_below && text.len() > SHORT_BYTES;
+        Some((&entry.row, entry.message(if long { Form::Shortened } else { Form::Whole }, View::Own)))
+    }
+}

@@ -1,0 +1,69 @@
+//! How many tokens a request has, about.
+
+use crate::models::{CachedJson, ChatMessage, ChatRequest, Part, ToolDefinition};
+use crate::spec::message::ToolCall;
+use crate::tokens::tokens;
+
+/// Tokens that a message has besides its texts: its role, and what separates it from others.
+pub(crate) const MESSAGE: usize = 4;
+/// The same of a call, and of a tool.
+pub(crate) const CALL: usize = 8;
+
+impl ChatMessage {
+    fn tokens(&self) -> usize {
+        let parts = |parts: &[Part]| -> usize {
+            let text = |part: &Part| if let Part::Text(text) = part { tokens(text) } else { 0 };
+            parts.iter().map(text).sum()
+        };
+        MESSAGE
+            + match self {
+                ChatMessage::System(text) => tokens(text),
+                ChatMessage::User(all) => parts(all),
+                ChatMessage::Assistant { content, tool_calls, .. } => {
+                    tokens(content) + tool_calls.iter().map(of_call).sum::<usize>()
+                }
+                ChatMessage::Tool { content, images, .. } => tokens(content) + parts(images),
+            }
+    }
+
+    fn shows_images(&self) -> bool {
+        match self {
+            ChatMessage::User(parts) | ChatMessage::Tool { images: parts, .. } => {
+                parts.iter().any(|part| matches!(part, Part::Image { .. }))
+            }
+            ChatMessage::System(_) | ChatMessage::Assistant { .. } => false,
+        }
+    }
+}
+
+/// Those of a call.
+pub(crate) fn of_call(call: &ToolCall) -> usize {
+    CALL + tokens(&call.name) + tokens(&call.arguments)
+}
+
+impl CachedJson<ChatMessage> {
+    /// Those of a message, counted once.
+    pub(crate) fn tokens(&self) -> usize {
+        self.counted(ChatMessage::tokens)
+    }
+}
+
+impl CachedJson<Vec<ToolDefinition>> {
+    /// Those of all tools, counted once.
+    pub(crate) fn tokens(&self) -> usize {
+        let of = |tool: &ToolDefinition| {
+            CALL + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string())
+        };
+        self.counted(|tools| tools.iter().map(of).sum())
+    }
+}
+
+impl ChatRequest {
+    /// All of them; none when it shows images, whose size in tokens each provider reckons in its own way.
+    pub(crate) fn tokens(&self) -> Option<usize> {
+        if self.messages.iter().any(|message| message.shows_images()) {
+            return None;
+        }
+        Some(self.tools.tokens() + self.messages.iter().map(CachedJson::<ChatMessage>::tokens).sum::<usize>())
+    }
+}
