@@ -27,7 +27,7 @@ fn rendered(prompts: Value, values: &[(&str, &str)]) -> String {
     let catalog =
         Catalog::from_json(&json!({ "models": { "m": model }, "prompts": prompts }).to_string()).unwrap();
     let lookup = |name: &str| values.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
-    catalog.prompts.get("top").unwrap().render(catalog, &lookup)
+    catalog.prompts.get("top").unwrap().render(&catalog, &lookup)
 }
 
 #[test]

@@ -69,8 +69,8 @@ fn a_folder_becomes_a_catalog() {
         (".DS_Store", ""),
     ]);
     assert_eq!(compiled.complaints, []);
-    assert_eq!(compiled.catalog.prompts["helper"].prompt, PromptText::Text("You help.".into()));
-    assert_eq!(compiled.catalog.prompts["helper"].name, "helper");
+    assert_eq!(compiled.catalog.prompts.get("helper").unwrap().prompt, PromptText::Text("You help.".into()));
+    assert_eq!(compiled.catalog.prompts.get("helper").unwrap().name, "helper");
     assert!(compiled.catalog.prompts.contains_key("voice"), "a name in the file counts more than the file's");
 }
 
@@ -79,7 +79,7 @@ fn effects_are_read_and_checked() {
     let effect = r#"{ "description": "d", "run": { "native": "bell" }, "attempts": 2 }"#;
     let compiled = compiled(&[MODEL, PROMPT, AGENT, ("effects/ring.json", effect)]);
     assert_eq!(compiled.complaints, []);
-    assert_eq!(compiled.catalog.effects["ring"].attempts, Some(2));
+    assert_eq!(compiled.catalog.effects.get("ring").unwrap().attempts, Some(2));
     let wrong = r#"{ "description": "d", "run": { "native": "bell" }, "attempt": 2 }"#;
     let told = told_of("effects/ring.json", wrong);
     assert!(told[0].starts_with("effects/ring.json: error in attempt: "), "{told:?}");
@@ -92,8 +92,8 @@ fn hooks_are_read_and_checked() {
     let other = r#"{ "id": "other", "hook": "after_create_message", "run": { "native": "trim" } }"#;
     let compiled = compiled(&[MODEL, PROMPT, agent, trim, ("hooks/b.json", other)]);
     assert_eq!(compiled.complaints, []);
-    assert_eq!(compiled.catalog.hooks["trim"].hook, HookName::FilterMessages);
-    assert_eq!(compiled.catalog.hooks["other"].id, "other");
+    assert_eq!(compiled.catalog.hooks.get("trim").unwrap().hook, HookName::FilterMessages);
+    assert_eq!(compiled.catalog.hooks.get("other").unwrap().id, "other");
     let wrong = |text| told(&[MODEL, PROMPT, agent, trim, ("hooks/other.json", text)]);
     assert_eq!(
         wrong(r#"{ "hook": "filter_message", "run": { "native": "trim" } }"#),
@@ -116,9 +116,9 @@ fn front_matter_is_yaml_1_2_and_windows_line_ends_do_not_matter() {
     let text = "\u{feff}---\r\n# a comment\r\ntoolDescription: >-\r\n  two\r\n  lines\r\nmodel: fast\r\nenv: { SAY: no, ON: \"1\" }\r\ntools: []\r\n---\r\nA\r\n---\r\nB\r\n";
     let compiled = compiled(&[MODEL, PROMPT, AGENT, ("prompts/p.md", text)]);
     assert_eq!(compiled.complaints, []);
-    let prompt = &compiled.catalog.prompts["p"];
+    let prompt = compiled.catalog.prompts.get("p").unwrap();
     assert_eq!(prompt.tool_description, "two lines");
-    assert_eq!(prompt.env["SAY"], "no");
+    assert_eq!(prompt.env.get("SAY").unwrap(), "no");
     assert_eq!(prompt.prompt, PromptText::Text("A\n---\nB".into()));
 }
 
@@ -131,7 +131,7 @@ fn a_variable_stands_in_the_text_of_a_markdown_prompt() {
     let parts = |body: &str| {
         let compiled = compiled(&[MODEL, PROMPT, AGENT, ("prompts/a.md", &prompt(body))]);
         assert_eq!(compiled.complaints, [], "{body}");
-        serde_json::to_value(&compiled.catalog.prompts["a"].prompt).unwrap()
+        serde_json::to_value(&compiled.catalog.prompts.get("a").unwrap().prompt).unwrap()
     };
     let text = |content: &str| serde_json::json!({ "type": "text", "content": content });
     let city = serde_json::json!({ "type": "env", "property": "CITY" });

@@ -68,16 +68,16 @@ fn a_packages_definitions_have_its_id_and_refer_to_its_own_before_the_applicatio
     let names = |tools: &[bobbin::spec::ToolEntry]| -> Vec<String> {
         tools.iter().map(|tool| tool.name.clone()).collect()
     };
-    let prompt = &catalog.prompts["acme__clerk"];
+    let prompt = catalog.prompts.get("acme__clerk").unwrap();
     assert_eq!(prompt.name, "acme__clerk");
     assert_eq!(prompt.model, "fast", "the package has no such model");
     assert_eq!(names(&prompt.tools), ["acme__rate", "other", "acme__inner", "acme__rate2"]);
     let parts = serde_json::to_value(&prompt.prompt).unwrap();
     assert_eq!((&parts[0]["prompt"], &parts[1]["prompt"]), (&"acme__tone".into(), &"helper".into()));
-    assert_eq!(catalog.prompts["acme__tone"].model, "acme__slow");
-    assert_eq!(catalog.prompts["acme__tone"].hooks, ["acme__own"]);
-    assert_eq!(catalog.models["acme__slow"].fallbacks, ["fast"]);
-    let agent = &catalog.agents["acme__clerk"];
+    assert_eq!(catalog.prompts.get("acme__tone").unwrap().model, "acme__slow");
+    assert_eq!(catalog.prompts.get("acme__tone").unwrap().hooks, ["acme__own"]);
+    assert_eq!(catalog.models.get("acme__slow").unwrap().fallbacks, ["fast"]);
+    let agent = catalog.agents.get("acme__clerk").unwrap();
     assert_eq!(agent.side_a.prompt, "acme__clerk");
     assert_eq!(agent.side_a.stop_tool.as_deref(), Some("acme__rate"));
     assert_eq!(agent.side_a.session_stop.as_ref().unwrap().name, "other");
@@ -85,12 +85,14 @@ fn a_packages_definitions_have_its_id_and_refer_to_its_own_before_the_applicatio
     let published = [&agent.package_name, &agent.version, &agent.author, &agent.license];
     let published = published.map(|field| field.as_deref().unwrap_or_default());
     assert_eq!(published, ["@corp/standardagent-acme", "1.2.0", "Ada", "ISC"], "its own license");
-    assert_eq!(catalog.packages.0["acme"].entry_agents, ["acme__clerk"]);
-    let Implementation::Code(code) = &catalog.tools["acme__rate"].run else { panic!("it runs code") };
+    assert_eq!(catalog.packages.0.get("acme").unwrap().entry_agents, ["acme__clerk"]);
+    let Implementation::Code(code) = &catalog.tools.get("acme__rate").unwrap().run else {
+        panic!("it runs code")
+    };
     assert_eq!(code.file, "packages/rates/tools/rate.ts");
-    assert_eq!(catalog.code[&code.file].source, "export default () => 1");
+    assert_eq!(catalog.code.get(&code.file).unwrap().source, "export default () => 1");
     // The application's own are what they were.
-    assert_eq!(catalog.prompts["tone"].prompt, PromptText::Text("Be brief.".into()));
+    assert_eq!(catalog.prompts.get("tone").unwrap().prompt, PromptText::Text("Be brief.".into()));
     let read = Catalog::from_json(&serde_json::to_string(&catalog).unwrap()).unwrap();
     assert_eq!(read, catalog);
 }
@@ -141,7 +143,7 @@ fn outside_of_a_package_its_entry_agents_are_there_and_nothing_else() {
     for name in ["acme/clerk", "acme__clerk", "@corp/standardagent-acme/clerk"] {
         let compiled = listed(name);
         assert_eq!(compiled.complaints, [], "{name}");
-        assert_eq!(compiled.catalog.prompts["a"].tools[0].name, "acme__clerk");
+        assert_eq!(compiled.catalog.prompts.get("a").unwrap().tools[0].name, "acme__clerk");
     }
     for (name, item) in
         [("acme/rate", "rate"), ("acme__rate", "rate"), ("acme/inner", "inner"), ("acme/none", "none")]

@@ -20,14 +20,15 @@ fn a_folder_becomes_a_skill_with_its_files_and_hashes() {
     let files = [("skills/refunds/SKILL.md", SKILL), ("skills/refunds/texts/letter.md", "Dear …\r\n")];
     let compiled = compiled(&with_prompt(LISTS, &files));
     assert_eq!(report(Path::new(""), &compiled.complaints), "");
-    let skill = &compiled.catalog.skills["refunds"];
+    let skill = compiled.catalog.skills.get("refunds").unwrap();
     assert_eq!((skill.body.as_str(), skill.path.as_str()), ("A refund is granted.", "skills/refunds"));
-    assert_eq!(skill.files["texts/letter.md"], "Dear …\n", "line ends are made the same");
+    assert_eq!(skill.files.get("texts/letter.md").unwrap(), "Dear …\n", "line ends are made the same");
     assert_eq!(skill.hash, hash_of_files([("SKILL.md", SKILL), ("texts/letter.md", "Dear …\n")]));
     assert!(
-        compiled.catalog.prompts["helper"].tool(LOAD).is_some() && compiled.catalog.tools.contains_key(LOAD)
+        compiled.catalog.prompts.get("helper").unwrap().tool(LOAD).is_some()
+            && compiled.catalog.tools.contains_key(LOAD)
     );
-    assert_eq!(compiled.catalog.files["skill refunds"], "skills/refunds/SKILL.md");
+    assert_eq!(compiled.catalog.files.get("skill refunds").unwrap(), "skills/refunds/SKILL.md");
     let bare = Catalog { hash: String::new(), ..compiled.catalog.clone() };
     assert_eq!(compiled.catalog.hash, hash(&serde_json::to_string(&bare).unwrap()));
 }
