@@ -1,6 +1,7 @@
 // `npm test`: sets up, then runs every check and every test, whatever failed before, and ends with the line
 // `N passed, N failed`. A check counts as one. What has passed before with the same inputs is not run again.
 
+import { statfsSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { setUpBrowser } from "./browser.mjs";
@@ -14,6 +15,8 @@ import { setUp, setUpRustComponents } from "./setup.mjs";
 /** @typedef {import("./suites.mjs").Counts} Counts */
 /** @typedef {import("./sections.mjs").Section} Section */
 
+/** What a run writes from a fresh clone on: compiled code, above all. A disk that fills up fails in ways that say nothing. */
+const DISK_GB = 5;
 /** Sections at a time: a test that waits and a compiler fill two processors together. */
 const LANES = 2;
 
@@ -32,6 +35,8 @@ await main(async () => {
   if (!flags) return console.log(HELP);
   const { only, full } = flags;
   print("set-up");
+  const free = freeGb();
+  if (free < DISK_GB) print(`only ${free.toFixed(1)} GB of the disk are free: a run from a fresh clone needs about ${DISK_GB}`);
   const tools = await setUp().catch((error) => {
     print(error instanceof Complaint ? error.message : String(error.stack));
     throw new Complaint("0 passed, 1 failed");
@@ -99,6 +104,12 @@ await main(async () => {
   print(`${total.passed} passed, ${total.failed} failed`);
   if (total.failed > 0) process.exitCode = 1;
 });
+
+/** Gigabytes that the disk of the checkout has left. */
+function freeGb() {
+  const { bavail, bsize } = statfsSync(root);
+  return (bavail * bsize) / 1e9;
+}
 
 /** The failures of a commit are the same whenever it is tested. */
 async function seedOfCommit() {
