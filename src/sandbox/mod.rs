@@ -7,6 +7,7 @@
 //! * `boundary`: what a sandbox is asked for, what it answers, and what it may ask in between.
 //! * `execution`: the handle. `life`: who owns what of a run, and what ends with what. `session`: the side that the sandbox
 //!   sees. `calls`: calls of the host that are under way. `ancestry`: from inside which runs code is called.
+//! * `tree`: tests of who owns what.
 
 pub(crate) mod ancestry;
 pub(crate) mod boundary;

@@ -3,10 +3,11 @@
 //! The types have already checked that each file has the right shape; this checks that the definitions make sense
 //! together. A catalog with errors is not served.
 //!
-//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`: one kind each. `entries`: what a prompt's `tools`
-//!   list; `subagents`: what an entry there says about one; `workers`: those that a
-//!   model leads. `code`: files that run in the sandbox. `settings`:
-//!   `bobbin.json`. `skills`: skills. `context`: the size of requests. `explain`: what an agent uses, and what of it is missing.
+//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`: one kind each. `settings`: `bobbin.json`.
+//! * `entries`: what a prompt's `tools` list; `subagents`: what an entry there says about one; `workers`: those that a model
+//!   leads; `approvals`: what people are asked before a call. `code`: files that run in the sandbox.
+//!   `context`: the size of requests.
+//! * `explain`: what an agent uses, and what of it is missing.
 
 pub(crate) mod agents;
 mod approvals;

@@ -1,5 +1,6 @@
 //! The tables of a directory, one file each: the row, its `CREATE TABLE`, its statements. No other file names the table,
-//! which `npm test` checks. Values of variables lie in the same table `env` as a thread's. `schema` lists the tables.
+//! which `npm test` checks. Values of variables lie in the same table `env` as a thread's. `schema` lists the tables:
+//! `threads`, `claims` (idempotency keys), `inbox` (what is open), `owners`, and `state` (counts).
 
 pub(crate) mod claims;
 pub(crate) mod inbox;

@@ -1,7 +1,7 @@
 //! Secrets in texts: each is replaced by `[redacted NAME]`, also when it is encoded (docs/variables.md lists the forms).
 //!
 //! * `copies`: a text without its escapes. `find`: a search for many texts at once. `shown`: texts without secrets, as a
-//!   type.
+//!   type. `work`: counts steps, for the tests of it.
 //!
 //! The time grows with the length of the text, not with the number of secrets that are not in it. Secrets shorter than
 //! eight characters are not replaced, because they would be found in every other text.

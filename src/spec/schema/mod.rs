@@ -1,4 +1,5 @@
-//! JSON Schemas of arguments: a closed list of keywords, small enough for wasm (spec §6.1).
+//! JSON Schemas of arguments: a closed list of keywords, small enough for wasm (spec §6.1). `check`: whether a schema has no
+//! other. `strict`: the form of it that providers get.
 //!
 //! | about | keywords |
 //! |---|---|

@@ -1,5 +1,9 @@
 //! The table `runs`. A run: from idle to idle. Its row is the engine's program counter: a process that dies anywhere is re-entered at
 //! the stored phase (docs/durability.md).
+//!
+//! * `end`: how a run ended. `session_result`: what a session came to. `diagnostics`: what was found wrong.
+//! * `usage`: what its requests have taken. `ledger`: its budget. `totals`: what all runs have used together.
+//! * `traces`: runs as those read them that tell others of what was done.
 
 /// The columns of [`Run`], in the order of [`Run::read`].
 macro_rules! run_columns {
