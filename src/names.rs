@@ -1,7 +1,21 @@
 //! Names: which ones are valid, what was probably meant, and cycles of names.
 
 use crate::spec::skill::LOAD;
-use crate::spec::subagent::is_tool;
+use crate::spec::{ask_user, subagent};
+
+/// Tools of memories and of the scratchpad.
+const OF_MEMORY: [&str; 7] = [
+    "memory_search",
+    "memory_save",
+    "memory_update",
+    "memory_delete",
+    "scratchpad_read",
+    "scratchpad_write",
+    "scratchpad_clear",
+];
+
+/// What the names of tools begin with that MCP servers have.
+const OF_MCP: &str = "mcp_";
 
 /// What to add to "no such name": what was probably meant, or what there is.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
@@ -58,9 +72,18 @@ fn are_swapped(a: &str, b: &str) -> bool {
 /// What is wrong with the name of something that models may call: providers take these characters alone.
 pub(crate) fn wrong_callable(name: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let own = is_tool(name) || name == LOAD;
-    wrong(name, fine, "letters, digits, _ and -")
-        .or_else(|| own.then(|| format!("\"{name}\" is the name of a tool of the runtime's own")))
+    wrong(name, fine, "letters, digits, _ and -").or_else(|| taken(name))
+}
+
+/// That a name belongs to a tool of the runtime's own, which no definition may stand in for.
+pub(crate) fn taken(name: &str) -> Option<String> {
+    let own = subagent::is_tool(name) || [LOAD, ask_user::NAME].contains(&name) || OF_MEMORY.contains(&name);
+    let whose = match own {
+        true => "is the name of a tool of the runtime's own",
+        false if name.starts_with(OF_MCP) => "begins as the tools of MCP servers do",
+        false => return None,
+    };
+    Some(format!("\"{name}\" {whose}; give the file another name"))
 }
 
 /// What is wrong with the name of a model; it never leaves the runtime.

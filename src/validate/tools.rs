@@ -1,7 +1,7 @@
 //! Function tools.
 
 use crate::limits::HTTP_TOOL_MAX_MS;
-use crate::names::{hint, wrong_callable};
+use crate::names::{hint, taken, wrong_callable};
 use crate::spec::references::Kind;
 use crate::spec::schema;
 use crate::spec::tool::{Http, Implementation, Tier};
@@ -24,7 +24,10 @@ impl Check<'_> {
     pub(crate) fn tools(&mut self) {
         for (name, tool) in &self.catalog.tools {
             let at = Place { kind: Kind::Tool, name };
-            if *tool == crate::spec::skill::tool() {
+            // What the runtime has added itself, in no file.
+            let added = !self.sources.has(Kind::Tool, name)
+                && matches!(&tool.run, Implementation::Native(native) if native == name);
+            if added && taken(name).is_some() {
                 continue;
             }
             if let Some(wrong) = wrong_callable(name) {

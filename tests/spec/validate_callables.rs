@@ -217,20 +217,6 @@ fn an_exposed_agent_of_two_ai_sides_can_end_its_session() {
 }
 
 #[test]
-fn the_names_of_the_runtimes_own_tools_are_taken() {
-    for name in ["subagent_create", "subagent_message"] {
-        let told = format!("error in name: \"{name}\" is the name of a tool of the runtime's own");
-        let prompt = json!({ "toolDescription": "d", "model": "fast", "prompt": "x" });
-        let tool = json!({ "description": "d", "run": { "native": "clock" } });
-        let agent = json!({ "sideA": { "prompt": "helper" } });
-        for (folder, definition) in [("prompts", prompt), ("tools", tool), ("agents", agent)] {
-            let pointer = format!("/{folder}/{name}");
-            assert_eq!(complaints(&[(&pointer, definition)]), [format!("{folder}/{name}: {told}")]);
-        }
-    }
-}
-
-#[test]
 fn an_env_part_of_a_prompt_that_is_called_is_looked_at_alone() {
     let told = complaints(&[("/prompts/helper/tools", json!(["persona"]))]);
     assert_eq!(told.len(), 1, "{told:?}");
@@ -404,5 +390,42 @@ fn workers_are_made_of_agents_that_can_be_some() {
     ] {
         let [line] = told(workers.clone(), tools).try_into().unwrap();
         assert!(line.contains(&format!("in {expected}")), "{workers}: {line}");
+    }
+}
+
+#[test]
+fn names_of_the_runtimes_own_tools_are_refused_whatever_has_them() {
+    let tool = json!({ "description": "d", "run": { "native": "clock" } });
+    let prompt = json!({ "toolDescription": "d", "model": "fast", "prompt": "x" });
+    let agent = json!({ "sideA": { "prompt": "helper" } });
+    let own = [
+        "ask_user",
+        "load_skill",
+        "agent_spawn",
+        "agent_send",
+        "agent_wait",
+        "agent_close",
+        "subagent_create",
+        "subagent_message",
+        "memory_search",
+        "memory_save",
+        "memory_update",
+        "memory_delete",
+        "scratchpad_read",
+        "scratchpad_write",
+        "scratchpad_clear",
+    ];
+    for name in own {
+        for (folder, file) in [("tools", &tool), ("prompts", &prompt), ("agents", &agent)] {
+            let expected = format!(
+                "{folder}/{name}: error in name: \"{name}\" is the name of a tool of the runtime's own; give the file another name"
+            );
+            assert_eq!(complaints(&[(&format!("/{folder}/{name}"), file.clone())]), [expected]);
+        }
+    }
+    let expected = "tools/mcp_github: error in name: \"mcp_github\" begins as the tools of MCP servers do; give the file another name";
+    assert_eq!(complaints(&[("/tools/mcp_github", tool.clone())]), [expected]);
+    for free in ["ask_users", "memory_note", "agent_x", "mcp", "scratchpad"] {
+        assert_eq!(complaints(&[(&format!("/tools/{free}"), tool.clone())]), [""; 0], "{free}");
     }
 }
