@@ -8,39 +8,32 @@ use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::query::unknown;
 
+/// The fields of a decision, with the one that says what it is about.
+macro_rules! decision {
+    ($about:literal) => {
+        &[
+            $about,
+            "decision",
+            "args",
+            "reason",
+            "stop",
+            "text",
+            "choice",
+            "result",
+            "isError",
+            "until",
+            "add",
+            "actor",
+            "interrupt",
+        ]
+    };
+}
+
 /// The fields of a decision about a wait (docs/approvals.md), by itself or in a list.
-pub(crate) const DECISION: &[&str] = &[
-    "id",
-    "decision",
-    "args",
-    "reason",
-    "stop",
-    "text",
-    "choice",
-    "result",
-    "isError",
-    "until",
-    "add",
-    "actor",
-    "interrupt",
-];
+pub(crate) const DECISION: &[&str] = decision!("id");
 
 /// The fields of `POST /resume`: a decision, and the token of a link.
-pub const RESUME: &[&str] = &[
-    "token",
-    "decision",
-    "args",
-    "reason",
-    "stop",
-    "text",
-    "choice",
-    "result",
-    "isError",
-    "until",
-    "add",
-    "actor",
-    "interrupt",
-];
+pub const RESUME: &[&str] = decision!("token");
 
 /// The fields of a body that are not taken yet.
 #[derive(Debug)]
