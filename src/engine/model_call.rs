@@ -19,6 +19,7 @@ use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Repl
 use crate::spec::Model;
 use crate::spec::retry::Resolved;
 use crate::store::log::{Attempt, AttemptState};
+use crate::store::logs;
 use crate::store::runs::Step;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
@@ -115,7 +116,6 @@ impl Thread {
         let model = self.current_model(definitions, step)?;
         let policy = self.model_retry(definitions, model)?;
         let request = Rc::new(request);
-        let mut broken = 0;
         self.book_unseen(step, model, &request)?;
         loop {
             let (request, worst) = match self.afford(model, &request)? {
@@ -126,7 +126,7 @@ impl Thread {
             attempt.retry_source = policy.source;
             attempt.worst = worst;
             let underway = self.begins(step, model, worst);
-            let answer = self.way_of_answer(definitions, step, model, broken)?;
+            let answer = self.way_of_answer(definitions, step, model)?;
             let asked = Asked { model, policy: &policy, request: &request, answer };
             let failed = match self.attempt(step, &asked, &mut attempt).await? {
                 Ok(reply) => {
@@ -138,7 +138,6 @@ impl Thread {
             };
             attempt.fail(&failed, self.host.now_us());
             attempt.reckon(model, Some(&failed));
-            broken += u32::from(failed.is_network && attempt.first_us.is_none());
             let after = self.after_attempt(definitions, step, &asked, &attempt, &failed)?;
             let parked = self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
             drop(underway);
@@ -176,21 +175,22 @@ impl Thread {
     }
 
     /// How the next attempt is to be answered. Some servers between here and a provider break streams and nothing else: the
-    /// last attempt at a model whose streams broke twice before they began asks for the answer in one piece.
+    /// last attempt at a model whose streams broke twice before they began asks for the answer in one piece. The log says how
+    /// often they did, also where the step is entered again; it is asked for the last attempt alone.
     fn way_of_answer(
         &self,
         definitions: &Definitions<'_>,
         step: Step,
         model: &Model,
-        broken: u32,
     ) -> Result<crate::models::Answer> {
         let usual = model.answer();
-        if broken < limits::BROKEN_STREAMS {
-            return Ok(usual);
-        }
         let tries = self.tries(step)?;
         let last = tries.attempt >= allowed(&self.attempts_of(definitions)?, tries.model);
-        Ok(if last { crate::models::Answer::Whole } else { usual })
+        if !last || tries.attempt <= limits::BROKEN_STREAMS {
+            return Ok(usual);
+        }
+        let broken = self.read(|_, sql| logs::broken_streams(sql, step.block, &model.name))?;
+        Ok(if broken < limits::BROKEN_STREAMS { usual } else { crate::models::Answer::Whole })
     }
 
     /// What follows an attempt that failed. A run that has no time left makes no other, whatever came of this one.

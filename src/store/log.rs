@@ -147,6 +147,7 @@ impl Attempt {
             "status": "failed",
             "error_type": error.code,
             "status_code": error.status,
+            "network": error.is_network,
             "error": error.message,
         }));
     }

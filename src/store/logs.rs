@@ -222,6 +222,19 @@ pub(crate) fn has_recent_attempt(sql: &dyn Sql, reply: i64, stream: u32) -> Resu
     Ok(found.is_some())
 }
 
+/// How many attempts of a step at a model ended because the connection broke before the answer had begun. Looks at the
+/// newest rows: they are of this step.
+pub(crate) fn broken_streams(sql: &dyn Sql, reply: i64, model: &str) -> Result<u32> {
+    let broken = integer(
+        sql,
+        "SELECT count(*) FROM (SELECT kind, reply, data FROM logs ORDER BY id DESC LIMIT 1000)
+         WHERE reply = ? AND kind = 'llm_request' AND data ->> 'model_name' = ? AND data ->> 'network'
+           AND data ->> 'time_to_first_token_ms' IS NULL",
+        &[Param::Int(reply), Param::Text(model)],
+    )?;
+    Ok(broken.and_then(|broken| u32::try_from(broken).ok()).unwrap_or(0))
+}
+
 /// Whether a part of this stream was shown which may not begin anew.
 pub(crate) fn was_shown(sql: &dyn Sql, reply: i64, stream: u32) -> Result<bool> {
     let shown = integer(

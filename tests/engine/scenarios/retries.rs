@@ -15,7 +15,15 @@ use crate::sim::{Sim, model};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![by_the_run(), a_chain(), a_tool_again(), once_only(), once_only_within()]
+    vec![
+        by_the_run(),
+        a_chain(),
+        a_tool_again(),
+        once_only(),
+        once_only_within(),
+        one_piece("wait"),
+        one_piece("park"),
+    ]
 }
 
 /// A message whose run goes by a policy, and its outcome.
@@ -463,6 +471,47 @@ fn a_stream_that_breaks_twice_is_asked_for_in_one_piece_at_last() {
             })
             .calm();
     }
+}
+
+/// The first two streams break before they begin; only an answer in one piece comes through. `mode`: what the run does in the
+/// pauses between the attempts.
+fn one_piece(mode: &'static str) -> Scenario {
+    let name = if mode == "park" { "in one piece after pauses" } else { "in one piece at last" };
+    story(name)
+        .define(move |catalog| {
+            catalog["models"]["m"]["retry"] =
+                json!({ "maxAttempts": 3, "mode": mode, "backoffMs": 40_000, "jitter": "none" });
+        })
+        .answers(|request| match request.body["stream"] == json!(true) {
+            true => Say::text("x").stream(0).cut_after(0),
+            false => Answer::json(&json!({ "choices": [{ "message": { "content": "whole" },
+                "finish_reason": "stop" }] })),
+        })
+        .drive(|sim| async move {
+            sim.send("hello").await;
+            sim.until("answered", |sim| {
+                sim.member.database.ask::<i64>("SELECT 1 FROM runs WHERE phase = 'ended'") == [1]
+            })
+            .await;
+        })
+        .check(|sim, history| {
+            assert_eq!(history.answers(), ["whole"], "however often the process was lost in between");
+            let requests = sim.world.outside.requests.borrow();
+            let streams = requests.iter().filter(|request| request.body["stream"] == json!(true)).count();
+            let whole = requests.len() - streams;
+            assert!((2..=2 + history.faults).contains(&streams), "{streams} streams");
+            assert!((1..=1 + history.faults).contains(&whole), "{whole} in one piece");
+        })
+}
+
+#[test]
+fn streams_that_broke_are_remembered_over_every_loss() {
+    one_piece("wait").sweep();
+}
+
+#[test]
+fn streams_that_broke_are_remembered_while_the_run_is_parked() {
+    one_piece("park").sweep();
 }
 
 #[test]
