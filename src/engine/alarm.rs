@@ -82,6 +82,7 @@ impl Thread {
     /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. What is due meanwhile, or
     /// soon after, is waited for in memory: an effect, a job, or what the directory is told.
     async fn hold(self: &Rc<Self>, begun: &mut Begun, deadline: i64) -> Result<Held> {
+        let mut letter = None;
         loop {
             let (send, alarm_waiters) = oneshot::channel();
             self.ephemeral.alarm_waiters.borrow_mut().push(send);
@@ -111,7 +112,10 @@ impl Thread {
                 true => next,
                 // A run that begins in this time sets no alarm, and tells the directory of itself.
                 false => {
-                    let letter = self.read(|_, sql| outbox::next_soon(sql, now))?;
+                    // One that was waited for is due, and no look at the rows is needed to know it.
+                    if letter.is_none_or(|at| at > now) {
+                        letter = self.read(|_, sql| outbox::next_soon(sql, now))?;
+                    }
                     if letter.is_some_and(|at| at <= now) {
                         let job = self.ephemeral.job.get();
                         return Ok(if job { Held::ForLetters } else { Held::All });
@@ -216,7 +220,7 @@ pub(crate) fn due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option<i64>>
     let outbox = outbox::next_due(sql)?;
     let effect = crate::store::effects::tally::next_due(state, sql)?;
     let child = crate::store::children::open::next_due(state, sql)?;
-    let wait = if state.meta.waits == 0 { None } else { waits::next_due(sql)? };
+    let wait = waits::next_due(state, sql)?;
     let job = crate::store::jobs::next_due(state, sql)?;
     Ok([run, outbox, effect, child, wait, job].into_iter().flatten().min())
 }

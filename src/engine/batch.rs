@@ -151,11 +151,13 @@ impl Thread {
         call: &Call,
     ) -> Result<CallOutcome> {
         if batch.place(call.seq).is_none() {
-            if let Some(done) = self.kept_result(call)? {
-                return Ok(done);
+            let scope = self.step_scope(definitions)?;
+            let earlier = self.earlier_receipt(scope.entered, call)?;
+            if let Some(result) = earlier.as_ref().and_then(|earlier| earlier.result.clone()) {
+                return Ok(CallOutcome::ran(result));
             }
             if !self.begin_batch(batch, definitions, reply, call)? {
-                return self.run_call(definitions, reply, call).await;
+                return self.call(&scope, definitions, reply, call, earlier).await;
             }
         }
         let name = &call.call.name;

@@ -30,6 +30,17 @@ use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::trace::Trace;
 
+/// Why a flow starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// The run begins.
+    Begins,
+    /// What it was parked for is there: just now it was written that it goes on.
+    GoesOn,
+    /// It is stored that it is under way, and nobody drives it.
+    Found,
+}
+
 /// How an unfinished run was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reentry {
@@ -81,13 +92,20 @@ impl Thread {
             Ok(state.active().is_some_and(|run| run.runnable() && run.resume_us.is_none_or(|at| at <= now)))
         })?;
         if runnable {
-            self.start_flow(Entered::Again);
+            self.begin_flow(Entry::Found);
         }
         Ok(())
     }
 
-    /// Starts the flow, unless one is running.
+    /// Starts the flow of a run that begins or, where it was parked, goes on; unless a flow is running.
     pub(crate) fn start_flow(self: &Rc<Self>, entered: Entered) {
+        self.begin_flow(match entered {
+            Entered::First => Entry::Begins,
+            Entered::Again => Entry::GoesOn,
+        });
+    }
+
+    fn begin_flow(self: &Rc<Self>, entry: Entry) {
         if self.ephemeral.flow.borrow().is_some() {
             return;
         }
@@ -99,7 +117,7 @@ impl Thread {
         let (flow, abort) = abortable(async move {
             let _guard = guard;
             let _lost = LostFrames(&*thread.host);
-            if let Err(error) = thread.drive(entered).await {
+            if let Err(error) = thread.drive(entry).await {
                 // The stored phase is intact; the alarm, or any other wake, enters it again as a recovery.
                 thread.log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
@@ -127,9 +145,9 @@ impl Thread {
         self.ephemeral.notify_alarm();
     }
 
-    async fn drive(self: &Rc<Self>, entered: Entered) -> Result<()> {
+    async fn drive(self: &Rc<Self>, entry: Entry) -> Result<()> {
         self.ephemeral.spending.active(Some(self.host.now_us()));
-        let mut active = self.enter(entered)? && self.check_definitions()?;
+        let mut active = self.enter(entry)? && self.check_definitions()?;
         while active {
             let next = self.step().await?;
             self.ephemeral.entered.set(Entered::First);
@@ -153,12 +171,21 @@ impl Thread {
     }
 
     /// Counts a recovery before any work, unless the run was started or scheduled on purpose.
-    fn enter(self: &Rc<Self>, entered: Entered) -> Result<bool> {
-        self.ephemeral.entered.set(entered);
-        if entered == Entered::First {
-            self.tell_directory_started()?;
-            return Ok(true);
+    fn enter(self: &Rc<Self>, entry: Entry) -> Result<bool> {
+        self.ephemeral.entered.set(if entry == Entry::Begins { Entered::First } else { Entered::Again });
+        match entry {
+            Entry::Begins => {
+                self.tell_directory_started()?;
+                Ok(true)
+            }
+            Entry::GoesOn if self.read(|state, _| Ok(state.active().is_some_and(Run::is_resumed)))? => {
+                Ok(true)
+            }
+            Entry::GoesOn | Entry::Found => self.enter_again(),
         }
+    }
+
+    fn enter_again(self: &Rc<Self>) -> Result<bool> {
         let now = self.host.now_us();
         let fragile = self.fragile_model()?;
         let reentry = self.transition(|state, sql| {

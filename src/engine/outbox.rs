@@ -224,9 +224,7 @@ impl Thread {
             (Some(id), [letter], Ok(reply)) => {
                 self.envelope_answered(id, letter.version, &letter.body, reply).await?
             }
-            _ => self.read(|_, sql| {
-                letters.iter().try_for_each(|letter| table::forget(sql, &letter.subject, letter.version))
-            })?,
+            _ => self.read(|_, sql| table::forget_all(sql, letters))?,
         }
         Ok(Sent::Taken)
     }

@@ -157,7 +157,10 @@ impl Thread {
     fn stored_reply(&self) -> Result<Option<Shared>> {
         self.read(|state, sql| match state.active() {
             Some(run) if run.phase == Phase::Tools => {
-                Ok(crate::store::messages::find(sql, run.block)?.map(Shared::new))
+                match state.window.as_ref().and_then(|window| window.row(run.block)) {
+                    Some(row) => Ok(Some(row.clone())),
+                    None => Ok(crate::store::messages::find(sql, run.block)?.map(Shared::new)),
+                }
             }
             _ => Ok(None),
         })

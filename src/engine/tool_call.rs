@@ -91,24 +91,15 @@ impl Thread {
         })
     }
 
-    /// Runs a call of the open step, or says why not. Only what comes back from here is left to store.
-    pub(crate) async fn run_call(
-        self: &Rc<Self>,
-        definitions: &Definitions<'_>,
-        reply: &Shared,
-        call: &Call,
-    ) -> Result<CallOutcome> {
-        let scope = self.step_scope(definitions)?;
-        self.call(&scope, definitions, reply, call).await
-    }
-
-    /// The same in any place.
+    /// Runs a call of a step, or says why not. Only what comes back from here is left to store. `earlier`: its receipt, if it
+    /// may have been made before.
     pub(crate) async fn call(
         self: &Rc<Self>,
         scope: &Scope,
         definitions: &Definitions<'_>,
         reply: &Shared,
         call: &Call,
+        earlier: Option<Receipt>,
     ) -> Result<CallOutcome> {
         let name = &call.call.name;
         // What code calls need not be listed.
@@ -121,10 +112,6 @@ impl Thread {
         if let Some(wanted) = self.wanted(definitions, listed, &call.call)? {
             return self.call_child(scope, definitions, reply, call, wanted).await;
         }
-        let earlier = match scope.entered {
-            Entered::First => None,
-            Entered::Again => self.read(|_, sql| receipts::find(sql, call.seq))?,
-        };
         let work = known.and_then(|(_, callable)| Work::of(callable));
         if let Some(earlier) = &earlier
             && earlier.state != ReceiptState::Waiting

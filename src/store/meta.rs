@@ -62,9 +62,9 @@ pub(crate) struct Meta {
     pub(crate) activates: i64,
     /// Receipts of calls detached from any run that have a lower id are closed; 0 while all are (`detached`).
     pub(crate) detached: i64,
-    /// How many waits are open.
+    /// How many waits are open: counted in their table when this is read, and not stored (the column is of earlier versions).
     pub(crate) waits: i64,
-    /// The id of the next wait; 1 while the table of waits was never needed.
+    /// The id of the next wait; 1 while the table of waits was never needed. Stored is only whether it was.
     pub(crate) wait_next: i64,
     /// How many jobs there are.
     pub(crate) jobs: i64,
@@ -120,7 +120,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_tokens, version, env, parent, children,
-                activates, detached, waits, wait_next, jobs, snapshot, workers, dropped, budget, calibration FROM meta",
+                activates, detached, wait_next, jobs, snapshot, workers, dropped, budget, calibration FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -157,7 +157,6 @@ impl Meta {
             children,
             activates,
             detached,
-            waits,
             wait_next,
             jobs,
             snapshot,
@@ -196,7 +195,7 @@ impl Meta {
             children: number(children),
             activates: number(activates),
             detached: number(detached),
-            waits: number(waits),
+            waits: 0,
             wait_next: number(wait_next),
             jobs: number(jobs),
             snapshot: snapshot.text().map(str::to_owned),
@@ -314,9 +313,9 @@ pub(crate) fn set_apart(sql: &dyn Sql, receipt: i64) -> Result<()> {
     sql.run("UPDATE meta SET detached = ? WHERE id = 1", &[Param::Int(receipt)])
 }
 
-/// Writes how many waits are open, and which id the next one gets.
-pub(crate) fn set_waits(sql: &dyn Sql, open: i64, next: i64) -> Result<()> {
-    sql.run("UPDATE meta SET waits = ?, wait_next = ? WHERE id = 1", &[Param::Int(open), Param::Int(next)])
+/// There is a table of waits from now on.
+pub(crate) fn set_waits(sql: &dyn Sql) -> Result<()> {
+    sql.run("UPDATE meta SET wait_next = 2 WHERE id = 1", &[])
 }
 
 /// Writes how many jobs there are.

@@ -156,6 +156,19 @@ pub(crate) fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
     )
 }
 
+/// Takes out these letters, in one statement.
+pub(crate) fn forget_all(sql: &dyn Sql, letters: &[Letter]) -> Result<()> {
+    if let [letter] = letters {
+        return forget(sql, &letter.subject, letter.version);
+    }
+    let keys: serde_json::Value =
+        letters.iter().map(|letter| serde_json::json!([letter.subject, letter.version])).collect();
+    sql.run(
+        "DELETE FROM outbox WHERE (subject, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
+        &[Param::Text(&keys.to_string())],
+    )
+}
+
 /// Takes out all that goes to a target.
 pub(crate) fn forget_target(sql: &dyn Sql, target: &str) -> Result<()> {
     sql.run("DELETE FROM outbox WHERE target = ?", &[Param::Text(target)])

@@ -15,7 +15,7 @@ use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::window::Window;
-use crate::store::{messages, meta, receipts, schema};
+use crate::store::{messages, meta, receipts, schema, waits};
 
 /// What is known of the thread.
 #[derive(Debug)]
@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) usage: Option<Usage>,
     /// Entries that code has added to the trace of a run, once they were counted: the run, and how many.
     pub(crate) traced: Option<(i64, u32)>,
+    /// When the first open wait ends, once it was read.
+    pub(crate) wait_due: Known<Option<Option<i64>>>,
     /// Seq of a message that was just stored, and wants the run that it starts to be strict.
     pub(crate) tightens: Option<i64>,
 }
@@ -76,9 +78,13 @@ impl State {
             }
             found => found?,
         };
-        let Some((row, version)) = found else { return Ok(None) };
+        let Some((mut row, version)) = found else { return Ok(None) };
         if version != schema::VERSION {
             transaction(version)?;
+        }
+        if row.wait_next > 1 {
+            let (open, last) = waits::tally(sql)?;
+            (row.waits, row.wait_next) = (open, last + 1);
         }
         let run = Run::last(sql)?;
         let block = run.as_ref().map_or(0, |run| run.block);
@@ -140,6 +146,7 @@ impl State {
             children: None,
             usage: None,
             traced: None,
+            wait_due: Known::default(),
             tightens: None,
         }
     }

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::host::{Cell, Param, Sql, integer};
+use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::spec::Tier;
 use crate::spec::budget::Unit;
 use crate::store::runs::ledger::BudgetScope;
 use crate::store::state::State;
 use crate::store::table::Table;
 
-/// It is made with the first wait: a thread that asks nothing has no such table. `open`: 1 while it is asked; with `id` it is the key, so that what is open is found without an index. `meta.waits` counts
-/// those. `receipt`: the call that waits; `batch`: seq of the reply with it.
+/// It is made with the first wait: a thread that asks nothing has no such table. `open`: 1 while it is asked; with `id` it is
+/// the key, so that what is open is found without an index. `receipt`: the call that waits; `batch`: seq of the reply with it.
 pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS waits (
         open INTEGER NOT NULL, id INTEGER NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, run INTEGER, receipt INTEGER,
@@ -505,9 +505,25 @@ pub(crate) fn defer(sql: &dyn Sql, id: i64, until_us: i64) -> Result<()> {
     )
 }
 
-/// When the first one ends.
-pub(crate) fn next_due(sql: &dyn Sql) -> Result<Option<i64>> {
-    integer(sql, "SELECT min(expires_us) FROM waits WHERE open = 1", &[])
+/// When the first one ends, as it is known while the object lives.
+pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
+    if state.meta.waits == 0 {
+        return Ok(None);
+    }
+    if let Some(known) = state.wait_due.get() {
+        return Ok(known);
+    }
+    let due = integer(sql, "SELECT min(expires_us) FROM waits WHERE open = 1", &[])?;
+    state.wait_due.set(Some(due));
+    Ok(due)
+}
+
+/// How many are open, and the newest id.
+pub(crate) fn tally(sql: &dyn Sql) -> Result<(i64, i64)> {
+    let statement =
+        "SELECT count(*), max(ifnull(max(id), 0), ifnull((SELECT max(id) FROM waits WHERE open = 0), 0))
+        FROM waits WHERE open = 1";
+    Ok(pairs(sql, statement, &[])?.first().copied().unwrap_or_default())
 }
 
 fn one(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Option<Wait>> {

@@ -233,9 +233,7 @@ test("a page decides all calls of one reply together, and those of a thread belo
 
   await asks(thread, { name: "assistant", args: { task: "Pay Zoe." } });
   const child = card(page, "Pay 7 EUR to Zoe");
-  await until("the child has asked", async () => (await waits(thread, "?descendants=true")).length > 0);
-  // Frames of the child are its own: what it asks is found whenever somebody looks.
-  await page.reload();
+  // The stream of the thread above tells of it: nobody looks again.
   await child.waitFor();
   await button(child, "Approve").click();
   await page.getByText("Nothing is waiting").waitFor();

@@ -22,7 +22,7 @@ use crate::spec::hook::HookName;
 use crate::spec::message::{ToolResult, ToolStatus};
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::receipts;
-use crate::store::receipts::ReceiptState;
+use crate::store::receipts::{Receipt, ReceiptState};
 
 /// Those that may change what is stored of a call.
 pub(crate) const CHANGING: [HookName; 4] = [
@@ -77,13 +77,13 @@ impl Subject for Outcome {
 }
 
 impl Thread {
-    /// The result of a call whose process was lost while hooks worked on it.
-    pub(crate) fn kept_result(&self, call: &Call) -> Result<Option<CallOutcome>> {
-        let kept = self.read(|state, sql| match state.active() {
-            Some(run) if self.entered(run) == Entered::Again => receipts::find(sql, call.seq),
-            _ => Ok(None),
-        })?;
-        Ok(kept.and_then(|receipt| receipt.result).map(CallOutcome::ran))
+    /// The receipt of a call that may have been made before. It has a result where the process was lost while hooks worked on
+    /// that, or where somebody else has answered.
+    pub(crate) fn earlier_receipt(&self, entered: Entered, call: &Call) -> Result<Option<Receipt>> {
+        match entered {
+            Entered::First => Ok(None),
+            Entered::Again => self.read(|_, sql| receipts::find(sql, call.seq)),
+        }
     }
 
     /// Stores a result as its hooks leave it, or drops the call. The reply as it is then.

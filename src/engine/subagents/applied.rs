@@ -1,6 +1,7 @@
 //! What an envelope has changed, to be announced once its transaction is over.
 
 use crate::engine::control::Halted;
+use crate::engine::subagents::envelope::WaitFrame;
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolStatus;
 use crate::store::children::Child;
@@ -20,6 +21,8 @@ pub(crate) struct Applied {
     pub(crate) closed: Vec<Wait>,
     /// What clients are told of children.
     pub(crate) told: Vec<ChildEvent>,
+    /// What they are told of the waits of children, or of threads below those; each with the child's reference.
+    pub(crate) asked: Vec<(String, WaitFrame)>,
     /// A run that it ended.
     pub(crate) halted: Option<Halted>,
     /// Whether the thread was terminated.

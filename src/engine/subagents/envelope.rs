@@ -51,6 +51,8 @@ pub(crate) enum EnvelopeBody {
     Report(Report),
     /// The child says how it is.
     Status(String),
+    /// Somebody is asked something in the child or below it, or is not any more.
+    Asks(AsksNews),
     /// Code in the child says something.
     Notify(String),
     /// The child was terminated.
@@ -107,6 +109,24 @@ pub(crate) struct Content {
     /// The trace that what it causes is part of ([`crate::trace::Trace`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
+}
+
+/// That a wait has opened or closed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AsksNews {
+    /// How many of the child's own are open by now; none of one in a thread below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) open: Option<i64>,
+    /// What clients are told of it.
+    pub(crate) told: WaitFrame,
+}
+
+/// A frame about a wait.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WaitFrame {
+    Opened(Value),
+    Closed(Value),
 }
 
 /// What a run of a child came to.

@@ -143,6 +143,9 @@ impl Thread {
             self.halted(halted)?;
         }
         self.announce_waits(&applied.closed)?;
+        for (reference, frame) in applied.asked {
+            self.announce_wait(frame, Some(&reference));
+        }
         for ChildEvent { event, alias, reference, agent } in &applied.told {
             self.announce_subagent(event, alias.as_deref(), Some(reference), agent);
         }
@@ -198,6 +201,7 @@ impl Thread {
             EnvelopeBody::Check(_)
             | EnvelopeBody::Report(_)
             | EnvelopeBody::Status(_)
+            | EnvelopeBody::Asks(_)
             | EnvelopeBody::Notify(_)
             | EnvelopeBody::Terminated => {
                 return Err(not_related());
@@ -231,6 +235,9 @@ impl Thread {
                     first_bytes(text, STATUS_BYTES).clone_into(&mut child.status);
                 }
                 Event::subagent("status", &child, state.active(), Some(text)).insert(sql, now)?;
+            }
+            EnvelopeBody::Asks(news) => {
+                self.hear_asked(state, sql, &mut child, news, &mut applied)?;
             }
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;

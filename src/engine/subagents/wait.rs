@@ -21,7 +21,7 @@ use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::outbox::TO_THREAD;
 use crate::store::receipts::Kind;
-use crate::store::runs::Phase;
+use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
 use crate::store::{outbox, receipts};
 
@@ -73,8 +73,7 @@ impl Thread {
         applied.ended = Some(result.status);
         let Some(run) = state.run.as_mut().filter(|run| run.phase.is_parked()) else { return Ok(()) };
         let now = self.host.now_us();
-        run.phase = run.phase.resumed();
-        run.resume_us = Some(now);
+        run.resume(now);
         run.update(sql)?;
         applied.entry = Some(Entered::Again);
         self.arm(Some(now))
@@ -230,6 +229,20 @@ impl Phase {
     /// Whether it waits for something outside, or for a time that is far away.
     pub(crate) const fn is_parked(self) -> bool {
         matches!(self, Phase::Parked | Phase::ParkedAtStart | Phase::ParkedAtModel)
+    }
+}
+
+impl Run {
+    /// It goes on with what it was parked for, in a flow that whoever writes this starts at once. Where that is an attempt at
+    /// the model it is written that no attempt was lost; elsewhere a crash before the flow counts as any other.
+    pub(crate) fn resume(&mut self, now: i64) {
+        self.phase = self.phase.resumed();
+        self.resume_us = (self.phase == Phase::Model).then_some(now);
+    }
+
+    /// Whether nothing more is to be written before it goes on so.
+    pub(crate) const fn is_resumed(&self) -> bool {
+        self.resume_us.is_none()
     }
 }
 

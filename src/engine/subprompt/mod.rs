@@ -96,7 +96,8 @@ impl Thread {
             results.push(match stored {
                 Some(row) => row,
                 None => {
-                    let mut done = self.call(&scope, &definitions, &reply, &call).await?;
+                    let earlier = self.earlier_receipt(scope.entered, &call)?;
+                    let mut done = self.call(&scope, &definitions, &reply, &call, earlier).await?;
                     let files = done.take_files(&call.call.name);
                     let row = result_row(&reply, &call, &done, self.host.now_us());
                     self.store_result(&reply, &call, &done, row, &files)?

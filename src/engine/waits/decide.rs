@@ -386,6 +386,7 @@ impl Thread {
         }
         wait.expires_us = until_us;
         waits::defer(sql, wait.id, until_us)?;
+        state.wait_due.take();
         self.arm_at(state, sql, until_us, now)
     }
 

@@ -23,13 +23,15 @@ use serde_json::json;
 use crate::engine::ephemeral::{Alarm, Verdict};
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::progress::waiting_for;
-use crate::engine::subagents::envelope::EnvelopeBody;
+use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::envelope::{AsksNews, EnvelopeBody, WaitFrame};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::request::directory_call::{DirectoryCall, WaitRow};
 use crate::sdk::scope::Entered;
 use crate::spec::message::ToolResult;
+use crate::store::children::Child;
 use crate::store::log::Event;
 use crate::store::messages::message_id;
 use crate::store::runs::end::Reason;
@@ -79,11 +81,18 @@ impl Thread {
         let wait = Wait { id: state.meta.wait_next, ..wait };
         if wait.id == 1 {
             waits::create(sql)?;
+            meta::set_waits(sql)?;
         }
         wait.insert(sql)?;
         state.meta.wait_next += 1;
-        self.count_waits(state, sql, 1)?;
+        state.meta.waits += 1;
+        let known = state.wait_due.get().flatten().filter(|_| state.meta.waits > 1);
+        state.wait_due.set(
+            (known.is_some() || state.meta.waits == 1)
+                .then(|| Some(known.map_or(wait.expires_us, |at| at.min(wait.expires_us)))),
+        );
         self.post_wait(state, sql, &wait)?;
+        self.tell_asked(state, sql, &wait)?;
         self.arm_at(state, sql, wait.expires_us, now)?;
         Ok(wait)
     }
@@ -102,21 +111,39 @@ impl Thread {
         wait.decision = decision;
         wait.closed_us = Some(now);
         wait.close(sql)?;
+        state.wait_due.take();
         Event::wait(wait, &state.meta.thread_id).insert(sql, now)?;
-        self.count_waits(state, sql, -1)?;
+        state.meta.waits -= 1;
+        self.tell_asked(state, sql, wait)?;
         self.post_wait(state, sql, wait)
     }
 
-    /// The parent sees the first one that opens, and the last one that closes.
-    fn count_waits(&self, state: &mut State, sql: &dyn Sql, more: i64) -> Result<()> {
-        let before = state.meta.waits;
-        state.meta.waits += more;
-        meta::set_waits(sql, state.meta.waits, state.meta.wait_next)?;
-        match (before, state.meta.waits) {
-            (0, _) => self.tell_parent(state, sql, EnvelopeBody::Status("waiting".into())),
-            (_, 0) => self.tell_parent(state, sql, EnvelopeBody::Status("running".into())),
-            _ => Ok(()),
+    /// Tells the parent, whose registry shows whether its child waits, and whose clients hear of all that does.
+    fn tell_asked(&self, state: &mut State, sql: &dyn Sql, wait: &Wait) -> Result<()> {
+        if state.meta.parent.is_none() {
+            return Ok(());
         }
+        let news = AsksNews { open: Some(state.meta.waits), told: wait.frame(&state.meta.thread_id) };
+        self.tell_parent(state, sql, EnvelopeBody::Asks(news))
+    }
+
+    /// Hears that of a child, and passes it on.
+    pub(crate) fn hear_asked(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        news: &AsksNews,
+        applied: &mut Applied,
+    ) -> Result<()> {
+        let status = news.open.map(|open| if open > 0 { "waiting" } else { "running" });
+        if let Some(status) = status.filter(|status| child.is_open() && child.status != *status) {
+            status.clone_into(&mut child.status);
+            let now = self.host.now_us();
+            Event::subagent("status", child, state.active(), Some(status)).insert(sql, now)?;
+        }
+        applied.asked.push((child.reference.clone(), news.told.clone()));
+        self.tell_parent(state, sql, EnvelopeBody::Asks(AsksNews { open: None, told: news.told.clone() }))
     }
 
     /// Tells the directory, which lists what is open in all threads of an owner.
@@ -171,13 +198,12 @@ impl Thread {
     ) -> Result<Option<Entered>> {
         let parked = state.active().is_some_and(|run| run.phase.is_parked() && Some(run.id) == wait.run);
         let before = |other: &Wait| other.run == wait.run && other.receipt < wait.receipt;
-        if !parked || waits::open(sql)?.iter().any(before) {
+        if !parked || state.meta.waits > 0 && waits::open(sql)?.iter().any(before) {
             return Ok(None);
         }
         let now = self.host.now_us();
         let run = state.active_mut()?;
-        run.phase = run.phase.resumed();
-        run.resume_us = Some(now);
+        run.resume(now);
         run.update(sql)?;
         self.arm(Some(now))?;
         Ok(Some(Entered::Again))
@@ -208,9 +234,7 @@ impl Thread {
     /// Ends what nobody has decided in time: the alarm's work.
     pub(crate) fn expire_waits(self: &Rc<Self>) -> Result<()> {
         let now = self.host.now_us();
-        if self
-            .read(|state, sql| Ok(state.meta.waits == 0 || waits::next_due(sql)?.is_none_or(|at| at > now)))?
-        {
+        if self.read(|state, sql| Ok(waits::next_due(state, sql)?.is_none_or(|at| at > now)))? {
             return Ok(());
         }
         let (closed, entry, failed, told) = self.transition(|state, sql| {
@@ -258,6 +282,9 @@ impl Thread {
             (None, Some(entry)) => self.start_flow(entry),
             (None, None) => {}
         }
+        if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
+            self.send_envelopes();
+        }
         Ok(())
     }
 
@@ -268,21 +295,37 @@ impl Thread {
         }
         let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         for wait in changed {
-            match wait.state {
-                WaitState::Open => {
-                    let shown = wait.to_json(&thread, &|seq| message_id(&thread, seq));
-                    self.announce("wait_opened", json!({ "wait": shown }));
-                }
-                state => self.announce(
-                    "wait_closed",
-                    json!({
-                        "id": wait.public_id(&thread), "kind": wait.kind.as_str(), "state": state.as_str(),
-                        "decision": wait.decision.as_ref().map(|decision| &decision.decision),
-                    }),
-                ),
-            }
+            self.announce_wait(wait.frame(&thread), None);
         }
         Ok(())
+    }
+
+    /// The same of one. `reference`: the child that it belongs to, or below which it does.
+    pub(crate) fn announce_wait(&self, frame: WaitFrame, reference: Option<&str>) {
+        let (kind, mut data) = match frame {
+            WaitFrame::Opened(data) => ("wait_opened", data),
+            WaitFrame::Closed(data) => ("wait_closed", data),
+        };
+        if let (Some(fields), Some(reference)) = (data.as_object_mut(), reference) {
+            fields.insert("reference".into(), reference.into());
+        }
+        self.announce(kind, data);
+    }
+}
+
+impl Wait {
+    /// What clients are told of it as it is now.
+    fn frame(&self, thread: &str) -> WaitFrame {
+        match self.state {
+            WaitState::Open => {
+                let shown = self.to_json(thread, &|seq| message_id(thread, seq));
+                WaitFrame::Opened(json!({ "wait": shown }))
+            }
+            state => WaitFrame::Closed(json!({
+                "id": self.public_id(thread), "kind": self.kind.as_str(), "state": state.as_str(),
+                "decision": self.decision.as_ref().map(|decision| &decision.decision),
+            })),
+        }
     }
 }
 

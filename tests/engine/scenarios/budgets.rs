@@ -1,7 +1,11 @@
 //! What a turn may cost in SQL (docs/performance.md): warm, from the second turn on, the thread's own tables.
 
-use super::story;
-use crate::host::{Counters, Say};
+use bobbin::request::ThreadRoute;
+use bobbin::spec::message::ToolResult;
+use serde_json::json;
+
+use super::{story, waits};
+use crate::host::{Counters, Native, SECOND_US, Say};
 use crate::sim::Sim;
 
 /// Messages that wait for their answer are not counted as accepted, so that no second post adds to the cost.
@@ -172,4 +176,43 @@ fn a_turn_whose_spans_are_exported_costs_two_statements_more() {
     };
     let (without, with) = (cost(false), cost(true));
     assert!(with <= without + 2, "{with} with export, {without} without");
+}
+
+/// Of an approval that is asked for, given and used, with everything that it leaves behind. `later`: the directory is told of
+/// the question before it is decided, and not of both at once.
+async fn question(sim: &Sim, later: bool) {
+    let idle = async || {
+        sim.world.pause(2 * SECOND_US).await;
+        sim.until("idle", |sim| sim.world.executor.waiting(false).is_empty()).await;
+    };
+    let body = json!({ "role": "user", "content": "use pay" }).to_string();
+    sim.insist(ThreadRoute::PostMessage, &[], None, body).await;
+    let open = "SELECT id FROM waits WHERE open = 1";
+    let asks = |sim: &Sim| sim.member.has_table("waits") && !sim.member.database.ask::<i64>(open).is_empty();
+    sim.until("asked", asks).await;
+    if later {
+        idle().await;
+    }
+    let [id] = sim.member.database.ask::<i64>(open).try_into().unwrap();
+    let body = json!({ "decision": "approve" }).to_string();
+    let seen = sim.insist(ThreadRoute::DecideWait(format!("w_6f0c0000_{id}")), &[], None, body).await;
+    assert_eq!(seen.status, 200, "{}", seen.body);
+    idle().await;
+}
+
+#[test]
+fn a_question_and_its_answer_cost_twelve_statements_more_than_the_step() {
+    bare("a question")
+        .define(waits::with(json!({ "pay": waits::asking(json!("always")) })))
+        .setup(|sim| sim.world.outside.native("work", |_, _| Native::Gives(0, ToolResult::success("done"))))
+        .drive(|sim| async move {
+            question(&sim, false).await;
+            let step = turn(&sim, "use work").await;
+            let at_once = sim.spent(question(&sim, false)).await.1;
+            within("a question", at_once - step, 12, 12, 12);
+            // A letter to the directory more: looked for, read, taken out, and the next one looked for.
+            let later = sim.spent(question(&sim, true)).await.1;
+            within("a question that is asked for long", later - at_once, 4, 4, 2);
+        })
+        .calm();
 }

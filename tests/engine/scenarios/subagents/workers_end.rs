@@ -9,10 +9,17 @@ use super::workers::{aliases, count, handed_over, lead, results, spawn, team, wa
 use super::{heard, references, settled, states, tell};
 use crate::host::outside::ModelRequest;
 use crate::host::{Native, SECOND_US};
+use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
     vec![stopped(), queued(), lost(), closed_by_code(), narrowed(), tree()]
+}
+
+/// Whether one wait is open.
+fn waits_once(sim: &Sim) -> bool {
+    let open = "SELECT count(*) FROM waits WHERE open = 1";
+    sim.member.has_table("waits") && sim.member.database.ask::<i64>(open) == [1]
 }
 
 fn stopped() -> Scenario {
@@ -28,7 +35,7 @@ fn stopped() -> Scenario {
                 [wait(json!(["subagent.1", "subagent.2"]), "all")],
             ]);
             sim.send(&lead(steps)).await;
-            sim.until("a wait", |sim| sim.member.database.ask::<i64>("SELECT waits FROM meta") == [1]).await;
+            sim.until("a wait", waits_once).await;
             sim.world.pause(3 * SECOND_US).await;
             sim.stop().await;
             settled(&sim, SECOND_US / 20).await;
@@ -90,7 +97,7 @@ fn lost() -> Scenario {
                 [wait(json!(["subagent.1", "subagent.2"]), "all")],
             ]);
             sim.send(&lead(steps)).await;
-            sim.until("a wait", |sim| sim.member.database.ask::<i64>("SELECT waits FROM meta") == [1]).await;
+            sim.until("a wait", waits_once).await;
             sim.world.pause(3 * SECOND_US).await;
             let references = references(&sim);
             sim.of(&references[0]).terminate().await;
