@@ -10,6 +10,7 @@ import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
 import { approvals, batches, exported, lines, traces } from "./rows-waits.mjs";
+import { summaries } from "./rows-context.mjs";
 import { workers } from "./rows-workers.mjs";
 import { candidates } from "./startup.mjs";
 import { cost, counters, interleaved, median, progress, ratio, settle, timed } from "./measure.mjs";
@@ -389,6 +390,7 @@ export const rows = {
   export: exported,
   lines,
   batches,
+  summaries,
   bare,
   sandbox,
   size,

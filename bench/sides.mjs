@@ -33,7 +33,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -63,6 +63,12 @@ export class Side {
     const answer = await exchange(this.base, "GET", path);
     if (answer.status !== 200) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
     return answer;
+  }
+
+  /** A POST that is accepted. @param {string} path */
+  async ask(path) {
+    const answer = await exchange(this.base, "POST", path, { headers: JSON_BODY, body: "{}" });
+    if (answer.status !== 202) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
   }
 
   /** @param {string} thread @param {string} [query] */
@@ -116,6 +122,7 @@ function agents(modelUrl) {
       in_turn: { ...PROMPT, parallelToolCalls: true, tools: ["work"] },
       child: { ...PROMPT, requiredSchema: TASK },
       kept: PROMPT,
+      summing: { ...PROMPT, summary: true },
       leading: {
         ...PROMPT,
         parallelToolCalls: true,
@@ -134,6 +141,7 @@ function agents(modelUrl) {
       together: { type: "ai_human", sideA: { prompt: "together", maxSteps: 250 } },
       in_turn: { type: "ai_human", sideA: { prompt: "in_turn", maxSteps: 250 } },
       leading: { type: "ai_human", sideA: { prompt: "leading", maxSteps: 250 } },
+      summing: { type: "ai_human", sideA: { prompt: "summing", maxSteps: 250 } },
       kept: { ...once, sideA: { prompt: "kept" }, sideB: { prompt: "kept" } },
       waited: once,
       sent: once,

@@ -155,6 +155,26 @@ pub const ANSWER_TOKENS: u64 = 8_192;
 pub const SAFETY_TOKENS: u64 = 1_024;
 /// Share of the tokens left for messages from which on a summary is made of the older ones.
 pub const TRIGGER_RATIO: f64 = 0.85;
+/// Tokens of a summary.
+pub const SUMMARY_TOKENS: usize = 1_500;
+/// Complete turns that must have come since the last one.
+pub const SUMMARY_TURNS: u32 = 6;
+/// Share of the room that stays with messages.
+pub const SUMMARY_TARGET: f64 = 0.5;
+/// Attempts at one in a row, after which none is made for [`SUMMARY_PAUSE_TURNS`].
+pub const SUMMARY_FAILURES: u32 = 3;
+/// See [`SUMMARY_FAILURES`].
+pub const SUMMARY_PAUSE_TURNS: u64 = 10;
+/// How often one is made of which a part was changed meanwhile.
+pub const SUMMARY_TRIES: u32 = 3;
+/// Summaries that are kept.
+pub const SUMMARIES: i64 = 10;
+/// One request for a summary, altogether.
+pub const SUMMARY_US: i64 = 120 * SECOND_US;
+/// An attempt at a summary whose end is not stored after this was lost.
+pub const SUMMARY_LOST_US: i64 = 150 * SECOND_US;
+/// A step waits for a summary at most.
+pub const SUMMARY_WAIT_US: i64 = 60 * SECOND_US;
 /// Tokens of messages that are sent at least, however short a provider wants its requests.
 pub const LEAST_HISTORY_TOKENS: usize = 100;
 /// Tokens that an image is reckoned at.

@@ -181,6 +181,12 @@ impl<'a> Between<'a> {
         let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (model, status) = (text("model_name"), text("status"));
         let number = data.get("attempt").and_then(Value::as_u64).unwrap_or(0);
+        let ended_us = data.get("ended_at").and_then(Value::as_i64).unwrap_or(row.at_us);
+        if let Some(purpose) = data.get("purpose") {
+            let latency = (ended_us - row.at_us) / 1_000;
+            let told = json!({ "model": model, "attempt": number, "status": status, "latencyMs": latency, "purpose": purpose });
+            return self.add(row.at_us, "model.attempt", told);
+        }
         let reply = row.reply.unwrap_or(0);
         if let Some(before) = self.attempts.remove(&reply) {
             if before.model == model {
@@ -191,7 +197,6 @@ impl<'a> Between<'a> {
                 self.exhausted(&before);
             }
         }
-        let ended_us = data.get("ended_at").and_then(Value::as_i64).unwrap_or(row.at_us);
         let mut told = json!({ "model": model, "attempt": number, "status": status, "latencyMs": (ended_us - row.at_us) / 1_000 });
         if status == "failed" {
             let error = data.get("error_type").cloned().unwrap_or_default();

@@ -102,6 +102,9 @@ impl Thread {
                 now,
             ));
         }
+        if let Some(entry) = self.paused_summaries(state, sql)? {
+            run.diagnostics.add(entry);
+        }
         Ok(run)
     }
 

@@ -109,9 +109,12 @@ impl Thread {
         };
         let (row, recount) = self.transition(|state, sql| {
             let old = editable(state, sql, id)?;
-            let silent = old.silent;
+            let (silent, said) = (old.silent, old.content.clone());
             let row = update.applied(old)?;
             row.update(sql)?;
+            if row.content != said {
+                self.unsettle_summary(state, sql, row.seq)?;
+            }
             edited(state, sql)?;
             let recount = row.silent != silent;
             Ok((Shared::new(row), recount))
@@ -144,6 +147,7 @@ impl Thread {
                 }
             }
             row.delete(sql)?;
+            self.unsettle_summary(state, sql, row.seq)?;
             crate::engine::attachments::store::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
             edited(state, sql)?;

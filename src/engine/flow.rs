@@ -353,6 +353,7 @@ impl Thread {
         self.report(state, sql, &run, answer.as_ref(), now)?;
         self.post_activity(state, sql, now)?;
         self.owe_spans(state, sql, &run, now)?;
+        self.owe_summary(state, sql, now)?;
         if reason.outcome() != crate::store::runs::end::Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }

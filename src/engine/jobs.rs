@@ -32,6 +32,7 @@ struct UnderWay(Rc<Thread>);
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.ephemeral.job.set(false);
+        self.0.ephemeral.summaries.notify();
         self.0.ephemeral.notify_alarm();
     }
 }
@@ -62,9 +63,11 @@ impl Thread {
             let _under_way = under_way;
             let end = match job.kind {
                 Some(Kind::Export) => thread.export(&job).await,
+                Some(Kind::Summary) => thread.summarise(&job).await,
                 None => return,
             };
-            if let Err(error) = end.and_then(|end| thread.job_ended(job, end))
+            let ended = end.and_then(|end| thread.job_ended(job, end)).and_then(|()| thread.tell_summary());
+            if let Err(error) = ended
                 && error.code != Code::ThreadNotFound
             {
                 // Its row says that an attempt was made; the next one comes by itself.
@@ -77,14 +80,20 @@ impl Thread {
     /// Counts the attempt that is made now. One whose attempts are used up is given up: the last of them was lost.
     fn take_job(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<Option<Job>> {
         let Some(mut job) = table::first_due(state, sql, now)? else { return Ok(None) };
-        if job.attempts >= limits::JOB_ATTEMPTS || job.kind.is_none() {
+        if job.kind == Some(Kind::Summary) {
+            // One that failed has said why.
+            if job.attempts > 0 && job.error.take().is_none() {
+                self.log_lost_summary(sql, &job, now)?;
+            }
+        }
+        if job.attempts >= attempts_of(&job) || job.kind.is_none() {
             let lost = || "The process was lost in the middle of it.".to_owned();
             let error = job.error.clone().unwrap_or_else(lost);
             self.give_up_job(state, sql, &job, error, now)?;
             return Ok(None);
         }
         job.attempts += 1;
-        job.due_us = now + limits::JOB_LOST_US;
+        job.due_us = now + job.kind.map_or(limits::JOB_LOST_US, Kind::lost_us);
         table::update(sql, &job)?;
         self.arm_at(state, sql, job.due_us, now)?;
         Ok(Some(job))
@@ -98,7 +107,7 @@ impl Thread {
                     None => return table::remove(state, sql, job.id),
                     Some(data) => (job.data, job.attempts, job.due_us, job.error) = (data, 0, now, None),
                 },
-                JobEnd::Failed { error, data, .. } if job.attempts >= limits::JOB_ATTEMPTS => {
+                JobEnd::Failed { error, data, .. } if job.attempts >= attempts_of(&job) => {
                     job.data = data;
                     return self.give_up_job(state, sql, &job, error, now);
                 }
@@ -129,9 +138,16 @@ impl Thread {
                 state.meta.dropped.saturating_add(i64::try_from(spans).unwrap_or(i64::MAX)).max(1);
             meta::set_dropped(sql, state.meta.dropped)?;
         }
+        if job.kind == Some(Kind::Summary) {
+            self.pause_summaries(state, sql)?;
+        }
         let error = self.shown_within(state, sql, error)?;
         Event::job_failure(job, dropped, &error).insert(sql, now)
     }
+}
+
+fn attempts_of(job: &Job) -> u32 {
+    job.kind.map_or(limits::JOB_ATTEMPTS, Kind::attempts)
 }
 
 /// How long it is left alone after so many attempts: half of the pause at least.

@@ -29,7 +29,7 @@
 //!   finds wrong and goes on with.
 //! * `stream`: what listeners are sent; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
 //!   `operator`: failures, for the server's terminal. `traces`: which trace work is part of.
-//! * `jobs`: work beside runs that the thread owes. `spans`: what a run did, as tracing systems show it; `export`: the job that
+//! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages. `spans`: what a run did, as tracing systems show it; `export`: the job that
 //!   sends it to one.
 
 pub(crate) mod accept;
@@ -81,6 +81,7 @@ pub(crate) mod stop;
 pub(crate) mod stream;
 pub(crate) mod subagents;
 pub(crate) mod subprompt;
+pub(crate) mod summary;
 pub(crate) mod surroundings;
 pub(crate) mod thread;
 pub(crate) mod tool_call;

@@ -62,12 +62,12 @@ enum After {
 }
 
 /// What is asked of whom, and by which policy.
-struct Asked<'a> {
-    model: &'a Model,
-    policy: &'a Resolved,
-    request: &'a Rc<ChatRequest>,
+pub(crate) struct Asked<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) policy: &'a Resolved,
+    pub(crate) request: &'a Rc<ChatRequest>,
     /// How the answer is to come.
-    answer: crate::models::Answer,
+    pub(crate) answer: crate::models::Answer,
 }
 
 /// Attempts that a model of the chain has in a step; none where there is no such model.
@@ -347,7 +347,7 @@ impl Thread {
     }
 
     /// One request to one model.
-    async fn attempt(
+    pub(crate) async fn attempt(
         self: &Rc<Self>,
         step: Step,
         asked: &Asked<'_>,
@@ -377,8 +377,10 @@ impl Thread {
             stall_us: model.timeouts.stall_us(),
             attempt_us: policy.timeout_us.into_iter().chain(self.time_left()?).min(),
         };
+        // What nobody is shown may always begin anew.
+        let once = !model.capabilities.restartable && attempt.purpose.is_none();
         let streaming = Streaming::new(self, step, request.reasoning.exclude, patience, attempt);
-        let streaming = if model.capabilities.restartable { streaming } else { streaming.once() };
+        let streaming = if once { streaming.once() } else { streaming };
         let replied = streaming.reply(call).await?;
         attempt.body = door.sent();
         Ok(replied.map_err(|error| error.hiding(api_key.as_deref().as_slice())))

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     ToolExecution,
     /// A tool is at work for long.
     ToolHeartbeat,
+    /// A summary begins.
+    RollingSummary,
     /// The run is parked.
     Waiting,
     /// A pause before the next attempt.
@@ -43,6 +45,7 @@ impl Kind {
             Kind::ProviderCall => "provider_call",
             Kind::ToolExecution => "tool_execution",
             Kind::ToolHeartbeat => "tool_heartbeat",
+            Kind::RollingSummary => "rolling_summary",
             Kind::Waiting => "waiting",
             Kind::Retry => "retry",
             Kind::Note => "note",

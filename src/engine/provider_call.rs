@@ -151,6 +151,9 @@ impl<'a> Streaming<'a> {
                 return Ok(Err(error));
             }
         }
+        if self.attempt.purpose.is_some() {
+            return Ok(Ok(()));
+        }
         if !text.is_empty() {
             match self.step.call {
                 None => self.thread.stream_text(self.step.block, &text)?,

@@ -204,6 +204,7 @@ impl Thread {
             if let Some(run) = long {
                 self.owe_spans(state, sql, &run, now)?;
             }
+            self.owe_summary(state, sql, now)?;
             Ok(Opened::Step(Step::own(block)))
         })?;
         self.announce_budget("warning", &near);

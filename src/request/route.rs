@@ -95,6 +95,10 @@ pub enum ThreadRoute {
     PatchBudget,
     /// `GET /context`: what the next request to a model would hold.
     GetContext,
+    /// `POST /context/summarize`: a summary is to be made.
+    Summarize,
+    /// `DELETE /context/summary`: messages take its place again.
+    DropSummary,
     /// `GET /runs/:run/spans`.
     GetSpans(String),
     /// `GET /kv`: one value, or a page of them.
@@ -310,6 +314,8 @@ impl ThreadRoute {
                 (&[("GET", ThreadRoute::GetBudget), ("PATCH", ThreadRoute::PatchBudget)], "GET, PATCH")
             }
             ["context"] => (&[("GET", ThreadRoute::GetContext)], "GET"),
+            ["context", "summarize"] => (&[("POST", ThreadRoute::Summarize)], "POST"),
+            ["context", "summary"] => (&[("DELETE", ThreadRoute::DropSummary)], "DELETE"),
             ["runs", run, "spans"] => {
                 return match method {
                     "GET" => Ok(ThreadRoute::GetSpans((*run).to_owned())),

@@ -5,6 +5,7 @@ use crate::request::{Route, ThreadRoute};
 
 const NONE: &[&str] = &[];
 const PAGE: &[&str] = &["limit", "offset"];
+const FILES: &[&str] = &["stats", "grep", "find", "format", "stat", "thumbnail", "limit", "cursor"];
 const FILE: &[&str] = &["format", "stat", "thumbnail", "limit", "cursor"];
 const STREAM: &[&str] = &["includeSilent", "depth", "reasoning", "items", "progress", "token", "lastEventId"];
 /// Of `GET …/messages`, and of `state.getMessages` in code.
@@ -70,7 +71,8 @@ impl ThreadRoute {
             | ThreadRoute::GetCost
             | ThreadRoute::GetBudget
             | ThreadRoute::PatchBudget
-            | ThreadRoute::GetContext
+            | ThreadRoute::Summarize
+            | ThreadRoute::DropSummary
             | ThreadRoute::GetSpans(_)
             | ThreadRoute::PostValue
             | ThreadRoute::PostEffect
@@ -93,6 +95,7 @@ impl ThreadRoute {
             | ThreadRoute::DecideWait(_) => NONE,
             ThreadRoute::ListWaits => &["state", "descendants", "limit", "cursor"],
             ThreadRoute::PostMessage => &["wait"],
+            ThreadRoute::GetContext => &["history"],
             ThreadRoute::ListRuns => &["limit", "before"],
             ThreadRoute::GetRun(_) => &["trace"],
             ThreadRoute::ListMessages => MESSAGES,
@@ -101,9 +104,7 @@ impl ThreadRoute {
             ThreadRoute::GetValues => &["key", "limit", "offset", "prefix", "search", "cursor"],
             ThreadRoute::DeleteValue => &["key"],
             ThreadRoute::ListUploads => &["limit", "cursor"],
-            ThreadRoute::ListFiles => {
-                &["stats", "grep", "find", "format", "stat", "thumbnail", "limit", "cursor"]
-            }
+            ThreadRoute::ListFiles => FILES,
             ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => FILE,
             ThreadRoute::DeleteFile(_) => &["recursive"],
             ThreadRoute::Stream | ThreadRoute::Events => STREAM,
@@ -131,6 +132,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("PATCH", "/api/threads/:thread"),
     ("DELETE", "/api/threads/:thread"),
     ("GET", "/api/threads/:thread/context"),
+    ("POST", "/api/threads/:thread/context/summarize"),
+    ("DELETE", "/api/threads/:thread/context/summary"),
     ("GET", "/api/threads/:thread/messages"),
     ("POST", "/api/threads/:thread/messages"),
     ("GET", "/api/threads/:thread/messages/:item"),

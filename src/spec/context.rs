@@ -1,8 +1,11 @@
-//! What a prompt says of its requests' size: how much of the model's window they may fill.
+//! What a prompt says of its requests' size: how much of the model's window they may fill, and how a summary takes the place of
+//! older messages.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::limits;
+use crate::spec::subagent;
+use crate::spec::variable::is_default;
 
 /// How much of its model's window a request may fill, and when room is made in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +38,69 @@ impl ContextLimits {
         let input = window.saturating_sub(answer).saturating_sub(safety);
         self.max_input_tokens.map_or(input, |most| input.min(most))
     }
+}
+
+/// How a summary is made that stands in requests for the older messages of the thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SummarySettings {
+    /// Name of the model that writes it; the prompt's unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Name of a prompt whose text says how it is written; there is a built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Tokens that it has at most; 1,500 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Complete turns that must have come since the last one; 6 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_turns: Option<u32>,
+    /// Share of the tokens left for messages that stays with messages after it: above 0, below 1; 0.5 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_ratio: Option<f64>,
+    /// When it is written.
+    #[serde(skip_serializing_if = "is_default")]
+    pub mode: SummaryMode,
+}
+
+/// When a summary is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SummaryMode {
+    /// Beside the run.
+    #[default]
+    Background,
+    /// The step that needs it waits for it, a minute at most.
+    BeforeStep,
+    /// Never.
+    Off,
+}
+
+impl SummarySettings {
+    /// See [`SummarySettings::max_tokens`].
+    pub fn most(&self) -> usize {
+        self.max_tokens.map_or(limits::SUMMARY_TOKENS, |tokens| tokens as usize)
+    }
+
+    /// See [`SummarySettings::min_turns`].
+    pub fn turns(&self) -> u32 {
+        self.min_turns.unwrap_or(limits::SUMMARY_TURNS)
+    }
+
+    /// See [`SummarySettings::target_ratio`].
+    pub fn target(&self) -> f64 {
+        self.target_ratio.unwrap_or(limits::SUMMARY_TARGET)
+    }
+}
+
+/// `summary`: `true`, `false`, or how.
+pub(crate) fn summary<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SummarySettings>, D::Error> {
+    deserializer.deserialize_any(subagent::Switch::on())
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use crate::sorted::SortedMap;
 use crate::spec::approval::Approvals;
 use crate::spec::catalog::Catalog;
-use crate::spec::context::ContextLimits;
+use crate::spec::context;
+use crate::spec::context::{ContextLimits, SummarySettings};
 use crate::spec::form::{StringOr, StringOrList};
 use crate::spec::retry::Retry;
 use crate::spec::skill::Skills;
@@ -84,6 +85,10 @@ pub struct Prompt {
     /// How much of its model's window a request may fill.
     #[serde(default, skip_serializing_if = "is_default")]
     pub context: ContextLimits,
+    /// A summary that stands for the older messages of the thread: `true`, or how it is made. For prompts with `includeChat`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "context::summary")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::BoolOr<SummarySettings>>"))]
+    pub summary: Option<SummarySettings>,
     /// Workers that its model leads: it makes subagents, and waits for several of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagents: Option<Workers>,

@@ -93,6 +93,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         approvals,
         retry: _,
         context: _,
+        summary,
         skills,
         subagents,
     } = prompt;
@@ -111,6 +112,14 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         of_entry(&format!("tools[{index}]"), entry, look);
     }
     list("hooks", Sought::Hook, hooks, look);
+    if let Some(summary) = summary {
+        if let Some(model) = &mut summary.model {
+            look("summary.model".to_owned(), Sought::Model, model);
+        }
+        if let Some(prompt) = &mut summary.prompt {
+            look("summary.prompt".to_owned(), Sought::Prompt, prompt);
+        }
+    }
     list("approvals.trusted", Sought::Callable, &mut approvals.trusted, look);
     if let Some(workers) = subagents {
         list("subagents.agents", Sought::Agent, &mut workers.agents, look);

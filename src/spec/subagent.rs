@@ -171,7 +171,7 @@ impl ParentCommunication {
 
 /// `immediate`: `true`, `false`, or its hints.
 pub(crate) fn immediate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Immediate>, D::Error> {
-    deserializer.deserialize_any(Switch { on: Some(Immediate::default()), form: PhantomData })
+    deserializer.deserialize_any(Switch::on())
 }
 
 /// `resumable`: `false`, or how.
@@ -180,9 +180,16 @@ pub(crate) fn resumable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Op
 }
 
 /// Something that is off with `false`, and on with an object or, if that says enough, with `true`.
-struct Switch<T> {
+pub(crate) struct Switch<T> {
     on: Option<T>,
     form: PhantomData<T>,
+}
+
+impl<T: Default> Switch<T> {
+    /// One that `true` switches on.
+    pub(crate) fn on() -> Switch<T> {
+        Switch { on: Some(T::default()), form: PhantomData }
+    }
 }
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for Switch<T> {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
+use crate::limits;
 use crate::store::meta;
 use crate::store::state::State;
 use crate::store::table::Table;
@@ -22,17 +23,36 @@ pub(crate) const TABLE: Table = Table {
 pub(crate) enum Kind {
     /// Sends spans of runs to a collector.
     Export,
+    /// Makes a summary of older messages.
+    Summary,
 }
 
 impl Kind {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Kind::Export => "export",
+            Kind::Summary => "summary",
+        }
+    }
+
+    /// Attempts that are made.
+    pub(crate) const fn attempts(self) -> u32 {
+        match self {
+            Kind::Export => limits::JOB_ATTEMPTS,
+            Kind::Summary => limits::SUMMARY_FAILURES,
+        }
+    }
+
+    /// An attempt whose end is not stored after this was lost.
+    pub(crate) const fn lost_us(self) -> i64 {
+        match self {
+            Kind::Export => limits::JOB_LOST_US,
+            Kind::Summary => limits::SUMMARY_LOST_US,
         }
     }
 
     fn parse(text: &str) -> Option<Kind> {
-        [Kind::Export].into_iter().find(|kind| kind.as_str() == text)
+        [Kind::Export, Kind::Summary].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -91,6 +111,16 @@ pub(crate) fn first_due(state: &State, sql: &dyn Sql, now: i64) -> Result<Option
     let statement = "SELECT id, kind, subject, due_us, attempts, data, error FROM jobs WHERE due_us <= ?
         ORDER BY due_us, id LIMIT 1";
     Ok(list(sql, statement, &[Param::Int(now)])?.pop())
+}
+
+/// One of a kind that has no subjects.
+pub(crate) fn of_kind(state: &State, sql: &dyn Sql, kind: Kind) -> Result<Option<Job>> {
+    if state.meta.jobs == 0 {
+        return Ok(None);
+    }
+    let statement =
+        "SELECT id, kind, subject, due_us, attempts, data, error FROM jobs WHERE kind = ? AND subject = ''";
+    Ok(list(sql, statement, &[Param::Text(kind.as_str())])?.pop())
 }
 
 /// All of them.

@@ -53,6 +53,8 @@ pub(crate) struct Attempt {
     /// Tokens of the request: as they were estimated, where that can be told, and as the provider reported them.
     pub(crate) estimated_tokens: Option<usize>,
     pub(crate) input_tokens: u64,
+    /// What it is for, where it is no reply: nobody is shown what comes.
+    pub(crate) purpose: Option<&'static str>,
     /// Where the policy is from by which it is tried again.
     pub(crate) retry_source: RetrySource,
     /// What the thread's first run began with, where its row is written together with this one.
@@ -107,6 +109,7 @@ impl Attempt {
             output_tokens: 0,
             estimated_tokens: request.tokens(),
             input_tokens: 0,
+            purpose: None,
             retry_source: RetrySource::BuiltIn,
             snapshot: None,
             worst: None,
@@ -188,6 +191,18 @@ impl Attempt {
         }
         let retry_of = (self.stream > 1).then(|| i64::from(self.stream) - 1);
         let run = (self.run > 0).then_some(self.run);
+        if let (Some(data), Some(purpose)) = (data.as_object_mut(), self.purpose) {
+            data.insert("purpose".into(), purpose.into());
+            return insert(
+                sql,
+                "llm_request",
+                run,
+                self.started_us,
+                None,
+                retry_of,
+                &Value::Object(data.clone()),
+            );
+        }
         if let Some(snapshot) = &self.snapshot {
             let of_run = Value::Object(snapshot.fields.clone());
             return insert_first(sql, self.run, &of_run, self.started_us, self.step.block, retry_of, &data);

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::calibration::Calibration;
 use crate::store::parent::Parent;
+use crate::store::summaries::Current;
 use crate::store::table::Table;
 use crate::store::thread_budget::ThreadBudget;
 
@@ -25,7 +26,7 @@ pub(crate) const TABLE: Table = Table {
         activates INTEGER NOT NULL DEFAULT 0, detached INTEGER NOT NULL DEFAULT 0,
         waits INTEGER NOT NULL DEFAULT 0, wait_next INTEGER NOT NULL DEFAULT 1, jobs INTEGER NOT NULL DEFAULT 0,
         snapshot TEXT, workers INTEGER NOT NULL DEFAULT 0,
-        dropped INTEGER NOT NULL DEFAULT 0, budget TEXT, calibration TEXT)"],
+        dropped INTEGER NOT NULL DEFAULT 0, budget TEXT, calibration TEXT, summary TEXT)"],
     drop: "DROP TABLE meta",
 };
 
@@ -78,6 +79,8 @@ pub(crate) struct Meta {
     pub(crate) budget: Option<Box<ThreadBudget>>,
     /// How far the estimate of tokens is off for each model.
     pub(crate) calibration: Calibration,
+    /// Which summary holds; none where there never was one.
+    pub(crate) summary: Option<Current>,
 }
 
 impl Meta {
@@ -111,6 +114,7 @@ impl Meta {
             dropped: 0,
             budget: None,
             calibration: Calibration::default(),
+            summary: None,
         }
     }
 
@@ -120,7 +124,7 @@ impl Meta {
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
                 stopped, edits, seq_floor, window_cut, window_tokens, version, env, parent, children,
-                activates, detached, wait_next, jobs, snapshot, workers, dropped, budget, calibration FROM meta",
+                activates, detached, wait_next, jobs, snapshot, workers, dropped, budget, calibration, summary FROM meta",
             &[],
             &mut |cells| {
                 found = Some(Meta::read(cells)?);
@@ -164,6 +168,7 @@ impl Meta {
             dropped,
             budget,
             calibration,
+            summary,
         ] = cells
         else {
             return Err(Error::internal("the meta row has the wrong number of columns"));
@@ -203,6 +208,7 @@ impl Meta {
             dropped: number(dropped),
             budget: budget.text().map(serde_json::from_str).transpose().map_err(|_| damaged("budgets"))?,
             calibration: Calibration::parse(calibration.text())?,
+            summary: Current::parse(summary.text())?,
         };
         Ok((meta, number(schema)))
     }
@@ -336,4 +342,9 @@ pub(crate) fn set_dropped(sql: &dyn Sql, spans: i64) -> Result<()> {
 /// Writes how far the estimate of tokens is off for each model.
 pub(crate) fn set_calibration(sql: &dyn Sql, column: &str) -> Result<()> {
     sql.run("UPDATE meta SET calibration = ? WHERE id = 1", &[Param::Text(column)])
+}
+
+/// Writes which summary holds.
+pub(crate) fn set_summary(sql: &dyn Sql, column: &str) -> Result<()> {
+    sql.run("UPDATE meta SET summary = ? WHERE id = 1", &[Param::Text(column)])
 }

@@ -2,7 +2,7 @@
 //! names the table, which `npm test` checks. `schema` lists the tables.
 //!
 //! * What a thread is and has: `meta`, `state` (what is in memory of it), `calibration` (of the estimate of tokens), `parent`, `children`, `values`, `env`.
-//! * What is said and done: `messages`, `window` (the newest of them, in memory), `side`, `runs`, `receipts` (the table
+//! * What is said and done: `messages`, `window` (the newest of them, in memory), `summaries` (what stands for the older ones), `side`, `runs`, `receipts` (the table
 //!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
 //! * What is asked of people: `waits`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
@@ -37,6 +37,7 @@ pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod side;
 pub(crate) mod state;
+pub(crate) mod summaries;
 pub(crate) mod table;
 pub(crate) mod thread_budget;
 pub(crate) mod values;

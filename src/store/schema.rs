@@ -7,11 +7,11 @@ use crate::host::Sql;
 use crate::store::table::Table;
 use crate::store::{
     bodies, children, chunks, effects, env, file_texts, files, idempotency, jobs, logs, messages, meta,
-    objects, outbox, receipts, runs, values, waits,
+    objects, outbox, receipts, runs, summaries, values, waits,
 };
 
 /// All but `meta`, which says that the thread exists, and those that are made once they are needed: the index over texts, the
-/// waits and the jobs, with their first row.
+/// waits, the jobs and the summaries, with their first row.
 const TABLES: [Table; 14] = [
     messages::TABLE,
     runs::TABLE,
@@ -60,6 +60,12 @@ pub(crate) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
 
 /// Drops every table: the thread is gone. Runs inside the caller's transaction.
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
-    let tables = TABLES.iter().chain([&file_texts::TABLE, &waits::TABLE, &jobs::TABLE, &meta::TABLE]);
+    let tables = TABLES.iter().chain([
+        &file_texts::TABLE,
+        &waits::TABLE,
+        &jobs::TABLE,
+        &summaries::TABLE,
+        &meta::TABLE,
+    ]);
     tables.into_iter().try_for_each(|table| sql.run(table.drop, &[]))
 }

@@ -6,6 +6,7 @@ use std::cell::Cell as Known;
 use crate::env::Set;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
+use crate::models::{CachedJson, ChatMessage};
 use crate::store::children::Child;
 use crate::store::effects::tally::Tally;
 use crate::store::messages::queue::Queued;
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) handoff: Option<i64>,
     /// History, while the object lives.
     pub(crate) window: Option<Window>,
+    /// The message that holds the summary, while the object lives, and its epoch.
+    pub(crate) summary: Option<(i64, CachedJson<ChatMessage>)>,
     /// Top-level messages that are not silent, once they were counted.
     pub(crate) visible: Option<i64>,
     /// Values, once they were counted.
@@ -135,6 +138,7 @@ impl State {
             queued_tools: Vec::new(),
             handoff: None,
             window: None,
+            summary: None,
             visible: None,
             values: None,
             env: None,

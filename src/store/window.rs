@@ -54,6 +54,32 @@ pub(crate) enum View {
     Other,
 }
 
+/// Which messages a request may have, besides what is cut off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Seq of the first message of the turn.
+    pub(crate) turn_from: i64,
+    /// Those from here on are not in it.
+    pub(crate) below: i64,
+    /// A summary stands for those up to this seq.
+    pub(crate) covered: i64,
+    /// The role of the side that is asked.
+    pub(crate) own: Role,
+}
+
+impl Span {
+    /// What of these is sent. The messages that opened the turn are, also where a summary goes beyond them.
+    pub(crate) fn sent(self, entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+        let mut opening = true;
+        entries.iter().take_while(move |entry| entry.row.seq < self.below).filter(move |entry| {
+            let row = &entry.row;
+            let in_turn = row.seq >= self.turn_from;
+            opening &= !(in_turn && (row.role == Role::Tool || row.role == self.own));
+            row.seq > self.covered || (in_turn && opening)
+        })
+    }
+}
+
 /// How a row is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -77,6 +103,11 @@ impl Entry {
         let rest =
             self.row.content.as_deref().and_then(|text| text.get(first_bytes(text, SHORT_BYTES).len()..));
         rest.map_or(0, tokens).min(self.tokens)
+    }
+
+    /// Tokens that it takes, about.
+    pub(crate) const fn tokens(&self) -> usize {
+        self.tokens
     }
 
     /// Tokens of it where results before `short_below` are shortened.
@@ -212,11 +243,18 @@ impl Window {
         self.entries.iter().map(|entry| entry.tokens).sum()
     }
 
-    /// How many there are from one seq up to another, which is left out, and their tokens; results before `short_below` are
-    /// shortened.
-    pub(crate) fn weigh(&self, from: i64, below: i64, short_below: i64) -> (usize, usize) {
-        let entries = self.between(from, below);
-        (entries.len(), entries.iter().map(|entry| entry.sent_tokens(short_below)).sum())
+    /// How many were said before the turn, from one seq on, and their tokens; the same of the turn. Results before
+    /// `short_below` are shortened.
+    pub(crate) fn weigh(&self, from: i64, span: &Span, short_below: i64) -> [(usize, usize); 2] {
+        let weight = |entries: Vec<&Entry>| {
+            (entries.len(), entries.iter().map(|entry| entry.sent_tokens(short_below)).sum())
+        };
+        [weight(self.between(from, span.turn_from)), weight(self.turn(span))]
+    }
+
+    /// What is sent of the turn.
+    fn turn(&self, span: &Span) -> Vec<&Entry> {
+        span.sent(self.since(span.turn_from)).collect()
     }
 
     /// Whether a reply in it has a call of that id.
@@ -263,9 +301,8 @@ impl Window {
     }
 
     /// Where the history must begin so that it fits: the current answer if it does, else a jump that leaves room.
-    /// `own` is the role of the side that is asked.
-    pub(crate) fn fit(&self, from: i64, turn_from: i64, below: i64, budget: usize, own: Role) -> i64 {
-        let (past, turn) = (self.between(from, turn_from), self.between(turn_from, below));
+    pub(crate) fn fit(&self, from: i64, span: &Span, budget: usize) -> i64 {
+        let (past, turn) = (self.between(from, span.turn_from), self.turn(span));
         let tokens = |entries: &[&Entry]| entries.iter().map(|entry| entry.tokens).sum::<usize>();
         let turn_tokens = tokens(&turn);
         let fits =
@@ -276,7 +313,7 @@ impl Window {
         let keep_tokens = share(budget).saturating_sub(turn_tokens);
         let keep_rows = share(limits::WINDOW_MESSAGES).saturating_sub(turn.len());
         let mut kept = 0;
-        let mut cut = turn_from;
+        let mut cut = span.turn_from;
         for (number, entry) in past.iter().rev().enumerate() {
             kept += entry.tokens;
             if kept > keep_tokens || number >= keep_rows {
@@ -284,7 +321,7 @@ impl Window {
             }
             let row = &entry.row;
             // A cut before what somebody else says separates no call from its result.
-            if row.role != Role::Tool && row.role != own {
+            if row.role != Role::Tool && row.role != span.own {
                 cut = row.seq;
             }
         }
@@ -292,14 +329,17 @@ impl Window {
     }
 
     /// Below which seq the results of a turn that is too long by itself must be shortened.
-    pub(crate) fn shorten(&self, run_short_below: i64, turn_from: i64, below: i64, budget: usize) -> i64 {
-        let turn = self.between(turn_from, below);
+    pub(crate) fn shorten(&self, run_short_below: i64, span: &Span, budget: usize) -> i64 {
+        let turn = self.turn(span);
         let mut tokens: usize = turn.iter().map(|entry| entry.sent_tokens(run_short_below)).sum();
         if tokens <= budget {
             return run_short_below;
         }
-        let newest_reply =
-            turn.iter().rev().find(|entry| !entry.row.calls.is_empty()).map_or(below, |entry| entry.row.seq);
+        let newest_reply = turn
+            .iter()
+            .rev()
+            .find(|entry| !entry.row.calls.is_empty())
+            .map_or(span.below, |entry| entry.row.seq);
         let mut short_below = run_short_below;
         for entry in
             turn.iter().filter(|entry| entry.row.role == Role::Tool && entry.row.seq >= run_short_below)

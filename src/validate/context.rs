@@ -1,9 +1,36 @@
 //! What a prompt says of the size of its requests.
 
 use crate::spec::Prompt;
+use crate::spec::references::Kind;
 use crate::validate::{Check, Place};
 
 impl Check<'_> {
+    pub(crate) fn summary(&mut self, at: Place<'_>, prompt: &Prompt) {
+        let Some(settings) = &prompt.summary else { return };
+        if !prompt.include_chat {
+            self.error(
+                at,
+                "summary",
+                "needs `includeChat: true`: without earlier turns there is nothing to summarise",
+            );
+        }
+        if let Some(model) = &settings.model {
+            self.reference(at, "summary.model", Kind::Model, model);
+        }
+        if let Some(instruction) = &settings.prompt {
+            self.reference(at, "summary.prompt", Kind::Prompt, instruction);
+        }
+        if settings.target_ratio.is_some_and(|ratio| !(ratio > 0.0 && ratio < 1.0)) {
+            self.error(at, "summary.targetRatio", "a share of the budget: above 0, below 1, such as 0.5");
+        }
+        if settings.max_tokens.is_some_and(|tokens| !(50..=16_000).contains(&tokens)) {
+            self.error(at, "summary.maxTokens", "must be from 50 to 16000");
+        }
+        if settings.min_turns == Some(0) {
+            self.error(at, "summary.minTurns", "must be at least 1");
+        }
+    }
+
     pub(crate) fn context(&mut self, at: Place<'_>, prompt: &Prompt) {
         let limits = &prompt.context;
         if limits.trigger_ratio.is_some_and(|ratio| !(ratio > 0.0 && ratio <= 1.0)) {

@@ -59,6 +59,11 @@ fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<
     used.extend(
         catalog.model_chain(&prompt.model).into_iter().map(|model| (Kind::Model, model.name.as_str())),
     );
+    if let Some(summary) = &prompt.summary {
+        let model = summary.model.as_deref().map(|name| catalog.model_chain(name)).unwrap_or_default();
+        used.extend(model.into_iter().map(|model| (Kind::Model, model.name.as_str())));
+        used.extend(summary.prompt.as_deref().map(|name| (Kind::Prompt, name)));
+    }
     let skills = catalog.skills_of(prompt).into_iter();
     used.extend(skills.map(|(skill, _)| (Kind::Skill, skill.head.name.as_str())));
 }
@@ -151,12 +156,14 @@ mod tests {
 
     #[test]
     fn what_an_agent_uses_and_lacks_is_told_without_texts_and_values() {
-        let prompt = json!({ "toolDescription": "d", "prompt": "SECRET TEXT", "model": "fast", "tools": ["lookup", "gone"],
+        let prompt = json!({ "toolDescription": "d", "prompt": "SECRET TEXT", "model": "fast",
+            "summary": { "model": "cheap" }, "tools": ["lookup", "gone"],
             "skills": ["refunds", "tone"],
             "variables": [{ "name": "CITY", "type": "text", "required": true }, { "name": "KEY", "type": "secret" }] });
         let skill = |requires: Value| json!({ "head": { "description": "d", "requires": requires }, "body": "BODY TEXT", "path": "p", "hash": "h" });
         let catalog = json!({
             "models": { "fast": { "provider": "openai", "model": "x", "fallbacks": ["demo"] },
+                "cheap": { "provider": "demo", "model": "demo" },
                 "demo": { "provider": "demo", "model": "demo" }, "old": { "provider": "demo", "model": "demo" } },
             "prompts": { "p": prompt },
             "tools": { "lookup": { "description": "d", "run": { "native": "nobody_has_it" } },
@@ -176,6 +183,7 @@ mod tests {
         assert_eq!(
             names("uses"),
             [
+                "model cheap",
                 "model demo",
                 "model fast",
                 "prompt p",

@@ -37,6 +37,7 @@ impl Check<'_> {
             self.hook_list(at, &prompt.hooks);
             self.retries(at, "retry", &prompt.retry);
             self.context(at, prompt);
+            self.summary(at, prompt);
             self.skills_of(at, prompt);
             self.provider_options(at, &prompt.provider_options);
             if let Some(schema) = &prompt.required_schema {

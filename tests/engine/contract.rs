@@ -165,6 +165,7 @@ fn thread(sim: &Sim, terms: &Terms, faults: usize, broken: &mut Vec<String>) -> 
     executions(sim, &history, terms, broken);
     attempts(sim, broken);
     paid(sim, broken);
+    summaries(sim, broken);
     open_calls(sim, broken);
     open_waits(sim, broken);
     if terms.one_answer && member.place == 0 {
@@ -436,11 +437,41 @@ fn attempts(sim: &Sim, broken: &mut Vec<String>) {
         broken.push(format!("{requests} model requests, but {} rows for attempts", rows[0]));
     }
     let odd: Vec<String> = database.ask(
-        "SELECT reply || ': ' || group_concat(data ->> 'attempt') FROM logs WHERE kind = 'llm_request' GROUP BY reply
+        "SELECT reply || ': ' || group_concat(data ->> 'attempt') FROM logs
+         WHERE kind = 'llm_request' AND data ->> 'purpose' IS NULL GROUP BY reply
          HAVING count(*) != count(DISTINCT data ->> 'attempt') OR count(*) != max(data ->> 'attempt')",
     );
     if !odd.is_empty() {
         broken.push(format!("attempts are missing or doubled in the log: {}", odd.join("; ")));
+    }
+}
+
+/// Each summary follows the one before it, and none ends between a call and its result.
+fn summaries(sim: &Sim, broken: &mut Vec<String>) {
+    if !sim.member.has_table("summaries") {
+        return;
+    }
+    let database = &sim.member.database;
+    let odd: Vec<String> = database.ask(
+        "SELECT later.epoch || ' covers ' || later.upto || ' and the one before ' || before.upto
+         FROM summaries later JOIN summaries before ON before.epoch = later.epoch - 1
+         WHERE later.upto <= before.upto AND before.stale = 0",
+    );
+    let count: Vec<i64> = database.ask("SELECT count(*) FROM summaries");
+    let span: Vec<i64> = database.ask("SELECT ifnull(max(epoch) - min(epoch) + 1, 0) FROM summaries");
+    let beyond: Vec<i64> =
+        database.ask("SELECT epoch FROM summaries WHERE epoch > (SELECT summary ->> 'epoch' FROM meta)");
+    let cut: Vec<String> = database.ask(
+        "SELECT 'epoch ' || epoch || ' up to ' || upto || ', call of ' || reply.seq || ', result ' || result.seq
+         FROM summaries, messages reply, json_each(reply.tool_calls) call, messages result
+         WHERE reply.depth = 0 AND reply.tool_calls IS NOT NULL AND reply.seq <= upto
+           AND result.depth = 0 AND result.role = 'tool' AND result.seq > upto AND result.seq < reply.seq + 257
+           AND result.tool_call_id = call.value ->> 'id'",
+    );
+    if count != span || !beyond.is_empty() || !odd.is_empty() || !cut.is_empty() {
+        broken.push(format!(
+            "summaries: {count:?} rows, {span:?} epochs, beyond {beyond:?}, {odd:?}, cut {cut:?}"
+        ));
     }
 }
 

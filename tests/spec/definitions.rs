@@ -192,3 +192,29 @@ fn a_model_is_followed_by_its_own_fallbacks_in_order() {
     assert_eq!(names, ["a", "b", "c"]);
     assert!(catalog.model_chain("gone").is_empty());
 }
+
+/// The blocks of JSON in a page.
+fn blocks(page: &str) -> impl Iterator<Item = Value> {
+    let texts = page.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
+    texts.map(|text| serde_json::from_str(text).expect("the page has JSON"))
+}
+
+#[test]
+fn the_page_on_context_shows_fields_of_prompts() {
+    let mut read = 0;
+    for block in blocks(include_str!("../../docs/context.md")).filter(|block| block.get("window").is_none()) {
+        let mut prompt = json!({ "toolDescription": "d", "prompt": "p", "model": "m" });
+        prompt.as_object_mut().unwrap().extend(block.as_object().unwrap().clone());
+        let prompt: Prompt = serde_json::from_value(prompt).expect("a prompt");
+        assert!(prompt.summary.is_some() || prompt.context.safety_tokens == Some(2_048));
+        read += 1;
+    }
+    assert_eq!(read, 2);
+    let short = |summary: Value| {
+        let prompt = json!({ "toolDescription": "d", "prompt": "p", "model": "m", "summary": summary });
+        serde_json::from_value::<Prompt>(prompt).map(|prompt| prompt.summary)
+    };
+    assert_eq!(short(json!(true)).unwrap(), Some(Default::default()));
+    assert_eq!(short(json!(false)).unwrap(), None);
+    assert!(short(json!("yes")).is_err());
+}

@@ -170,6 +170,36 @@ fn each_mistake_is_named_with_file_and_field() {
             "prompts/helper: error in context.safetyTokens: leaves nothing of the window of \"fast\" for messages: give less",
         ),
         (
+            "/prompts/persona/summary",
+            json!(true),
+            "prompts/persona: error in summary: needs `includeChat: true`: without earlier turns there is nothing to summarise",
+        ),
+        (
+            "/prompts/helper/summary",
+            json!({ "model": "fsat" }),
+            "prompts/helper: error in summary.model: no model named \"fsat\"; did you mean \"fast\"?",
+        ),
+        (
+            "/prompts/helper/summary",
+            json!({ "prompt": "condense" }),
+            "prompts/helper: error in summary.prompt: no prompt named \"condense\"; there are helper, persona",
+        ),
+        (
+            "/prompts/helper/summary",
+            json!({ "targetRatio": 1 }),
+            "prompts/helper: error in summary.targetRatio: a share of the budget: above 0, below 1, such as 0.5",
+        ),
+        (
+            "/prompts/helper/summary",
+            json!({ "maxTokens": 10, "minTurns": 1 }),
+            "prompts/helper: error in summary.maxTokens: must be from 50 to 16000",
+        ),
+        (
+            "/prompts/helper/summary",
+            json!({ "minTurns": 0 }),
+            "prompts/helper: error in summary.minTurns: must be at least 1",
+        ),
+        (
             "/prompts/helper/hooks",
             json!(["x"]),
             "prompts/helper: error in hooks[0]: no hook named \"x\"; there are short_history",

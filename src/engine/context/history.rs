@@ -10,7 +10,7 @@ use crate::models::{CachedJson, ChatMessage, Part, fit};
 use crate::spec::Prompt;
 use crate::spec::message::{Role, ToolCall};
 use crate::store::messages::Shared;
-use crate::store::window::{Author, Entry, Form, SHORT_BYTES, View};
+use crate::store::window::{Author, Entry, Form, SHORT_BYTES, Span, View};
 
 /// An unstored user message after an empty reply.
 const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a tool.";
@@ -19,13 +19,10 @@ const EMPTY_REPLY: &str = "Your last reply was empty. Answer in text or call a t
 pub(crate) struct History<'a> {
     /// From the cut on.
     pub(crate) entries: &'a [Entry],
-    pub(crate) turn_from: i64,
-    pub(crate) below: i64,
+    pub(crate) span: Span,
     pub(crate) short_below: i64,
     /// Images from this seq on may be shown.
     pub(crate) pictured: i64,
-    /// The role of the side that is asked.
-    pub(crate) own: Role,
     pub(crate) prompt: &'a Prompt,
     /// Who asks: what a provider wants back goes to its author only.
     pub(crate) author: Author,
@@ -56,16 +53,16 @@ impl History<'_> {
         out.push(parts.system);
         out.extend(parts.summary);
         let mut empty_last = false;
-        for entry in self.entries.iter().take_while(|entry| entry.row.seq < self.below) {
-            if entry.row.seq >= self.turn_from {
+        for entry in self.span.sent(self.entries) {
+            if entry.row.seq >= self.span.turn_from {
                 out.extend(parts.memory.take());
             }
-            empty_last = entry.row.role == self.own && entry.row.is_empty_reply();
+            empty_last = entry.row.role == self.span.own && entry.row.is_empty_reply();
             match entry.row.role {
                 Role::System => out.push(entry.message(Form::Whole, View::Other)),
                 // Results are placed after the calls that they answer; those that answer none are left out.
                 Role::Tool => {}
-                role if role == self.own => self.reply(entry, &mut out, &mut pictured),
+                role if role == self.span.own => self.reply(entry, &mut out, &mut pictured),
                 // What somebody else said: the person, or the other side, whose calls are its own affair.
                 Role::User | Role::Assistant if entry.row.says_nothing() => {}
                 Role::User | Role::Assistant => {
@@ -93,7 +90,7 @@ impl History<'_> {
     /// A reply and the results of its calls.
     fn reply(&self, entry: &Entry, out: &mut Vec<CachedJson<ChatMessage>>, pictured: &mut Pictured) {
         let row = &entry.row;
-        let calls = match row.seq >= self.turn_from || self.prompt.include_past_tools {
+        let calls = match row.seq >= self.span.turn_from || self.prompt.include_past_tools {
             true => &row.calls[..],
             false => &[],
         };
@@ -123,10 +120,10 @@ impl History<'_> {
         if self.prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.include) {
             return 0;
         }
-        let past = self.entries.partition_point(|entry| entry.row.seq < self.turn_from);
+        let past = self.entries.partition_point(|entry| entry.row.seq < self.span.turn_from);
         let past = self.entries.get(..past).unwrap_or_default().iter().rev();
         let exchange = past.take_while(|entry| entry.row.role == Role::Tool || !entry.row.calls.is_empty());
-        exchange.last().map_or(self.turn_from, |entry| entry.row.seq)
+        exchange.last().map_or(self.span.turn_from, |entry| entry.row.seq)
     }
 
     /// The stored result of a call of the reply at `seq`: it is in the reply's block.

@@ -9,12 +9,14 @@ use std::rc::Rc;
 
 use crate::engine::attachments::shown::Room;
 use crate::engine::context::history::{History, pictured_from};
-use crate::engine::context::space::Parts;
+use crate::engine::context::space::{Parts, Space};
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::hooks::Blocked;
+use crate::engine::summary::plan::Cause;
+use crate::engine::summary::{Sent, covered};
 use crate::engine::thread::Thread;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, JsonMode, Reasoning, ToolDefinition};
@@ -22,7 +24,7 @@ use crate::spec::Model;
 use crate::store::messages::Shared;
 use crate::store::runs::Step;
 use crate::store::state::State;
-use crate::store::window::{Author, Entry, Window};
+use crate::store::window::{Author, Entry, Span, Window};
 
 /// System messages that are kept: those of two sides, before and after a change.
 const SYSTEMS: usize = 4;
@@ -33,6 +35,7 @@ struct Fitted {
     cut: i64,
     /// Results before this one are shortened.
     short_below: i64,
+    span: Span,
 }
 
 impl Thread {
@@ -44,25 +47,26 @@ impl Thread {
     ) -> Result<Result<ChatRequest, Blocked>> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
-        let own = definitions.active.role();
         let rendered = prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
         let rendered = self.with_skills(definitions, model, rendered)?;
         let rendered = self.after_system(definitions, step, self.redact(rendered)).await?;
-        let parts = Parts::of(self.system(self.redact(rendered)));
-        let space = self.space(definitions, model, &parts)?;
+        let system = self.system(self.redact(rendered));
+        let (mut parts, mut space) = self.parts(definitions, model, system)?;
         self.note_tools(definitions, model, &space)?;
-        let Fitted { cut, short_below } = self.fitted(definitions, step, space.messages)?;
+        let mut fitted = self.fitted(definitions, step, &space)?;
+        if self.summary_before_step(definitions).await? {
+            (parts, space) = self.parts(definitions, model, parts.system)?;
+            fitted = self.fitted(definitions, step, &space)?;
+        }
+        let Fitted { cut, short_below, span } = fitted;
         let filtered = self.filtered(definitions, step, cut).await?;
         let messages = self.read(|state, sql| {
-            let run_turn = state.run.as_ref().map_or(0, |run| run.turn_from);
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
             let entries = filtered.as_deref().unwrap_or(entries);
-            let below = step.block;
             let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
-            let pictured = pictured_from(entries, below, recent);
+            let pictured = pictured_from(entries, span.below, recent);
             let author = Author::new(model, prompt);
-            let history =
-                History { entries, turn_from: run_turn, below, short_below, pictured, own, prompt, author };
+            let history = History { entries, span, short_below, pictured, prompt, author };
             history.messages(parts, &mut Room::default(), sql)
         })?;
         match self.prefiltered(definitions, step, messages).await? {
@@ -71,39 +75,58 @@ impl Thread {
         }
     }
 
+    /// The parts of a request, and the room that they leave.
+    fn parts(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        system: CachedJson<ChatMessage>,
+    ) -> Result<(Parts, Space)> {
+        let parts = Parts { summary: self.summary_part(definitions.prompt)?, ..Parts::of(system) };
+        let space = self.space(definitions, model, &parts)?;
+        Ok((parts, space))
+    }
+
     /// Sees to it that the messages fit.
-    fn fitted(&self, definitions: &Definitions<'_>, step: Step, budget: usize) -> Result<Fitted> {
-        let (prompt, own) = (definitions.prompt, definitions.active.role());
-        let (cut, short_below, moved) = self.read_mut(|state, sql| {
-            let run = state.active_mut()?;
-            let (turn_from, short_before) = (run.turn_from, run.short_below);
-            let from = if prompt.include_chat { state.meta.window_cut.min(turn_from) } else { turn_from };
-            let window = match state.window.take() {
-                Some(window) if window.reaches(from) => window,
-                _ => Window::load(sql, from, turn_from, budget)?,
+    fn fitted(&self, definitions: &Definitions<'_>, step: Step, space: &Space) -> Result<Fitted> {
+        let (prompt, budget) = (definitions.prompt, space.messages);
+        let (fitted, jumped, shortened) = self.read_mut(|state, sql| {
+            let (from, span, short_before) = next_span(definitions, state);
+            let span = Span { below: step.block, ..span };
+            let mut window = window_from(state, sql, from, &span, budget)?;
+            let cut = window.fit(from, &span, budget);
+            let short_below = window.shorten(short_before, &span, budget);
+            let jumped = prompt.include_chat && cut > from.max(1);
+            let sent = Sent {
+                cause: if jumped { Cause::Cut } else { Cause::Grown },
+                window: &window,
+                from: cut,
+                span: &span,
+                room: budget + space.summary,
+                summary: space.summary,
             };
-            let cut = window.fit(from, turn_from, step.block, budget, own);
-            let short_below = window.shorten(short_before, turn_from, step.block, budget);
+            self.plan_summary(definitions, state, sql, &sent)?;
+            if span.covered > 0 {
+                window.cut(from);
+            }
             state.window = Some(window);
-            let moved =
-                (prompt.include_chat && cut > state.meta.window_cut.max(1)) || short_below > short_before;
-            Ok((cut, short_below, moved))
+            Ok((Fitted { cut, short_below, span }, jumped, short_below > short_before))
         })?;
-        if moved {
+        if jumped || shortened {
             self.transition(|state, sql| {
-                if prompt.include_chat {
-                    state.meta.window_cut = cut;
+                if jumped {
+                    state.meta.window_cut = fitted.cut;
                     state.meta.update(sql)?;
                 }
                 if let Some(window) = &mut state.window {
-                    window.cut(cut);
+                    window.cut(fitted.cut);
                 }
                 let run = state.active_mut()?;
-                run.short_below = short_below;
+                run.short_below = fitted.short_below;
                 run.update(sql)
             })?;
         }
-        Ok(Fitted { cut, short_below })
+        Ok(fitted)
     }
 
     /// The thread's history as another prompt would see it, up to the step that runs; read anew, and nothing is stored.
@@ -114,7 +137,7 @@ impl Thread {
         system: CachedJson<ChatMessage>,
         room: &mut Room,
     ) -> Result<Vec<CachedJson<ChatMessage>>> {
-        let (prompt, own) = (definitions.prompt, definitions.active.role());
+        let prompt = definitions.prompt;
         let parts = Parts::of(system);
         let budget = self.space(definitions, model, &parts)?.messages;
         self.read(|state, sql| {
@@ -123,14 +146,36 @@ impl Thread {
             let below = run.filter(|run| run.block_open()).map_or(i64::MAX, |run| run.block);
             let from = if prompt.include_chat { state.meta.window_cut.min(turn_from) } else { turn_from };
             let window = Window::load(sql, from, turn_from, budget)?;
-            let cut = window.fit(from, turn_from, below, budget, own);
-            let short_below = window.shorten(0, turn_from, below, budget);
+            let span = Span { turn_from, below, covered: 0, own: definitions.active.role() };
+            let cut = window.fit(from, &span, budget);
+            let short_below = window.shorten(0, &span, budget);
             let entries = window.since(cut);
             let recent = if model.capabilities.supports_images { prompt.recent_image_threshold } else { 0 };
-            let pictured = pictured_from(entries, below, recent);
+            let pictured = pictured_from(entries, span.below, recent);
             let author = Author::new(model, prompt);
-            let history = History { entries, turn_from, below, short_below, pictured, own, prompt, author };
+            let history = History { entries, span, short_below, pictured, prompt, author };
             history.messages(parts, room, sql)
+        })
+    }
+
+    /// What the next request would hold besides messages, and whom it would ask. Hooks are not run, and nothing is noted.
+    pub(crate) fn next_parts<'d>(&self, definitions: &Definitions<'d>) -> Result<(&'d Model, Parts, Space)> {
+        let model = self.current_model(definitions, Step::own(0))?;
+        let rendered = definitions.prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
+        let rendered = self.as_with_skills(definitions, model, rendered)?;
+        let system = CachedJson::from(ChatMessage::System(self.redact(rendered)));
+        let (parts, space) = self.parts(definitions, model, system)?;
+        Ok((model, parts, space))
+    }
+
+    /// The definitions that the thread runs on today.
+    ///
+    /// # Errors
+    /// `conflict` where one is gone.
+    pub(crate) fn definitions_now(&self) -> Result<Definitions<'_>> {
+        self.definitions()?.ok_or_else(|| {
+            let text = "The thread's agent, its prompt or its model is not among the definitions.";
+            Error::new(Code::Conflict, text).hint("Deploy it again, or give the thread another agent.")
         })
     }
 
@@ -219,6 +264,36 @@ impl Thread {
             state.meta.window_tokens = Some((sent / 2).max(limits::LEAST_HISTORY_TOKENS));
             state.meta.update(sql)
         })
+    }
+}
+
+/// From where on the next request may have messages, which of them, and before which seq results are shortened. A thread at rest
+/// has no turn, but for what waits.
+pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (i64, Span, i64) {
+    let prompt = definitions.prompt;
+    let waiting = state.undrained.unwrap_or(i64::MAX);
+    let (turn_from, short_below) =
+        state.active().map_or((waiting, 0), |run| (run.turn_from, run.short_below));
+    let covered = covered(state, prompt);
+    let from = match prompt.include_chat {
+        true if covered > 0 => state.meta.window_cut.max(covered + 1).min(turn_from),
+        true => state.meta.window_cut.min(turn_from),
+        false => turn_from,
+    };
+    (from, Span { turn_from, below: i64::MAX, covered, own: definitions.active.role() }, short_below)
+}
+
+/// The window, if it reaches so far; otherwise it is read.
+pub(crate) fn window_from(
+    state: &mut State,
+    sql: &dyn Sql,
+    from: i64,
+    span: &Span,
+    budget: usize,
+) -> Result<Window> {
+    match state.window.take() {
+        Some(window) if window.reaches(from) => Ok(window),
+        _ => Window::load(sql, from, span.turn_from, budget),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;
 use crate::engine::ephemeral::works::Works;
 use crate::engine::progress::Progress;
+use crate::engine::summary::Summaries;
 use crate::models::{CachedJson, ChatMessage};
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::Entered;
@@ -80,6 +81,8 @@ pub(crate) struct Ephemeral {
     pub(crate) progress: Progress,
     /// What is being spent.
     pub(crate) spending: Spending,
+    /// What is known of summaries.
+    pub(crate) summaries: Summaries,
     /// System messages of the last requests.
     pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }

@@ -31,6 +31,8 @@ fn path(route: &ThreadRoute) -> Option<&'static str> {
         ThreadRoute::GetCost => "/cost",
         ThreadRoute::GetBudget | ThreadRoute::PatchBudget => "/budget",
         ThreadRoute::GetContext => "/context",
+        ThreadRoute::Summarize => "/context/summarize",
+        ThreadRoute::DropSummary => "/context/summary",
         ThreadRoute::GetSpans(_) => "/runs/r/spans",
         ThreadRoute::Diagnostics => "/diagnostics",
         ThreadRoute::GetValues | ThreadRoute::PostValue | ThreadRoute::DeleteValue => "/kv",
@@ -80,7 +82,17 @@ fn every_route_of_the_runtime_has_a_reserved_name() {
     // One that had none would be an endpoint's: the names are looked at before the routes.
     for text in ["", "/messages", "/messages/m", "/stop", "/continue", "/terminate", "/logs", "/logs/l"]
         .into_iter()
-        .chain(["/subagents", "/cost", "/budget", "/context", "/runs", "/runs/r", "/runs/r/spans"])
+        .chain([
+            "/subagents",
+            "/cost",
+            "/budget",
+            "/context",
+            "/context/summarize",
+            "/context/summary",
+            "/runs",
+            "/runs/r",
+            "/runs/r/spans",
+        ])
         .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
         .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
         .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])

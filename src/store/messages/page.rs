@@ -74,6 +74,32 @@ pub(crate) fn count_top_level(sql: &dyn Sql, before: i64) -> Result<i64> {
     Ok(counted.unwrap_or(0))
 }
 
+/// Top-level ones after one seq up to another, in order.
+pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>) -> Result<()> {
+    each_row(
+        sql,
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM messages WHERE seq > ? AND seq <= ? AND depth = 0 ORDER BY seq"
+        ),
+        &[Param::Int(after), Param::Int(upto)],
+        each,
+    )
+}
+
+/// Seq of the last top-level one before a seq.
+pub(crate) fn last_before(sql: &dyn Sql, seq: i64) -> Result<Option<i64>> {
+    let statement = "SELECT seq FROM messages WHERE seq < ? AND depth = 0 ORDER BY seq DESC LIMIT 1";
+    integer(sql, statement, &[Param::Int(seq)])
+}
+
+/// How many messages from outside there are after one seq up to another that started runs or could have.
+pub(crate) fn count_waking(sql: &dyn Sql, after: i64, upto: i64) -> Result<i64> {
+    let statement = "SELECT count(*) FROM messages WHERE seq > ? AND seq <= ? AND depth = 0 AND inbound = 2";
+    Ok(integer(sql, statement, &[Param::Int(after), Param::Int(upto)])?.unwrap_or(0))
+}
+
 /// The newest ones, newest first.
 pub(crate) fn newest(sql: &dyn Sql, shown: Shown, limit: i64, each: Each<'_>) -> Result<()> {
     each_row(

@@ -216,3 +216,42 @@ fn a_question_and_its_answer_cost_twelve_statements_more_than_the_step() {
         })
         .calm();
 }
+
+#[test]
+fn a_turn_with_a_summary_costs_no_statement_more_and_one_when_cold() {
+    let cost = |summarised: bool| {
+        let spent = std::rc::Rc::new(std::cell::Cell::new((Counters::default(), Counters::default())));
+        let place = spent.clone();
+        bare("summary")
+            .define(|catalog| catalog["prompts"]["p"]["summary"] = true.into())
+            .answers(|request| Say::text("fine").stream(request.index))
+            .drive(move |sim| {
+                let place = place.clone();
+                async move {
+                    for n in 0..4 {
+                        turn(&sim, &format!("m{n}")).await;
+                    }
+                    if summarised {
+                        sim.insist(bobbin::request::ThreadRoute::Summarize, &[], None, String::new()).await;
+                        sim.until("it is stored", |sim| {
+                            let made: Vec<i64> =
+                                sim.member.database.ask("SELECT ifnull(summary ->> 'epoch', 0) FROM meta");
+                            made == [1] && sim.world.executor.waiting(false).is_empty()
+                        })
+                        .await;
+                    }
+                    turn(&sim, "one").await;
+                    let warm = turn(&sim, "two").await;
+                    sim.evict().await;
+                    place.set((warm, turn(&sim, "cold").await));
+                }
+            })
+            .once();
+        spent.get()
+    };
+    let (with, without) = (cost(true), cost(false));
+    assert_eq!(with.0.statements, without.0.statements, "warm");
+    assert_eq!(with.0.written, without.0.written, "warm");
+    assert_eq!(with.1.statements, without.1.statements + 1, "cold");
+    assert!(with.1.read <= without.1.read + 1, "cold: {} rows, {} without", with.1.read, without.1.read);
+}

@@ -57,6 +57,7 @@ mod streams;
 mod subagent_tools;
 mod subagents;
 mod subprompts;
+mod summary;
 mod tiers;
 mod tools;
 mod turns;
@@ -134,6 +135,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(values::all());
     all.extend(code::all());
     all.extend(context::all());
+    all.extend(summary::all());
     all.extend(dropped::all());
     all.extend(execute::all());
     all.extend(endings::all());

@@ -1,0 +1,54 @@
+// Rows of what a request holds: a turn on a thread that has a summary, against one that has none.
+
+import { cost, counters, interleaved, ratio, settle, timed } from "./measure.mjs";
+
+/**
+ * @typedef {import("./rows.mjs").Bench} Bench
+ * @typedef {import("./measure.mjs").Result} Result
+ * @typedef {import("./sides.mjs").Side} Side
+ */
+
+const TURNS = 5;
+
+/** A thread with a few turns. @param {Side} product */
+async function begun(product) {
+  const thread = await product.thread("summing");
+  for (let n = 0; n < TURNS; n++) await product.post(thread, "", true);
+  return thread;
+}
+
+/** @param {Side} product @param {string} thread */
+async function summarised(product, thread) {
+  await product.ask(`/api/threads/${thread}/context/summarize`);
+  const end = performance.now() + 20_000;
+  while (performance.now() < end) {
+    const { summary } = (await product.get(`/api/threads/${thread}/context`)).json;
+    if (summary) return;
+    await settle();
+  }
+  throw new Error("no summary was made within 20 s");
+}
+
+/** @param {Bench} bench @returns {Promise<Result[]>} */
+export async function summaries({ product, times, restartProduct }) {
+  const [has, none] = [await begun(product), await begun(product)];
+  await summarised(product, has);
+  const turn = (/** @type {string} */ thread) => () => timed(() => product.post(thread, "", true));
+  const values = await interleaved("a turn with a summary", times(80), { product: turn(has), floor: turn(none) });
+  const turns = (/** @type {string} */ thread) => async () => {
+    for (let n = 0; n < TURNS; n++) await product.post(thread, "", true);
+    await settle();
+  };
+  const [more, less] = [await cost(product, has, turns(has)), await cost(product, none, turns(none))];
+  await restartProduct();
+  const cold = [];
+  for (const thread of [has, none]) {
+    await product.post(thread, "", true);
+    cold.push((await counters(product, thread)).statements);
+  }
+  return [
+    { ...ratio("plain turn of a thread with a summary", "ms", values, 1.03), against: "without" },
+    { what: "… SQL statements more", unit: "", value: (more.statements - less.statements) / TURNS, budget: 0 },
+    { what: "… cold: SQL statements more", unit: "", value: (cold[0] ?? 0) - (cold[1] ?? 0), budget: 1 },
+  ];
+}

@@ -1,0 +1,350 @@
+//! A summary that stands in requests for the older messages of the thread (docs/context.md). It is written by a model in a job,
+//! beside the run, and is stored only if nothing that it covers has changed meanwhile. Whatever becomes of it, messages stay and
+//! turns go on.
+//!
+//! * Here: when one is owed, and what becomes of it when messages change. `plan`: how far it goes. `write`: the job; `render`:
+//!   messages as text for it. `asked`: one that somebody asks for, or takes away.
+
+pub(crate) mod asked;
+pub(crate) mod plan;
+pub(crate) mod render;
+pub(crate) mod write;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::select;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::engine::definitions::Definitions;
+use crate::engine::summary::plan::{Cause, Wish, first_kept};
+use crate::engine::thread::Thread;
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::models::{CachedJson, ChatMessage};
+use crate::spec::context::{SummaryMode, SummarySettings};
+use crate::spec::{Agent, Prompt};
+use crate::store::jobs::Kind;
+use crate::store::messages::message_id;
+use crate::store::runs::Run;
+use crate::store::runs::diagnostics::Diagnostic;
+use crate::store::state::State;
+use crate::store::summaries::{Current, Turns};
+use crate::store::window::{Span, Window};
+use crate::store::{jobs, messages, meta, summaries};
+
+/// What a model reads before the text.
+const HEAD: &str = "Summary of the conversation so far (the messages themselves are kept):";
+
+/// What one life of the object knows of it.
+#[derive(Default)]
+pub(crate) struct Summaries {
+    /// What the last request has shown to be owed, until it is written.
+    plan: RefCell<Option<Plan>>,
+    /// The summary that a job has just stored: its epoch, and the last message that it covers.
+    stored: Cell<Option<(i64, i64)>>,
+    /// Steps that wait for one.
+    waiting: RefCell<Vec<oneshot::Sender<()>>>,
+    /// The epoch from which on a step has waited for the next one.
+    waited: Cell<Option<i64>>,
+}
+
+impl Summaries {
+    /// An attempt is over: whoever waits looks again.
+    pub(crate) fn notify(&self) {
+        for waiting in self.waiting.borrow_mut().drain(..) {
+            let _nobody_waits = waiting.send(());
+        }
+    }
+}
+
+/// A summary that is owed.
+struct Plan {
+    epoch: i64,
+    /// Seq of the first message that stays.
+    first: i64,
+    prompt: String,
+}
+
+/// A job's data: what it has to do, and how far it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Work {
+    /// The epoch that it starts from.
+    epoch: i64,
+    /// Seq of the last message that it is to cover.
+    upto: i64,
+    /// The run that has caused it.
+    run: i64,
+    /// The prompt that says how it is made.
+    prompt: String,
+    /// The text so far covers messages up to this seq.
+    #[serde(default)]
+    done: i64,
+    #[serde(default)]
+    text: String,
+    /// The summary that it began with covers messages up to this seq.
+    #[serde(default)]
+    since: i64,
+    #[serde(default)]
+    stage: Stage,
+    /// How often a result was thrown away.
+    #[serde(default)]
+    discarded: u32,
+    /// A message that it is to cover was changed.
+    #[serde(default)]
+    touched: bool,
+}
+
+/// What the next request of a job is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Stage {
+    /// The first messages.
+    #[default]
+    First,
+    /// Those that follow the text so far.
+    More,
+    /// The same messages again: what came was too long.
+    Shorter,
+}
+
+impl Work {
+    fn of(epoch: i64, upto: i64, run: i64, prompt: &str) -> Work {
+        Work { epoch, upto, run, prompt: prompt.to_owned(), ..Work::default() }
+    }
+
+    fn read(data: &str) -> Option<Work> {
+        serde_json::from_str(data).ok()
+    }
+
+    fn column(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+}
+
+/// How the summaries of a prompt are made; `None` where it has none.
+pub(crate) fn settings_of(prompt: &Prompt) -> Option<&SummarySettings> {
+    prompt.summary.as_ref().filter(|settings| prompt.include_chat && settings.mode != SummaryMode::Off)
+}
+
+/// Seq of the last message for which a summary stands in the requests of a prompt.
+pub(crate) fn covered(state: &State, prompt: &Prompt) -> i64 {
+    let current = state.meta.summary.as_ref().filter(|_| settings_of(prompt).is_some());
+    current.map_or(0, Current::covers)
+}
+
+/// The turns that are complete now.
+pub(crate) fn turns_of(run: Option<&Run>) -> Turns {
+    run.map_or(Turns::default(), |run| Turns {
+        runs: if run.end.is_some() { run.id } else { run.id - 1 },
+        of_session: run.turns,
+    })
+}
+
+/// Writes which summary holds.
+fn hold(state: &mut State, sql: &dyn Sql, current: Current) -> Result<()> {
+    meta::set_summary(sql, &current.column()?)?;
+    state.meta.summary = Some(current);
+    Ok(())
+}
+
+impl Thread {
+    /// The message that holds it in the requests of a prompt; read once while the object lives.
+    pub(crate) fn summary_part(&self, prompt: &Prompt) -> Result<Option<CachedJson<ChatMessage>>> {
+        self.read_mut(|state, sql| {
+            if covered(state, prompt) == 0 {
+                return Ok(None);
+            }
+            let epoch = state.meta.summary.as_ref().map_or(0, |current| current.epoch);
+            if let Some((_, message)) = state.summary.as_ref().filter(|(of, _)| *of == epoch) {
+                return Ok(Some(message.clone()));
+            }
+            let Some(summary) = summaries::find(sql, epoch)? else {
+                return Err(Error::internal("the summary that holds is not there"));
+            };
+            let message = CachedJson::from(ChatMessage::System(format!("{HEAD}\n\n{}", summary.text)));
+            state.summary = Some((epoch, message.clone()));
+            Ok(Some(message))
+        })
+    }
+
+    /// Looks whether a request has left too little room; what is owed then is written with the next transaction of the run.
+    pub(crate) fn plan_summary(
+        &self,
+        definitions: &Definitions<'_>,
+        state: &State,
+        sql: &dyn Sql,
+        sent: &Sent<'_>,
+    ) -> Result<()> {
+        let prompt = definitions.prompt;
+        let Some(settings) = settings_of(prompt) else { return Ok(()) };
+        let current = state.meta.summary.clone().unwrap_or_default();
+        let turns = turns_of(state.run.as_ref());
+        if current.paused.is_some_and(|then| turns.since(then) < limits::SUMMARY_PAUSE_TURNS) {
+            return Ok(());
+        }
+        let wish = Wish {
+            cause: sent.cause,
+            settings,
+            trigger: prompt.context.trigger(),
+            room: sent.room,
+            summary: sent.summary,
+            turns: turns.since(current.made),
+        };
+        let first = first_kept(sent.window, sent.from, sent.span, &wish);
+        let plan = match first {
+            Some(first) if jobs::of_kind(state, sql, Kind::Summary)?.is_none() => {
+                Some(Plan { epoch: current.epoch, first, prompt: prompt.name.clone() })
+            }
+            _ => None,
+        };
+        *self.ephemeral.summaries.plan.borrow_mut() = plan;
+        Ok(())
+    }
+
+    /// Writes the job that is owed, inside a transaction of the run.
+    pub(crate) fn owe_summary(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
+        let Some(plan) = self.ephemeral.summaries.plan.borrow_mut().take() else { return Ok(()) };
+        if state.meta.summary.as_ref().map_or(0, |current| current.epoch) != plan.epoch {
+            return Ok(());
+        }
+        self.add_summary(state, sql, plan.first, &plan.prompt, now).map(drop)
+    }
+
+    /// A job for the messages before one. The last message that it is to cover, if there is any that no summary covers.
+    fn add_summary(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        first: i64,
+        prompt: &str,
+        now: i64,
+    ) -> Result<Option<i64>> {
+        let current = state.meta.summary.clone().unwrap_or_default();
+        let upto = messages::page::last_before(sql, first)?.filter(|upto| *upto > current.covers());
+        let Some(upto) = upto else { return Ok(None) };
+        let run = state.run.as_ref().map_or(0, |run| run.id);
+        let data = Work::of(current.epoch, upto, run, prompt).column()?;
+        if jobs::add(state, sql, Kind::Summary, "", now, &data)? {
+            self.arm_at(state, sql, now, now)?;
+            self.ephemeral.notify_alarm();
+        }
+        Ok(Some(upto))
+    }
+
+    /// A message is changed or deleted. A summary that covers it is not sent any more, and another one is made; one that is
+    /// being made is thrown away.
+    pub(crate) fn unsettle_summary(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<()> {
+        if let Some(mut job) = jobs::of_kind(state, sql, Kind::Summary)?
+            && let Some(work) = Work::read(&job.data).filter(|work| seq <= work.upto)
+        {
+            job.data = Work { touched: true, ..work }.column()?;
+            jobs::update(sql, &job)?;
+        }
+        let Some(current) =
+            state.meta.summary.clone().filter(|current| current.upto > 0 && seq <= current.upto)
+        else {
+            return Ok(());
+        };
+        summaries::spoil(sql, seq)?;
+        state.summary = None;
+        let upto = current.upto;
+        hold(state, sql, Current { stale: true, ..current })?;
+        let prompt = self.catalog.agents.get(&state.meta.agent).and_then(|agent| self.summarising(agent));
+        match prompt {
+            Some(prompt) => {
+                let name = prompt.name.clone();
+                self.add_summary(state, sql, upto + 1, &name, self.host.now_us()).map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The prompt of an agent that says how summaries are made: that of its side A, or else of its side B.
+    fn summarising(&self, agent: &Agent) -> Option<&Prompt> {
+        let sides = [Some(&agent.side_a), agent.side_b.as_ref()];
+        let mut prompts =
+            sides.into_iter().flatten().filter_map(|side| self.catalog.prompts.get(&side.prompt));
+        prompts.find(|prompt| settings_of(prompt).is_some())
+    }
+
+    /// Attempts have failed too often in a row: none is made until more turns have come, and the next run tells of it.
+    pub(crate) fn pause_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        let current = state.meta.summary.clone().unwrap_or_default();
+        let paused = Some(turns_of(state.run.as_ref()));
+        hold(state, sql, Current { paused, untold: true, ..current })
+    }
+
+    /// What a run that begins tells of that.
+    pub(crate) fn paused_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Diagnostic>> {
+        let Some(current) = state.meta.summary.clone().filter(|current| current.untold) else {
+            return Ok(None);
+        };
+        hold(state, sql, Current { untold: false, ..current })?;
+        let text = format!(
+            "No summary could be made {} times in a row; the next attempt is made after {} more turns.",
+            limits::SUMMARY_FAILURES,
+            limits::SUMMARY_PAUSE_TURNS
+        );
+        let kind = crate::store::runs::diagnostics::Kind::Workflow;
+        Ok(Some(Diagnostic::warning(kind, "summary_paused", ("job", "summary"), text, self.host.now_us())))
+    }
+
+    /// Tells whoever listens of a summary that was stored.
+    pub(crate) fn tell_summary(&self) -> Result<()> {
+        let Some((epoch, upto)) = self.ephemeral.summaries.stored.take() else { return Ok(()) };
+        let upto = self.read(|state, _| Ok(message_id(&state.meta.thread_id, upto)))?;
+        self.emit("summary_updated", json!({ "epoch": epoch, "upto": upto }));
+        Ok(())
+    }
+
+    /// Where the prompt says so, a step waits for the summary that its request has shown to be owed, for a while. Whether the
+    /// request has to be made anew.
+    pub(crate) async fn summary_before_step(self: &Rc<Self>, definitions: &Definitions<'_>) -> Result<bool> {
+        let before =
+            settings_of(definitions.prompt).is_some_and(|settings| settings.mode == SummaryMode::BeforeStep);
+        if !before {
+            return Ok(false);
+        }
+        let now = self.host.now_us();
+        let epoch =
+            self.read(|state, _| Ok(state.meta.summary.as_ref().map_or(0, |current| current.epoch)))?;
+        if self.ephemeral.summaries.plan.borrow().is_some() {
+            self.transition(|state, sql| self.owe_summary(state, sql, now))?;
+        }
+        let until = now + limits::SUMMARY_WAIT_US;
+        loop {
+            let (owed, reached) = self.read(|state, sql| {
+                let owed = jobs::of_kind(state, sql, Kind::Summary)?.is_some();
+                Ok((owed, state.meta.summary.as_ref().map_or(0, |current| current.epoch)))
+            })?;
+            if reached != epoch {
+                return Ok(true);
+            }
+            if !owed || self.host.now_us() >= until || self.ephemeral.summaries.waited.get() == Some(epoch) {
+                self.ephemeral.summaries.waited.set(owed.then_some(epoch));
+                return Ok(false);
+            }
+            let (send, over) = oneshot::channel();
+            self.ephemeral.summaries.waiting.borrow_mut().push(send);
+            let _either = select(over, self.host.sleep_until(until).boxed_local()).await;
+        }
+    }
+}
+
+/// What of the thread a request has had.
+pub(crate) struct Sent<'a> {
+    pub(crate) cause: Cause,
+    pub(crate) window: &'a Window,
+    /// Seq of its first message.
+    pub(crate) from: i64,
+    pub(crate) span: &'a Span,
+    /// Tokens for summary and messages together.
+    pub(crate) room: usize,
+    /// Tokens of the summary in it.
+    pub(crate) summary: usize,
+}

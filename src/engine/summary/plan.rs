@@ -1,0 +1,115 @@
+//! How far a summary is to go: up to a boundary between turns that leaves a share of the room to messages, or between two steps
+//! of a turn that is too long by itself. Neither separates a call from its result.
+
+use crate::spec::context::SummarySettings;
+use crate::spec::message::Role;
+use crate::store::window::{Entry, Span, Window};
+
+/// Why one is thought of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The messages may have grown.
+    Grown,
+    /// Older messages have just been cut off.
+    Cut,
+    /// Somebody asks for it.
+    Asked,
+}
+
+/// What decides about it.
+pub(crate) struct Wish<'a> {
+    pub(crate) cause: Cause,
+    pub(crate) settings: &'a SummarySettings,
+    /// Share of the room that may be taken before one is made.
+    pub(crate) trigger: f64,
+    /// Tokens for summary and messages together.
+    pub(crate) room: usize,
+    /// Tokens of the summary that there is.
+    pub(crate) summary: usize,
+    /// Turns that have come since it was made, as far as runs tell.
+    pub(crate) turns: u64,
+}
+
+impl Wish<'_> {
+    fn full(&self) -> usize {
+        (self.room as f64 * self.trigger) as usize
+    }
+
+    fn keep(&self) -> usize {
+        (self.room.saturating_sub(self.settings.most()) as f64 * self.settings.target()) as usize
+    }
+
+    fn has_come(&self, of: u64) -> bool {
+        self.cause == Cause::Asked || of >= u64::from(self.settings.turns())
+    }
+}
+
+/// Seq of the first message that stays, if a summary is to be made of those before it.
+pub(crate) fn first_kept(window: &Window, from: i64, span: &Span, wish: &Wish<'_>) -> Option<i64> {
+    let past: Vec<&Entry> =
+        window.since(from).iter().take_while(|entry| entry.row.seq < span.turn_from).collect();
+    let turn: Vec<&Entry> = span.sent(window.since(span.turn_from)).collect();
+    let turn_tokens = tokens(&turn);
+    if wish.cause == Cause::Grown && tokens(&past) + turn_tokens + wish.summary <= wish.full() {
+        return None;
+    }
+    if turn_tokens + wish.summary > wish.full() {
+        return within_turn(&turn, span.own, wish);
+    }
+    between_turns(&past, turn_tokens, span, wish)
+}
+
+fn tokens(entries: &[&Entry]) -> usize {
+    entries.iter().map(|entry| entry.tokens()).sum()
+}
+
+/// Before what somebody else says.
+fn between_turns(past: &[&Entry], turn_tokens: usize, span: &Span, wish: &Wish<'_>) -> Option<i64> {
+    let opens = |entry: &&&Entry| entry.row.role != Role::Tool && entry.row.role != span.own;
+    let turns = past.iter().filter(opens).count() as u64;
+    if !wish.has_come(wish.turns.max(turns)) {
+        return None;
+    }
+    let newest = past.iter().rev().find(opens).map(|entry| entry.row.seq);
+    // A thread at rest keeps its last turn.
+    let last = if span.turn_from < i64::MAX { Some(span.turn_from) } else { newest };
+    let (mut kept, mut first) = (turn_tokens, last?);
+    for entry in past.iter().rev() {
+        kept += entry.tokens();
+        if kept > wish.keep() {
+            break;
+        }
+        if opens(&entry) {
+            first = entry.row.seq;
+        }
+    }
+    let oldest = past.first().map(|entry| entry.row.seq);
+    if wish.cause == Cause::Asked && Some(first) == oldest {
+        // All of it would stay: whoever asks wants it shorter than it has to be.
+        first = last?;
+    }
+    // What was cut off stands before everything that there is here.
+    (wish.cause == Cause::Cut || oldest.is_some_and(|oldest| oldest < first)).then_some(first)
+}
+
+/// Before a reply, of which the newest always stays, as do the messages that opened the turn.
+fn within_turn(turn: &[&Entry], own: Role, wish: &Wish<'_>) -> Option<i64> {
+    let answers = |entry: &&&Entry| entry.row.role == own;
+    if !wish.has_come(turn.iter().filter(answers).count() as u64) {
+        return None;
+    }
+    let opening =
+        turn.iter().take_while(|entry| entry.row.role != own && entry.row.role != Role::Tool).count();
+    let (opening, rest) = turn.split_at_checked(opening)?;
+    let (mut kept, mut first) = (tokens(opening), None);
+    for entry in rest.iter().rev() {
+        kept += entry.tokens();
+        if kept > wish.keep() && first.is_some() {
+            break;
+        }
+        if answers(&entry) {
+            first = Some(entry.row.seq);
+        }
+    }
+    first.filter(|first| rest.first().is_some_and(|entry| entry.row.seq < *first))
+}

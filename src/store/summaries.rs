@@ -1,0 +1,203 @@
+//! The table `summaries`: what stands in requests for the older messages of the thread (docs/context.md), one row for each epoch,
+//! of which the last few are kept. It is made with the first summary; the column `meta.summary` says which one holds, and a thread
+//! that never had one reads nothing.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql};
+use crate::limits;
+use crate::store::messages::message_id;
+use crate::store::table::Table;
+
+/// `upto`: seq of the last message that it covers; `since`: of the last one that the summary before it covers, or 0.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE IF NOT EXISTS summaries (
+        epoch INTEGER PRIMARY KEY, upto INTEGER NOT NULL, since INTEGER NOT NULL, text TEXT NOT NULL,
+        tokens INTEGER NOT NULL, model TEXT NOT NULL, stale INTEGER NOT NULL DEFAULT 0, created_us INTEGER NOT NULL)"],
+    drop: "DROP TABLE IF EXISTS summaries",
+};
+
+/// How many turns a thread had at some time: its runs that had ended, and the turns of its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Turns {
+    pub(crate) runs: i64,
+    pub(crate) of_session: u32,
+}
+
+impl Turns {
+    /// How many have come since then.
+    pub(crate) fn since(self, then: Turns) -> u64 {
+        let runs = u64::try_from(self.runs - then.runs).unwrap_or(0);
+        runs.max(u64::from(self.of_session.saturating_sub(then.of_session)))
+    }
+}
+
+/// The column `meta.summary`: what holds now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Current {
+    /// Of the last summary that was stored or taken away; each is one more than the one before.
+    pub(crate) epoch: i64,
+    /// Seq of the last message that it covers; 0 where there is none.
+    pub(crate) upto: i64,
+    /// A message that it covers was changed: it is not sent any more.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) stale: bool,
+    /// When it was made.
+    #[serde(default)]
+    pub(crate) made: Turns,
+    /// When too many attempts had failed in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paused: Option<Turns>,
+    /// Whether the next run is to tell of that.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) untold: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Current {
+    /// As the column has it.
+    pub(crate) fn parse(column: Option<&str>) -> Result<Option<Current>> {
+        column.map(serde_json::from_str).transpose().map_err(Error::internal)
+    }
+
+    /// The column.
+    pub(crate) fn column(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(Error::internal)
+    }
+
+    /// Seq of the last message for which it stands in requests; 0 where none does.
+    pub(crate) const fn covers(&self) -> i64 {
+        if self.stale { 0 } else { self.upto }
+    }
+}
+
+/// A row.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    pub(crate) epoch: i64,
+    pub(crate) upto: i64,
+    pub(crate) since: i64,
+    pub(crate) text: String,
+    pub(crate) tokens: i64,
+    /// Name of the model's definition.
+    pub(crate) model: String,
+    pub(crate) stale: bool,
+    pub(crate) created_us: i64,
+}
+
+impl Summary {
+    /// As clients see it.
+    pub(crate) fn to_json(&self, thread: &str) -> Value {
+        json!({
+            "epoch": self.epoch, "upto": message_id(thread, self.upto), "tokens": self.tokens, "model": self.model,
+            "createdAt": self.created_us, "stale": self.stale, "text": self.text,
+        })
+    }
+
+    fn read(cells: &[Cell]) -> Result<Summary> {
+        let [epoch, upto, since, text, tokens, model, stale, created] = cells else {
+            return Err(Error::internal("a summary has the wrong number of columns"));
+        };
+        let number = |cell: &Cell| cell.int().unwrap_or_default();
+        let owned = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
+        Ok(Summary {
+            epoch: number(epoch),
+            upto: number(upto),
+            since: number(since),
+            text: owned(text),
+            tokens: number(tokens),
+            model: owned(model),
+            stale: number(stale) == 1,
+            created_us: number(created),
+        })
+    }
+}
+
+/// Stores one, and forgets those that are too old.
+pub(crate) fn insert(sql: &dyn Sql, summary: &Summary) -> Result<()> {
+    TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
+    sql.run(
+        "INSERT INTO summaries (epoch, upto, since, text, tokens, model, created_us) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        &[
+            Param::Int(summary.epoch),
+            Param::Int(summary.upto),
+            Param::Int(summary.since),
+            Param::Text(&summary.text),
+            Param::Int(summary.tokens),
+            Param::Text(&summary.model),
+            Param::Int(summary.created_us),
+        ],
+    )?;
+    sql.run("DELETE FROM summaries WHERE epoch <= ?", &[Param::Int(summary.epoch - limits::SUMMARIES)])
+}
+
+/// One.
+pub(crate) fn find(sql: &dyn Sql, epoch: i64) -> Result<Option<Summary>> {
+    let statement =
+        "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries WHERE epoch = ?";
+    Ok(list(sql, statement, &[Param::Int(epoch)])?.pop())
+}
+
+/// The newest one that no change of a message has spoilt.
+pub(crate) fn newest_sound(sql: &dyn Sql) -> Result<Option<Summary>> {
+    let statement = "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries
+        WHERE stale = 0 ORDER BY epoch DESC LIMIT 1";
+    Ok(list(sql, statement, &[])?.pop())
+}
+
+/// Those that are kept, newest first.
+pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Summary>> {
+    let statement = "SELECT epoch, upto, since, text, tokens, model, stale, created_us FROM summaries ORDER BY epoch DESC";
+    list(sql, statement, &[])
+}
+
+/// A message was changed: those that cover it are spoilt, and say nothing any more.
+pub(crate) fn spoil(sql: &dyn Sql, seq: i64) -> Result<()> {
+    sql.run("UPDATE summaries SET stale = 1, text = '' WHERE upto >= ?", &[Param::Int(seq)])
+}
+
+/// Forgets all of them.
+pub(crate) fn clear(sql: &dyn Sql) -> Result<()> {
+    TABLE.create.iter().try_for_each(|statement| sql.run(statement, &[]))?;
+    sql.run("DELETE FROM summaries", &[])
+}
+
+fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Summary>> {
+    let mut rows = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        rows.push(Summary::read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_counted_by_runs_and_within_a_session() {
+        let at = |runs, of_session| Turns { runs, of_session };
+        assert_eq!(at(7, 7).since(at(3, 3)), 4);
+        assert_eq!(at(7, 0).since(at(3, 9)), 4, "a session that ended begins to count anew");
+        assert_eq!(at(1, 40).since(at(1, 30)), 10, "one run of two sides has many");
+        assert_eq!(at(0, 0).since(at(3, 3)), 0);
+    }
+
+    #[test]
+    fn a_column_that_says_little_is_read() {
+        assert_eq!(Current::parse(None).unwrap(), None);
+        let current = Current::parse(Some(r#"{"epoch":3,"upto":12}"#)).unwrap().unwrap();
+        assert_eq!((current.epoch, current.covers(), current.paused), (3, 12, None));
+        assert_eq!(Current { stale: true, ..current }.covers(), 0);
+        assert!(Current::parse(Some("[]")).is_err());
+    }
+}
