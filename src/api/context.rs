@@ -38,15 +38,17 @@ impl Thread {
         let body = self.read_mut(|state, sql| {
             let said = said(&definitions, &space, state, sql)?;
             let mut body = shown(model, &space, &said, &state.meta.thread_id);
-            if let (Some(current), Some(fields)) = (&state.meta.summary, body.as_object_mut()) {
-                let thread = &state.meta.thread_id;
-                let holds = if current.upto > 0 { summaries::find(sql, current.epoch)? } else { None };
+            let Some(fields) = body.as_object_mut() else { return Ok(body) };
+            let (thread, current) = (&state.meta.thread_id, state.meta.summary.as_ref());
+            if let Some(current) = current.filter(|current| current.upto > 0) {
+                let holds = summaries::find(sql, current.epoch)?;
                 fields.insert("summary".into(), holds.map(|summary| summary.to_json(thread)).into());
-                if history && current.epoch > 0 {
-                    let all: Value =
-                        summaries::all(sql)?.iter().map(|summary| summary.to_json(thread)).collect();
-                    fields.insert("summaries".into(), all);
-                }
+            }
+            if history {
+                let made = current.is_some_and(|current| current.epoch > 0);
+                let all = if made { summaries::all(sql)? } else { Vec::new() };
+                fields
+                    .insert("summaries".into(), all.iter().map(|summary| summary.to_json(thread)).collect());
             }
             Ok(body)
         })?;
