@@ -125,6 +125,10 @@ impl World {
             return member.clone();
         }
         let member = Member::new(members.len(), id, self.numbers_as_floats);
+        // What a family spends is counted from the birth of its children on.
+        if self.root.database.log.borrow().is_some() {
+            *member.database.log.borrow_mut() = Some(Vec::new());
+        }
         members.push(member.clone());
         member
     }

@@ -8,6 +8,7 @@ use bobbin::host::Filter;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
+use super::waits::{decides, until_open};
 use crate::contract::History;
 use crate::host::fault::{Fault, whenever};
 use crate::host::{At, Native, SECOND_US, Say};
@@ -15,7 +16,7 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![mixed(), hooked(), stopped()]
+    vec![mixed(), hooked(), stopped(), asking_after()]
 }
 
 const UNKNOWN: &str = "It may or may not have taken effect.";
@@ -328,4 +329,41 @@ fn a_reply_without_a_batch_costs_what_it_did_and_early_results_one_statement_eac
     }
     // The first takes longest: the other two come early.
     assert_eq!(of(true, "rrr"), of(false, "rrr") + 2);
+}
+
+/// One of the calls asks for an approval once it has looked: those beside it are done with, and not made again.
+fn asking_after() -> Scenario {
+    const CALLS: &str = "rbr";
+    story("readers, one of which asks for an approval", CALLS)
+        .define(|catalog| catalog["tools"]["bad"]["approval"] = json!({ "mode": "on_failure" }))
+        .setup(|sim| {
+            sim.world.outside.native("bad", |call, _| {
+                let result = match call.approved {
+                    true => ToolResult::success("looked after all"),
+                    false => ToolResult {
+                        error_code: Some("needs_approval".into()),
+                        ..ToolResult::error("This is for people to allow.")
+                    },
+                };
+                Native::Gives(SECOND_US, result)
+            });
+        })
+        .drive(|sim| async move {
+            sim.send("go").await;
+            let asked = until_open(&sim, 1).await;
+            assert_eq!(asked[0]["call"]["tool"], "bad");
+            sim.world.pause(10 * SECOND_US).await;
+            decides(&sim, &asked[0], json!({ "decision": "approve" })).await;
+        })
+        .check(|sim, history| {
+            assert_eq!(history.texts("tool"), ["read 0", "looked after all", "read 2"]);
+            if history.faults == 0 {
+                assert_eq!([0, 1, 2].map(|n| times(sim, n)), [1, 2, 1], "it runs again once it is allowed");
+            }
+        })
+}
+
+#[test]
+fn one_of_several_readers_may_ask_for_an_approval() {
+    asking_after().sweep();
 }

@@ -7,6 +7,7 @@ use bobbin::models;
 use serde_json::{Map, Value, json};
 
 use super::story;
+use super::waits::{decides, until_open};
 use crate::sim::Sim;
 use crate::sweep::Scenario;
 
@@ -73,6 +74,56 @@ fn each_recipe_does_what_it_is_for() {
         .drive(|sim| async move {
             let told = answer(&sim, "call candidate {\"question\": \"Why?\"}").await;
             assert!(told.contains("You said: Why?"), "{told}");
+        })
+        .once();
+}
+
+#[test]
+fn the_gate_opens_for_what_a_person_has_agreed_to() {
+    recipe("gate", "editor")
+        .define(|catalog| {
+            // The build adds it to what is read from a folder.
+            catalog["tools"]["ask_user"] = json!({ "description": "Asks.", "run": { "native": "ask_user" },
+                "args": { "type": "object", "properties": { "question": { "type": "string" } } } });
+        })
+        .terms(|terms| terms.one_answer = false)
+        .drive(|sim| async move {
+            let said = async |text: &str, decision: Value| {
+                let sent = sim.send(text).await;
+                let waits = until_open(&sim, 1).await;
+                assert_eq!(sim.outcome(&sent).await["outcome"], "parked");
+                decides(&sim, &waits[0], decision).await;
+                sim.until("the end", |sim| {
+                    sim.member.database.ask::<i64>("SELECT 1 FROM runs WHERE phase <> 'ended'").is_empty()
+                })
+                .await;
+                (waits[0]["title"].as_str().unwrap().to_owned(), sim.history().await)
+            };
+            let last = |history: &[Value]| history.last().unwrap()["content"].as_str().unwrap().to_owned();
+            let publish = "call publish {\"text\": \"We are open.\"}";
+            let (title, told) =
+                said(publish, json!({ "decision": "approve", "args": { "text": "Open from nine." } })).await;
+            assert_eq!(title, "Publish “We are open.”");
+            assert!(last(&told).ends_with("Open from nine."), "{}", last(&told));
+            let (_, told) = said(publish, json!({ "decision": "deny", "reason": "not yet" })).await;
+            assert_eq!(last(&told), "publish said: Denied: not yet");
+            let (title, told) = said(
+                "call ask_user {\"question\": \"Which day?\"}",
+                json!({ "decision": "answer", "text": "Monday" }),
+            )
+            .await;
+            assert_eq!((&*title, &*last(&told)), ("Which day?", "ask_user said: Monday"));
+            // Who writes instead of deciding has refused.
+            sim.send(publish).await;
+            until_open(&sim, 1).await;
+            sim.send("hello").await;
+            sim.until("the end", |sim| {
+                sim.member.database.ask::<i64>("SELECT 1 FROM runs WHERE phase <> 'ended'").is_empty()
+            })
+            .await;
+            let told = sim.history().await;
+            let refused = |row: &&Value| row["content"] == "Denied: The user wrote instead.";
+            assert_eq!(told.iter().filter(refused).count(), 1, "{told:?}");
         })
         .once();
 }

@@ -6,7 +6,7 @@ use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
 
 use super::{clerk, story, with_work};
-use crate::host::{Answer, Native};
+use crate::host::{Answer, Native, Say};
 use crate::sim::{Sim, model};
 use crate::sweep::Scenario;
 
@@ -346,4 +346,43 @@ fn code_has_room_for_a_hundred_entries() {
             assert_eq!(kinds(&traced).iter().filter(|kind| **kind == "app.n").count(), 100);
         })
         .calm();
+}
+
+#[test]
+fn a_trace_has_two_thousand_entries_at_most_and_says_so() {
+    const CALLS: usize = 20;
+    // Of each step: its request, and its calls.
+    let whole = |steps: usize| 1 + steps * (CALLS + 1) + 1 + 3;
+    for (steps, truncated) in [(94, false), (110, true)] {
+        Scenario::new("a long trace", &with_work())
+            .says(move |request| match request.results().len() {
+                done if done < steps * CALLS => {
+                    (0..CALLS).fold(Say::default(), |say, _| say.and_call("work", "{}"))
+                }
+                _ => Say::text("done"),
+            })
+            .setup(|sim| {
+                sim.world.outside.native("work", |_, _| Native::Gives(0, ToolResult::success("w")));
+            })
+            .define(|catalog| catalog["prompts"]["p"]["parallelToolCalls"] = json!(true))
+            .drive(move |sim| async move {
+                let outcome = sim.ask("go").await;
+                assert_eq!(outcome["outcome"], "completed", "{outcome}");
+                let traced = run(&sim, outcome["run"].as_str().unwrap()).await;
+                let mut kinds = kinds(&traced);
+                kinds.retain(|kind| *kind != "agent.loop.snapshot");
+                assert_eq!(traced["truncated"], truncated);
+                if truncated {
+                    assert_eq!(traced["trace"].as_array().unwrap().len(), 2_000);
+                } else {
+                    assert_eq!(kinds.len(), whole(steps));
+                }
+                // What is left out is what came last but its end.
+                assert_eq!(kinds[0], "run.start");
+                assert_eq!(kinds[kinds.len() - 3..], ["run.output", "run.success", "run.end"]);
+                let of_end = |kind: &&&str| matches!(**kind, "run.start" | "run.end");
+                assert_eq!(kinds.iter().filter(of_end).count(), 2);
+            })
+            .once();
+    }
 }

@@ -1,5 +1,6 @@
 //! `after_subagent_created`: each child is there when the parent's hook is told of it, and begins afterwards.
 
+use bobbin::engine::{NewMessage, RemoteThread};
 use bobbin::request::Query;
 use bobbin::spec::message::ToolResult;
 use serde_json::{Value, json};
@@ -155,5 +156,77 @@ fn what_a_child_begins_with_is_marked() {
             assert_eq!(child.messages[1]["content"], "say found.");
         })
         .terms(|terms| terms.one_answer = false)
+        .calm();
+}
+
+/// Tries everything that changes a thread of the family; what it is told each time.
+async fn changes(other: RemoteThread) -> Vec<(&'static str, bobbin::Result<()>)> {
+    let message = || NewMessage::user("x");
+    vec![
+        ("queue", other.queue_message(message()).await.map(drop)),
+        ("queue once", other.queue_message_once(message(), "k").await.map(drop)),
+        ("inject", other.inject_message(message()).await.map(drop)),
+        ("delete", other.delete_message("m_x").await.map(drop)),
+        ("queue a tool", other.queue_tool("work", json!({})).await),
+        ("schedule", other.schedule_effect("e", json!({}), 1).await.map(drop)),
+        ("cancel", other.remove_scheduled_effect("e_1").await.map(drop)),
+        ("emit", other.emit("x", json!({})).await),
+        ("write a file", other.write_file("/f", b"x", "text/plain").await.map(drop)),
+        ("stop", other.stop().await),
+        ("terminate", other.terminate().await),
+    ]
+}
+
+#[test]
+fn a_tool_that_only_reads_changes_no_thread_of_its_family() {
+    story("a reader in a family")
+        .define(|catalog| {
+            catalog["tools"]["peek"] = json!({ "description": "Looks.", "run": { "native": "peek" },
+                "args": { "type": "object", "properties": {} }, "tier": "read_only" });
+            agent(catalog, "research", &json!(["peek"]));
+            lists(catalog, json!([waits("research"), "peek"]));
+        })
+        .setup(|sim| {
+            sim.world.outside.native("peek", |call, _| {
+                let state = call.state.clone();
+                Native::Works(Box::pin(async move {
+                    let child = state.children().unwrap().first().map(|child| child.reference.clone());
+                    let other = match state.get_parent_thread().unwrap() {
+                        Some(parent) => parent,
+                        None => state.get_child_thread(&child.unwrap()).unwrap().unwrap(),
+                    };
+                    let page = other.get_messages(&Query::default()).await.unwrap();
+                    assert!(!page["messages"].as_array().unwrap().is_empty(), "it may look");
+                    for (what, refused) in changes(other).await {
+                        let error = refused.expect_err(what);
+                        assert_eq!(
+                            (json!(error.code), &*error.message),
+                            (json!("read_only"), "A `read_only` tool cannot change another thread."),
+                            "{what}"
+                        );
+                    }
+                    ToolResult::success("looked")
+                }))
+            });
+        })
+        .terms(|terms| terms.one_answer = false)
+        .drive(|sim| async move {
+            // Upwards from the child, and then down to it.
+            tell(&sim, &format!("call research {}", json!({ "q": "call peek {}" }))).await;
+            tell(&sim, "call peek {}").await;
+        })
+        .check(|sim, history| {
+            let refused = "\"peek\" is `read_only`, and tried to change another thread.";
+            assert_eq!(history.texts("tool")[1], refused);
+            let child = &history.family[&references(sim)[0]];
+            assert_eq!(child.texts("tool"), [refused]);
+            for thread in sim.family() {
+                let written: Vec<i64> = thread.member.database.ask(
+                    "SELECT (SELECT count(*) FROM files) + (SELECT count(*) FROM effects)
+                         + (SELECT count(*) FROM messages WHERE content = 'x')",
+                );
+                assert_eq!(written, [0], "{}", thread.member.id);
+            }
+        })
         .calm();
 }

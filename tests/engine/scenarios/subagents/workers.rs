@@ -341,3 +341,36 @@ fn what_nobody_has_waited_for_arrives_once() {
 fn a_wait_for_workers_that_ends_early_is_no_error() {
     late().sampled(250).sweep();
 }
+
+/// What every thread of a family of four workers does: statements, rows that are read and rows that are written.
+fn spent(sim: &Sim) -> Vec<(usize, u64, u64)> {
+    let of = |thread: &Sim| {
+        let log = thread.member.database.log.borrow_mut().take().unwrap_or_default();
+        if std::env::var_os("BOBBIN_SQL").is_some() {
+            eprintln!("-- {}", thread.member.id);
+            for (statement, read, written) in &log {
+                eprintln!("{read:4} {written:4}  {}", statement.chars().take(120).collect::<String>());
+            }
+        }
+        log.iter().fold((0, 0, 0), |(n, read, written), one| (n + 1, read + one.1, written + one.2))
+    };
+    sim.family().iter().map(of).collect()
+}
+
+#[test]
+fn four_workers_cost_what_they_may() {
+    team("four workers, counted")
+        .drive(|sim| async move {
+            tell(&sim, "say warm.").await;
+            sim.meter();
+            let ids: Vec<String> = (1..=4).map(|n| format!("subagent.{n}")).collect();
+            let steps =
+                json!([(1..=4).map(|_| spawn("say done.")).collect::<Vec<_>>(), [wait(json!(ids), "all")]]);
+            tell(&sim, &lead(steps)).await;
+        })
+        .check(|sim, _| {
+            let spent = spent(sim);
+            eprintln!("{spent:?}");
+        })
+        .once();
+}
