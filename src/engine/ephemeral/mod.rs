@@ -45,6 +45,8 @@ pub(crate) struct Ephemeral {
     pub(crate) alarm: Armed,
     /// Requests sent since this event began.
     pub(crate) outgoing: Cell<u32>,
+    /// Whether an envelope was written that nobody has begun to send. What an earlier life has left is the alarm's.
+    pub(crate) posted: Cell<bool>,
     /// Targets of the outbox that are being told, and whether there is more for them.
     pub(crate) delivering: RefCell<SortedMap<String, bool>>,
     /// Whether the open step may have receipts of an earlier flow.

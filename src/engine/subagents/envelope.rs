@@ -219,6 +219,7 @@ impl Thread {
         let (subject, target) = (format!("{TO_THREAD}{to}:{n:012}"), format!("{TO_THREAD}{to}"));
         let post = Post { subject: &subject, target: &target, body: &body, version: n, due_us: due };
         post.follow(sql)?;
+        self.ephemeral.posted.set(true);
         self.arm_at(state, sql, due, now)
     }
 }

@@ -332,6 +332,9 @@ impl Thread {
 
     /// Delivers what was just written, beside whatever goes on.
     pub(crate) fn send_envelopes(self: &Rc<Self>) {
+        if !self.ephemeral.posted.replace(false) {
+            return;
+        }
         let thread = self.clone();
         self.host.spawn(Box::pin(async move { thread.deliver_now(Targets::Threads).await }));
     }

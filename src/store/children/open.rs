@@ -41,7 +41,10 @@ impl State {
 
     /// Writes what has changed of a child.
     pub(crate) fn update_child(&mut self, sql: &dyn Sql, child: Child) -> Result<()> {
-        self.open_children(sql)?;
+        // What is written already is not written again: a transition may come to one child several times.
+        if self.open_children(sql)?.contains(&child) {
+            return Ok(());
+        }
         child.update(sql)?;
         let open = self.children.get_or_insert_default();
         let place = open.iter().position(|known| known.reference == child.reference);
@@ -63,7 +66,10 @@ pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     if state.meta.children == 0 {
         return Ok(None);
     }
-    table::first_due(sql)
+    match &state.children {
+        Some(open) => Ok(open.iter().filter_map(|child| child.due_us).min()),
+        None => table::first_due(sql),
+    }
 }
 
 /// A child by its reference, terminated or not, for whoever only reads.

@@ -342,6 +342,11 @@ fn a_wait_for_workers_that_ends_early_is_no_error() {
     late().sampled(250).sweep();
 }
 
+/// Statements of the thread that leads four workers, from the message to the answer.
+const PARENT_STATEMENTS: usize = 100;
+/// Those of a worker in its whole life.
+const WORKER_STATEMENTS: usize = 45;
+
 /// What every thread of a family of four workers does: statements, rows that are read and rows that are written.
 fn spent(sim: &Sim) -> Vec<(usize, u64, u64)> {
     let of = |thread: &Sim| {
@@ -362,15 +367,21 @@ fn four_workers_cost_what_they_may() {
     team("four workers, counted")
         .drive(|sim| async move {
             tell(&sim, "say warm.").await;
+            sim.world.pause(2 * SECOND_US).await;
             sim.meter();
             let ids: Vec<String> = (1..=4).map(|n| format!("subagent.{n}")).collect();
-            let steps =
-                json!([(1..=4).map(|_| spawn("say done.")).collect::<Vec<_>>(), [wait(json!(ids), "all")]]);
-            tell(&sim, &lead(steps)).await;
+            let spawns: Vec<Value> = (1..=4).map(|_| spawn("say done.")).collect();
+            let body = json!({ "role": "user", "content": lead(json!([spawns, [wait(json!(ids), "all")]])) });
+            sim.insist(ThreadRoute::PostMessage, &[], None, body.to_string()).await;
+            sim.world.pause(60 * SECOND_US).await;
+            let spent = spent(&sim);
+            let [leads, workers @ ..] = &*spent else { panic!("{spent:?}") };
+            assert!(leads.0 <= PARENT_STATEMENTS, "{leads:?}");
+            // 17 of them make its tables.
+            assert!(
+                workers.len() == 4 && workers.iter().all(|worker| worker.0 <= WORKER_STATEMENTS),
+                "{workers:?}"
+            );
         })
-        .check(|sim, _| {
-            let spent = spent(sim);
-            eprintln!("{spent:?}");
-        })
-        .once();
+        .calm();
 }
