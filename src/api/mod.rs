@@ -108,7 +108,7 @@ impl Thread {
             ThreadRoute::PatchBudget => self.patch_budget(&request),
             ThreadRoute::GetContext => self.get_context(&request.query).await,
             ThreadRoute::Summarize => self.summarize(&request.body).await,
-            ThreadRoute::DropSummary => self.drop_summary(&request.body),
+            ThreadRoute::DropSummary => self.drop_summary(),
             ThreadRoute::GetSpans(run) => self.get_spans(run),
             ThreadRoute::GetValues => self.get_values(&request.query),
             ThreadRoute::PostValue => self.post_value(&request.body),

@@ -67,3 +67,54 @@ impl ChatRequest {
         Some(self.tools.tokens() + self.messages.iter().map(CachedJson::<ChatMessage>::tokens).sum::<usize>())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::message::ToolStatus;
+
+    fn request(messages: Vec<ChatMessage>) -> ChatRequest {
+        let tool = ToolDefinition {
+            name: "lookup".into(),
+            description: "Looks a word up.".into(),
+            parameters: serde_json::json!({ "type": "object" }),
+            strict: false,
+        };
+        let messages = messages.into_iter().map(CachedJson::from).collect();
+        ChatRequest { messages, tools: vec![tool].into(), ..ChatRequest::default() }
+    }
+
+    #[test]
+    fn every_part_of_a_request_counts_once() {
+        let call =
+            ToolCall { name: "lookup".into(), arguments: "{\"word\":1}".into(), ..ToolCall::default() };
+        let reply = ChatMessage::Assistant {
+            content: "I look.".into(),
+            tool_calls: vec![call.clone()],
+            payload: Vec::new(),
+        };
+        let said = ChatMessage::User(vec![Part::Text("Find the word.".into())]);
+        let nothing = request(Vec::new()).tokens().unwrap();
+        assert!(nothing >= CALL + tokens("Looks a word up."));
+        let whole = request(vec![said.clone(), reply.clone()]);
+        let expected =
+            nothing + (MESSAGE + tokens("Find the word.")) + (MESSAGE + tokens("I look.") + of_call(&call));
+        assert_eq!(whole.tokens(), Some(expected));
+        assert_eq!(whole.tokens(), Some(expected), "counted again it is the same");
+    }
+
+    #[test]
+    fn images_have_no_size_that_can_be_told() {
+        let image = || Part::Image { media_type: "image/png".into(), data: "AAAA".into() };
+        let shown = ChatMessage::User(vec![Part::Text("Look.".into()), image()]);
+        assert_eq!(request(vec![shown]).tokens(), None);
+        let result = ChatMessage::Tool {
+            call_id: "c".into(),
+            name: "draw".into(),
+            content: "drawn".into(),
+            status: ToolStatus::Success,
+            images: vec![image()],
+        };
+        assert_eq!(request(vec![result]).tokens(), None);
+    }
+}

@@ -38,6 +38,8 @@ impl BodyRule {
                 | ThreadRoute::Stop
                 | ThreadRoute::Continue
                 | ThreadRoute::Terminate
+                | ThreadRoute::PatchBudget
+                | ThreadRoute::Summarize
                 | ThreadRoute::PostValue
                 | ThreadRoute::PostEffect
                 | ThreadRoute::RunEffect(_)
@@ -111,6 +113,13 @@ mod tests {
             assert_eq!(error.code, Code::UnsupportedMediaType, "{refused:?}");
         }
         assert_eq!(post().check(None, Some(0)), Ok(()));
+    }
+
+    #[test]
+    fn what_changes_a_thread_and_takes_fields_has_its_body_read() {
+        for route in [ThreadRoute::Stop, ThreadRoute::PatchBudget, ThreadRoute::Summarize] {
+            assert_eq!(BodyRule::of(&Route::Thread("t".into(), route)), REQUEST);
+        }
     }
 
     #[test]

@@ -72,8 +72,7 @@ impl Thread {
     }
 
     /// `DELETE …/context/summary`: messages take its place again, as far as they fit. What is being made is not stored.
-    pub(crate) fn drop_summary(&self, body: &str) -> Result<Reply> {
-        Body::parse(body)?.known(&[])?;
+    pub(crate) fn drop_summary(&self) -> Result<Reply> {
         self.transition(|state, sql| {
             let job = jobs::of_kind(state, sql, Kind::Summary)?;
             if let Some(job) = &job {
