@@ -142,6 +142,8 @@ pub const BUDGET_LEAST_OUTPUT: u64 = 256;
 pub const BUDGET_FINISH: u64 = 2_000;
 /// Tokens that an answer is taken to have at most where its model's definition does not say.
 pub const BUDGET_FULL_OUTPUT: u64 = 16_384;
+/// Share of what is left of a budget that a subagent is lent.
+pub const BUDGET_SHARE: f64 = 0.25;
 /// Share of a limit at which listeners are told.
 pub const WARN_AT: f64 = 0.8;
 

@@ -465,7 +465,7 @@ declare module "bobbin" {
 
   /** What is asked when a limit is reached (docs/budgets.md). */
   interface BudgetQuestion {
-    scope: "run" | "thread";
+    scope: "run" | "thread" | "parent";
     unit: BudgetUnit;
     /** USD, seconds, or a number. */
     limit: number;
@@ -473,9 +473,18 @@ declare module "bobbin" {
     needed: number;
     /** The subagent that needs it. */
     forChild: string | null;
+    /** `parent`: of a subagent, whose parent answers; people decide nothing there. */
+    asks: "people" | "parent";
   }
 
   type BudgetUnit = "costUsd" | "tokens" | "modelCalls" | "steps" | "toolCalls" | "seconds";
+
+  /** Of what a thread shares with its subagents. */
+  interface SharedAmounts {
+    costUsd: number;
+    tokens: number;
+    modelCalls: number;
+  }
 
   /** The limits of a run, or of a thread. */
   interface BudgetLimits {
@@ -490,9 +499,10 @@ declare module "bobbin" {
   /** `GET …/budget`. */
   interface ThreadBudget {
     run: string | null;
-    limits: { run: BudgetLimits; thread: BudgetLimits };
-    spent: { run: Record<BudgetUnit, number>; thread: Record<BudgetUnit, number> };
-    lent: Record<BudgetUnit, number>;
+    /** `parent`: of a subagent, what it was lent. */
+    limits: { run: BudgetLimits; thread: BudgetLimits; parent?: BudgetLimits };
+    spent: { run: Record<BudgetUnit, number>; thread: Record<BudgetUnit, number>; parent?: Record<BudgetUnit, number> };
+    lent: SharedAmounts & { children: (SharedAmounts & { id: string; spent: SharedAmounts })[] };
     /** Of what is limited. */
     left: Partial<Record<BudgetUnit, number>>;
     estimated: boolean;

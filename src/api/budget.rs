@@ -7,8 +7,11 @@ use serde_json::{Map, Value, json};
 use crate::engine::budget::given::given_limits;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::limits;
 use crate::request::{Reply, ThreadRequest};
 use crate::spec::budget::{Caps, Unit};
+use crate::store::children as registry;
+use crate::store::children::Child;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 use crate::store::waits;
 use crate::store::waits::WaitKind;
@@ -29,18 +32,19 @@ impl Thread {
                 0 => None,
                 _ => waits::open(sql)?.into_iter().find(|wait| wait.kind == WaitKind::Budget),
             };
-            let scopes = |shown: &dyn Fn(BudgetScope) -> Map<String, Value>| -> Map<String, Value> {
-                BudgetScope::ALL
-                    .into_iter()
-                    .map(|scope| (scope.as_str().to_owned(), shown(scope).into()))
-                    .collect()
+            let shown = |scope: &BudgetScope| {
+                *scope != BudgetScope::Parent || ledger.caps(*scope).iter().any(Option::is_some)
+            };
+            let scopes = |of: &dyn Fn(BudgetScope) -> Map<String, Value>| -> Map<String, Value> {
+                let scopes = BudgetScope::ALL.into_iter().filter(shown);
+                scopes.map(|scope| (scope.as_str().to_owned(), of(scope).into())).collect()
             };
             let used = |scope| ledger.used_of(scope, steps).and(&now);
             Ok(json!({
                 "run": run.map(|run| run.public_id()),
                 "limits": scopes(&|scope| limits_of(ledger.caps(scope))),
                 "spent": scopes(&|scope| amounts(&used(scope))),
-                "lent": amounts(&ledger.lent),
+                "lent": lent(&ledger, &registry::all(sql)?),
                 "left": left(&ledger, &used),
                 "estimated": ledger.estimated,
                 "wait": wait.map(|wait| wait.public_id(&state.meta.thread_id)),
@@ -65,6 +69,24 @@ fn limits_of(caps: &Caps) -> Map<String, Value> {
 
 fn amounts(of: &Amounts) -> Map<String, Value> {
     Unit::ALL.into_iter().map(|unit| (unit.name().to_owned(), unit.shown(of.get(unit)))).collect()
+}
+
+/// What children hold, and which.
+fn lent(ledger: &Ledger, children: &[Child]) -> Map<String, Value> {
+    let mut lent = shared(&ledger.lent);
+    let holders = children.iter().rev().filter_map(|child| {
+        let budget = child.budget.as_ref().filter(|budget| budget.granted != Amounts::default())?;
+        let mut holder = shared(&budget.granted);
+        holder.insert("id".into(), child.reference.as_str().into());
+        holder.insert("spent".into(), shared(&budget.spent).into());
+        Some(Value::Object(holder))
+    });
+    lent.insert("children".into(), holders.take(limits::PAGE_MAX as usize).collect());
+    lent
+}
+
+fn shared(of: &Amounts) -> Map<String, Value> {
+    Unit::SHARED.into_iter().map(|unit| (unit.name().to_owned(), unit.shown(of.get(unit)))).collect()
 }
 
 /// What is left of what is limited.

@@ -30,6 +30,7 @@ use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
+use crate::store::waits::Wait;
 use crate::store::{messages as rows, receipts, schema};
 
 impl Thread {
@@ -71,7 +72,7 @@ impl Thread {
         let now = self.host.now_us();
         let halted = self.transition(|state, sql| {
             if state.meta.terminated_us.is_some() {
-                return Ok(Halted { finished: None, results: Vec::new() });
+                return Ok(Halted::default());
             }
             self.end_for_good(state, sql, now)?;
             self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
@@ -97,7 +98,8 @@ impl Thread {
         now: i64,
     ) -> Result<Halted> {
         let Some(run) = state.active().cloned() else {
-            return Ok(Halted { finished: None, results: Vec::new() });
+            // What is asked for subagents belongs to no run.
+            return Ok(Halted { waits: self.cancel_waits(state, sql)?, ..Halted::default() });
         };
         // One that waits for its next attempt has none under way.
         if run.phase == Phase::Model && run.resume_us.is_none() {
@@ -107,7 +109,7 @@ impl Thread {
         }
         let results = self.close_calls(state, sql, &run, reason, now)?;
         let finished = self.finish(state, sql, reason, message)?;
-        Ok(Halted { finished: Some(finished), results })
+        Ok(Halted { finished: Some(finished), results, waits: Vec::new() })
     }
 
     /// Gives the calls of a run that ends in the middle of its step the result that nobody knows theirs.
@@ -177,6 +179,7 @@ impl Thread {
     /// What follows the commit that ended a run from outside.
     pub(crate) fn cut_off(self: &Rc<Self>, halted: Halted) -> Result<()> {
         self.abort_flow();
+        self.announce_waits(&halted.waits)?;
         for row in &halted.results {
             self.broadcast_message(row)?;
         }
@@ -310,4 +313,6 @@ pub(crate) struct Halted {
     finished: Option<Finished>,
     /// Results of calls that were running.
     results: Vec<Shared>,
+    /// Waits that are cancelled, where no run was active.
+    waits: Vec<Wait>,
 }

@@ -23,7 +23,7 @@ use crate::store::log::{Event, Unfinished};
 use crate::store::logs;
 use crate::store::messages as rows;
 use crate::store::messages::Shared;
-use crate::store::runs::end::{End, Reason};
+use crate::store::runs::end::{End, Outcome, Reason};
 use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run, Step};
 use crate::store::state::State;
@@ -319,7 +319,7 @@ impl Thread {
         let message = message.map(|text| self.shown_within(state, sql, text)).transpose()?;
         let handed = self.hand_off(state, sql)?;
         state.settle_tools(sql)?;
-        self.close_ledger(state, now)?;
+        self.close_ledger(state, sql, now)?;
         let mut run = state.active_mut()?.clone();
         let near = self.near_limits(&mut run, now);
         let answer = match &state.window {
@@ -340,21 +340,23 @@ impl Thread {
         run.end = Some(End { reason, message: message.clone().map(String::from), at_us: now });
         run.update(sql)?;
         state.run = Some(run.clone());
-        let status =
-            match message.as_ref().filter(|_| reason.outcome() == crate::store::runs::end::Outcome::Failed) {
-                None => None,
-                Some(text) => {
-                    Event::failure(&run, text).insert(sql, now)?;
-                    Some(self.insert_status(state, sql, "run_failed", text, reason)?)
-                }
-            };
-        let waits = self.cancel_waits(state, sql)?;
+        let status = match message.as_ref().filter(|_| reason.outcome() == Outcome::Failed) {
+            None => None,
+            Some(text) => {
+                Event::failure(&run, text).insert(sql, now)?;
+                Some(self.insert_status(state, sql, "run_failed", text, reason)?)
+            }
+        };
+        let waits = match reason.outcome() {
+            Outcome::Stopped => self.cancel_waits(state, sql)?,
+            _ => self.cancel_waits_of_run(state, sql)?,
+        };
         let outcomes = self.tell_untaken(state, sql)?;
         self.report(state, sql, &run, answer.as_ref(), now)?;
         self.post_activity(state, sql, now)?;
         self.owe_spans(state, sql, &run, now)?;
         self.owe_summary(state, sql, now)?;
-        if reason.outcome() != crate::store::runs::end::Outcome::Stopped {
+        if reason.outcome() != Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
         Ok(Finished { run, answer, status, handed, waits, outcomes, near })

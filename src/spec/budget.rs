@@ -67,6 +67,33 @@ pub struct Limits {
     pub max_seconds: Option<u64>,
 }
 
+/// What one subagent may hold of its parent's budget at a time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Share {
+    /// USD at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// The share of what is left that it is lent; 0.25 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+}
+
+impl Share {
+    /// What is wrong with it by itself: field and why.
+    pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
+        let mut problems = Vec::new();
+        if self.max_cost_usd.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+            problems.push(("maxCostUsd", "must be more than 0 USD"));
+        }
+        if self.share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+            problems.push(("share", "must be more than 0, and at most 1"));
+        }
+        problems
+    }
+}
+
 /// Up to where limits may be raised.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -148,6 +175,9 @@ impl Unit {
     /// All of them.
     pub const ALL: [Unit; 6] =
         [Unit::Cost, Unit::Tokens, Unit::ModelCalls, Unit::Steps, Unit::ToolCalls, Unit::Time];
+
+    /// What a thread shares with its subagents; the others are each thread's own.
+    pub const SHARED: [Unit; 3] = [Unit::Cost, Unit::Tokens, Unit::ModelCalls];
 
     /// The field of its limit.
     pub const fn field(self) -> &'static str {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::sorted::SortedMap;
 use crate::spec::approval::Approvals;
+use crate::spec::budget::Share;
 use crate::spec::catalog::Catalog;
 use crate::spec::context;
 use crate::spec::context::{ContextLimits, SummarySettings};
@@ -243,6 +244,8 @@ pub struct ToolEntry {
     pub immediate: Option<Immediate>,
     /// Can be written to again; otherwise the subagent is called like a tool and ends with its answer.
     pub resumable: Option<Resumable>,
+    /// What a subagent may hold of its parent's budget at a time.
+    pub budget: Option<Share>,
 }
 
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -290,6 +293,9 @@ struct ToolEntryObject {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "subagent::resumable")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::FalseOr<Resumable>>"))]
     resumable: Option<Resumable>,
+    /// What one subagent may hold of the budget of the run that calls it, at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<Share>,
 }
 
 impl From<StringOr<ToolEntryObject>> for ToolEntry {
@@ -310,6 +316,7 @@ impl From<StringOr<ToolEntryObject>> for ToolEntry {
                 optional: o.optional,
                 immediate: o.immediate,
                 resumable: o.resumable,
+                budget: o.budget,
             },
         }
     }
@@ -332,6 +339,7 @@ impl From<ToolEntry> for StringOr<ToolEntryObject> {
             optional: e.optional,
             immediate: e.immediate,
             resumable: e.resumable,
+            budget: e.budget,
         };
         if object == name { StringOr::String(name.name) } else { StringOr::Object(object) }
     }

@@ -153,6 +153,7 @@ fn of_entry(field: &str, entry: &mut ToolEntry, look: Look<'_>) {
         optional: _,
         immediate: _,
         resumable: _,
+        budget: _,
     } = entry;
     look(field.to_owned(), Sought::Callable, name);
 }

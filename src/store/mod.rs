@@ -4,11 +4,12 @@
 //! * What a thread is and has: `meta`, `state` (what is in memory of it), `calibration` (of the estimate of tokens), `parent`, `children`, `values`, `env`.
 //! * What is said and done: `messages`, `window` (the newest of them, in memory), `summaries` (what stands for the older ones), `side`, `runs`, `receipts` (the table
 //!   `calls`) with `opening`, `effects` with `repeat`, `jobs`, `idempotency`.
-//! * What is asked of people: `waits`.
+//! * What is asked of people: `waits`. What budgets count: `amounts`, `grants` (what subagents are lent), `thread_budget`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
 //! * `schema`: all tables. `table`: what each says of itself.
 
+pub(crate) mod amounts;
 pub(crate) mod attachment;
 pub(crate) mod base64_text;
 pub(crate) mod bodies;
@@ -21,6 +22,7 @@ pub(crate) mod file_path;
 pub(crate) mod file_record;
 pub(crate) mod file_texts;
 pub(crate) mod files;
+pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod jobs;
 pub(crate) mod log;

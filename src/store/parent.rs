@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::spec::ParentCommunication as Communication;
 use crate::store::children::Envelopes;
+use crate::store::grants::Grant;
 use crate::store::side::Side;
 
 /// See the module.
@@ -36,6 +37,9 @@ pub(crate) struct Parent {
     /// Whether it may lead workers of its own.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub(crate) spawns: bool,
+    /// What it has of the parent's budget; none where nothing limits that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) grant: Option<Grant>,
 }
 
 /// What holds of everything that does not say otherwise.

@@ -16,7 +16,7 @@ use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::window::Window;
-use crate::store::{messages, meta, receipts, schema, waits};
+use crate::store::{children, messages, meta, receipts, schema, waits};
 
 /// What is known of the thread.
 #[derive(Debug)]
@@ -115,6 +115,10 @@ impl State {
             && let Some(ledger) = &mut run.ledger
         {
             ledger.catch_up(sql, run.id, run.block)?;
+            (ledger.lent, ledger.children) = children::lent_by(sql, run.id)?;
+            ledger.grant =
+                state.meta.parent.as_ref().and_then(|parent| parent.grant).unwrap_or_default().caps();
+            ledger.late = state.meta.budget.as_ref().map(|budget| budget.apart()).unwrap_or_default();
         }
         if let Some(run) = state.run.as_mut().filter(|run| run.phase == Phase::Model && state.filled > 0) {
             run.phase = Phase::Tools;

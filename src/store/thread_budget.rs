@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spec::budget::{Budget, Caps, Unit};
-use crate::store::runs::ledger::Amounts;
+use crate::store::amounts::Amounts;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,12 +18,24 @@ pub(crate) struct ThreadBudget {
     /// What children have used that was lent by runs which had ended.
     #[serde(rename = "a")]
     pub(crate) late: Amounts,
+    /// The run after which people denied children more.
+    #[serde(rename = "d", skip_serializing_if = "is_zero")]
+    pub(crate) denied: i64,
     /// What is lent to children by runs that have ended, or by none.
     #[serde(rename = "c")]
     pub(crate) lent: Amounts,
 }
 
+const fn is_zero(n: &i64) -> bool {
+    *n == 0
+}
+
 impl ThreadBudget {
+    /// What children hold or have used that no run has booked.
+    pub(crate) fn apart(&self) -> Amounts {
+        self.late.and(&self.lent)
+    }
+
     /// A person sets a limit of the thread.
     pub(crate) fn raise(&mut self, unit: Unit, cap: i64) {
         if let Some(place) = self.raised.get_mut(unit as usize) {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::spec::Tier;
 use crate::spec::budget::Unit;
-use crate::store::runs::ledger::BudgetScope;
+use crate::store::amounts::BudgetScope;
 use crate::store::state::State;
 use crate::store::table::Table;
 
@@ -185,6 +185,9 @@ pub(crate) struct AskedBudget {
     pub(crate) spent: i64,
     /// What the next attempt needs at least.
     pub(crate) needed: i64,
+    /// The subagent whose attempt that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) for_child: Option<String>,
 }
 
 /// Workers that a call waits for.
@@ -385,6 +388,12 @@ impl Wait {
             WaitKind::Approval => vec!["approve", "deny", "edit", "defer"],
             WaitKind::Question | WaitKind::ClientTool => vec!["answer", "deny", "defer"],
             WaitKind::Retry => vec!["retry"],
+            // The parent answers.
+            WaitKind::Budget
+                if self.asked.budget.as_ref().is_some_and(|asked| asked.scope == BudgetScope::Parent) =>
+            {
+                Vec::new()
+            }
             WaitKind::Budget => vec!["extend", "finish", "deny", "defer"],
             WaitKind::Children => Vec::new(),
         }
@@ -393,10 +402,11 @@ impl Wait {
 
 impl AskedBudget {
     fn to_json(&self) -> Value {
-        let AskedBudget { scope, unit, limit, spent, needed } = self;
+        let AskedBudget { scope, unit, limit, spent, needed, for_child } = self;
         json!({
             "scope": scope, "unit": unit, "limit": unit.shown(*limit), "spent": unit.shown(*spent),
-            "needed": unit.shown(*needed), "forChild": null,
+            "needed": unit.shown(*needed), "forChild": for_child,
+            "asks": if *scope == BudgetScope::Parent { "parent" } else { "people" },
         })
     }
 }

@@ -1,6 +1,7 @@
 //! What an entry in `tools` says about a subagent (spec §8.2).
 
 use crate::spec::agent::AgentKind;
+use crate::spec::budget::Share;
 use crate::spec::prompt::ToolEntry;
 use crate::spec::references::Kind;
 use crate::spec::subagent::{Immediate, Receives};
@@ -17,6 +18,7 @@ impl Check<'_> {
             ("optional", entry.optional.is_some()),
             ("immediate", entry.immediate.is_some()),
             ("resumable", entry.resumable.is_some()),
+            ("budget", entry.budget.is_some()),
         ];
         let wrong = match (kind, self.catalog.agents.get(name).map(|agent| agent.kind)) {
             (Kind::Agent, Some(AgentKind::DualAi)) => None,
@@ -33,6 +35,9 @@ impl Check<'_> {
         }
         if let Some(variable) = &entry.optional {
             self.env_name(at, &format!("{field}.optional"), variable);
+        }
+        for (key, message) in entry.budget.iter().flat_map(Share::problems) {
+            self.error(at, format!("{field}.budget.{key}"), message);
         }
         match &entry.resumable {
             None => {

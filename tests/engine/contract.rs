@@ -408,14 +408,15 @@ fn open_calls(sim: &Sim, broken: &mut Vec<String>) {
     }
 }
 
-/// What is open is asked for a run that is parked, and by no other. That it ends in time, sim.rs sees.
+/// What is open is asked for a run that is parked, or for a subagent, and by no other. That it ends in time, sim.rs sees.
 fn open_waits(sim: &Sim, broken: &mut Vec<String>) {
     if !sim.member.has_table("waits") {
         return;
     }
     let stray: Vec<String> = sim.member.database.ask(
         "SELECT waits.id || ' of ' || ifnull(run, 'none') || ' ' || ifnull(phase, '') FROM waits
-         LEFT JOIN runs ON runs.id = run WHERE open = 1 AND ifnull(phase, '') NOT LIKE 'parked%'",
+         LEFT JOIN runs ON runs.id = run WHERE open = 1 AND ifnull(phase, '') NOT LIKE 'parked%'
+         AND (run IS NOT NULL OR kind <> 'budget')",
     );
     if !stray.is_empty() {
         broken.push(format!("waits are open, and their runs are not parked: {}", stray.join("; ")));

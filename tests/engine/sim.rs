@@ -478,7 +478,8 @@ fn watch(world: &World, member: &Member) {
             world.fail(format!("a wait ends at {end}, and the alarm is {alarm:?}"));
         }
         let loose: Vec<i64> = member.database.ask(
-            "SELECT id FROM waits WHERE open = 1 AND (run IS NULL OR run NOT IN (SELECT id FROM runs WHERE ended_us IS NULL))",
+            "SELECT id FROM waits WHERE open = 1 AND run IS NOT NULL AND run NOT IN (SELECT id FROM runs WHERE ended_us IS NULL)
+                OR open = 1 AND run IS NULL AND kind <> 'budget'",
         );
         if !loose.is_empty() {
             world.fail(format!("the waits {loose:?} are open, and their runs are over"));

@@ -46,8 +46,13 @@ impl Thread {
 /// Books an attempt whose end nobody saw: its request, and the longest answer that was asked for.
 pub(crate) fn book_sized(ledger: &mut Ledger, steps: u32, wanted: Wanted<'_>) {
     let Wanted { model, input, .. } = wanted;
-    // What is left has not changed since: what it does not pay for was not sent.
-    let Ok(output) = affordable(ledger, steps, &Amounts::default(), wanted) else { return };
+    let output = match affordable(ledger, steps, &Amounts::default(), wanted) {
+        Ok(output) => output,
+        // Children were lent something since.
+        Err(_) if ledger.lends() => wanted.full,
+        // What is left has not changed since: what it does not pay for was not sent.
+        Err(_) => return,
+    };
     ledger.book(&estimate::worst(model, Worst { input, output }));
     ledger.estimated = true;
 }
@@ -59,7 +64,9 @@ pub(crate) fn book_unknown(ledger: &mut Ledger, steps: u32, most: &Amounts, time
         return;
     }
     let mut used = most.times(times);
-    for scope in BudgetScope::ALL {
+    // Where children were lent something since, more was left then.
+    let scopes = if ledger.lends() { &[] } else { &BudgetScope::ALL[..] };
+    for scope in scopes.iter().copied() {
         let spent = ledger.used_of(scope, steps);
         for unit in [Unit::Cost, Unit::Tokens] {
             if let Some(cap) = ledger.cap(scope, unit) {

@@ -51,9 +51,13 @@ impl Exceeded {
             }
             _ => String::new(),
         };
+        let of = match scope {
+            BudgetScope::Parent => "The part of the budget that the parent has lent",
+            BudgetScope::Run => "The budget of the run",
+            BudgetScope::Thread => "The budget of the thread",
+        };
         format!(
-            "The budget of the {} is used up: its {} is {}; {} were used{needs}.",
-            scope.as_str(),
+            "{of} is used up: its {} is {}; {} were used{needs}.",
             unit.field(),
             unit.shown(limit),
             unit.shown(spent),
@@ -63,12 +67,12 @@ impl Exceeded {
     /// As a wait keeps it.
     pub(crate) fn asked(&self) -> AskedBudget {
         let Exceeded { scope, unit, limit, spent, needed } = *self;
-        AskedBudget { scope, unit, limit, spent, needed }
+        AskedBudget { scope, unit, limit, spent, needed, for_child: None }
     }
 
     /// What a wait keeps.
     pub(crate) fn of(asked: &AskedBudget) -> Exceeded {
-        let AskedBudget { scope, unit, limit, spent, needed } = *asked;
+        let AskedBudget { scope, unit, limit, spent, needed, .. } = *asked;
         Exceeded { scope, unit, limit, spent, needed }
     }
 
@@ -92,6 +96,9 @@ impl Thread {
                 (ledger.policy.on_exceeded, ledger.finishing)
             }))
         })?;
+        if exceeded.scope == BudgetScope::Parent && finishing == Finishing::No {
+            return self.ask_parent(exceeded).await;
+        }
         match policy {
             OnExceeded::Finish if finishing == Finishing::No => {
                 self.finish_soon(Finishing::Reserved)?;

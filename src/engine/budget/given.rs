@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::access::Caller;
 use crate::engine::budget::Reached;
+use crate::engine::budget::lend::Serve;
+use crate::engine::subagents::applied::Applied;
 use crate::engine::thread::Thread;
 use crate::engine::waits::budget::within_ceiling;
 use crate::error::{Code, Error, Result};
@@ -122,11 +124,15 @@ impl Thread {
             {
                 run.update(sql)?;
             }
-            let (closed, entry) =
+            let (mut closed, entry) =
                 resumed.take().map_or((Vec::new(), None), |(wait, entry)| (vec![wait], entry));
+            let mut applied = Applied::default();
+            self.serve_children(state, sql, Serve::More(None), &mut applied)?;
+            closed.extend(applied.closed);
             Ok((told, closed, entry))
         })?;
         self.announce_budget("extended", &told);
+        self.send_envelopes();
         self.announce_waits(&closed)?;
         if let Some(entry) = entry {
             self.start_flow(entry);
@@ -144,7 +150,8 @@ impl Thread {
         if state.meta.waits == 0 {
             return Ok(None);
         }
-        let asks = |wait: &Wait| wait.kind == WaitKind::Budget && wait.run.is_some();
+        let asks =
+            |wait: &Wait| wait.kind == WaitKind::Budget && wait.run.is_some() && !wait.allows().is_empty();
         let Some(mut wait) = waits::open(sql)?.into_iter().find(asks) else { return Ok(None) };
         let lifted = state
             .active()

@@ -5,12 +5,15 @@
 //! * Here: what limits a run that begins, what is under way, and what it leaves. `afford`: whether the next attempt is made, and
 //!   with how long an answer. `book`: what an attempt has used. `exceeded`: what follows when a limit is reached. `estimate`:
 //!   tokens and their price. `given`: what requests say.
+//! * `lend`: what subagents have of it. `borrow`: what a subagent has.
 
 pub(crate) mod afford;
 pub(crate) mod book;
+pub(crate) mod borrow;
 pub(crate) mod estimate;
 pub(crate) mod exceeded;
 pub(crate) mod given;
+pub(crate) mod lend;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,6 +28,7 @@ use crate::store::runs::Run;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 use crate::store::state::State;
+use crate::store::thread_budget::ThreadBudget;
 
 /// What of budgets exists only while the object lives.
 #[derive(Default)]
@@ -118,7 +122,11 @@ impl Thread {
         let given = kept.and_then(|kept| kept.given.as_ref());
         let levels: Vec<&Budget> = given.into_iter().chain(agent).chain([folder]).collect();
         let raised = kept.map(|kept| &kept.raised);
-        let Some(mut ledger) = Ledger::of(&levels, raised, message) else { return Ok(None) };
+        let grant = state.meta.parent.as_ref().and_then(|parent| parent.grant);
+        let Some(mut ledger) = Ledger::of(&levels, raised, message, grant.map(|grant| grant.caps())) else {
+            return Ok(None);
+        };
+        ledger.late = kept.map(ThreadBudget::apart).unwrap_or_default();
         ledger.before = self.spent_before(state, sql, &ledger)?;
         Ok(Some(ledger))
     }
@@ -194,7 +202,7 @@ impl Thread {
 
     /// Takes back what a run that ends has left open, inside the transition that ends it: attempts whose end nobody will see are
     /// booked at their worst case.
-    pub(crate) fn close_ledger(&self, state: &mut State, now: i64) -> Result<()> {
+    pub(crate) fn close_ledger(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         let spending = &self.ephemeral.spending;
         let cut = spending.cut.take();
         let run = state.active_mut()?;
@@ -212,7 +220,9 @@ impl Thread {
         let unknown = ledger.unseen.saturating_add(u32::try_from(cut.saturating_sub(n)).unwrap_or(u32::MAX));
         ledger.unseen = 0;
         book::book_unknown(ledger, steps, &bound, unknown);
-        Ok(())
+        ledger.close_children();
+        let lent = ledger.lent;
+        self.leave_lent(state, sql, &lent)
     }
 }
 

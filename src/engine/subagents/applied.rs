@@ -1,5 +1,6 @@
 //! What an envelope has changed, to be announced once its transaction is over.
 
+use crate::engine::budget::lend::Told;
 use crate::engine::control::Halted;
 use crate::engine::subagents::envelope::WaitFrame;
 use crate::sdk::scope::Entered;
@@ -17,7 +18,7 @@ pub(crate) struct Applied {
     pub(crate) entry: Option<Entered>,
     /// A call that waited has its result.
     pub(crate) ended: Option<ToolStatus>,
-    /// Waits that have what they waited for.
+    /// Waits that have opened, or have what they waited for.
     pub(crate) closed: Vec<Wait>,
     /// What clients are told of children.
     pub(crate) told: Vec<ChildEvent>,
@@ -25,6 +26,10 @@ pub(crate) struct Applied {
     pub(crate) asked: Vec<(String, WaitFrame)>,
     /// A run that it ended.
     pub(crate) halted: Option<Halted>,
+    /// A run that has failed by it.
+    pub(crate) failed: Option<Halted>,
+    /// What clients are told of budgets.
+    pub(crate) budgets: Vec<Told>,
     /// Whether the thread was terminated.
     pub(crate) terminated: bool,
 }

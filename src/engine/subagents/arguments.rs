@@ -83,7 +83,7 @@ pub(crate) fn create<'a>(
         }
     };
     let arguments = if let Value::Object(arguments) = arguments { arguments } else { Map::new() };
-    let words = Content { text: message.to_owned(), files, trace: None };
+    let words = Content { text: message.to_owned(), files, ..Content::default() };
     Ok(NewChild { agent, entry, name: Some(name), arguments, words, begun: None, worker: None })
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult>
     let message = text(args, "message").ok_or_else(|| {
         refused("`message` must be a text that is not blank: say what the subagent is to do.")
     })?;
-    let words = Content { text: message.to_owned(), files: attachments(args)?, trace: None };
+    let words = Content { text: message.to_owned(), files: attachments(args)?, ..Content::default() };
     Ok(SubagentCall::Message { reference: reference.to_owned(), words })
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn direct<'a>(
         entry,
         name: label,
         arguments: rest,
-        words: Content { text, files, trace: None },
+        words: Content { text, files, ..Content::default() },
         begun: None,
         worker: None,
     })

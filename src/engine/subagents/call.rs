@@ -66,6 +66,7 @@ impl NewChild<'_> {
             due_us: None,
             checks: 0,
             body: None,
+            budget: None,
         }
     }
 

@@ -35,6 +35,7 @@ fn parent_of(envelope: &Envelope, birth: &ChildSpec) -> Parent {
         trace: None,
         tools: birth.tools.clone(),
         spawns: birth.spawns,
+        grant: None,
     }
 }
 

@@ -183,6 +183,11 @@ impl Thread {
         child.state = ChildState::Creating;
         "running".clone_into(&mut child.status);
         (child.due_us, child.body) = (None, None);
+        // One for which nothing is left asks for it.
+        birth.words.grant = match self.lend(state, sql, &mut child, None, false)? {
+            Ok(grant) => grant,
+            Err(_) => self.lend(state, sql, &mut child, None, true)?.unwrap_or_default(),
+        };
         self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         Event::subagent("create", &child, state.active(), None).insert(sql, self.host.now_us())?;
         state.update_child(sql, child)
@@ -212,7 +217,7 @@ impl Thread {
                 return Ok(applied);
             }
             (child.due_us, child.body) = (None, None);
-            let words = Content { text, files: Vec::new(), trace: None };
+            let words = Content { text, files: Vec::new(), ..Content::default() };
             self.queue_words(
                 state,
                 sql,

@@ -13,7 +13,9 @@ use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::to_thread;
 use crate::spec::ParentCommunication as Communication;
+use crate::spec::budget::Caps;
 use crate::store::children::Child;
+use crate::store::grants::{Books, Granted, Need};
 use crate::store::outbox::{Post, TO_THREAD};
 use crate::store::parent::{is_yes, yes};
 use crate::store::state::State;
@@ -57,6 +59,23 @@ pub(crate) enum EnvelopeBody {
     Notify(String),
     /// The child was terminated.
     Terminated,
+    /// What a child has used of what it was lent, where no report says so.
+    Books(Books),
+    /// A child needs more than it was lent.
+    TopUp { wanted: Need, books: Books },
+    /// What is answered to that.
+    Grant(Granted),
+}
+
+impl EnvelopeBody {
+    /// What it lends.
+    pub(crate) fn grant(&self) -> Option<&Caps> {
+        match self {
+            EnvelopeBody::Create(birth) => birth.words.grant.as_ref(),
+            EnvelopeBody::Message(words) => words.grant.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// What a child begins with.
@@ -109,6 +128,9 @@ pub(crate) struct Content {
     /// The trace that what it causes is part of ([`crate::trace::Trace`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<String>,
+    /// What the child is lent with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) grant: Option<Caps>,
 }
 
 /// That a wait has opened or closed.
@@ -138,6 +160,9 @@ pub(crate) struct Report {
     pub(crate) answers: i64,
     pub(crate) ending: Ending,
     pub(crate) words: Content,
+    /// What the child has used of what it was lent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) books: Option<Books>,
 }
 
 /// How it ended.

@@ -22,6 +22,7 @@ use crate::spec::ParentCommunication as Communication;
 use crate::spec::message::ToolResult;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
+use crate::store::grants::{Books, held};
 use crate::store::log::Event;
 use crate::store::messages::{Inbound, Row, Shared};
 use crate::store::outbox;
@@ -119,8 +120,9 @@ impl Thread {
             "The message was not taken, because its files are not there:\n- {}",
             missing.join("\n- ")
         );
-        let words = Content { text, files: Vec::new(), trace: None };
-        let report = Report { run: 0, answers: envelope.n, ending: Ending::Failure, words };
+        let words = Content { text, files: Vec::new(), ..Content::default() };
+        let back = envelope.what.grant().map(|grant| Books { back: held(grant), ..Books::default() });
+        let report = Report { run: 0, answers: envelope.n, ending: Ending::Failure, words, books: back };
         self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
         let mut applied = Applied::default();
         if matches!(envelope.what, EnvelopeBody::Create(_)) {
@@ -142,9 +144,15 @@ impl Thread {
         if let Some(halted) = applied.halted {
             self.halted(halted)?;
         }
+        if let Some(failed) = applied.failed {
+            self.cut_off(failed)?;
+        }
         self.announce_waits(&applied.closed)?;
         for (reference, frame) in applied.asked {
             self.announce_wait(frame, Some(&reference));
+        }
+        for (kind, reached) in applied.budgets {
+            self.announce_budget(kind, &[reached]);
         }
         for ChildEvent { event, alias, reference, agent } in &applied.told {
             self.announce_subagent(event, alias.as_deref(), Some(reference), agent);
@@ -174,7 +182,11 @@ impl Thread {
         }
         in_order(envelope.n, parent.envelopes.received)?;
         parent.envelopes.received = envelope.n;
+        if let Some(grant) = envelope.what.grant() {
+            self.take_grant(state, grant);
+        }
         match &envelope.what {
+            EnvelopeBody::Grant(granted) => self.hear_grant(state, sql, granted, &mut applied)?,
             EnvelopeBody::Create(birth) => self.begin(state, sql, birth, files, envelope.n, &mut applied)?,
             EnvelopeBody::Message(words) => {
                 self.receive_words(state, sql, words, files, envelope.n, &mut applied)?
@@ -188,10 +200,12 @@ impl Thread {
                 Event::stop(state.active()).insert(sql, now)?;
                 self.stop_children(state, sql)?;
                 applied.halted = Some(self.halt(state, sql, Reason::StoppedByParent, now)?);
+                self.return_grant(state, sql, None)?;
             }
             EnvelopeBody::Terminate if state.meta.terminated_us.is_none() => {
                 self.end_for_good(state, sql, now)?;
                 applied.halted = Some(self.halt(state, sql, Reason::Terminated, now)?);
+                self.return_grant(state, sql, None)?;
                 applied.terminated = true;
                 // A parent that was deleted while this thread was being made does not know that it exists: who has
                 // nothing more to say would never learn that.
@@ -203,6 +217,8 @@ impl Thread {
             | EnvelopeBody::Status(_)
             | EnvelopeBody::Asks(_)
             | EnvelopeBody::Notify(_)
+            | EnvelopeBody::Books(_)
+            | EnvelopeBody::TopUp { .. }
             | EnvelopeBody::Terminated => {
                 return Err(not_related());
             }
@@ -241,7 +257,7 @@ impl Thread {
             }
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
-                let words = Content { text: text.clone(), files: Vec::new(), trace: None };
+                let words = Content { text: text.clone(), files: Vec::new(), ..Content::default() };
                 self.queue_words(
                     state,
                     sql,
@@ -252,6 +268,10 @@ impl Thread {
                     Inbound::Triggers,
                     &mut applied,
                 )?;
+            }
+            EnvelopeBody::Books(books) => self.book_child(state, sql, &mut child, books)?,
+            EnvelopeBody::TopUp { wanted, books } => {
+                self.hear_need(state, sql, &mut child, (wanted, books), &mut applied)?;
             }
             EnvelopeBody::Terminated => {
                 self.lose_child(state, sql, &mut child, "was terminated", &mut applied)?;
@@ -272,6 +292,9 @@ impl Thread {
         applied: &mut Applied,
     ) -> Result<()> {
         let now = self.host.now_us();
+        if let Some(books) = &report.books {
+            self.book_child(state, sql, child, books)?;
+        }
         let Report { ending, words, answers, .. } = report;
         let answer = ToolResult::success(words.text.clone());
         let answer = self.clean_result_within(state, &child.agent, None, answer);
@@ -475,6 +498,9 @@ impl Thread {
             (EnvelopeBody::Message(_), _) => false,
             _ => return Ok(()),
         };
+        if let Some(grant) = envelope.what.grant() {
+            self.book_child(state, sql, child, &Books { back: held(grant), ..Books::default() })?;
+        }
         let waited = child.wait.is_some();
         if gone {
             let how = match &envelope.what {
@@ -493,7 +519,7 @@ impl Thread {
         if waited || child.is_worker() {
             return Ok(());
         }
-        let words = Content { text: why.to_owned(), files: Vec::new(), trace: None };
+        let words = Content { text: why.to_owned(), files: Vec::new(), ..Content::default() };
         self.queue_words(state, sql, child, "failure", &words, Vec::new(), Inbound::Triggers, applied)
     }
 }

@@ -28,12 +28,13 @@ impl Thread {
         let Some(parent) = state.meta.parent.clone() else { return Ok(()) };
         let Some(end) = &run.end else { return Ok(()) };
         if matches!(end.reason, Reason::StoppedByParent | Reason::Terminated) {
-            return Ok(());
+            return self.return_grant(state, sql, Some(run));
         }
         let (ending, mut words) = self.came_to(state, run, answer);
         words.text = bounded(&self.redact_within(state, sql, words.text)?);
         let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
-        let report = Report { run: run.id, answers, ending, words };
+        let books = self.settle_grant(state, Some(run));
+        let report = Report { run: run.id, answers, ending, words, books };
         Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
         self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
         let metadata = json!({
@@ -55,7 +56,7 @@ impl Thread {
 
     /// What a run came to, in words that may be long and hold secrets.
     fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Content) {
-        let words = |text: &str| Content { text: text.to_owned(), files: Vec::new(), trace: None };
+        let words = |text: &str| Content { text: text.to_owned(), files: Vec::new(), ..Content::default() };
         let Some(end) = &run.end else { return (Ending::Failure, words("")) };
         let name = &state.meta.agent;
         if end.reason.outcome() == Outcome::Stopped {
@@ -65,7 +66,11 @@ impl Thread {
             let ending = if end.reason == Reason::SessionStop { Ending::Result } else { Ending::Failure };
             return (
                 ending,
-                Content { text: result.text.clone(), files: result.attachments.clone(), trace: None },
+                Content {
+                    text: result.text.clone(),
+                    files: result.attachments.clone(),
+                    ..Content::default()
+                },
             );
         }
         let said =

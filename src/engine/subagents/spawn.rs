@@ -242,7 +242,11 @@ impl Thread {
         if let Some(result) = self.check_content(sql, words)? {
             return Ok(Err(result));
         }
-        let what = EnvelopeBody::Message(words.clone());
+        let grant = match self.lend(state, sql, &mut child, None, false)? {
+            Ok(grant) => grant,
+            Err(result) => return Ok(Err(result)),
+        };
+        let what = EnvelopeBody::Message(Content { grant, ..words.clone() });
         self.tell_child(state, sql, &mut child, what)?;
         child.asked = child.envelopes.sent;
         "running".clone_into(&mut child.status);
@@ -293,6 +297,11 @@ impl Thread {
             }
             Err(error) => return not_created(&new.agent.name, error),
         };
+        if needs.missing.is_empty() {
+            let lent = self.lend(state, sql, &mut child, new.entry.budget.as_ref(), birth.idle)?;
+            let Ok(grant) = lent else { return Ok(lent.map(|_| Told::default())) };
+            birth.words.grant = grant;
+        }
         self.take_away(state, sql, begun, &taken)?;
         if !needs.missing.is_empty() {
             let withheld = taken.given.withheld;

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use crate::engine::budget::Reached;
 use crate::engine::budget::exceeded::Exceeded;
+use crate::engine::budget::lend::{Serve, last_run};
 use crate::engine::control::Halted;
+use crate::engine::subagents::applied::Applied;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -13,9 +15,11 @@ use crate::limits;
 use crate::sdk::scope::Entered;
 use crate::spec::budget::{BudgetExpiry, Caps, Limits, Unit};
 use crate::store::log::Event;
+use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
-use crate::store::runs::ledger::{BudgetScope, Finishing};
+use crate::store::runs::ledger::{BudgetScope, Finishing, Policy};
 use crate::store::state::State;
+use crate::store::waits;
 use crate::store::waits::{Asked, AskedBudget, OnExpiry, Wait, WaitKind, WaitState};
 
 /// What becomes of a run that has asked.
@@ -37,6 +41,8 @@ pub(crate) struct Settled {
     pub(crate) halted: Option<Halted>,
     /// What listeners are told.
     pub(crate) told: Vec<(&'static str, Reached)>,
+    /// Waits that have opened or closed besides.
+    pub(crate) waits: Vec<Wait>,
 }
 
 /// What becomes of a run about whose budget nobody has decided.
@@ -47,42 +53,85 @@ pub(crate) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
     }
 }
 
+/// What subagents that wait for more have of it.
+fn what_children_get(state: &State, asked: &AskedBudget, outcome: &Outcome<'_>) -> Serve {
+    match outcome {
+        // Where no run is active that the limit is of, they have what was added themselves.
+        Outcome::Extended(add) => {
+            let over = state.active().is_none_or(|run| run.ledger.is_none());
+            Serve::More((over && asked.scope == BudgetScope::Run).then(|| add.caps()))
+        }
+        _ => Serve::Refused,
+    }
+}
+
 impl Thread {
     /// Parks the run until somebody has decided. Never comes back.
     pub(crate) async fn ask_for_budget<T>(self: &Rc<Self>, exceeded: Exceeded) -> Result<T> {
         let now = self.host.now_us();
         let opened = self.transition(|state, sql| {
             Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
-            let wait = self.open_budget_wait(state, sql, exceeded)?;
+            let opened = self.open_own_wait(state, sql, exceeded)?;
             self.park_run(state, sql)?;
-            Ok(wait)
+            Ok(opened)
         })?;
         self.announce_budget("asked", &[exceeded.reached()]);
-        self.parked(&[opened]).await
+        self.parked(&opened).await
     }
 
-    fn open_budget_wait(&self, state: &mut State, sql: &dyn Sql, exceeded: Exceeded) -> Result<Wait> {
+    /// Opens the wait of the active run. What was asked for a subagent is asked with it.
+    pub(crate) fn open_own_wait(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        exceeded: Exceeded,
+    ) -> Result<Vec<Wait>> {
+        let policy = state.active_mut()?.ledger.as_ref().map(|ledger| ledger.policy);
+        let policy = policy.ok_or_else(|| Error::internal("a run without a budget asks about it"))?;
+        let mut changed = Vec::new();
+        if state.meta.waits > 0 && exceeded.scope != BudgetScope::Parent {
+            let for_child = |wait: &Wait| wait.kind == WaitKind::Budget && wait.run.is_none();
+            for mut wait in waits::open(sql)?.into_iter().filter(for_child) {
+                self.close_wait(state, sql, &mut wait, WaitState::Void, None)?;
+                changed.push(wait);
+            }
+        }
+        changed.push(self.open_budget_wait(state, sql, exceeded, &policy, None)?);
+        Ok(changed)
+    }
+
+    /// Opens a wait: of the active run, or for a subagent, which belongs to no run.
+    pub(crate) fn open_budget_wait(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        exceeded: Exceeded,
+        policy: &Policy,
+        for_child: Option<&str>,
+    ) -> Result<Wait> {
         let now = self.host.now_us();
-        let run = state.active_mut()?;
-        let Some(policy) = run.ledger.as_ref().map(|ledger| ledger.policy) else {
-            return Err(Error::internal("a run without a budget asks about it"));
-        };
+        let run = state.active().map(|run| run.id).filter(|_| for_child.is_none());
         let asked = Asked {
-            title: format!("The budget of the {} is used up", exceeded.scope.as_str()),
+            title: match for_child {
+                Some(child) => format!("The budget is used up; the subagent {child} needs more"),
+                None => format!("The budget of the {} is used up", exceeded.scope.as_str()),
+            },
             reason: Some(exceeded.text()),
             on_expiry: match policy.on_expiry {
                 BudgetExpiry::Finish => OnExpiry::Finish,
                 BudgetExpiry::Fail => OnExpiry::Fail,
             },
-            budget: Some(exceeded.asked()),
+            budget: Some(AskedBudget { for_child: for_child.map(str::to_owned), ..exceeded.asked() }),
             ..Asked::default()
         };
-        let lasts = i64::try_from(policy.ask_expires_s).unwrap_or(i64::MAX).saturating_mul(limits::SECOND_US);
+        // The parent answers as soon as somebody has decided there.
+        let lasts = if exceeded.scope == BudgetScope::Parent { u64::MAX } else { policy.ask_expires_s };
+        let lasts = i64::try_from(lasts).unwrap_or(i64::MAX).saturating_mul(limits::SECOND_US);
         let wait = Wait {
             id: 0,
             kind: WaitKind::Budget,
             state: WaitState::Open,
-            run: Some(run.id),
+            run,
             receipt: None,
             batch: None,
             digest: None,
@@ -111,10 +160,19 @@ impl Thread {
         let kept = state.meta.budget.clone();
         let mut reached =
             Reached { scope: asked.scope, unit: asked.unit, spent: asked.spent, limit: asked.limit };
+        let serve = what_children_get(state, asked, &outcome);
         let kind = match outcome {
             Outcome::Extended(add) => {
                 reached.limit = self.extend_budget(state, asked, add)?;
                 "extended"
+            }
+            // A subagent is to finish: its own definition says how.
+            Outcome::Finishes | Outcome::Fails(_) if wait.run.is_none() => {
+                match state.active_mut().ok().and_then(|run| run.ledger.as_mut()) {
+                    Some(ledger) => ledger.denied = true,
+                    None => state.meta.budget.get_or_insert_default().denied = last_run(state),
+                }
+                "exceeded"
             }
             Outcome::Finishes => {
                 if let Some(ledger) = &mut state.active_mut()?.ledger {
@@ -128,6 +186,7 @@ impl Thread {
                 settled.halted =
                     Some(self.halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?);
                 settled.told.push(("exceeded", reached));
+                self.settle_children(state, sql, serve, &mut settled)?;
                 return Ok(settled);
             }
         };
@@ -137,7 +196,27 @@ impl Thread {
         Event::budget(state.active(), kind, reached.to_json(kind)).insert(sql, now)?;
         settled.told.push((kind, reached));
         settled.entry = self.resume_after(state, sql, wait)?;
+        if settled.entry.is_none()
+            && let Ok(run) = state.active_mut()
+        {
+            run.update(sql)?;
+        }
+        self.settle_children(state, sql, serve, &mut settled)?;
         Ok(settled)
+    }
+
+    fn settle_children(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        serve: Serve,
+        settled: &mut Settled,
+    ) -> Result<()> {
+        let mut applied = Applied::default();
+        self.serve_children(state, sql, serve, &mut applied)?;
+        settled.waits.extend(applied.closed);
+        settled.told.extend(applied.budgets);
+        Ok(())
     }
 
     /// Raises limits to what is used by now and so much more; the new one of what was asked about.
@@ -150,8 +229,21 @@ impl Thread {
             let text = format!("`{field}` is less than the {} that the next step needs.", unit.shown(needed));
             return Err(Error::field(&field, text).hint("With less the run would ask again at once."));
         }
-        let steps = state.active_mut()?.steps_done();
         let ceiling = self.ceiling(scope);
+        let Some(steps) = state.active().filter(|run| run.ledger.is_some()).map(Run::steps_done) else {
+            // The run that has lent is over; the subagent has what is added itself.
+            within_ceiling(
+                &ceiling,
+                unit,
+                asked.spent.saturating_add(own),
+                &format!("add.{}", unit.field()),
+            )?;
+            if scope == BudgetScope::Thread {
+                let raised = asked.limit.max(asked.spent.saturating_add(own));
+                state.meta.budget.get_or_insert_default().raise(unit, raised);
+            }
+            return Ok(asked.limit.max(asked.spent.saturating_add(own)));
+        };
         let mut limit = own;
         for of in Unit::ALL {
             let Some(more) = added.get(of as usize).copied().flatten().filter(|more| *more > 0) else {
@@ -183,6 +275,7 @@ impl Thread {
         ceiling.map_or(Caps::default(), |ceiling| match scope {
             BudgetScope::Run => ceiling.run.caps(),
             BudgetScope::Thread => ceiling.thread.caps(),
+            BudgetScope::Parent => Caps::default(),
         })
     }
 }

@@ -89,6 +89,8 @@ struct Decided {
     failed: Option<Halted>,
     /// The reply that is dropped.
     restarts: Option<i64>,
+    /// Waits that have opened or closed with these.
+    also: Vec<Wait>,
     /// What listeners are told of budgets.
     told: Vec<(&'static str, Reached)>,
 }
@@ -261,6 +263,10 @@ impl Thread {
     /// What follows the commit of decisions.
     fn after_decisions(self: &Rc<Self>, decided: Decided) -> Result<()> {
         self.announce_waits(&decided.waits)?;
+        self.announce_waits(&decided.also)?;
+        if !decided.told.is_empty() {
+            self.send_envelopes();
+        }
         for (kind, reached) in decided.told {
             self.announce_budget(kind, &[reached]);
         }
@@ -319,10 +325,11 @@ impl Thread {
             self.stop_children(state, sql)?;
             decided.halted = Some(self.halt(state, sql, Reason::StoppedByUser, now)?);
         } else if let Some(outcome) = wanted.verdict.of_budget(&wait) {
-            let Settled { entry, halted, told } = self.settle_budget(state, sql, &wait, outcome)?;
+            let Settled { entry, halted, told, waits } = self.settle_budget(state, sql, &wait, outcome)?;
             decided.entry = entry.or(decided.entry);
             decided.failed = halted.or(decided.failed.take());
             decided.told.extend(told);
+            decided.also.extend(waits);
         } else {
             decided.entry = self.resume_after(state, sql, &wait)?.or(decided.entry);
         }

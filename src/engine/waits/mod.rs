@@ -209,12 +209,27 @@ impl Thread {
         Ok(Some(Entered::Again))
     }
 
-    /// Closes what is open when the run ends.
+    /// Closes what is open when the thread is stopped.
     pub(crate) fn cancel_waits(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+        self.cancel_waits_where(state, sql, |_| true)
+    }
+
+    /// Closes what is open of the run when that ends. What subagents need is asked on.
+    pub(crate) fn cancel_waits_of_run(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+        self.cancel_waits_where(state, sql, |wait| wait.run.is_some())
+    }
+
+    fn cancel_waits_where(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        which: fn(&Wait) -> bool,
+    ) -> Result<Vec<Wait>> {
         if state.meta.waits == 0 {
             return Ok(Vec::new());
         }
         let mut open = waits::open(sql)?;
+        open.retain(which);
         for wait in &mut open {
             self.close_wait(state, sql, wait, WaitState::Cancelled, None)?;
         }
@@ -251,6 +266,7 @@ impl Thread {
                     (entry, told) = (settled.entry.or(entry), settled.told);
                     halted = settled.halted.or(halted);
                     closed.push(wait);
+                    closed.extend(settled.waits);
                     continue;
                 }
                 if let Some(receipt) = wait.receipt.filter(|_| on_expiry != OnExpiry::Continue) {
@@ -273,6 +289,9 @@ impl Thread {
             Ok((closed, entry, halted.or(failed), told))
         })?;
         self.announce_waits(&closed)?;
+        if !told.is_empty() {
+            self.send_envelopes();
+        }
         for (kind, reached) in told {
             self.announce_budget(kind, &[reached]);
         }

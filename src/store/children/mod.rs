@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::page::Page;
 use crate::spec::ParentCommunication as Communication;
+use crate::store::amounts::Amounts;
+use crate::store::grants::ChildBudget;
 use crate::store::side::Side;
 use crate::store::table::Table;
 
@@ -21,7 +23,7 @@ pub(crate) const TABLE: Table = Table {
     create: &["CREATE TABLE children (
     open INTEGER NOT NULL, reference TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL,
     facts TEXT NOT NULL, created_us INTEGER NOT NULL, sent INTEGER NOT NULL, received INTEGER NOT NULL, receipt INTEGER,
-    asked INTEGER NOT NULL, due_us INTEGER, expires_us INTEGER, checks INTEGER NOT NULL DEFAULT 0, body TEXT,
+    asked INTEGER NOT NULL, due_us INTEGER, expires_us INTEGER, checks INTEGER NOT NULL DEFAULT 0, body TEXT, budget TEXT,
     PRIMARY KEY (open, reference)) WITHOUT ROWID"],
     drop: "DROP TABLE children",
 };
@@ -132,6 +134,8 @@ pub(crate) struct Child {
     pub(crate) checks: i64,
     /// What a child in [`ChildState::Pending`] is to be made with, or what a worker came to, as JSON.
     pub(crate) body: Option<String>,
+    /// What it holds of the thread's budget.
+    pub(crate) budget: Option<Box<ChildBudget>>,
 }
 
 /// The columns of [`Child`], with a condition; statements are literals.
@@ -139,7 +143,7 @@ macro_rules! children {
     ($condition:literal) => {
         concat!(
             "SELECT reference, state, status, agent, facts, created_us, sent, received, receipt, asked, due_us,
-                expires_us, checks, body FROM children ",
+                expires_us, checks, body, budget FROM children ",
             $condition
         )
     };
@@ -162,6 +166,7 @@ impl Child {
             expires,
             checks,
             body,
+            budget,
         ] = cells
         else {
             return Err(Error::internal("a row of children has the wrong number of columns"));
@@ -182,6 +187,7 @@ impl Child {
             due_us: due.int(),
             checks: number(checks),
             body: body.text().map(str::to_owned),
+            budget: budget.text().map(serde_json::from_str).transpose().map_err(damaged)?,
         })
     }
 
@@ -261,7 +267,7 @@ impl Child {
         self.write(
             sql,
             "INSERT INTO children (open, reference, state, status, agent, facts, created_us, sent, received, receipt, asked,
-                due_us, expires_us, checks, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                due_us, expires_us, checks, body, budget) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
     }
 
@@ -269,13 +275,15 @@ impl Child {
         self.write(
             sql,
             "UPDATE children SET open = ?1, state = ?3, status = ?4, agent = ?5, facts = ?6, created_us = ?7, sent = ?8,
-                received = ?9, receipt = ?10, asked = ?11, due_us = ?12, expires_us = ?13, checks = ?14, body = ?15
+                received = ?9, receipt = ?10, asked = ?11, due_us = ?12, expires_us = ?13, checks = ?14, body = ?15,
+                budget = ?16
              WHERE open IN (0, 1) AND reference = ?2",
         )
     }
 
     fn write(&self, sql: &dyn Sql, statement: &'static str) -> Result<()> {
         let facts = serde_json::to_string(&self.facts).map_err(Error::internal)?;
+        let budget = self.budget.as_ref().map(serde_json::to_string).transpose().map_err(Error::internal)?;
         sql.run(
             statement,
             &[
@@ -294,6 +302,7 @@ impl Child {
                 self.wait.map(|wait| wait.expires_us).into(),
                 Param::Int(self.checks),
                 self.body.as_ref().into(),
+                budget.as_ref().into(),
             ],
         )
     }
@@ -339,7 +348,7 @@ pub(crate) fn delete(sql: &dyn Sql, reference: &str) -> Result<()> {
 pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Child>> {
     let statement =
         "SELECT reference, state, status, agent, facts, created_us, sent, received, receipt, asked, due_us,
-        expires_us, checks, NULL FROM children";
+        expires_us, checks, NULL, budget FROM children";
     let mut found = read(sql, statement, &[])?;
     found.sort_by_key(|child| std::cmp::Reverse(child.created_us));
     Ok(found)
@@ -380,8 +389,25 @@ fn places(sql: &dyn Sql) -> Result<Vec<(i64, i64, String)>> {
 fn at(sql: &dyn Sql, open: i64, reference: &str) -> Result<Option<Child>> {
     let statement =
         "SELECT reference, state, status, agent, facts, created_us, sent, received, receipt, asked, due_us,
-        expires_us, checks, NULL FROM children WHERE open = ? AND reference = ?";
+        expires_us, checks, NULL, budget FROM children WHERE open = ? AND reference = ?";
     Ok(read(sql, statement, &[Param::Int(open), Param::Text(reference)])?.into_iter().next())
+}
+
+/// What children hold of what a run has lent, and what they have used of it.
+pub(crate) fn lent_by(sql: &dyn Sql, run: i64) -> Result<(Amounts, Amounts)> {
+    let (mut lent, mut spent) = (Amounts::default(), Amounts::default());
+    let statement = "SELECT budget FROM children WHERE budget IS NOT NULL";
+    sql.each(statement, &[], &mut |cells| {
+        let text = cells.first().and_then(Cell::text).unwrap_or_default();
+        let budget: ChildBudget = serde_json::from_str(text)
+            .map_err(|error| Error::internal(format!("the budget of a child is damaged: {error}")))?;
+        if budget.run == run {
+            lent.add(&budget.granted);
+            spent.add(&budget.spent);
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok((lent, spent))
 }
 
 /// When the alarm must next look after one that is not terminated.

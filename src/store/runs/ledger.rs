@@ -14,78 +14,7 @@ use crate::spec::budget::{Budget, BudgetExpiry, Caps, OnExceeded, Unit, tightest
 use crate::store::log::Attempt;
 use crate::store::{logs, receipts};
 
-/// Sums by unit, in the order of [`Unit::ALL`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Amounts([i64; 6]);
-
-impl Amounts {
-    /// So much of one unit.
-    pub(crate) fn of(unit: Unit, amount: i64) -> Amounts {
-        let mut amounts = Amounts::default();
-        amounts.set(unit, amount);
-        amounts
-    }
-
-    /// What one attempt at a model has used, or may use.
-    pub(crate) fn attempt(cost: i64, tokens: i64) -> Amounts {
-        Amounts([cost, tokens, 1, 0, 0, 0])
-    }
-
-    pub(crate) fn get(&self, unit: Unit) -> i64 {
-        self.0.get(unit as usize).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn set(&mut self, unit: Unit, amount: i64) {
-        if let Some(place) = self.0.get_mut(unit as usize) {
-            *place = amount;
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: &Amounts) {
-        for (sum, more) in self.0.iter_mut().zip(other.0) {
-            *sum = sum.saturating_add(more);
-        }
-    }
-
-    /// The same with another.
-    #[must_use]
-    pub(crate) fn and(mut self, other: &Amounts) -> Amounts {
-        self.add(other);
-        self
-    }
-
-    /// So many times.
-    #[must_use]
-    pub(crate) fn times(mut self, n: u32) -> Amounts {
-        for amount in &mut self.0 {
-            *amount = amount.saturating_mul(i64::from(n));
-        }
-        self
-    }
-}
-
-/// Of what a limit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum BudgetScope {
-    /// The run.
-    Run,
-    /// All runs of the thread.
-    Thread,
-}
-
-impl BudgetScope {
-    pub(crate) const ALL: [BudgetScope; 2] = [BudgetScope::Run, BudgetScope::Thread];
-
-    /// As clients have it.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            BudgetScope::Run => "run",
-            BudgetScope::Thread => "thread",
-        }
-    }
-}
+pub(crate) use crate::store::amounts::{Amounts, BudgetScope};
 
 /// What happens when a limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -145,9 +74,18 @@ pub(crate) struct Ledger {
     /// What the run has used when the row was written, but for the calls of the open step.
     #[serde(rename = "s")]
     pub(crate) spent: Amounts,
-    /// What is lent to children.
-    #[serde(rename = "c", default, skip_serializing_if = "is_none")]
+    /// What children hold that this run has lent to them; their rows have it.
+    #[serde(skip)]
     pub(crate) lent: Amounts,
+    /// What they have used of it, in the same way until the run ends.
+    #[serde(skip)]
+    pub(crate) children: Amounts,
+    /// What children of the thread hold or have used otherwise; the thread's row has it.
+    #[serde(skip)]
+    pub(crate) late: Amounts,
+    /// What the parent has lent, as limits of this run.
+    #[serde(skip)]
+    pub(crate) grant: Caps,
     /// What the thread's runs before this one have used; unknown where nothing asks for it.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<Amounts>,
@@ -167,19 +105,23 @@ pub(crate) struct Ledger {
     pub(crate) estimated: bool,
     #[serde(rename = "f", default)]
     pub(crate) finishing: Finishing,
+    /// Whether people have denied children more, so that they are not asked again.
+    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) denied: bool,
     /// Calls of the open step.
     #[serde(skip)]
     pub(crate) calls: i64,
 }
 
-fn is_none(amounts: &Amounts) -> bool {
-    *amounts == Amounts::default()
-}
-
 impl Ledger {
     /// That of a run which begins; none where nothing limits it. The levels: the nearest first. `raised`: limits of the thread
     /// that people have set. `message`: what starts the run.
-    pub(crate) fn of(levels: &[&Budget], raised: Option<&Caps>, message: Option<&Budget>) -> Option<Ledger> {
+    pub(crate) fn of(
+        levels: &[&Budget],
+        raised: Option<&Caps>,
+        message: Option<&Budget>,
+        grant: Option<Caps>,
+    ) -> Option<Ledger> {
         let (mut run, mut thread) = (Caps::default(), Caps::default());
         for level in levels {
             run = tightest(&run, &level.run.caps());
@@ -193,12 +135,15 @@ impl Ledger {
             run = tightest(&run, &message.run.caps());
             thread = tightest(&thread, &message.thread.caps());
         }
-        let limited = run.iter().chain(&thread).any(Option::is_some);
+        let limited = grant.is_some() || run.iter().chain(&thread).any(Option::is_some);
         limited.then(|| Ledger {
             run,
             thread,
             spent: Amounts::default(),
             lent: Amounts::default(),
+            children: Amounts::default(),
+            late: Amounts::default(),
+            grant: grant.unwrap_or_default(),
             before: None,
             policy: Policy::of(message.into_iter().chain(levels.iter().copied())),
             warned: 0,
@@ -206,6 +151,7 @@ impl Ledger {
             unseen: 0,
             estimated: false,
             finishing: Finishing::No,
+            denied: false,
             calls: 0,
         })
     }
@@ -223,6 +169,7 @@ impl Ledger {
         match scope {
             BudgetScope::Run => &self.run,
             BudgetScope::Thread => &self.thread,
+            BudgetScope::Parent => &self.grant,
         }
     }
 
@@ -235,6 +182,7 @@ impl Ledger {
         let caps = match scope {
             BudgetScope::Run => &mut self.run,
             BudgetScope::Thread => &mut self.thread,
+            BudgetScope::Parent => &mut self.grant,
         };
         if let Some(place) = caps.get_mut(unit as usize) {
             *place = Some(cap);
@@ -256,7 +204,7 @@ impl Ledger {
 
     /// What the run has used by now. `steps`: those that are complete.
     pub(crate) fn used(&self, steps: u32) -> Amounts {
-        let mut used = self.spent;
+        let mut used = self.spent.and(&self.children);
         used.set(Unit::Steps, i64::from(steps));
         used.set(Unit::ToolCalls, used.get(Unit::ToolCalls).saturating_add(self.calls));
         used
@@ -266,7 +214,7 @@ impl Ledger {
     pub(crate) fn used_of(&self, scope: BudgetScope, steps: u32) -> Amounts {
         let used = self.used(steps);
         match (scope, &self.before) {
-            (BudgetScope::Thread, Some(before)) => used.and(before),
+            (BudgetScope::Thread, Some(before)) => used.and(before).and(&self.late),
             _ => used,
         }
     }
@@ -294,7 +242,7 @@ impl Ledger {
     /// The limits that are near by now and of which nobody was told; they are noted as told.
     pub(crate) fn warnings(&mut self, steps: u32) -> Vec<(BudgetScope, Unit, i64, i64)> {
         let mut near = Vec::new();
-        for scope in BudgetScope::ALL {
+        for scope in [BudgetScope::Run, BudgetScope::Thread] {
             let used = self.used_of(scope, steps);
             for unit in Unit::ALL {
                 let Some(cap) = self.cap(scope, unit) else { continue };
@@ -306,6 +254,17 @@ impl Ledger {
             }
         }
         near
+    }
+
+    /// Whether children have, or had, a part of it.
+    pub(crate) fn lends(&self) -> bool {
+        [self.lent, self.children, self.late] != [Amounts::default(); 3]
+    }
+
+    /// What children have used is the run's own from now on.
+    pub(crate) fn close_children(&mut self) {
+        let children = std::mem::take(&mut self.children);
+        self.spent.add(&children);
     }
 
     /// Takes in what was logged since the row was written, and counts the calls of the open step, which is beyond `block`.

@@ -40,7 +40,7 @@ pub(crate) fn of_call<'a>(
         SEND => {
             let message =
                 text(&args, "message").ok_or_else(|| blank("message", "what the worker is to do"))?;
-            let words = Content { text: message.to_owned(), files: files(&args)?, trace: None };
+            let words = Content { text: message.to_owned(), files: files(&args)?, ..Content::default() };
             let flag = |name: &str| args.get(name).and_then(Value::as_bool);
             Ok(SubagentCall::Send(WorkerMessage {
                 id: id(&args)?,
@@ -114,7 +114,8 @@ fn spawn<'a>(
         Some(names) => Some(part_of(catalog, agent, names)?),
     };
     let message = text(args, "message");
-    let words = Content { text: message.unwrap_or_default().to_owned(), files: Vec::new(), trace: None };
+    let words =
+        Content { text: message.unwrap_or_default().to_owned(), files: Vec::new(), ..Content::default() };
     let worker = NewWorker {
         alias,
         prefix: workers.id_prefix.clone(),

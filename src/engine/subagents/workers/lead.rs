@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{NewChild, Told, WorkerMessage};
 use crate::engine::subagents::checks::may_wait;
-use crate::engine::subagents::envelope::EnvelopeBody;
+use crate::engine::subagents::envelope::{Content, EnvelopeBody};
 use crate::engine::subagents::workers::arguments::{busy, full, invalid, not_found};
 use crate::engine::subagents::workers::outcome;
 use crate::engine::thread::Thread;
@@ -125,7 +125,12 @@ impl Thread {
         if let Some(wrong) = self.check_content(sql, words)? {
             return Ok(Err(invalid(SEND, vec![wrong.text()])));
         }
-        self.tell_child(state, sql, &mut child, EnvelopeBody::Message(words.clone()))?;
+        let grant = match self.lend(state, sql, &mut child, None, false)? {
+            Ok(grant) => grant,
+            Err(result) => return Ok(Err(result)),
+        };
+        let what = EnvelopeBody::Message(Content { grant, ..words.clone() });
+        self.tell_child(state, sql, &mut child, what)?;
         child.asked = child.envelopes.sent;
         "running".clone_into(&mut child.status);
         let receipt = receipt.filter(|_| *waits);

@@ -185,6 +185,7 @@ impl Thread {
                 answers: child.asked,
                 ending: Ending::Failure,
                 words: Content { text: text.to_owned(), ..Content::default() },
+                books: None,
             };
             WorkerOutcome::of_report(&report, &[])?.keep(child)?;
         }

@@ -3,6 +3,7 @@
 mod asking;
 mod blocking;
 mod ends;
+mod lending;
 mod open;
 mod resumable;
 mod told;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(tree::all());
     all.extend(told::all());
     all.extend(ends::all());
+    all.extend(lending::all());
     all.extend(workers::all());
     all.extend(workers_end::all());
     all

@@ -1,0 +1,187 @@
+//! What a subagent is lent by its parent: it comes with letters, goes back with reports, and where it does not suffice the
+//! subagent parks and asks for more.
+
+use std::rc::Rc;
+
+use crate::engine::budget::exceeded::Exceeded;
+use crate::engine::budget::lend::Serve;
+use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::envelope::EnvelopeBody;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::spec::budget::{Caps, OnExceeded};
+use crate::store::grants::{Books, Granted, Need};
+use crate::store::runs::Run;
+use crate::store::runs::end::Reason;
+use crate::store::runs::ledger::{Amounts, BudgetScope, Finishing};
+use crate::store::state::State;
+use crate::store::waits;
+use crate::store::waits::{Decision, WaitKind, WaitState};
+
+impl Thread {
+    /// The parent has lent with a letter. `meta` must be written afterwards.
+    pub(crate) fn take_grant(&self, state: &mut State, grant: &Caps) {
+        if let Some(parent) = &mut state.meta.parent {
+            parent.grant.get_or_insert_default().add(grant);
+        }
+        sync_grant(state);
+    }
+
+    /// What a run that has ended has used of what was lent, and gives back. `meta` must be written afterwards.
+    pub(crate) fn settle_grant(&self, state: &mut State, run: Option<&Run>) -> Option<Books> {
+        let used = run.map_or(Amounts::default(), |run| {
+            let steps = run.steps_done();
+            let used = run.ledger.as_ref().map(|ledger| ledger.used(steps).and(&ledger.lent));
+            used.unwrap_or_default().shared()
+        });
+        let grant = state.meta.parent.as_mut()?.grant.as_mut()?;
+        let mut spent = used;
+        spent.take(&grant.base);
+        let back = grant.amounts();
+        grant.give_back(&back);
+        (grant.base, grant.asked) = (Amounts::default(), false);
+        (spent != Amounts::default() || back != Amounts::default()).then_some(Books { spent, back })
+    }
+
+    /// Tells the parent what was used of what it has lent, where no report says so.
+    pub(crate) fn return_grant(&self, state: &mut State, sql: &dyn Sql, run: Option<&Run>) -> Result<()> {
+        match self.settle_grant(state, run) {
+            Some(books) => self.tell_parent(state, sql, EnvelopeBody::Books(books)),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the parent for more, unless it is asked already.
+    pub(crate) fn tell_need(&self, state: &mut State, sql: &dyn Sql, wanted: &Need) -> Result<()> {
+        let used = state.active().and_then(|run| Some(run.ledger.as_ref()?.used(run.steps_done()).shared()));
+        let Some(grant) = state.meta.parent.as_mut().and_then(|parent| parent.grant.as_mut()) else {
+            return Ok(());
+        };
+        if grant.asked {
+            return Ok(());
+        }
+        let mut spent = used.unwrap_or_default();
+        spent.take(&grant.base);
+        grant.give_back(&spent);
+        grant.base.add(&spent);
+        grant.asked = true;
+        let books = Books { spent, back: spent };
+        let wanted = wanted.clone();
+        self.tell_parent(state, sql, EnvelopeBody::TopUp { wanted, books })?;
+        sync_grant(state);
+        Ok(())
+    }
+
+    /// Parks the run until the parent has answered. Never comes back.
+    pub(crate) async fn ask_parent<T>(self: &Rc<Self>, exceeded: Exceeded) -> Result<T> {
+        let opened = self.transition(|state, sql| {
+            let by = state.meta.thread_id.clone();
+            let need = Amounts::of(exceeded.unit, exceeded.needed);
+            self.tell_need(state, sql, &Need { need, by })?;
+            let opened = self.open_own_wait(state, sql, exceeded)?;
+            self.park_run(state, sql)?;
+            Ok(opened)
+        })?;
+        self.parked(&opened).await
+    }
+
+    /// The parent has answered. `meta` must be written afterwards.
+    pub(crate) fn hear_grant(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        granted: &Granted,
+        applied: &mut Applied,
+    ) -> Result<()> {
+        let Some(parent) = &mut state.meta.parent else { return Ok(()) };
+        match (granted, &mut parent.grant) {
+            (Granted::Free, grant) => *grant = None,
+            (Granted::Add(caps), grant) => {
+                let grant = grant.get_or_insert_default();
+                grant.asked = false;
+                grant.add(caps);
+            }
+            (Granted::Refused, Some(grant)) => grant.asked = false,
+            (Granted::Refused, None) => {}
+        }
+        sync_grant(state);
+        let refused = matches!(granted, Granted::Refused);
+        self.end_asking(state, sql, refused, applied)?;
+        let idle = state.active().is_none();
+        let serve = match granted {
+            Granted::Refused => Serve::Refused,
+            // What comes for a subagent of this one goes to it.
+            Granted::Add(caps) if idle => Serve::More(Some(*caps)),
+            Granted::Add(_) | Granted::Free => Serve::More(None),
+        };
+        let before = lent_apart(state);
+        self.serve_children(state, sql, serve, applied)?;
+        if !idle || state.active().is_some() {
+            return Ok(());
+        }
+        // Nobody works here who could use the rest; what was passed on counts as used.
+        let mut passed = lent_apart(state);
+        passed.take(&before);
+        let books = self.settle_grant(state, None);
+        match books {
+            Some(Books { spent, back }) => {
+                let books = Books { spent: spent.and(&passed), back };
+                self.tell_parent(state, sql, EnvelopeBody::Books(books))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The run that has asked goes on, finishes, or fails.
+    fn end_asking(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        refused: bool,
+        applied: &mut Applied,
+    ) -> Result<()> {
+        if state.meta.waits == 0 {
+            return Ok(());
+        }
+        let asks = |wait: &waits::Wait| {
+            let of_parent =
+                wait.asked.budget.as_ref().is_some_and(|asked| asked.scope == BudgetScope::Parent);
+            wait.kind == WaitKind::Budget && of_parent
+        };
+        let Some(mut wait) = waits::open(sql)?.into_iter().find(asks) else { return Ok(()) };
+        let now = self.host.now_us();
+        let word = if refused { "deny" } else { "extend" };
+        let decision = Decision { decision: word.into(), scope: "parent".into(), ..Decision::default() };
+        self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
+        let finishes = state.active_mut()?.ledger.as_mut().filter(|_| refused).is_some_and(|ledger| {
+            let finishes =
+                ledger.policy.on_exceeded == OnExceeded::Finish && ledger.finishing == Finishing::No;
+            if finishes {
+                ledger.finishing = Finishing::Reserved;
+            }
+            finishes
+        });
+        if refused && !finishes {
+            let text = wait.asked.reason.clone().unwrap_or_default();
+            let failed = self.halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?;
+            applied.failed = Some(failed);
+        } else {
+            applied.entry = self.resume_after(state, sql, &wait)?.or(applied.entry);
+        }
+        applied.closed.push(wait);
+        Ok(())
+    }
+}
+
+fn lent_apart(state: &State) -> Amounts {
+    state.meta.budget.as_ref().map(|budget| budget.lent).unwrap_or_default()
+}
+
+/// The limits of the active run are those that the thread has by now.
+fn sync_grant(state: &mut State) {
+    let caps = state.meta.parent.as_ref().and_then(|parent| parent.grant).map(|grant| grant.caps());
+    if let Some(ledger) = state.run.as_mut().and_then(|run| run.ledger.as_mut()) {
+        ledger.grant = caps.unwrap_or_default();
+    }
+}
