@@ -20,6 +20,7 @@ export const JOINED = {
   "store/bodies.rs": ["logs"],
   "store/files/mod.rs": ["objects"],
   "store/files/tree.rs": ["file_texts"],
+  "store/memory/chunks.rs": ["mem_docs"],
   "store/objects.rs": ["files"],
   "directory/store/threads.rs": ["state"],
 };

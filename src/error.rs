@@ -36,6 +36,8 @@ pub enum Code {
     MessageNotFound,
     /// The catalog has no agent of that name.
     AgentNotFound,
+    /// There is no memory of that name, or not here.
+    MemoryNotFound,
     /// The route exists, the method does not.
     MethodNotAllowed,
     /// The body's content type is not accepted.
@@ -46,6 +48,8 @@ pub enum Code {
     Terminated,
     /// The state of the thread forbids this now.
     Conflict,
+    /// A memory has no room for a document.
+    MemoryFull,
     /// Code that only reads tried to change something.
     ReadOnly,
     /// A condition of the request (`If-Match`, `If-None-Match`) does not hold.
@@ -88,10 +92,14 @@ impl Code {
             | Code::InvalidToken => 400,
             Code::Unauthenticated => 401,
             Code::Forbidden | Code::ReadOnly => 403,
-            Code::NotFound | Code::ThreadNotFound | Code::MessageNotFound | Code::AgentNotFound => 404,
+            Code::NotFound
+            | Code::ThreadNotFound
+            | Code::MessageNotFound
+            | Code::AgentNotFound
+            | Code::MemoryNotFound => 404,
             Code::MethodNotAllowed => 405,
             Code::RequestTimeout => 408,
-            Code::Terminated | Code::Conflict => 409,
+            Code::Terminated | Code::Conflict | Code::MemoryFull => 409,
             Code::PreconditionFailed => 412,
             Code::TooLarge => 413,
             Code::UnsupportedMediaType => 415,

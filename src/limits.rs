@@ -460,3 +460,60 @@ pub const TRACE_DATA_BYTES: usize = 8 << 10;
 pub const TRACE_KIND_CHARS: usize = 64;
 /// Runs of a page, unless fewer are asked for; more may be.
 pub const RUNS_DEFAULT: u32 = 20;
+
+/// Chunks of a memory at most.
+pub const MEMORY_CHUNKS: usize = 50_000;
+/// Characters of a chunk, at least.
+pub const CHUNK_CHARS_MIN: usize = 100;
+/// Characters of a chunk, at most.
+pub const CHUNK_CHARS_MAX: usize = 4_000;
+/// Results of a search at most.
+pub const RECALL_TOP_K_MAX: usize = 20;
+/// Results of a search by a model, unless it says.
+pub const SEARCH_TOP_K: usize = 5;
+/// Tokens of what is put before a model, at most.
+pub const RECALL_TOKENS_MAX: usize = 16_000;
+/// Characters of a turn's messages that are looked for.
+pub const RECALL_QUERY_CHARS: usize = 2_000;
+/// Candidates from each side of a search, for each result.
+pub const CANDIDATES: usize = 4;
+/// How long a search may take that a run waits for, milliseconds.
+pub const MEMORY_SEARCH_MS: u64 = 5_000;
+/// A question, bytes.
+pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
+/// Words of a question that are looked for.
+pub const MEMORY_QUERY_WORDS: usize = 32;
+/// Text of a document in a request, bytes.
+pub const DOCUMENT_BYTES: usize = 1 << 20;
+/// A file that becomes a document, bytes: it is in memory several times while its text is taken out.
+pub const DOCUMENT_FILE_BYTES: usize = 8 << 20;
+/// A request with a document, bytes of JSON.
+pub const DOCUMENT_REQUEST_BYTES: usize = 4 << 20;
+/// Text of a document that waits to be cut, bytes of a row.
+pub const DOCUMENT_PIECE_BYTES: usize = 64 << 10;
+/// Documents that one step of the work of indexing cuts, and so on: chunks of a transaction.
+pub const INDEX_BATCH: usize = 64;
+/// Attempts at vectors, about a day's, after which a document stays without until there is a new reason.
+pub const EMBEDDING_ATTEMPTS: u32 = 30;
+/// Numbers of a vector at most.
+pub const EMBEDDING_DIMENSIONS: usize = 4_096;
+/// Texts of a request for vectors, unless given.
+pub const EMBEDDING_BATCH: usize = 64;
+/// Texts of a request for vectors at most.
+pub const EMBEDDING_BATCH_MAX: usize = 512;
+/// An answer with vectors, bytes.
+pub const EMBEDDING_ANSWER_BYTES: usize = 24 << 20;
+/// A note, bytes.
+pub const NOTE_BYTES: usize = 8 << 10;
+/// Tags of a document.
+pub const MEMORY_TAGS: usize = 16;
+/// Characters of a tag.
+pub const MEMORY_TAG_CHARS: usize = 64;
+/// Characters of a document's key, title or URL.
+pub const DOCUMENT_NAME_CHARS: usize = 1_000;
+/// Lines of a scratchpad.
+pub const SCRATCHPAD_ITEMS: usize = 32;
+/// Characters of one of them.
+pub const SCRATCHPAD_CHARS: usize = 240;
+/// All of them, bytes.
+pub const SCRATCHPAD_BYTES: usize = 8 << 10;

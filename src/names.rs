@@ -98,6 +98,12 @@ pub(crate) fn wrong_skill(name: &str) -> Option<String> {
     wrong(name, fine, "lower-case letters, digits and -")
 }
 
+/// What is wrong with the name of a memory: it is a part of paths.
+pub(crate) fn wrong_memory(name: &str) -> Option<String> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    wrong(name, fine, "lower-case letters, digits, - and _")
+}
+
 /// What is wrong with the id of a hook.
 pub(crate) fn wrong_id(id: &str) -> Option<String> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

@@ -131,6 +131,7 @@ impl Thread {
             ThreadRoute::ForgetWaits => self.forget_waits(),
             ThreadRoute::GetWait(id) => self.get_wait(id),
             ThreadRoute::DecideWait(id) => self.decide_wait(&request, id),
+            ThreadRoute::Memory { memory, of } => self.answer_memory(&request, memory, of).await,
             ThreadRoute::ListFiles
             | ThreadRoute::GetFile(_)
             | ThreadRoute::HeadFile(_)

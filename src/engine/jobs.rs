@@ -22,6 +22,9 @@ pub(crate) type Then = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<Str
 pub(crate) enum JobEnd {
     /// It is done, or a part of it is.
     Done(Then),
+    /// What it needs is not there: it is tried again, no sooner than after so many microseconds, with a longer pause the more
+    /// often it has failed. Gives the data to go on with; without any it is given up in silence.
+    Later { then: Then, error: String, failures: u32, after_us: i64 },
     /// It is tried again, no sooner than after so many microseconds.
     Failed { error: String, after_us: i64, data: String },
 }
@@ -64,6 +67,7 @@ impl Thread {
             let end = match job.kind {
                 Some(Kind::Export) => thread.export(&job).await,
                 Some(Kind::Summary) => thread.summarise(&job).await,
+                Some(Kind::Index) => thread.index(&job).await,
                 None => return,
             };
             let ended = end.and_then(|end| thread.job_ended(job, end)).and_then(|()| thread.tell_summary());
@@ -93,7 +97,12 @@ impl Thread {
             return Ok(None);
         }
         job.attempts += 1;
-        job.due_us = now + job.kind.map_or(limits::JOB_LOST_US, Kind::lost_us);
+        let lost_us = match job.kind {
+            // It goes on where it was, so that nothing is done twice: one that is lost need not wait long.
+            Some(Kind::Index) => pause_us(job.attempts, self.host.random()),
+            kind => kind.map_or(limits::JOB_LOST_US, Kind::lost_us),
+        };
+        job.due_us = now + lost_us;
         table::update(sql, &job)?;
         self.arm_at(state, sql, job.due_us, now)?;
         Ok(Some(job))
@@ -107,6 +116,12 @@ impl Thread {
                     None => return table::remove(state, sql, job.id),
                     Some(data) => (job.data, job.attempts, job.due_us, job.error) = (data, 0, now, None),
                 },
+                JobEnd::Later { then, error, failures, after_us } => {
+                    let Some(data) = then(state, sql)? else { return table::remove(state, sql, job.id) };
+                    let pause = pause_us(failures, self.host.random());
+                    job.due_us = now + pause.max(after_us).min(limits::JOB_PAUSE_MAX_US);
+                    (job.data, job.attempts, job.error) = (data, 0, Some(error));
+                }
                 JobEnd::Failed { error, data, .. } if job.attempts >= attempts_of(&job) => {
                     job.data = data;
                     return self.give_up_job(state, sql, &job, error, now);

@@ -29,6 +29,7 @@
 //!   finds wrong and goes on with.
 //! * `stream`: what listeners are sent; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
 //!   `operator`: failures, for the server's terminal. `traces`: which trace work is part of.
+//! * `memory`: what it looks things up in.
 //! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages. `spans`: what a run did, as tracing systems show it; `export`: the job that
 //!   sends it to one.
 
@@ -59,6 +60,7 @@ pub(crate) mod invoke;
 pub(crate) mod items;
 pub(crate) mod jobs;
 pub(crate) mod log;
+pub(crate) mod memory;
 pub(crate) mod model_call;
 pub(crate) mod notes;
 pub(crate) mod opening;

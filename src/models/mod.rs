@@ -4,7 +4,7 @@
 //! * `provider`: the registry. `call`: what a provider is given. `usable`: whether a model can be asked in this deployment.
 //!   `address`: the address of an API.
 //! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages. [`demo`]: the deterministic built-in
-//!   model that needs no network.
+//!   model that needs no network. `embedding`: vectors of texts.
 //! * Requests. `fit`: what every provider requires of a history. `cached_json`: parts that later requests send again.
 //!   `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
 //! * Answers. `body`, [`sse`], `decoding`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
@@ -19,6 +19,7 @@ pub(crate) mod cached_json;
 pub(crate) mod call;
 pub(crate) mod decoding;
 pub mod demo;
+pub(crate) mod embedding;
 pub(crate) mod error_body;
 pub mod failure;
 pub(crate) mod fit;

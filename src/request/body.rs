@@ -1,7 +1,7 @@
 //! What a route accepts as its body.
 
 use crate::error::{Code, Error, Result};
-use crate::limits::{MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
+use crate::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
 use crate::request::{Route, ThreadRoute};
 
 /// Whether a route reads a body, and how large it may be.
@@ -29,6 +29,9 @@ impl BodyRule {
             }
             Route::Thread(_, ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits) | Route::Resume => {
                 BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a decision" }
+            }
+            Route::Thread(_, ThreadRoute::Memory { of, .. }) if of.has_body() => {
+                BodyRule::Json { limit: DOCUMENT_REQUEST_BYTES, what: "a document" }
             }
             Route::CreateThread | Route::MintToken | Route::PatchEnv(_) => REQUEST,
             Route::Thread(

@@ -4,8 +4,8 @@
 //! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or if [`ThreadRoute::is_streamed`]
 //! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
 //!
-//! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `endpoints`: which
-//!   custom endpoint answers. `cors`: which origins may ask.
+//! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `memory`: routes of
+//!   memories. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
 //! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
 //! * `directory_call`: requests to a directory. `between`: requests of one thread to another.
 //! * `served`: answers that need not be JSON. `agents`: agents as clients see them.
@@ -17,6 +17,7 @@ pub mod cors;
 pub mod directory_call;
 pub mod endpoints;
 pub mod fields;
+pub mod memory;
 pub mod query;
 pub mod route;
 pub mod served;
@@ -25,6 +26,7 @@ pub mod target;
 pub mod thread_id;
 
 pub use crate::request::body::BodyRule;
+pub use crate::request::memory::MemoryRoute;
 pub use crate::request::query::Query;
 pub use crate::request::route::{EnvOf, Route, ThreadRoute};
 pub use crate::request::served::{Content, Served};

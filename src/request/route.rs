@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error, Result};
+use crate::request::memory::MemoryRoute;
 use crate::request::target::Target;
 use crate::spec::endpoint;
 use crate::spec::endpoint::Method;
@@ -162,6 +163,13 @@ pub enum ThreadRoute {
     GetWait(String),
     /// `POST /waits/:id`: decides it.
     DecideWait(String),
+    /// Below `/memory/:name`.
+    Memory {
+        /// The memory.
+        memory: String,
+        /// What of it.
+        of: MemoryRoute,
+    },
     /// `GET /stream`: a WebSocket.
     Stream,
     /// `GET /events`: server-sent events.
@@ -402,6 +410,10 @@ impl ThreadRoute {
                     _ => Err(not_allowed(method, "GET, POST")),
                 };
             }
+            ["memory", memory, rest @ ..] => {
+                let of = MemoryRoute::of(method, rest)?;
+                return Ok(ThreadRoute::Memory { memory: (*memory).to_owned(), of });
+            }
             ["stream"] => (&[("GET", ThreadRoute::Stream)], "GET"),
             ["events"] => (&[("GET", ThreadRoute::Events)], "GET"),
             _ => return Err(no_route()),
@@ -439,6 +451,9 @@ impl ThreadRoute {
 
     /// Whether it only reads: whoever may read the thread may ask it, and it may be asked again when its answer was lost.
     pub const fn reads(&self) -> bool {
+        if let ThreadRoute::Memory { of, .. } = self {
+            return of.reads();
+        }
         matches!(
             self,
             ThreadRoute::Get

@@ -93,6 +93,7 @@ impl ThreadRoute {
             | ThreadRoute::ForgetWaits
             | ThreadRoute::GetWait(_)
             | ThreadRoute::DecideWait(_) => NONE,
+            ThreadRoute::Memory { of, .. } => of.parameters(),
             ThreadRoute::ListWaits => &["state", "descendants", "limit", "cursor"],
             ThreadRoute::PostMessage => &["wait"],
             ThreadRoute::GetContext => &["history"],
@@ -180,6 +181,13 @@ pub const TABLE: &[(&str, &str)] = &[
     ("DELETE", "/api/threads/:thread/waits/remembered"),
     ("GET", "/api/threads/:thread/waits/:item"),
     ("POST", "/api/threads/:thread/waits/:item"),
+    ("GET", "/api/threads/:thread/memory/:item"),
+    ("DELETE", "/api/threads/:thread/memory/:item"),
+    ("GET", "/api/threads/:thread/memory/:item/documents"),
+    ("POST", "/api/threads/:thread/memory/:item/documents"),
+    ("GET", "/api/threads/:thread/memory/:item/documents/:item"),
+    ("DELETE", "/api/threads/:thread/memory/:item/documents/:item"),
+    ("POST", "/api/threads/:thread/memory/:item/search"),
     ("GET", "/api/threads/:thread/stream"),
     ("GET", "/api/threads/:thread/events"),
 ];

@@ -19,6 +19,7 @@ impl Catalog {
     /// Defines them. A definition of the same name stands.
     pub fn add_built_in(&mut self) {
         self.add_loading();
+        self.add_memory_tools();
         for tool in [execute_code(), ask_user()] {
             let listed =
                 self.prompts.values().flat_map(|prompt| &prompt.tools).any(|entry| entry.name == tool.name);
@@ -51,7 +52,8 @@ fn ask_user() -> Tool {
     native(ask_user::NAME, ask_user::DESCRIPTION, args)
 }
 
-fn native(name: &str, description: &str, args: serde_json::Value) -> Tool {
+/// A tool that a native function of the same name runs.
+pub(crate) fn native(name: &str, description: &str, args: serde_json::Value) -> Tool {
     Tool {
         name: name.to_owned(),
         description: description.to_owned(),

@@ -7,6 +7,7 @@ use crate::spec::agent::Agent;
 use crate::spec::effect::Effect;
 use crate::spec::endpoint::{Endpoint, EndpointRoute};
 use crate::spec::hook::Hook;
+use crate::spec::memory::Memory;
 use crate::spec::model::Model;
 use crate::spec::package::Packages;
 use crate::spec::prompt::Prompt;
@@ -40,6 +41,9 @@ pub struct Catalog {
     /// Skills.
     #[serde(skip_serializing_if = "SortedMap::is_empty")]
     pub skills: SortedMap<String, Skill>,
+    /// Memories.
+    #[serde(skip_serializing_if = "SortedMap::is_empty")]
+    pub memories: SortedMap<String, Memory>,
     /// Packages of agents. Their definitions are among the others, as `id__name`.
     #[serde(skip_serializing_if = "Packages::is_empty")]
     pub packages: Packages,
@@ -113,6 +117,7 @@ impl Catalog {
         let mut catalog: Catalog = serde_json::from_str(json)?;
         catalog.name_all();
         catalog.add_loading();
+        catalog.add_memory_tools();
         Ok(catalog)
     }
 
@@ -132,6 +137,7 @@ impl Catalog {
         name(&mut self.effects, |effect| &mut effect.name);
         name(&mut self.hooks, |hook| &mut hook.id);
         name(&mut self.skills, |skill| &mut skill.head.name);
+        name(&mut self.memories, |memory| &mut memory.name);
     }
 
     /// A model and then its fallbacks, in the order in which they are tried (spec §3.3). Unknown names are left out.

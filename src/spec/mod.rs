@@ -10,6 +10,7 @@
 //! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
 //! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
 //!   texts that look like secrets. [`budget`]: what runs may use.
+//! * [`memory`]: what models look things up in.
 //! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
 //!   JSON.
@@ -29,6 +30,7 @@ pub mod finite;
 pub(crate) mod form;
 pub mod graph;
 pub mod hook;
+pub mod memory;
 pub mod message;
 pub mod model;
 pub mod opaque;
@@ -53,7 +55,8 @@ pub use crate::spec::catalog::{Catalog, Source, WEB_HTTP};
 pub use crate::spec::effect::Effect;
 pub use crate::spec::endpoint::{Endpoint, EndpointRoute, Method};
 pub use crate::spec::hook::{Hook, HookName};
-pub use crate::spec::model::{Capabilities, Model, Provider};
+pub use crate::spec::memory::{Fusion, Memory, MemoryEntry, MemoryScope, MemoryTool};
+pub use crate::spec::model::{Capabilities, Model, ModelKind, Provider};
 pub use crate::spec::package::{Package, Packages, Sought};
 pub use crate::spec::prompt::{Effort, Prompt, PromptPart, PromptText, Reasoning, ToolEntry};
 pub use crate::spec::retry::{Policy, Retry};

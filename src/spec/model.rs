@@ -36,6 +36,21 @@ pub struct Model {
     /// given. With a `baseUrl` there is no usual name: a key goes to another address only where this says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
+    /// What it gives: answers unless this says otherwise.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kind: ModelKind,
+    /// Of an embedding model: numbers of a vector, where it can give several lengths. 256 of `demo`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<usize>,
+    /// Of an embedding model: what stands before a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_prefix: Option<String>,
+    /// Of an embedding model: what stands before a text in which answers are looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document_prefix: Option<String>,
+    /// Of an embedding model: texts of one request; 64 unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     /// USD for a million input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_price: Option<f64>,
@@ -61,6 +76,18 @@ pub struct Model {
     /// Merged into the body of every request, such as `{"temperature": 0.2}`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provider_options: Map<String, Value>,
+}
+
+/// What a model gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum ModelKind {
+    /// Answers, for prompts.
+    #[default]
+    Chat,
+    /// Vectors of texts, for memories.
+    Embedding,
 }
 
 /// How long a model may be silent.

@@ -57,6 +57,8 @@ pub enum Sought {
     Hook,
     /// A skill.
     Skill,
+    /// A memory.
+    Memory,
     /// A function, a prompt or an exposed agent.
     Callable,
 }
@@ -159,7 +161,7 @@ impl Catalog {
                     matches!(self.callable(&found), Some(Callable::Agent(..) | Callable::Subagent(..)));
                 entry && agent
             }
-            Sought::Model | Sought::Prompt | Sought::Hook | Sought::Skill => false,
+            Sought::Model | Sought::Prompt | Sought::Hook | Sought::Skill | Sought::Memory => false,
         };
         if shown { Ok(found) } else { Err(self.packages.hidden(&found)) }
     }
@@ -172,6 +174,7 @@ impl Catalog {
             Sought::Effect => self.effects.contains_key(name),
             Sought::Hook => self.hooks.contains_key(name),
             Sought::Skill => self.skills.contains_key(name),
+            Sought::Memory => self.memories.contains_key(name),
             Sought::Callable => is_tool(name) || self.callable(name).is_some(),
         }
     }

@@ -10,6 +10,7 @@ use crate::spec::catalog::Catalog;
 use crate::spec::context;
 use crate::spec::context::{ContextLimits, SummarySettings};
 use crate::spec::form::{StringOr, StringOrList};
+use crate::spec::memory::MemoryEntry;
 use crate::spec::retry::Retry;
 use crate::spec::skill::Skills;
 use crate::spec::subagent;
@@ -80,6 +81,9 @@ pub struct Prompt {
     /// Its skills: `"*"`, or a list.
     #[serde(default, skip_serializing_if = "is_default")]
     pub skills: Skills,
+    /// Memories that it uses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryEntry>,
     /// How what fails in its steps is tried again, where the run does not say.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Retry,

@@ -3,6 +3,7 @@
 
 use crate::spec::agent::{Agent, SessionTool, SideConfig};
 use crate::spec::catalog::Catalog;
+use crate::spec::memory::{Memory, MemoryEntry};
 use crate::spec::model::Model;
 use crate::spec::package::Sought;
 use crate::spec::prompt::{Prompt, PromptPart, PromptText, ToolEntry};
@@ -40,6 +41,11 @@ impl Catalog {
                 look(Reference { kind: Kind::Skill, name, field, sought, target });
             });
         }
+        for (name, memory) in &mut self.memories {
+            of_memory(memory, &mut |field, sought, target| {
+                look(Reference { kind: Kind::Memory, name, field, sought, target });
+            });
+        }
         for (name, agent) in &mut self.agents {
             of_agent(agent, &mut |field, sought, target| {
                 look(Reference { kind: Kind::Agent, name, field, sought, target });
@@ -61,6 +67,11 @@ fn of_model(model: &mut Model, look: Look<'_>) {
         input_price: _,
         output_price: _,
         cached_price: _,
+        kind: _,
+        dimensions: _,
+        query_prefix: _,
+        document_prefix: _,
+        batch: _,
         capabilities: _,
         fallbacks,
         retry: _,
@@ -95,6 +106,7 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         context: _,
         summary,
         skills,
+        memory,
         subagents,
     } = prompt;
     look("model".to_owned(), Sought::Model, model);
@@ -124,10 +136,29 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
     if let Some(workers) = subagents {
         list("subagents.agents", Sought::Agent, &mut workers.agents, look);
     }
+    for (index, MemoryEntry { name, inject: _, tools: _ }) in memory.iter_mut().enumerate() {
+        look(format!("memory[{index}]"), Sought::Memory, name);
+    }
     if let Skills::Listed(listed) = skills {
         for (index, SkillEntry { name, activation: _ }) in listed.iter_mut().enumerate() {
             look(format!("skills[{index}]"), Sought::Skill, name);
         }
+    }
+}
+
+fn of_memory(memory: &mut Memory, look: Look<'_>) {
+    let Memory {
+        name: _,
+        description: _,
+        scope: _,
+        embedding,
+        chunk: _,
+        retrieval: _,
+        sources: _,
+        limits: _,
+    } = memory;
+    if let Some(model) = embedding {
+        look("embedding".to_owned(), Sought::Model, model);
     }
 }
 
@@ -239,11 +270,13 @@ pub enum Kind {
     Hook,
     /// A skill.
     Skill,
+    /// A memory.
+    Memory,
 }
 
 impl Kind {
     /// All of them, in the order in which they build on each other.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Model,
         Kind::Prompt,
         Kind::Tool,
@@ -252,6 +285,7 @@ impl Kind {
         Kind::Endpoint,
         Kind::Hook,
         Kind::Skill,
+        Kind::Memory,
     ];
 
     /// The folder of its files.
@@ -265,6 +299,7 @@ impl Kind {
             Kind::Endpoint => "api",
             Kind::Hook => "hooks",
             Kind::Skill => "skills",
+            Kind::Memory => "memories",
         }
     }
 
@@ -279,6 +314,7 @@ impl Kind {
             Kind::Endpoint => "endpoint",
             Kind::Hook => "hook",
             Kind::Skill => "skill",
+            Kind::Memory => "memory",
         }
     }
 }

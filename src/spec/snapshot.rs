@@ -50,7 +50,7 @@ impl Snapshot {
             set(name, json!({ "policy": Policy::of(said.map(|approvals| approvals.policy)) }));
         }
         set("trusted", json!(trusted(catalog, agent, &prompts)));
-        set("memories", json!([]));
+        set("memories", memories(catalog, &prompts));
         shorten(&mut fields);
         let hash = hash(&Value::Object(fields.clone()).to_string());
         fields.insert("catalog".to_owned(), json!(catalog.hash));
@@ -200,9 +200,22 @@ fn skills(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
         .collect()
 }
 
+/// The memories of the prompts, by name.
+fn memories(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
+    let listed: SortedSet<&str> =
+        prompts.iter().flat_map(|prompt| &prompt.memory).map(|entry| entry.name.as_str()).collect();
+    let known = listed.iter().filter_map(|name| catalog.memories.get(*name));
+    known
+        .map(|memory| {
+            let text = serde_json::to_string(memory).unwrap_or_default();
+            json!({ "name": memory.name, "hash": hash(&text) })
+        })
+        .collect()
+}
+
 /// Lists that are too long for a row of the log become their number and hash.
 fn shorten(fields: &mut Map<String, Value>) {
-    for field in ["skills", "tools", "subagents", "models", "trusted"] {
+    for field in ["skills", "tools", "subagents", "models", "trusted", "memories"] {
         if Value::Object(fields.clone()).to_string().len() <= limits::SNAPSHOT_FIELDS_BYTES {
             return;
         }

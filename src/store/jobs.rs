@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Export,
     /// Makes a summary of older messages.
     Summary,
+    /// Makes texts of a memory found. The subject is its name.
+    Index,
 }
 
 impl Kind {
@@ -32,13 +34,14 @@ impl Kind {
         match self {
             Kind::Export => "export",
             Kind::Summary => "summary",
+            Kind::Index => "index",
         }
     }
 
     /// Attempts that are made.
     pub(crate) const fn attempts(self) -> u32 {
         match self {
-            Kind::Export => limits::JOB_ATTEMPTS,
+            Kind::Export | Kind::Index => limits::JOB_ATTEMPTS,
             Kind::Summary => limits::SUMMARY_FAILURES,
         }
     }
@@ -46,13 +49,13 @@ impl Kind {
     /// An attempt whose end is not stored after this was lost.
     pub(crate) const fn lost_us(self) -> i64 {
         match self {
-            Kind::Export => limits::JOB_LOST_US,
+            Kind::Export | Kind::Index => limits::JOB_LOST_US,
             Kind::Summary => limits::SUMMARY_LOST_US,
         }
     }
 
     fn parse(text: &str) -> Option<Kind> {
-        [Kind::Export, Kind::Summary].into_iter().find(|kind| kind.as_str() == text)
+        [Kind::Export, Kind::Summary, Kind::Index].into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -93,6 +96,26 @@ pub(crate) fn add(
         count(state, sql, state.meta.jobs + 1)?;
     }
     Ok(added.is_some())
+}
+
+/// The same; one that is there is due as early, with all its attempts.
+pub(crate) fn owe(state: &mut State, sql: &dyn Sql, kind: Kind, subject: &str, due_us: i64) -> Result<()> {
+    if add(state, sql, kind, subject, due_us, "{}")? {
+        return Ok(());
+    }
+    sql.run(
+        "UPDATE jobs SET due_us = min(due_us, ?), attempts = 0 WHERE kind = ? AND subject = ?",
+        &[Param::Int(due_us), Param::Text(kind.as_str()), Param::Text(subject)],
+    )
+}
+
+/// A part of the work on a memory is done: attempts that are lost after it are not those before it.
+pub(crate) fn progressed(state: &State, sql: &dyn Sql, subject: &str) -> Result<()> {
+    if state.meta.jobs == 0 {
+        return Ok(());
+    }
+    let params = [Param::Text(Kind::Index.as_str()), Param::Text(subject)];
+    sql.run("UPDATE jobs SET attempts = 0 WHERE kind = ? AND subject = ? AND attempts > 0", &params)
 }
 
 /// When the first one is due; no statement where there is none.

@@ -7,6 +7,7 @@
 //! * What is asked of people: `waits`. What budgets count: `amounts`, `grants` (what subagents are lent), `thread_budget`.
 //! * What is told of it: `log`, `logs`, `bodies`, `outbox`.
 //! * Its files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`, `base64_text`.
+//! * What it looks things up in: `memory`.
 //! * `schema`: all tables. `table`: what each says of itself.
 
 pub(crate) mod amounts;
@@ -27,6 +28,7 @@ pub(crate) mod idempotency;
 pub(crate) mod jobs;
 pub(crate) mod log;
 pub(crate) mod logs;
+pub(crate) mod memory;
 pub(crate) mod messages;
 pub(crate) mod meta;
 pub(crate) mod objects;

@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::table::Table;
 use crate::store::{
-    bodies, children, chunks, effects, env, file_texts, files, idempotency, jobs, logs, messages, meta,
-    objects, outbox, receipts, runs, summaries, values, waits,
+    bodies, children, chunks, effects, env, file_texts, files, idempotency, jobs, logs, memory, messages,
+    meta, objects, outbox, receipts, runs, summaries, values, waits,
 };
 
 /// All but `meta`, which says that the thread exists, and those that are made once they are needed: the index over texts, the
-/// waits, the jobs and the summaries, with their first row.
+/// waits, the jobs, the summaries and memories, with their first row.
 const TABLES: [Table; 14] = [
     messages::TABLE,
     runs::TABLE,
@@ -60,6 +60,9 @@ pub(crate) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
 
 /// Drops every table: the thread is gone. Runs inside the caller's transaction.
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
+    if memory::is_there(sql) {
+        memory::drop_all(sql)?;
+    }
     let tables = TABLES.iter().chain([
         &file_texts::TABLE,
         &waits::TABLE,

@@ -56,6 +56,8 @@ pub(crate) struct State {
     pub(crate) file_texts: bool,
     /// Whether the table of jobs is known to be there.
     pub(crate) jobs_made: bool,
+    /// Whether the tables of memories are known to be there.
+    pub(crate) memories: bool,
     /// Whether hooks were told of the thread's creation, or there were none.
     pub(crate) created_told: bool,
     /// Children that are not terminated, once they were read.
@@ -150,6 +152,7 @@ impl State {
             files: None,
             file_texts: false,
             jobs_made: false,
+            memories: false,
             created_told: true,
             children: None,
             usage: None,

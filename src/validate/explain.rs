@@ -54,6 +54,13 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)
     used
 }
 
+fn of_memories<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<(Kind, &'c str)>) {
+    for memory in prompt.memory.iter().filter_map(|entry| catalog.memories.get(&entry.name)) {
+        used.insert((Kind::Memory, &memory.name));
+        used.extend(memory.embedding.as_deref().map(|model| (Kind::Model, model)));
+    }
+}
+
 fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<(Kind, &'c str)>) {
     used.insert((Kind::Prompt, &prompt.name));
     used.extend(
@@ -66,6 +73,7 @@ fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<
     }
     let skills = catalog.skills_of(prompt).into_iter();
     used.extend(skills.map(|(skill, _)| (Kind::Skill, skill.head.name.as_str())));
+    of_memories(catalog, prompt, used);
 }
 
 /// A definition and its file.
@@ -140,6 +148,7 @@ fn unused(catalog: &Catalog) -> Vec<Value> {
         (Kind::Tool, catalog.tools.keys().filter(|name| *name != skill::LOAD).collect()),
         (Kind::Hook, catalog.hooks.keys().collect()),
         (Kind::Skill, catalog.skills.keys().collect()),
+        (Kind::Memory, catalog.memories.keys().collect()),
     ];
     let mut unused = Vec::new();
     for (kind, names) in names {

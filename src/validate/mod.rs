@@ -3,7 +3,7 @@
 //! The types have already checked that each file has the right shape; this checks that the definitions make sense
 //! together. A catalog with errors is not served.
 //!
-//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`: one kind each. `settings`: `bobbin.json`.
+//! * `models`, `prompts`, `tools`, `agents`, `effects`, `hooks`, `endpoints`, `skills`, `memories`: one kind each. `settings`: `bobbin.json`.
 //! * `entries`: what a prompt's `tools` list; `subagents`: what an entry there says about one; `workers`: those that a model
 //!   leads; `approvals`: what people are asked before a call. `code`: files that run in the sandbox.
 //!   `context`: the size of requests.
@@ -18,6 +18,7 @@ pub(crate) mod endpoints;
 pub(crate) mod entries;
 pub mod explain;
 pub(crate) mod hooks;
+mod memories;
 pub(crate) mod models;
 pub(crate) mod prompts;
 pub(crate) mod settings;
@@ -186,6 +187,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
     check.endpoints();
     check.hooks();
     check.skills();
+    check.memories();
     check.folder_settings();
     check.complaints.sort_by(|a, b| a.file.cmp(&b.file));
     check.complaints
@@ -235,6 +237,7 @@ impl Check<'_> {
             Kind::Effect => keys(&self.catalog.effects),
             Kind::Hook => keys(&self.catalog.hooks),
             Kind::Skill => keys(&self.catalog.skills),
+            Kind::Memory => keys(&self.catalog.memories),
             // Nothing refers to an endpoint.
             Kind::Endpoint => Vec::new(),
         }

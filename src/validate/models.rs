@@ -22,6 +22,7 @@ impl Check<'_> {
                 self.error(at, "name", wrong);
             }
             self.provider(at, model);
+            self.embeds(at, model);
             self.prices(at, model);
             self.capabilities(at, &model.capabilities);
             self.fallbacks(at, model);

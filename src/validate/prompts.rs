@@ -39,6 +39,7 @@ impl Check<'_> {
             self.context(at, prompt);
             self.summary(at, prompt);
             self.skills_of(at, prompt);
+            self.memory_of(at, prompt);
             self.provider_options(at, &prompt.provider_options);
             if let Some(schema) = &prompt.required_schema {
                 self.schema(at, "requiredSchema", schema);

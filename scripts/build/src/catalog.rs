@@ -183,6 +183,12 @@ impl Reading {
             Kind::Endpoint => self.endpoint(file, value),
             // It has been read.
             Kind::Skill => {}
+            Kind::Memory => self.definition(
+                file,
+                value,
+                |catalog| &mut catalog.memories,
+                |memory, name| memory.name = name,
+            ),
             Kind::Hook => self.definition(file, value, |catalog| &mut catalog.hooks, |hook, id| hook.id = id),
         }
     }

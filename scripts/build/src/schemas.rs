@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use bobbin::spec::{Agent, Effect, Endpoint, Hook, Model, Prompt, Settings, SkillHead, Tool};
+use bobbin::spec::{Agent, Effect, Endpoint, Hook, Memory, Model, Prompt, Settings, SkillHead, Tool};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
@@ -39,6 +39,7 @@ fn stale(folder: &Path) -> Result<Vec<(String, String)>> {
         ("effect", schema::<Effect>()),
         ("endpoint", schema::<Endpoint>()),
         ("hook", schema::<Hook>()),
+        ("memory", schema::<Memory>()),
         ("skill", schema::<SkillHead>()),
         ("settings", schema::<Settings>()),
     ];

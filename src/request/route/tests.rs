@@ -57,6 +57,12 @@ fn path(route: &ThreadRoute) -> Option<&'static str> {
         ThreadRoute::ListWaits | ThreadRoute::DecideWaits => "/waits",
         ThreadRoute::GetWait(_) | ThreadRoute::DecideWait(_) => "/waits/w",
         ThreadRoute::ForgetWaits => "/waits/remembered",
+        ThreadRoute::Memory { of, .. } => match of {
+            MemoryRoute::Get | MemoryRoute::Clear => "/memory/b",
+            MemoryRoute::AddDocument | MemoryRoute::ListDocuments => "/memory/b/documents",
+            MemoryRoute::GetDocument(_) | MemoryRoute::DeleteDocument(_) => "/memory/b/documents/d",
+            MemoryRoute::Search => "/memory/b/search",
+        },
     })
 }
 
@@ -97,6 +103,7 @@ fn every_route_of_the_runtime_has_a_reserved_name() {
         .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
         .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])
         .chain(["/waits", "/waits/w", "/waits/remembered"])
+        .chain(["/memory/b", "/memory/b/documents", "/memory/b/documents/d", "/memory/b/search"])
     {
         let found: Vec<ThreadRoute> = METHODS
             .into_iter()

@@ -20,6 +20,7 @@ mod bucket;
 pub mod claude;
 pub mod collector;
 pub mod database;
+pub mod embeddings;
 pub mod executor;
 mod family;
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub use answer::{Answer, Say};
 pub use claude::Claude;
 pub use collector::COLLECTOR_URL;
 pub use database::Counters;
+pub use embeddings::EMBED_URL;
 pub use fault::{At, Fault};
 pub use member::{Listener, Member, Object};
 pub use outside::{Handler, MODEL_URL, Native, TOOL_URL};

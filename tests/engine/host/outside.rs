@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::collector::{COLLECTOR_URL, Collector};
+use super::embeddings::{EMBED_URL, Embeddings};
 use super::sandbox::Sandbox;
 use super::{claude, strict};
 
@@ -166,6 +167,8 @@ pub struct Outside {
     sibling: RefCell<Option<SiblingScript>>,
     /// Where spans are sent.
     pub collector: Collector,
+    /// Who makes vectors.
+    pub embeddings: Embeddings,
     /// Code.
     pub sandbox: Sandbox,
     /// Requests to models.
@@ -243,6 +246,7 @@ impl Outside {
         self.handled.borrow_mut().clear();
         self.sandbox.clear();
         self.collector.clear();
+        self.embeddings.clear();
     }
 
     /// A request arrives. The complaints are about the request itself.
@@ -285,6 +289,10 @@ impl Outside {
                 self.given.borrow_mut().push(Given { thread, model, input, output });
             }
             return (answer, None, complaints);
+        }
+        if let Some(path) = request.url.strip_prefix(EMBED_URL) {
+            let (answer, wrong) = self.embeddings.receive(path, body);
+            return (answer, None, wrong);
         }
         if let Some(path) = request.url.strip_prefix(COLLECTOR_URL) {
             let text = request.body.as_ref().map(|body| String::from_utf8_lossy(body).into_owned());

@@ -14,6 +14,7 @@ use futures::stream;
 
 use super::answer::Piece;
 use super::collector::COLLECTOR_URL;
+use super::embeddings::EMBED_URL;
 use super::executor::{Timer, gate};
 use super::fault::At;
 use super::member::Member;
@@ -178,7 +179,8 @@ impl Host for SimHost {
             let (answer, place, complaints) = world.outside.receive(&request, world.now_us());
             complaints.into_iter().for_each(|complaint| world.fail(complaint));
             // A collector is told beside whatever else is asked.
-            let open = (!request.url.starts_with(COLLECTOR_URL)).then(|| Open::new(host.member()));
+            let beside = [COLLECTOR_URL, EMBED_URL].iter().any(|url| request.url.starts_with(url));
+            let open = (!beside).then(|| Open::new(host.member()));
             host.point(At::Sent, &request.url).await;
             match answer.delay_us {
                 Some(us) => world.pause(us).await,

@@ -29,6 +29,7 @@ mod hooks_once;
 mod immediate;
 mod invoke;
 mod limits;
+mod memories;
 mod models;
 mod operator;
 mod pages;
@@ -150,6 +151,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(spans::all());
     all.extend(spending::all());
     all.extend(spending_asked::all());
+    all.extend(memories::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());

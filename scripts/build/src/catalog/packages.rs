@@ -274,6 +274,7 @@ pub(super) fn settle(catalog: &mut Catalog, sources: &Sources) -> Vec<Complaint>
         Sought::Effect => sources.has(Kind::Effect, name),
         Sought::Hook => sources.has(Kind::Hook, name),
         Sought::Skill => sources.has(Kind::Skill, name),
+        Sought::Memory => sources.has(Kind::Memory, name),
         Sought::Callable => sources.has(Kind::Tool, name) || sources.has(Kind::Prompt, name) || exposed(name),
     };
     let mut complaints = Vec::new();

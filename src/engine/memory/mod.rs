@@ -1,0 +1,122 @@
+//! Memories of a thread (docs/memory.md): those that are its own lie in its database, the others in objects of their own.
+//!
+//! * Here: the thread as a keeper, and the routes of its own. `job`: the work that makes documents found.
+
+pub(crate) mod job;
+
+use std::rc::Rc;
+
+use futures::StreamExt;
+
+use crate::engine::thread::Thread;
+use crate::env::scrub::{Rules, Scrubber};
+use crate::error::{Code, Error, Result};
+use crate::host::{Host, Sql};
+use crate::limits;
+use crate::memory::calls::{MemoryRequest, answer, check_body, path_of};
+use crate::memory::{Book, Keeper, Owes, named};
+use crate::request::{MemoryRoute, Reply, ThreadRequest};
+use crate::spec::MemoryScope;
+use crate::store::file_path::FilePath;
+use crate::store::memory as stores;
+
+impl Keeper for Thread {
+    fn host(&self) -> &dyn Host {
+        &*self.host
+    }
+
+    fn make_tables(&self) -> Result<()> {
+        self.read_mut(|state, sql| {
+            state.must_live()?;
+            stores::make(sql)?;
+            state.memories = true;
+            Ok(())
+        })
+    }
+
+    fn has_tables(&self) -> Result<bool> {
+        self.read_mut(|state, sql| {
+            state.memories = state.memories || stores::is_there(sql);
+            Ok(state.memories)
+        })
+    }
+
+    fn change(&self, name: &str, work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>) -> Result<()> {
+        let owes = self.transition(|state, sql| {
+            let owes = work(sql)?;
+            match owes {
+                Owes::Index => self.owe_index(state, sql, name)?,
+                Owes::Progress => crate::store::jobs::progressed(state, sql, name)?,
+                Owes::Nothing => {}
+            }
+            Ok(owes)
+        })?;
+        if owes == Owes::Index {
+            self.ephemeral.notify_alarm();
+        }
+        Ok(())
+    }
+
+    fn deployment(&self, name: &str) -> Option<String> {
+        Thread::deployment(self, name)
+    }
+
+    fn clean(&self, text: String) -> String {
+        let rules = Rules::of(&self.catalog.settings.scrub, None);
+        Scrubber::new(&rules).text(self.redact(text))
+    }
+}
+
+impl Thread {
+    /// `…/memory/:name`: a memory of the thread's own.
+    pub(crate) async fn answer_memory(
+        self: &Rc<Self>,
+        request: &ThreadRequest,
+        name: &str,
+        route: &MemoryRoute,
+    ) -> Result<Reply> {
+        check_body(route, &request.body)?;
+        let memory = named(&self.catalog, name, MemoryScope::Thread)?;
+        let mut file = None;
+        if !route.reads() {
+            self.read(|state, _| state.must_live())?;
+        }
+        if *route == MemoryRoute::AddDocument {
+            self.ready_env().await?;
+            file = match path_of(&request.body)? {
+                Some(path) => Some(self.document_file(&path).await?),
+                None => None,
+            };
+        }
+        let book = Book::new(&**self, &self.catalog, memory);
+        let asked = MemoryRequest {
+            route,
+            query: &request.query,
+            idempotency_key: request.idempotency_key.as_deref(),
+            body: &request.body,
+            file,
+        };
+        answer(&book, asked).await
+    }
+
+    /// The text of a file that becomes a document, and its type.
+    async fn document_file(self: &Rc<Self>, path: &str) -> Result<(String, String)> {
+        let at = FilePath::parse("path", path)?;
+        let row = self.file(&at)?.ok_or_else(|| crate::engine::files::tree::no_file(&at).at("path"))?;
+        let size = row.size.unsigned_abs();
+        if size > limits::DOCUMENT_FILE_BYTES as u64 {
+            let most = limits::DOCUMENT_FILE_BYTES >> 20;
+            let text = format!("{path} has {size} bytes; a document has at most {most} MB.");
+            return Err(Error::new(Code::TooLarge, text).at("path"));
+        }
+        let mime = row.mime.clone();
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+        let mut content = self.opened(row, 0..size).await?;
+        while let Some(piece) = content.next().await {
+            bytes.extend_from_slice(&piece?);
+        }
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Error::field("path", format!("{path} is no text in UTF-8.")))?;
+        Ok((text, mime))
+    }
+}

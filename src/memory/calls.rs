@@ -1,0 +1,167 @@
+//! Requests to one memory, wherever it lies, and their answers (docs/http.md).
+
+use serde_json::{Value, json};
+
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::memory::Book;
+use crate::memory::documents::{NewDocument, check_tags};
+use crate::memory::extract::text_of;
+use crate::memory::search::{Mode, Wanted, check_query};
+use crate::request::fields::Body;
+use crate::request::thread_id::from_random;
+use crate::request::{MemoryRoute, Query, Reply};
+use crate::store::memory::docs::Doc;
+
+/// The fields of a document.
+const DOCUMENT: &[&str] = &["key", "title", "text", "path", "mimeType", "url", "tags", "metadata"];
+
+/// The fields of a search.
+const SEARCH: &[&str] = &["query", "topK", "tags", "mode"];
+
+/// How keys begin that no request gives a document.
+const OWN: [&str; 5] = ["doc_", "file:", "message:", "note-", "request:"];
+
+/// What is asked of a memory.
+pub(crate) struct MemoryRequest<'a> {
+    pub(crate) route: &'a MemoryRoute,
+    pub(crate) query: &'a Query,
+    pub(crate) idempotency_key: Option<&'a str>,
+    pub(crate) body: &'a str,
+    /// The file that the body names, and its type.
+    pub(crate) file: Option<(String, String)>,
+}
+
+/// The file that the body of a new document names.
+pub(crate) fn path_of(body: &str) -> Result<Option<String>> {
+    Body::parse(body)?.known(DOCUMENT)?.string("path")
+}
+
+/// Refuses a body that is none, or has fields that the route does not know.
+pub(crate) fn check_body(route: &MemoryRoute, body: &str) -> Result<()> {
+    let known = match route {
+        MemoryRoute::AddDocument => DOCUMENT,
+        MemoryRoute::Search => SEARCH,
+        _ => return Ok(()),
+    };
+    Body::parse(body)?.known(known).map(|_| ())
+}
+
+/// Answers it.
+pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Result<Reply> {
+    match request.route {
+        MemoryRoute::Get => Ok(Reply::json(200, &book.describe()?)),
+        MemoryRoute::Clear => book.clear().map(|()| Reply::empty(204)),
+        MemoryRoute::AddDocument => {
+            let document = document_of(book, request)?;
+            Ok(Reply::json(202, &json!({ "document": told(&book.add(document)?) })))
+        }
+        MemoryRoute::ListDocuments => Ok(Reply::json(200, &book.list(request.query)?)),
+        MemoryRoute::GetDocument(id) => {
+            Ok(Reply::json(200, &json!({ "document": told(&book.document(id)?) })))
+        }
+        MemoryRoute::DeleteDocument(id) => book.delete(id).map(|()| Reply::empty(204)),
+        MemoryRoute::Search => {
+            let found = book.search(&wanted_of(request.body, book.memory.retrieval.top_k)?).await?;
+            let results: Vec<Value> = found
+                .hits
+                .iter()
+                .map(|hit| {
+                    json!({
+                        "score": hit.score, "text": hit.text, "document": hit.document, "chunk": hit.chunk,
+                        "start": hit.start, "end": hit.end, "title": hit.title, "url": hit.url,
+                    })
+                })
+                .collect();
+            let mut body = json!({ "results": results, "degraded": found.degraded });
+            if let (Some(error), Some(fields)) = (found.error, body.as_object_mut()) {
+                fields.insert("error".to_owned(), format!("embedding_failed: {error}").into());
+            }
+            Ok(Reply::json(200, &body))
+        }
+    }
+}
+
+fn told(doc: &Doc) -> Value {
+    doc.to_json()
+}
+
+fn document_of(book: &Book<'_>, request: MemoryRequest<'_>) -> Result<NewDocument> {
+    let mut body = Body::parse(request.body)?.known(DOCUMENT)?;
+    let path = body.string("path")?;
+    let text = body.string("text")?;
+    let mime = body.string("mimeType")?;
+    let (text, mime, source) = match (text, path, request.file) {
+        (Some(_), Some(_), _) => return Err(Error::field("path", "Give `text` or `path`, not both.")),
+        (None, None, _) => return Err(Error::missing("text").hint("Or `path`, a file of the thread.")),
+        (None, Some(_), None) => {
+            let text = "`path` names a file of a thread; this memory belongs to none. Send the `text`.";
+            return Err(Error::field("path", text));
+        }
+        (Some(text), None, _) if text.len() > limits::DOCUMENT_BYTES => {
+            let most = limits::DOCUMENT_BYTES >> 20;
+            let wrong = format!("`text` has {} bytes; the limit is {most} MB.", text.len());
+            return Err(Error::new(Code::TooLarge, wrong)
+                .at("text")
+                .hint("Larger texts come as files, by `path`."));
+        }
+        (Some(text), None, _) => (text, mime, "api"),
+        (None, Some(_), Some((text, of_file))) => (text, mime.or(Some(of_file)), "api"),
+    };
+    let tags = body.strings("tags")?.unwrap_or_default();
+    check_tags(&tags)?;
+    let key = body.string("key")?;
+    if let Some(own) = key.as_deref().and_then(|key| OWN.into_iter().find(|own| key.starts_with(own))) {
+        return Err(Error::field(
+            "key",
+            format!("`key` must not begin with `{own}`, which is the runtime's own."),
+        ));
+    }
+    let once = key.is_none() && request.idempotency_key.is_some();
+    let given = key.or_else(|| request.idempotency_key.map(|key| format!("request:{key}")));
+    let key = given.unwrap_or_else(|| format!("doc-{}", from_random(book.keeper.host().random())));
+    let (title, url) = (body.string("title")?, body.string("url")?);
+    for (field, value) in [("key", Some(&key)), ("title", title.as_ref()), ("url", url.as_ref())] {
+        let length = value.map_or(1, |value| value.chars().count());
+        if length == 0 || length > limits::DOCUMENT_NAME_CHARS {
+            let most = limits::DOCUMENT_NAME_CHARS;
+            return Err(Error::field(field, format!("`{field}` must have 1 to {most} characters.")));
+        }
+    }
+    let text = text_of(mime.as_deref(), text)?;
+    Ok(NewDocument {
+        key,
+        source: source.to_owned(),
+        title,
+        url,
+        mime,
+        tags,
+        meta: body.object("metadata")?,
+        text,
+        once,
+    })
+}
+
+fn wanted_of(body: &str, top_k: usize) -> Result<Wanted> {
+    let mut body = Body::parse(body)?.known(SEARCH)?;
+    let query = body.string("query")?.ok_or_else(|| Error::missing("query"))?;
+    check_query(&query)?;
+    let most = limits::RECALL_TOP_K_MAX;
+    let top_k = match body.whole("topK")? {
+        None => top_k,
+        Some(n) => usize::try_from(n)
+            .ok()
+            .filter(|n| (1..=most).contains(n))
+            .ok_or_else(|| Error::field("topK", format!("`topK` must be from 1 to {most}.")))?,
+    };
+    let tags = body.strings("tags")?.unwrap_or_default();
+    let mode = match body.string("mode")?.as_deref() {
+        None | Some("hybrid") => Mode::Hybrid,
+        Some("text") => Mode::Text,
+        Some("vector") => Mode::Vector,
+        Some(other) => {
+            return Err(Error::field("mode", format!("`mode` is hybrid, text or vector, not “{other}”.")));
+        }
+    };
+    Ok(Wanted { query, top_k, tags, mode })
+}

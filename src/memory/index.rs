@@ -1,0 +1,202 @@
+//! The work that makes documents found: texts are cut, and chunks get vectors, a batch at a time, each in one transaction. What
+//! is left follows from the rows, so that a process that is lost leaves nothing undone and nothing is done twice.
+
+use crate::error::{Error, Result};
+use crate::host::Sql;
+use crate::limits;
+use crate::memory::cut::cut;
+use crate::memory::{Book, Owes};
+use crate::models::ProviderError;
+use crate::models::embedding::Of;
+use crate::spec::model::Model;
+use crate::store::memory as stores;
+use crate::store::memory::chunks::Chunk;
+use crate::store::memory::docs::{Doc, DocState};
+use crate::store::memory::pages::{Change, Packed};
+use crate::store::memory::{Store, chunks, docs, pages, texts};
+
+/// What one step of the work came to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// There may be more.
+    More,
+    /// All is done.
+    Done,
+    /// The model gave no vectors. The texts are found by their words.
+    Failed(ProviderError),
+}
+
+impl Book<'_> {
+    /// One step of the work.
+    pub(crate) async fn index(&self) -> Result<Step> {
+        if !self.keeper.has_tables()? {
+            return Ok(Step::Done);
+        }
+        let sql = self.sql();
+        let Some(store) = stores::find(sql, &self.memory.name)? else { return Ok(Step::Done) };
+        if store.embedding != self.identity() {
+            self.rebuild(&store, 0)?;
+            return Ok(Step::More);
+        }
+        // All texts are found by their words before any is asked a vector for.
+        if let Some(doc) = texts::next_document(sql, store.id)? {
+            self.cut_next(&store, doc)?;
+            return Ok(Step::More);
+        }
+        let Some(doc) = docs::unfinished(sql, store.id)? else { return Ok(Step::Done) };
+        let Some(model) = self.model else {
+            self.complete(&store, doc.id)?;
+            return Ok(Step::More);
+        };
+        let batch = model.batch.unwrap_or(limits::EMBEDDING_BATCH);
+        let wanted = chunks::without_slot(sql, doc.id, doc.next, batch)?;
+        if wanted.is_empty() {
+            self.complete(&store, doc.id)?;
+            return Ok(Step::More);
+        }
+        self.embed_next(&store, model, &doc, &wanted).await
+    }
+
+    /// The vectors are not those of the model any more: they are made anew.
+    pub(crate) fn rebuild(&self, store: &Store, dims: i64) -> Result<()> {
+        let identity = self.identity();
+        self.change(|sql| {
+            stores::forget_vectors(sql, store.id, &identity, dims)?;
+            docs::reopen(sql, store.id)?;
+            Ok(((), Owes::Index))
+        })
+    }
+
+    /// Cuts the next piece of a document's text.
+    fn cut_next(&self, store: &Store, doc: i64) -> Result<()> {
+        let now = self.now_us();
+        self.change(|sql| {
+            let (Some(mut doc), Some(piece)) = (docs::by_id(sql, store.id, doc)?, texts::next(sql, doc)?)
+            else {
+                return Ok(((), Owes::Nothing));
+            };
+            let parts = cut(&piece.text, self.memory.chunk);
+            let room = i64::try_from(self.memory.limits.chunks).unwrap_or(i64::MAX);
+            let added = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+            let have = stores::find(sql, &self.memory.name)?.map_or(0, |store| store.chunks);
+            if have + added > room {
+                return refuse(sql, doc, now).map(|()| ((), Owes::Progress));
+            }
+            let (before, _) = chunks::numbers(sql, doc.id, doc.next)?;
+            for (n, part) in (before..).zip(&parts) {
+                let chunk = Chunk {
+                    id: 0,
+                    doc: doc.id,
+                    n,
+                    start: piece.start + i64::try_from(part.start).unwrap_or_default(),
+                    len: i64::try_from(part.len).unwrap_or_default(),
+                    text: part.text.to_owned(),
+                };
+                chunks::insert(sql, doc.next, &chunk)?;
+            }
+            texts::remove(sql, piece.id)?;
+            stores::count(sql, store.id, added)?;
+            (doc.chunks, doc.state, doc.updated_us) = (before + added, DocState::Indexing, now);
+            docs::update(sql, &doc)?;
+            Ok(((), Owes::Progress))
+        })
+    }
+
+    async fn embed_next(&self, store: &Store, model: &Model, doc: &Doc, wanted: &[Chunk]) -> Result<Step> {
+        let asked: Vec<&str> = wanted.iter().map(|chunk| chunk.text.as_str()).collect();
+        let vectors = match self.embed(model, Of::Document, &asked).await {
+            Ok(vectors) => vectors,
+            Err(error) => return Ok(Step::Failed(error)),
+        };
+        let dims = vectors.first().map_or(0, Vec::len) as i64;
+        let identity = self.identity();
+        self.change(|sql| {
+            // Whatever happened while the model was asked.
+            let same = stores::find(sql, &self.memory.name)?.filter(|now| now.id == store.id);
+            let (Some(now), Some(mut doc)) = (same, docs::by_id(sql, store.id, doc.id)?) else {
+                return Ok((Step::More, Owes::Progress));
+            };
+            if now.embedding != identity {
+                return Ok((Step::More, Owes::Progress));
+            }
+            if now.dims != 0 && now.dims != dims {
+                // The model gives other vectors than before, under the same name.
+                stores::forget_vectors(sql, store.id, &identity, dims)?;
+                docs::reopen(sql, store.id)?;
+                return Ok((Step::More, Owes::Progress));
+            }
+            if now.dims == 0 {
+                stores::set_dims(sql, store.id, dims)?;
+            }
+            let mut packed = Vec::with_capacity(vectors.len());
+            for (chunk, vector) in wanted.iter().zip(&vectors) {
+                if chunks::lacks_slot(sql, chunk.id, doc.next)? {
+                    packed.push((chunk.id, Packed::of(vector)));
+                }
+            }
+            let live = doc.gen_ == doc.next;
+            pages::put(sql, store.id, &packed, live, |chunk, slot| chunks::set_slot(sql, chunk, slot))?;
+            (doc.state, doc.error, doc.updated_us) = (DocState::Indexing, None, self.now_us());
+            self.settle(sql, store.id, doc)?;
+            Ok((Step::More, Owes::Progress))
+        })
+    }
+
+    /// Nothing of a document is left to be done.
+    fn complete(&self, store: &Store, doc: i64) -> Result<()> {
+        self.change(|sql| {
+            if let Some(doc) = docs::by_id(sql, store.id, doc)?
+                && texts::next(sql, doc.id)?.is_none()
+            {
+                self.settle(sql, store.id, Doc { updated_us: self.now_us(), ..doc })?;
+            }
+            Ok(((), Owes::Progress))
+        })
+    }
+
+    /// Counts what of a document is done. Once that is all, it is found in its new form, and the old one is gone.
+    fn settle(&self, sql: &dyn Sql, store: i64, mut doc: Doc) -> Result<()> {
+        let (all, embedded) = chunks::numbers(sql, doc.id, doc.next)?;
+        doc.chunks = all;
+        doc.done = if self.model.is_some() { embedded } else { all };
+        if doc.done == all && texts::next(sql, doc.id)?.is_none() {
+            if doc.gen_ != doc.next {
+                let old = chunks::slots(sql, doc.id, Some(doc.gen_))?;
+                pages::change(sql, &old, Change::Gone)?;
+                let gone = chunks::remove(sql, doc.id, Some(doc.next))?;
+                stores::count(sql, store, -gone)?;
+                let new = chunks::slots(sql, doc.id, Some(doc.next))?;
+                pages::change(sql, &new, Change::Found)?;
+                doc.gen_ = doc.next;
+            }
+            (doc.state, doc.error) = (DocState::Ready, None);
+        }
+        docs::update(sql, &doc)
+    }
+}
+
+/// A document that the memory has no room for: what was cut of it goes, and it stays as it was, if it was.
+fn refuse(sql: &dyn Sql, mut doc: Doc, now: i64) -> Result<()> {
+    texts::remove_of(sql, doc.id)?;
+    let slots = chunks::slots(sql, doc.id, Some(doc.next))?;
+    pages::change(sql, &slots, Change::Gone)?;
+    let keep = (doc.next != doc.gen_).then_some(doc.gen_);
+    let gone = chunks::remove(sql, doc.id, keep)?;
+    stores::count(sql, doc.store, -gone)?;
+    let (all, _) = chunks::numbers(sql, doc.id, doc.gen_)?;
+    (doc.next, doc.chunks, doc.done, doc.updated_us) = (doc.gen_, all, all, now);
+    doc.state = DocState::Failed;
+    // A later document of the same text is tried again.
+    doc.hash = String::new();
+    doc.error = Some(
+        "memory_full: the memory has no room for it. Delete documents, or raise `limits.chunks`.".to_owned(),
+    );
+    docs::update(sql, &doc)
+}
+
+/// Texts of a memory wait for vectors that the model did not give.
+pub(crate) fn degrade(sql: &dyn Sql, name: &str, error: &str) -> Result<()> {
+    let store = stores::find(sql, name)?.ok_or_else(|| Error::internal("a memory without a row"))?;
+    let text = format!("embedding_failed: {error}");
+    docs::set_unfinished(sql, store.id, DocState::Partial, Some(&text))
+}

@@ -1,0 +1,203 @@
+//! Vectors of texts: `openai` (`POST …/embeddings`, at any address that speaks it) and `demo`.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::host::Host;
+use crate::host::http::{Reads, Request};
+use crate::limits;
+use crate::models::ProviderError;
+use crate::models::address::address;
+use crate::models::failure::BODY_BYTES;
+use crate::spec::model::{Model, Provider};
+
+/// Numbers of a vector of `demo`.
+pub(crate) const DEMO_DIMENSIONS: usize = 256;
+
+/// What is to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// A question.
+    Query,
+    /// A text in which answers are looked for.
+    Document,
+}
+
+/// A model that gives vectors, and what the deployment says of it.
+pub(crate) struct Embedder<'a> {
+    pub(crate) host: &'a dyn Host,
+    pub(crate) model: &'a Model,
+    pub(crate) deployment: &'a dyn Fn(&str) -> Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    #[serde(default)]
+    index: Option<usize>,
+    embedding: Vec<f32>,
+}
+
+impl Embedder<'_> {
+    /// What vectors depend on: those of two models that differ in it are never compared.
+    pub(crate) fn identity(&self) -> String {
+        let model = self.model;
+        let of = [
+            model.provider.name(),
+            &model.model,
+            model.base_url.as_deref().unwrap_or_default(),
+            model.document_prefix.as_deref().unwrap_or_default(),
+        ];
+        format!("{}|{}", of.join("|"), model.dimensions.unwrap_or_default())
+    }
+
+    /// One vector for each text, of length 1, all of the same dimensions.
+    pub(crate) async fn embed(&self, of: Of, texts: &[&str]) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let prefix = match of {
+            Of::Query => self.model.query_prefix.as_deref(),
+            Of::Document => self.model.document_prefix.as_deref(),
+        };
+        if self.model.provider == Provider::Demo {
+            return Ok(texts.iter().map(|text| demo(text)).collect());
+        }
+        let texts: Vec<String> =
+            texts.iter().map(|text| format!("{}{text}", prefix.unwrap_or_default())).collect();
+        if let Some(lack) = self.model.lacks(self.deployment) {
+            return Err(ProviderError::not_set_up(&lack));
+        }
+        self.ask(&texts).await
+    }
+
+    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ProviderError> {
+        let model = self.model;
+        let base = model.base_url(self.deployment).unwrap_or_default();
+        let url = address(&base, crate::models::openai::DEFAULT_BASE_URL, &["/embeddings"], "/embeddings");
+        let key = model.key_env().and_then(self.deployment).filter(|key| !key.trim().is_empty());
+        let mut body = json!({ "model": model.model, "input": texts, "encoding_format": "float" });
+        if let Some(fields) = body.as_object_mut() {
+            if let Some(dimensions) = model.dimensions {
+                fields.insert("dimensions".to_owned(), Value::from(dimensions));
+            }
+            fields.extend(model.provider_options.clone());
+        }
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        if let Some(key) = &key {
+            headers.push(("authorization".to_owned(), format!("Bearer {key}")));
+        }
+        let body = Some(Bytes::from(body.to_string()));
+        let request = Request { method: "POST", url: url.clone(), headers, body, reads: Reads::Type };
+        let network = |error: &_| ProviderError::network(error, &url, key.as_deref().as_slice());
+        let mut response = self.host.fetch(request).await.map_err(|error| network(&error))?;
+        let good = (200..300).contains(&response.status);
+        let most = if good { limits::EMBEDDING_ANSWER_BYTES } else { BODY_BYTES };
+        let mut read = Vec::new();
+        while let Some(chunk) = response.body.next().await {
+            read.extend_from_slice(&chunk.map_err(|error| network(&error))?);
+            if read.len() > most {
+                break;
+            }
+        }
+        if !good {
+            let (secrets, now) = (key.as_deref(), self.host.now_us());
+            return Err(ProviderError::from_response(
+                response.status,
+                &response.headers,
+                &read,
+                secrets.as_slice(),
+                now,
+            ));
+        }
+        vectors(&read, texts.len())
+    }
+}
+
+/// The vectors of an answer, in the order of the texts.
+fn vectors(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, ProviderError> {
+    let unreadable =
+        |error| ProviderError::server(format!("the answer with vectors cannot be read: {error}"));
+    let Answer { mut data } = serde_json::from_slice(body).map_err(unreadable)?;
+    if data.len() != texts {
+        let text = format!("{} vectors came for {texts} texts", data.len());
+        return Err(ProviderError::server(text));
+    }
+    if data.iter().all(|item| item.index.is_some()) {
+        data.sort_by_key(|item| item.index);
+    }
+    let dimensions = data.first().map_or(0, |item| item.embedding.len());
+    if dimensions == 0 || dimensions > limits::EMBEDDING_DIMENSIONS {
+        return Err(ProviderError::server(format!("a vector of {dimensions} numbers came")));
+    }
+    if data.iter().any(|item| item.embedding.len() != dimensions) {
+        return Err(ProviderError::server("vectors of different lengths came"));
+    }
+    Ok(data.into_iter().map(|item| normalised(item.embedding)).collect())
+}
+
+fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if length > 0.0 && length.is_finite() {
+        vector.iter_mut().for_each(|x| *x /= length);
+    }
+    vector
+}
+
+/// Words and groups of three letters, hashed with a sign: texts that share words or stems are near each other.
+pub(crate) fn demo(text: &str) -> Vec<f32> {
+    let mut vector = vec![0.0_f32; DEMO_DIMENSIONS];
+    let mut add = |part: &[char], weight: f32| {
+        // FNV-1a.
+        let hash = part.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, letter| {
+            (hash ^ u64::from(u32::from(*letter))).wrapping_mul(0x0100_0000_01b3)
+        });
+        let sign = if hash >> 63 == 0 { weight } else { -weight };
+        if let Some(place) = vector.get_mut((hash >> 20) as usize % DEMO_DIMENSIONS) {
+            *place += sign;
+        }
+    };
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
+        // Short words are in every text and say little.
+        add(&letters, if letters.len() < 4 { 0.3 } else { 1.0 });
+        for group in letters.windows(3) {
+            add(group, 0.35);
+        }
+    }
+    normalised(vector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: &str, b: &str) -> f32 {
+        demo(a).iter().zip(demo(b)).map(|(x, y)| x * y).sum()
+    }
+
+    #[test]
+    fn demo_vectors_find_shared_words_and_stems() {
+        let text = "Refunds are granted within thirty days of the purchase.";
+        assert!((near(text, text) - 1.0).abs() < 1e-5);
+        assert!(near(text, "refund of a purchase") > near(text, "opening hours on Sunday") + 0.15);
+        assert_eq!(demo(""), vec![0.0; DEMO_DIMENSIONS], "nothing is near nothing");
+    }
+
+    #[test]
+    fn vectors_come_in_the_order_of_the_texts_and_have_the_length_one() {
+        let body = br#"{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[3,4]}]}"#;
+        assert_eq!(vectors(body, 2).unwrap(), vec![vec![0.6, 0.8], vec![0.0, 1.0]]);
+        for (body, texts) in [
+            (&br#"{"data":[{"embedding":[1]}]}"#[..], 2),
+            (br#"{"data":[{"embedding":[]}]}"#, 1),
+            (br#"{"data":[{"embedding":[1,2]},{"embedding":[1]}]}"#, 2),
+            (br#"{"vectors":[]}"#, 1),
+        ] {
+            assert!(vectors(body, texts).is_err(), "{}", String::from_utf8_lossy(body));
+        }
+    }
+}

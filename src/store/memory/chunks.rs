@@ -1,0 +1,184 @@
+//! The tables `mem_chunks` and `mem_fts`: what documents are cut into, and the index over the words of it. rowid of the index:
+//! the chunk's.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::host::{Cell, Param, Sql, integer, pairs};
+use crate::store::table::Table;
+
+/// `start`, `len`: characters of the document. `slot`: where its vector is; NULL while it has none.
+pub(crate) const TABLE: Table = Table {
+    create: &[
+        "CREATE TABLE IF NOT EXISTS mem_chunks (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, doc INTEGER NOT NULL, gen INTEGER NOT NULL, n INTEGER NOT NULL,
+        start INTEGER NOT NULL, len INTEGER NOT NULL, text TEXT NOT NULL, slot INTEGER)",
+        "CREATE INDEX IF NOT EXISTS mem_chunks_doc ON mem_chunks (doc, gen, n)",
+    ],
+    drop: "DROP TABLE IF EXISTS mem_chunks",
+};
+
+/// Only words and where they are: the texts are read anyway.
+pub(crate) const WORDS: Table = Table {
+    create: &["CREATE VIRTUAL TABLE IF NOT EXISTS mem_fts USING fts5(text, content='', contentless_delete=1,
+            tokenize='unicode61 remove_diacritics 2')"],
+    drop: "DROP TABLE IF EXISTS mem_fts",
+};
+
+/// A row of `mem_chunks`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) id: i64,
+    pub(crate) doc: i64,
+    pub(crate) n: i64,
+    pub(crate) start: i64,
+    pub(crate) len: i64,
+    pub(crate) text: String,
+}
+
+fn read(cells: &[Cell]) -> Result<Chunk> {
+    let [id, doc, n, start, len, text] = cells else {
+        return Err(Error::internal("a chunk has the wrong number of columns"));
+    };
+    let int = |cell: &Cell| cell.int().unwrap_or_default();
+    let text = text.text().unwrap_or_default().to_owned();
+    Ok(Chunk { id: int(id), doc: int(doc), n: int(n), start: int(start), len: int(len), text })
+}
+
+fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Chunk>> {
+    let mut found = Vec::new();
+    sql.each(statement, params, &mut |cells| {
+        found.push(read(cells)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// Stores a chunk of a generation, and enters its words.
+pub(crate) fn insert(sql: &dyn Sql, generation: i64, chunk: &Chunk) -> Result<()> {
+    let id = integer(
+        sql,
+        "INSERT INTO mem_chunks (doc, gen, n, start, len, text) VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+        &[
+            Param::Int(chunk.doc),
+            Param::Int(generation),
+            Param::Int(chunk.n),
+            Param::Int(chunk.start),
+            Param::Int(chunk.len),
+            Param::Text(&chunk.text),
+        ],
+    )?;
+    let id = id.ok_or_else(|| Error::internal("a chunk has no number"))?;
+    // A NUL would end the text there.
+    let words = chunk.text.replace('\0', " ");
+    sql.run("INSERT INTO mem_fts (rowid, text) VALUES (?, ?)", &[Param::Int(id), Param::Text(&words)])
+}
+
+/// One that is found: its document's generation is this chunk's.
+pub(crate) fn found(sql: &dyn Sql, store: i64, id: i64) -> Result<Option<Chunk>> {
+    let statement =
+        "SELECT c.id, c.doc, c.n, c.start, c.len, c.text FROM mem_chunks c JOIN mem_docs d ON d.id = c.doc
+        WHERE c.id = ? AND d.store = ? AND c.gen = d.gen";
+    Ok(list(sql, statement, &[Param::Int(id), Param::Int(store)])?.pop())
+}
+
+/// The next ones of a document's generation that have no vector.
+pub(crate) fn without_slot(sql: &dyn Sql, doc: i64, generation: i64, limit: usize) -> Result<Vec<Chunk>> {
+    let statement = "SELECT id, doc, n, start, len, text FROM mem_chunks
+        WHERE doc = ? AND gen = ? AND slot IS NULL ORDER BY n LIMIT ?";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    list(sql, statement, &[Param::Int(doc), Param::Int(generation), Param::Int(limit)])
+}
+
+/// Whether a chunk still has no vector, and is of that generation.
+pub(crate) fn lacks_slot(sql: &dyn Sql, id: i64, generation: i64) -> Result<bool> {
+    let statement = "SELECT 1 FROM mem_chunks WHERE id = ? AND gen = ? AND slot IS NULL";
+    Ok(integer(sql, statement, &[Param::Int(id), Param::Int(generation)])?.is_some())
+}
+
+pub(crate) fn set_slot(sql: &dyn Sql, id: i64, slot: i64) -> Result<()> {
+    sql.run("UPDATE mem_chunks SET slot = ? WHERE id = ?", &[Param::Int(slot), Param::Int(id)])
+}
+
+/// How many chunks a generation of a document has, and how many of them have vectors.
+pub(crate) fn numbers(sql: &dyn Sql, doc: i64, generation: i64) -> Result<(i64, i64)> {
+    let statement = "SELECT count(*), count(slot) FROM mem_chunks WHERE doc = ? AND gen = ?";
+    let found = pairs(sql, statement, &[Param::Int(doc), Param::Int(generation)])?;
+    Ok(found.first().copied().unwrap_or_default())
+}
+
+/// The slots of the vectors of a document, of one generation or, without one, of all.
+pub(crate) fn slots(sql: &dyn Sql, doc: i64, generation: Option<i64>) -> Result<Vec<i64>> {
+    let statement =
+        "SELECT slot, slot FROM mem_chunks WHERE doc = ? AND gen = coalesce(?, gen) AND slot IS NOT NULL";
+    let found = pairs(sql, statement, &[Param::Int(doc), generation.into()])?;
+    Ok(found.into_iter().map(|(slot, _)| slot).collect())
+}
+
+/// Chunks of a document go, with their words: those of other generations than `keep`, or, without one, all. How many.
+pub(crate) fn remove(sql: &dyn Sql, doc: i64, keep: Option<i64>) -> Result<i64> {
+    let params = [Param::Int(doc), keep.into()];
+    let count = "SELECT count(*) FROM mem_chunks WHERE doc = ? AND gen IS NOT ?";
+    let gone = integer(sql, count, &params)?.unwrap_or_default();
+    if gone > 0 {
+        sql.run(
+            "DELETE FROM mem_fts WHERE rowid IN (SELECT id FROM mem_chunks WHERE doc = ? AND gen IS NOT ?)",
+            &params,
+        )?;
+        sql.run("DELETE FROM mem_chunks WHERE doc = ? AND gen IS NOT ?", &params)?;
+    }
+    Ok(gone)
+}
+
+/// All chunks of a memory are without a vector.
+pub(crate) fn forget_slots(sql: &dyn Sql, store: i64) -> Result<()> {
+    sql.run(
+        "UPDATE mem_chunks SET slot = NULL WHERE slot IS NOT NULL AND doc IN (SELECT id FROM mem_docs WHERE store = ?)",
+        &[Param::Int(store)],
+    )
+}
+
+/// Whether some chunk that is found has no vector.
+pub(crate) fn any_without_slot(sql: &dyn Sql, store: i64) -> Result<bool> {
+    let statement = "SELECT 1 FROM mem_docs WHERE store = ? AND gen = next AND state != 'ready' AND chunks > done LIMIT 1";
+    Ok(integer(sql, statement, &[Param::Int(store)])?.is_some())
+}
+
+/// Chunks whose words are asked for, best first: `look` is given the chunk, its document and how well it fits (the more the
+/// better), until it breaks.
+pub(crate) fn by_words(
+    sql: &dyn Sql,
+    store: i64,
+    question: &str,
+    mut look: impl FnMut(i64, i64, f64) -> ControlFlow<()>,
+) -> Result<()> {
+    let statement = "SELECT c.id, c.doc, bm25(mem_fts) AS fit FROM mem_fts
+        JOIN mem_chunks c ON c.id = mem_fts.rowid JOIN mem_docs d ON d.id = c.doc
+        WHERE mem_fts MATCH ? AND d.store = ? AND c.gen = d.gen ORDER BY fit, c.id DESC";
+    sql.each(statement, &[Param::Text(question), Param::Int(store)], &mut |cells| {
+        let [id, doc, fit] = cells else {
+            return Err(Error::internal("a search has the wrong number of columns"));
+        };
+        let (id, doc) = (id.int().unwrap_or_default(), doc.int().unwrap_or_default());
+        // SQLite's own numbers are the smaller the better.
+        Ok(look(id, doc, -fit.real().unwrap_or_default()))
+    })
+}
+
+/// Letters of the texts of a memory.
+pub(crate) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
+    let statement =
+        "SELECT sum(length(text)) FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store = ?)";
+    Ok(integer(sql, statement, &[Param::Int(store)])?.unwrap_or_default())
+}
+
+/// Everything of a memory goes.
+pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
+    let of = [Param::Int(store)];
+    sql.run(
+        "DELETE FROM mem_fts WHERE rowid IN (SELECT c.id FROM mem_chunks c JOIN mem_docs d ON d.id = c.doc
+            WHERE d.store = ?)",
+        &of,
+    )?;
+    sql.run("DELETE FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store = ?)", &of)
+}

@@ -1,0 +1,71 @@
+//! The table `mem_texts`: texts of documents that are still to be cut, in pieces.
+
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+use crate::host::{Cell, Param, Sql, integer};
+use crate::store::table::Table;
+
+/// `start`: its first character's place in the document.
+pub(crate) const TABLE: Table = Table {
+    create: &["CREATE TABLE IF NOT EXISTS mem_texts (
+        id INTEGER PRIMARY KEY, store INTEGER NOT NULL, doc INTEGER NOT NULL, start INTEGER NOT NULL,
+        text TEXT NOT NULL)"],
+    drop: "DROP TABLE IF EXISTS mem_texts",
+};
+
+/// A piece that is to be cut.
+pub(crate) struct Piece {
+    pub(crate) id: i64,
+    pub(crate) start: i64,
+    pub(crate) text: String,
+}
+
+pub(crate) fn add(sql: &dyn Sql, store: i64, doc: i64, start: i64, text: &str) -> Result<()> {
+    sql.run(
+        "INSERT INTO mem_texts (store, doc, start, text) VALUES (?, ?, ?, ?)",
+        &[Param::Int(store), Param::Int(doc), Param::Int(start), Param::Text(text)],
+    )
+}
+
+/// The next piece of a document.
+pub(crate) fn next(sql: &dyn Sql, doc: i64) -> Result<Option<Piece>> {
+    let mut found = None;
+    let statement = "SELECT id, start, text FROM mem_texts WHERE doc = ? ORDER BY id LIMIT 1";
+    sql.each(statement, &[Param::Int(doc)], &mut |cells| {
+        if let [id, start, text] = cells {
+            let (id, start) = (id.int().unwrap_or_default(), start.int().unwrap_or_default());
+            found = Some(Piece { id, start, text: text.text().unwrap_or_default().to_owned() });
+        }
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// The document whose text is to be cut next.
+pub(crate) fn next_document(sql: &dyn Sql, store: i64) -> Result<Option<i64>> {
+    integer(sql, "SELECT doc FROM mem_texts WHERE store = ? ORDER BY id LIMIT 1", &[Param::Int(store)])
+}
+
+pub(crate) fn remove(sql: &dyn Sql, id: i64) -> Result<()> {
+    sql.run("DELETE FROM mem_texts WHERE id = ?", &[Param::Int(id)])
+}
+
+pub(crate) fn remove_of(sql: &dyn Sql, doc: i64) -> Result<()> {
+    sql.run("DELETE FROM mem_texts WHERE doc = ?", &[Param::Int(doc)])
+}
+
+pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
+    sql.run("DELETE FROM mem_texts WHERE store = ?", &[Param::Int(store)])
+}
+
+/// Characters of texts that wait in a memory.
+pub(crate) fn waiting(sql: &dyn Sql, store: i64) -> Result<i64> {
+    let mut sum = 0;
+    let statement = "SELECT sum(length(text)) FROM mem_texts WHERE store = ?";
+    sql.each(statement, &[Param::Int(store)], &mut |cells| {
+        sum = cells.first().and_then(Cell::int).unwrap_or_default();
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(sum)
+}

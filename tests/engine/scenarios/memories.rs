@@ -1,0 +1,202 @@
+//! Memories: documents come in, are cut and get vectors, and are found, whatever fails here and there.
+
+use bobbin::request::{MemoryRoute, ThreadRoute};
+use serde_json::{Value, json};
+
+use super::story;
+use crate::host::{Answer, EMBED_URL, SECOND_US};
+use crate::sim::{Seen, Sim};
+use crate::sweep::Scenario;
+
+pub fn all() -> Vec<Scenario> {
+    vec![documents(), unreachable(), other_model()]
+}
+
+/// With a memory `book` of the thread's own, whose vectors come from a server.
+pub fn with_book(catalog: &mut Value) {
+    catalog["models"]["embed"] = json!({ "provider": "openai", "kind": "embedding", "model": "e1",
+        "baseUrl": EMBED_URL, "batch": 2 });
+    catalog["memories"]["book"] = json!({ "description": "What is known.", "embedding": "embed",
+        "chunk": { "chars": 100, "overlap": 20 } });
+}
+
+fn route(of: MemoryRoute) -> ThreadRoute {
+    ThreadRoute::Memory { memory: "book".to_owned(), of }
+}
+
+pub async fn add(sim: &Sim, body: Value) -> Seen {
+    let key = sim.key();
+    sim.insist(route(MemoryRoute::AddDocument), &[], Some(&key), body.to_string()).await
+}
+
+/// The one that was accepted, once it is in that state.
+pub async fn until_state(sim: &Sim, accepted: &Seen, wanted: &str) -> Value {
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    let id = accepted.body["document"]["id"].as_str().expect("an id").to_owned();
+    for _ in 0..600 {
+        let found = sim.get(route(MemoryRoute::GetDocument(id.clone())), &[]).await;
+        if found["document"]["state"] == wanted {
+            return found["document"].clone();
+        }
+        sim.world.pause(SECOND_US / 4).await;
+    }
+    let found = sim.get(route(MemoryRoute::GetDocument(id)), &[]).await;
+    panic!("never {wanted}: {found}");
+}
+
+/// What a search finds: keys of documents are not told, so texts; and whether it was degraded.
+pub async fn search(sim: &Sim, body: Value) -> (Vec<String>, bool) {
+    let seen = sim.insist(route(MemoryRoute::Search), &[], None, body.to_string()).await;
+    assert_eq!(seen.status, 200, "{seen:?}");
+    let results = seen.body["results"].as_array().cloned().unwrap_or_default();
+    let texts = results.iter().map(|hit| hit["text"].as_str().unwrap_or_default().to_owned());
+    (texts.collect(), seen.body["degraded"] == true)
+}
+
+/// Five chunks or so about one thing.
+pub fn text_about(thing: &str) -> String {
+    (0..6)
+        .map(|n| format!("Chapter {n} tells of the {thing} and of nothing else that matters much.\n\n"))
+        .collect()
+}
+
+/// Each chunk is there once, with one vector and its words, and nothing is left of what is gone.
+pub fn whole(sim: &Sim) {
+    let ask = |statement: &str| sim.member.database.ask::<i64>(statement);
+    assert_eq!(ask("SELECT jobs FROM meta"), [0], "nothing is owed");
+    assert_eq!(ask("SELECT count(*) FROM mem_texts"), [0]);
+    assert_eq!(ask("SELECT count(*) FROM mem_docs WHERE state != 'ready' OR gen != next"), [0]);
+    let chunks = ask("SELECT count(*) FROM mem_chunks");
+    assert_eq!(ask("SELECT sum(chunks) FROM mem_docs"), chunks);
+    assert_eq!(ask("SELECT chunks FROM mem_stores"), chunks);
+    assert_eq!(ask("SELECT count(DISTINCT slot) FROM mem_chunks"), chunks, "each has a vector of its own");
+    assert_eq!(ask("SELECT count(*) FROM (SELECT DISTINCT doc, gen, n FROM mem_chunks)"), chunks);
+    assert_eq!(
+        ask("SELECT count(*) FROM mem_chunks c JOIN mem_docs d ON d.id = c.doc AND d.gen = c.gen"),
+        chunks
+    );
+    assert_eq!(ask("SELECT count(*) FROM mem_fts"), chunks, "its words are there once");
+    let free = ask("SELECT 256 * count(*) - coalesce(sum(free), 0) FROM mem_pages");
+    assert_eq!(free, chunks, "no place is taken by what is gone");
+}
+
+fn documents() -> Scenario {
+    story("documents come, are replaced and go")
+        .define(with_book)
+        .drive(|sim| async move {
+            let first =
+                add(&sim, json!({ "key": "a", "title": "Lighthouses", "text": text_about("lighthouse") }))
+                    .await;
+            let second = add(&sim, json!({ "text": text_about("windmill"), "tags": ["mills"] })).await;
+            until_state(&sim, &first, "ready").await;
+            let ready = until_state(&sim, &second, "ready").await;
+            assert_eq!(ready["chunks"], ready["done"]);
+            let (found, degraded) = search(&sim, json!({ "query": "windmill", "topK": 2 })).await;
+            assert!(!degraded && found.iter().all(|text| text.contains("windmill")), "{found:?}");
+            let (found, _) = search(&sim, json!({ "query": "chapter", "tags": ["mills"] })).await;
+            assert!(!found.is_empty() && found.iter().all(|text| text.contains("windmill")), "{found:?}");
+            // Another form of the first one: the old one is found until it is complete.
+            let again = add(&sim, json!({ "key": "a", "text": text_about("harbour") })).await;
+            assert_eq!(again.body["document"]["id"], first.body["document"]["id"]);
+            let (found, _) = search(&sim, json!({ "query": "lighthouse harbour", "topK": 20 })).await;
+            let has = |word: &str| found.iter().any(|text| text.contains(word));
+            assert!(has("lighthouse") != has("harbour"), "one form at a time: {found:?}");
+            until_state(&sim, &again, "ready").await;
+            let (found, _) = search(&sim, json!({ "query": "lighthouse harbour", "topK": 20 })).await;
+            assert!(found.iter().any(|text| text.contains("harbour")), "{found:?}");
+            assert!(found.iter().all(|text| !text.contains("lighthouse")), "{found:?}");
+            let id = second.body["document"]["id"].as_str().unwrap().to_owned();
+            let gone =
+                sim.insist(route(MemoryRoute::DeleteDocument(id.clone())), &[], None, String::new()).await;
+            // What was asked again after its answer was lost finds nothing.
+            assert!(gone.status == 204 || gone.status == 404, "{gone:?}");
+            let (found, _) = search(&sim, json!({ "query": "windmill", "topK": 20 })).await;
+            assert!(found.iter().all(|text| !text.contains("windmill")), "{found:?}");
+        })
+        .check(|sim, history| {
+            whole(sim);
+            let told = sim.member.database.ask::<i64>("SELECT count(*) FROM mem_docs");
+            assert_eq!(told, [1]);
+            if history.faults == 0 {
+                let mut texts = sim.world.outside.embeddings.texts();
+                texts.retain(|text| text.contains("Chapter"));
+                let all = texts.len();
+                texts.sort();
+                texts.dedup();
+                assert_eq!(texts.len(), all, "without failures each chunk is sent once");
+            }
+        })
+}
+
+#[test]
+fn documents_are_found_replaced_and_gone_whatever_fails() {
+    documents().sweep();
+}
+
+fn unreachable() -> Scenario {
+    story("documents while no vectors can be had")
+        .define(with_book)
+        .setup(|sim| {
+            let world = sim.world.clone();
+            sim.world.outside.embeddings.script(move |_| {
+                let down = world.now_us() < crate::host::world::START_US + 40 * SECOND_US;
+                down.then(|| Answer::status(503, "busy"))
+            });
+        })
+        .drive(|sim| async move {
+            let accepted = add(&sim, json!({ "text": text_about("lighthouse") })).await;
+            let partial = until_state(&sim, &accepted, "partial").await;
+            let error = partial["error"].as_str().unwrap_or_default();
+            assert!(error.starts_with("embedding_failed: "), "{partial}");
+            let (found, degraded) = search(&sim, json!({ "query": "lighthouse" })).await;
+            assert!(degraded && found[0].contains("lighthouse"), "its words are found: {found:?}");
+            until_state(&sim, &accepted, "ready").await;
+            let (found, degraded) = search(&sim, json!({ "query": "lighthouse" })).await;
+            assert!(!degraded && found[0].contains("lighthouse"), "{found:?}");
+        })
+        .check(|sim, _| whole(sim))
+}
+
+#[test]
+fn without_vectors_words_are_found_and_it_heals_by_itself() {
+    unreachable().sweep();
+}
+
+fn other_model() -> Scenario {
+    story("a model that gives other vectors")
+        .define(with_book)
+        .drive(|sim| async move {
+            let accepted = add(&sim, json!({ "key": "a", "text": text_about("lighthouse") })).await;
+            until_state(&sim, &accepted, "ready").await;
+            sim.world.outside.embeddings.dims.set(40);
+            let (found, _) = search(&sim, json!({ "query": "lighthouse" })).await;
+            assert!(found[0].contains("lighthouse"), "{found:?}");
+            until_state(&sim, &accepted, "ready").await;
+            let (found, degraded) = search(&sim, json!({ "query": "lighthouse", "mode": "vector" })).await;
+            assert!(!degraded && found[0].contains("lighthouse"), "{found:?}");
+        })
+        .check(|sim, _| {
+            whole(sim);
+            assert_eq!(sim.member.database.ask::<i64>("SELECT dims FROM mem_stores"), [40]);
+        })
+}
+
+#[test]
+fn other_vectors_are_never_compared_with_those_before() {
+    other_model().sweep();
+}
+
+#[test]
+fn who_has_no_memory_pays_nothing() {
+    let scenario = story("plain").define(with_book).drive(|sim| async move {
+        sim.ask("hello").await;
+        let seen = search(&sim, json!({ "query": "hello" })).await;
+        assert_eq!(seen, (Vec::new(), false));
+        let tables = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mem_%'";
+        assert_eq!(sim.member.database.ask::<i64>(tables), [0]);
+        let missing = ThreadRoute::Memory { memory: "bok".to_owned(), of: MemoryRoute::Get };
+        let seen = sim.insist(missing, &[], None, String::new()).await;
+        assert_eq!(seen.body["error"]["code"], "memory_not_found");
+    });
+    scenario.once();
+}
