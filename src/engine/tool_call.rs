@@ -285,6 +285,10 @@ impl Thread {
             Work::Tool(tool) if crate::engine::skills::loads(tool) => {
                 Ok(self.load_skill(definitions, &asked.args))
             }
+            Work::Tool(tool) if crate::engine::memory::tools::is_of_memory(tool) => {
+                let result = self.memory_tool(definitions, inside, tool, &asked.args).await;
+                self.clean_result(&tool.name, Some(tool), self.redact_result(result))
+            }
             Work::Tool(tool) => {
                 let result = self.tool_work(inside, asked, tool).await?;
                 // A tool's own result, without what only the runtime says.

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::spec::built_in::native;
 use crate::spec::catalog::Catalog;
 use crate::spec::prompt::ToolEntry;
-use crate::spec::tool::Tool;
+use crate::spec::tool::{Tier, Tool};
 use crate::spec::variable::{is_default, is_true, yes};
 
 /// A memory that prompts refer to by name.
@@ -253,7 +253,9 @@ fn memory_tool(tool: MemoryTool) -> Tool {
         }
     };
     let args = json!({ "type": "object", "properties": properties, "required": required });
-    native(tool.tool(), description, args)
+    let tier = (tool == MemoryTool::Search).then_some(Tier::ReadOnly);
+    // Each has the same outcome however often it is made: a note has the id of its call.
+    Tool { tier, idempotent: Some(true), ..native(tool.tool(), description, args) }
 }
 
 fn scratchpad_tool(name: &str) -> Tool {
@@ -266,5 +268,6 @@ fn scratchpad_tool(name: &str) -> Tool {
         "scratchpad_clear" => ("Empties the scratchpad.", json!({ "type": "object", "properties": {} })),
         _ => ("Reads the scratchpad.", json!({ "type": "object", "properties": {} })),
     };
-    native(name, description, args)
+    let tier = (name == "scratchpad_read").then_some(Tier::ReadOnly);
+    Tool { tier, idempotent: Some(true), ..native(name, description, args) }
 }

@@ -136,9 +136,17 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
     if let Some(workers) = subagents {
         list("subagents.agents", Sought::Agent, &mut workers.agents, look);
     }
+    of_memories(memory, look);
+    of_skills(skills, look);
+}
+
+fn of_memories(memory: &mut [MemoryEntry], look: Look<'_>) {
     for (index, MemoryEntry { name, inject: _, tools: _ }) in memory.iter_mut().enumerate() {
         look(format!("memory[{index}]"), Sought::Memory, name);
     }
+}
+
+fn of_skills(skills: &mut Skills, look: Look<'_>) {
     if let Skills::Listed(listed) = skills {
         for (index, SkillEntry { name, activation: _ }) in listed.iter_mut().enumerate() {
             look(format!("skills[{index}]"), Sought::Skill, name);

@@ -51,11 +51,12 @@ impl Thread {
         let rendered = self.with_skills(definitions, model, rendered)?;
         let rendered = self.after_system(definitions, step, self.redact(rendered)).await?;
         let system = self.system(self.redact(rendered));
-        let (mut parts, mut space) = self.parts(definitions, model, system)?;
+        let parts = Parts { memory: self.recalled(definitions).await?, ..Parts::of(system) };
+        let (mut parts, mut space) = self.parts(definitions, model, parts)?;
         self.note_tools(definitions, model, &space)?;
         let mut fitted = self.fitted(definitions, step, &space)?;
         if self.summary_before_step(definitions).await? {
-            (parts, space) = self.parts(definitions, model, parts.system)?;
+            (parts, space) = self.parts(definitions, model, parts)?;
             fitted = self.fitted(definitions, step, &space)?;
         }
         let Fitted { cut, short_below, span } = fitted;
@@ -75,14 +76,9 @@ impl Thread {
         }
     }
 
-    /// The parts of a request, and the room that they leave.
-    fn parts(
-        &self,
-        definitions: &Definitions<'_>,
-        model: &Model,
-        system: CachedJson<ChatMessage>,
-    ) -> Result<(Parts, Space)> {
-        let parts = Parts { summary: self.summary_part(definitions.prompt)?, ..Parts::of(system) };
+    /// The parts of a request with the summary that holds now, and the room that they leave.
+    fn parts(&self, definitions: &Definitions<'_>, model: &Model, parts: Parts) -> Result<(Parts, Space)> {
+        let parts = Parts { summary: self.summary_part(definitions.prompt)?, ..parts };
         let space = self.space(definitions, model, &parts)?;
         Ok((parts, space))
     }
@@ -164,7 +160,7 @@ impl Thread {
         let rendered = definitions.prompt.render(&self.catalog, &|name| self.prompt_env(definitions, name));
         let rendered = self.as_with_skills(definitions, model, rendered)?;
         let system = CachedJson::from(ChatMessage::System(self.redact(rendered)));
-        let (parts, space) = self.parts(definitions, model, system)?;
+        let (parts, space) = self.parts(definitions, model, Parts::of(system))?;
         Ok((model, parts, space))
     }
 

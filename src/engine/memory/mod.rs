@@ -1,8 +1,11 @@
 //! Memories of a thread (docs/memory.md): those that are its own lie in its database, the others in objects of their own.
 //!
-//! * Here: the thread as a keeper, and the routes of its own. `job`: the work that makes documents found.
+//! * Here: the thread as a keeper, and the routes of its own. `job`: the work that makes documents found. `recall`: what is put
+//!   before a turn, and what a reply cites. `tools`: what models do with memories, and the scratchpad.
 
 pub(crate) mod job;
+pub(crate) mod recall;
+pub(crate) mod tools;
 
 use std::rc::Rc;
 

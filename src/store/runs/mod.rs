@@ -16,6 +16,7 @@ macro_rules! run_columns {
 pub(crate) mod diagnostics;
 pub(crate) mod end;
 pub(crate) mod ledger;
+pub(crate) mod recall;
 pub(crate) mod session_result;
 pub(crate) mod totals;
 pub(crate) mod traces;
@@ -43,7 +44,7 @@ pub(crate) const TABLE: Table = Table {
         step INTEGER NOT NULL, steps INTEGER NOT NULL, side_steps TEXT NOT NULL, block INTEGER NOT NULL,
         model INTEGER NOT NULL, attempt INTEGER NOT NULL, stream INTEGER NOT NULL, recoveries INTEGER NOT NULL,
         resume_us INTEGER, short_below INTEGER NOT NULL, turns INTEGER NOT NULL DEFAULT 0, asked TEXT, result TEXT,
-        diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT, budget TEXT)"],
+        diagnostics TEXT, trace TEXT, snapshot TEXT, retry TEXT, budget TEXT, recall TEXT)"],
     drop: "DROP TABLE runs",
 };
 

@@ -4,12 +4,13 @@ use bobbin::request::{MemoryRoute, ThreadRoute};
 use serde_json::{Value, json};
 
 use super::story;
-use crate::host::{Answer, EMBED_URL, SECOND_US};
+use crate::host::outside::ModelRequest;
+use crate::host::{Answer, EMBED_URL, SECOND_US, Say};
 use crate::sim::{Seen, Sim};
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![documents(), unreachable(), other_model()]
+    vec![documents(), unreachable(), other_model(), injected(), noted(), silent()]
 }
 
 /// With a memory `book` of the thread's own, whose vectors come from a server.
@@ -199,4 +200,163 @@ fn who_has_no_memory_pays_nothing() {
         assert_eq!(seen.body["error"]["code"], "memory_not_found");
     });
     scenario.once();
+}
+
+/// What a request has before the messages of the turn.
+fn context_of(request: &ModelRequest) -> Option<&str> {
+    request.texts("user").into_iter().find(|text| text.starts_with("Relevant context from memory."))
+}
+
+fn injecting(catalog: &mut Value) {
+    with_book(catalog);
+    catalog["prompts"]["p"]["memory"] = json!([{ "name": "book", "inject": true }]);
+}
+
+fn injected() -> Scenario {
+    story("what fits a turn is put before it, and cited")
+        .define(injecting)
+        .says(|request: &ModelRequest| match (context_of(request), request.results().len()) {
+            (Some(_), 0) => Say::call("work", &json!({ "n": 1 })),
+            (Some(_), _) => Say::text("It is tall [m1], they say [m99]."),
+            (None, _) => Say::text("Nobody knows."),
+        })
+        .drive(|sim| async move {
+            let accepted =
+                add(&sim, json!({ "key": "a", "title": "Lighthouses", "text": text_about("lighthouse") }))
+                    .await;
+            until_state(&sim, &accepted, "ready").await;
+            sim.ask("How tall is the lighthouse?").await;
+            let id = accepted.body["document"]["id"].as_str().unwrap().to_owned();
+            sim.insist(route(MemoryRoute::DeleteDocument(id)), &[], None, String::new()).await;
+            sim.ask("And now, the lighthouse?").await;
+        })
+        .check(|sim, history| {
+            let requests = sim.world.outside.requests.borrow();
+            let asked = |request: &&ModelRequest| request.last_user() == "How tall is the lighthouse?";
+            let (first, later): (Vec<&ModelRequest>, Vec<&ModelRequest>) = requests.iter().partition(asked);
+            let context = context_of(first[0]).expect("a context");
+            assert!(context.contains("\n\n[m1] Lighthouses, ") && context.contains("Chapter"), "{context}");
+            assert!(first.iter().all(|request| context_of(request) == Some(context)), "each says the same");
+            assert!(
+                !later.is_empty() && later.iter().all(|request| context_of(request).is_none()),
+                "it is gone"
+            );
+            for request in requests.iter().filter(|request| context_of(request).is_some()) {
+                let users = request.texts("user");
+                let at = users.iter().position(|text| text.starts_with("Relevant context"));
+                assert_eq!(at.map(|at| users[at + 1]), Some("How tall is the lighthouse?"));
+                assert_eq!(request.texts("system").len(), 1, "it is never in the system prompt");
+            }
+            let cited = history
+                .messages
+                .iter()
+                .find(|message| message["content"] == "It is tall [m1], they say [m99].");
+            let citations = cited.expect("the reply")["metadata"]["citations"].clone();
+            assert_eq!(citations.as_array().map(Vec::len), Some(1), "{citations}");
+            let (start, end) =
+                (citations[0]["start"].as_u64().unwrap(), citations[0]["end"].as_u64().unwrap());
+            let text: Vec<char> = text_about("lighthouse").chars().collect();
+            let cited: String = text[start as usize..end as usize].iter().collect();
+            assert!(context.contains(cited.lines().next().unwrap()), "{citations}: {cited}");
+            assert_eq!(
+                (&citations[0]["label"], &citations[0]["title"]),
+                (&json!("m1"), &json!("Lighthouses"))
+            );
+        })
+}
+
+#[test]
+fn what_fits_a_turn_is_put_before_it_once_and_its_citations_are_places() {
+    injected().sweep();
+}
+
+fn noted() -> Scenario {
+    story("notes of a model")
+        .define(|catalog| {
+            with_book(catalog);
+            catalog["prompts"]["p"]["memory"] =
+                json!([{ "name": "book", "tools": ["search", "save", "update", "delete"] }]);
+            catalog["prompts"]["p"]["tools"] = json!(["work", "scratchpad_write", "scratchpad_read"]);
+        })
+        .says(|request: &ModelRequest| {
+            let results = request.results();
+            match (request.last_user(), results.len()) {
+                ("save", 0) => Say::call(
+                    "memory_save",
+                    &json!({ "content": "The lighthouse is forty metres tall.", "tags": ["tall"] }),
+                )
+                .and_call("scratchpad_write", r#"{"items":["ask about the lighthouse"]}"#),
+                ("change", 0) => Say::call("memory_search", &json!({ "query": "lighthouse" })),
+                ("change", 1) => {
+                    let id = results[0]
+                        .split("(id ")
+                        .nth(1)
+                        .and_then(|rest| rest.split(',').next())
+                        .unwrap_or("none");
+                    Say::call(
+                        "memory_update",
+                        &json!({ "id": id, "content": "The lighthouse is fifty metres tall." }),
+                    )
+                    .and_call("scratchpad_read", "{}")
+                }
+                _ => Say::text(format!("done: {}", results.join(" | "))),
+            }
+        })
+        .drive(|sim| async move {
+            sim.ask("save").await;
+            let noted = "SELECT count(*) FROM mem_docs WHERE state = 'ready'";
+            sim.until("the note is indexed", |sim| sim.member.database.ask::<i64>(noted) == [1]).await;
+            sim.ask("change").await;
+            let owed = "SELECT jobs FROM meta";
+            sim.until("the note is indexed again", |sim| sim.member.database.ask::<i64>(owed) == [0]).await;
+            let (found, _) = search(&sim, json!({ "query": "lighthouse" })).await;
+            assert_eq!(found, ["The lighthouse is fifty metres tall."]);
+        })
+        .check(|sim, history| {
+            whole(sim);
+            let keys =
+                sim.member.database.ask::<i64>("SELECT count(*) FROM mem_docs WHERE key LIKE 'note-%'");
+            assert_eq!(keys, [1], "a note is saved once, whatever is made again");
+            let said: String =
+                history.messages.iter().filter_map(|message| message["content"].as_str()).collect();
+            if history.faults == 0 {
+                assert!(
+                    said.contains("[m1] a note, ") && said.contains("ask about the lighthouse"),
+                    "{said}"
+                );
+            }
+        })
+}
+
+#[test]
+fn a_note_is_saved_once_found_and_changed() {
+    noted().sweep();
+}
+
+fn silent() -> Scenario {
+    story("a server of vectors that says nothing")
+        .define(injecting)
+        .setup(|sim| sim.world.outside.embeddings.script(|n| (n >= 3).then(Answer::silence)))
+        .says(|request: &ModelRequest| {
+            Say::text(if context_of(request).is_some() { "known" } else { "unknown" })
+        })
+        .drive(|sim| async move {
+            let accepted = add(&sim, json!({ "text": text_about("lighthouse") })).await;
+            assert_eq!(accepted.status, 202);
+            sim.world.pause(20 * SECOND_US).await;
+            let outcome = sim.ask("How tall is the lighthouse?").await;
+            assert_eq!(outcome["outcome"], "completed", "{outcome}");
+        })
+        .terms(|terms| terms.alarm_may_stay = true)
+        .check(|_, history| {
+            if history.faults == 0 {
+                let told = format!("{:?}", history.outcomes);
+                assert!(told.contains("memory.unavailable"), "{told}");
+            }
+        })
+}
+
+#[test]
+fn a_memory_that_does_not_answer_holds_up_no_run() {
+    silent().sweep();
 }

@@ -69,17 +69,30 @@ const BUILT_IN: &[(&str, Entry)] = &[
         crate::spec::skill::LOAD,
         reads(|_| now(ToolResult::error("Skills are loaded by a model, in a step of its prompt."))),
     ),
+    ("memory_delete", changes(in_a_step)),
+    ("memory_save", changes(in_a_step)),
+    ("memory_search", reads(in_a_step)),
+    ("memory_update", changes(in_a_step)),
     ("read_file", reads(|call| now(files::read_file(&call)))),
     ("recall", reads(|call| now(memory::recall(&call)))),
     ("remind_me", changes(|call| now(reminder::remind_me(&call)))),
     ("remember", changes(|call| now(memory::remember(&call)))),
     ("roll_dice", reads(|call| now(dice::roll_dice(&call.args, call.random)))),
     ("say", reads(|call| now(text::say(&call.args)))),
+    ("scratchpad_clear", changes(in_a_step)),
+    ("scratchpad_read", reads(in_a_step)),
+    ("scratchpad_write", changes(in_a_step)),
     ("search_files", reads(|call| now(files::search_files(&call)))),
     ("text_statistics", reads(|call| now(text::text_statistics(&call.args)))),
     ("wait", changes(wait)),
     ("write_file", changes(|call| now(files::write_file(&call)))),
 ];
+
+/// What the engine does itself, where a prompt says with which memory.
+fn in_a_step(call: NativeCall) -> LocalBoxFuture<'static, ToolResult> {
+    let text = format!("{} is called by a model, in a step of its prompt.", call.name);
+    now(ToolResult::error(text))
+}
 
 /// A result that needs no waiting.
 fn now(result: ToolResult) -> LocalBoxFuture<'static, ToolResult> {

@@ -1,0 +1,209 @@
+//! The tools of memories, and the scratchpad. They are made in a step of a prompt, which says what of which memory its model has.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::engine::definitions::Definitions;
+use crate::engine::memory::recall::{Marked, line};
+use crate::engine::thread::Thread;
+use crate::error::{Code, Error, Result};
+use crate::limits;
+use crate::memory::documents::{NewDocument, check_tags};
+use crate::memory::search::Wanted;
+use crate::memory::{Book, named};
+use crate::request::thread_id::from_random;
+use crate::sdk::scope::Scope;
+use crate::spec::MemoryScope;
+use crate::spec::memory::{MemoryTool, SCRATCHPAD};
+use crate::spec::message::ToolResult;
+use crate::spec::tool::{Implementation, Tool};
+
+/// The value that holds the scratchpad.
+const PAD: &str = "bobbin.scratchpad";
+
+/// Whether a tool is one of these.
+pub(crate) fn is_of_memory(tool: &Tool) -> bool {
+    let named =
+        |name: &str| MemoryTool::ALL.into_iter().any(|of| of.tool() == name) || SCRATCHPAD.contains(&name);
+    matches!(&tool.run, Implementation::Native(name) if named(name))
+}
+
+impl Thread {
+    /// What a call of one of them gives.
+    pub(crate) async fn memory_tool(
+        &self,
+        definitions: &Definitions<'_>,
+        inside: &Scope,
+        tool: &Tool,
+        args: &Value,
+    ) -> ToolResult {
+        let Implementation::Native(name) = &tool.run else {
+            return ToolResult::error("This is no tool of a memory.");
+        };
+        let done = match MemoryTool::ALL.into_iter().find(|of| of.tool() == name) {
+            Some(MemoryTool::Search) => self.search_by_tool(definitions, args).await,
+            Some(of) => self.write_by_tool(definitions, inside, of, args),
+            None => self.scratchpad(inside, name, args),
+        };
+        match done {
+            Ok(text) => ToolResult::success(text),
+            Err(error) => {
+                let hint = error.hint.clone().map(|hint| format!(" {hint}")).unwrap_or_default();
+                ToolResult::error(format!("{}{hint}", error.into_message()))
+            }
+        }
+    }
+
+    /// The memory that a call is about.
+    fn memory_of<'d>(
+        &self,
+        definitions: &'d Definitions<'_>,
+        tool: MemoryTool,
+        args: &Value,
+    ) -> Result<&'d str> {
+        let entries = definitions.prompt.memory.iter().filter(|entry| entry.tools.contains(&tool));
+        let names: Vec<&str> = entries.map(|entry| entry.name.as_str()).collect();
+        match (args.get("memory").and_then(Value::as_str), names.as_slice()) {
+            (None | Some(""), [only]) => Ok(only),
+            (Some(wanted), _) if names.contains(&wanted) => {
+                names.iter().find(|name| **name == wanted).copied().ok_or_else(|| Error::missing("memory"))
+            }
+            (_, []) => Err(Error::field("memory", "This prompt lets its model do that with no memory.")),
+            _ => Err(Error::field("memory", format!("memory: one of {}.", names.join(", ")))),
+        }
+    }
+
+    async fn search_by_tool(&self, definitions: &Definitions<'_>, args: &Value) -> Result<String> {
+        let name = self.memory_of(definitions, MemoryTool::Search, args)?;
+        let top_k = args.get("top_k").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        let wanted = Wanted {
+            query: text(args, "query")?,
+            top_k: top_k.unwrap_or(limits::SEARCH_TOP_K).clamp(1, limits::RECALL_TOP_K_MAX),
+            tags: tags(args)?,
+            ..Wanted::default()
+        };
+        let found = self.search_in_time(name, &wanted).await.map_err(|why| {
+            Error::field("memory", format!("Nothing could be looked up: {why} Trying again later may help."))
+        })?;
+        if found.hits.is_empty() {
+            return Ok("Nothing was found.".to_owned());
+        }
+        let first = self.note_found_by_tool(name, &found.hits)?;
+        let lines = (first..).zip(found.hits).map(|(n, hit)| {
+            let id = if hit.source == "note" { hit.key.clone() } else { hit.document.clone() };
+            let score = hit.score;
+            let marked = Marked { label: format!("m{n}"), memory: name.to_owned(), hit };
+            format!("{}\n(id {id}, score {score:.2})", line(&marked))
+        });
+        Ok(lines.collect::<Vec<_>>().join("\n\n"))
+    }
+
+    fn write_by_tool(
+        &self,
+        definitions: &Definitions<'_>,
+        inside: &Scope,
+        tool: MemoryTool,
+        args: &Value,
+    ) -> Result<String> {
+        inside.writes("change a memory")?;
+        let name = self.memory_of(definitions, tool, args)?;
+        let memory = named(&self.catalog, name, MemoryScope::Thread)?;
+        let book = Book::new(self, &self.catalog, memory);
+        if tool == MemoryTool::Save {
+            let id = format!("note-{}", self.note_id(inside)?);
+            book.add(note(id.clone(), args)?)?;
+            return Ok(id);
+        }
+        let id = text(args, "id")?;
+        let known = match book.document(&id) {
+            Err(error) if error.code == Code::NotFound && tool == MemoryTool::Delete => {
+                return Ok(format!("There is no note {id}."));
+            }
+            found => found?,
+        };
+        if known.source != "note" {
+            return Err(Error::field("id", format!("id: {id} is a document, not a note.")));
+        }
+        if tool == MemoryTool::Delete {
+            book.delete(&id)?;
+            return Ok(format!("Forgot {}.", known.key));
+        }
+        let new = note(known.key.clone(), args)?;
+        let kept = NewDocument { title: known.title, tags: known.tags, ..new };
+        book.add(kept)?;
+        Ok(known.key)
+    }
+
+    /// The same for a call that is made again after its outcome was lost.
+    fn note_id(&self, inside: &Scope) -> Result<String> {
+        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let digest = Sha256::digest(format!("{thread}/{}/note", inside.key).as_bytes());
+        let mut bytes = [0_u8; 16];
+        bytes.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+        Ok(from_random(bytes))
+    }
+
+    fn scratchpad(&self, inside: &Scope, tool: &str, args: &Value) -> Result<String> {
+        if tool == "scratchpad_read" {
+            let kept = self.value(PAD)?;
+            let lines =
+                kept.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+            let lines: Vec<&str> = lines.collect();
+            return Ok(if lines.is_empty() {
+                "The scratchpad is empty.".to_owned()
+            } else {
+                lines.join("\n")
+            });
+        }
+        inside.writes("write the scratchpad")?;
+        if tool == "scratchpad_clear" {
+            self.set_value(PAD, &Value::Null)?;
+            return Ok("The scratchpad is empty.".to_owned());
+        }
+        let Some(Value::Array(items)) = args.get("items") else { return Err(Error::missing("items")) };
+        let lines: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+        if lines.len() != items.len() || lines.len() > limits::SCRATCHPAD_ITEMS {
+            return Err(Error::field("items", format!("items: at most {} texts.", limits::SCRATCHPAD_ITEMS)));
+        }
+        let too_long = lines.iter().any(|line| line.chars().count() > limits::SCRATCHPAD_CHARS);
+        if too_long || lines.iter().map(|line| line.len()).sum::<usize>() > limits::SCRATCHPAD_BYTES {
+            let (chars, bytes) = (limits::SCRATCHPAD_CHARS, limits::SCRATCHPAD_BYTES);
+            let text = format!("items: each has at most {chars} characters, all together {bytes} bytes.");
+            return Err(Error::field("items", text));
+        }
+        self.set_value(PAD, &json!(lines))?;
+        Ok(format!("The scratchpad has {} lines.", lines.len()))
+    }
+}
+
+fn text(args: &Value, name: &str) -> Result<String> {
+    match args.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(Error::missing(name)),
+    }
+}
+
+fn tags(args: &Value) -> Result<Vec<String>> {
+    let given = args.get("tags").and_then(Value::as_array);
+    let tags = given.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+    check_tags(&tags)?;
+    Ok(tags)
+}
+
+fn note(key: String, args: &Value) -> Result<NewDocument> {
+    let text = text(args, "content")?;
+    if text.len() > limits::NOTE_BYTES {
+        let (has, most) = (text.len(), limits::NOTE_BYTES);
+        return Err(Error::field("content", format!("content: has {has} bytes; a note has at most {most}.")));
+    }
+    let title = args.get("title").and_then(Value::as_str).filter(|title| !title.is_empty());
+    let title = title.map(|title| title.chars().take(limits::DOCUMENT_NAME_CHARS).collect());
+    Ok(NewDocument {
+        key,
+        source: "note".to_owned(),
+        title,
+        tags: tags(args)?,
+        text,
+        ..NewDocument::default()
+    })
+}
