@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::engine::files::conditions::{Conditions, Wanted};
+use crate::engine::files::conditions::{Conditions, Portion};
 use crate::engine::files::tree;
 use crate::engine::files::tree::Removal;
 use crate::engine::files::write::{Draft, Written};
@@ -227,13 +227,13 @@ fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
     }
     let wanted = match request.route {
         // A range is for GET alone (RFC 9110, 14.2).
-        ThreadRoute::HeadFile(_) => Wanted::Whole,
-        _ => Wanted::of(request, &etag, size),
+        ThreadRoute::HeadFile(_) => Portion::Whole,
+        _ => Portion::of(request, &etag, size),
     };
     let (status, range) = match wanted {
-        Wanted::Whole => (200, 0..size),
-        Wanted::Part(range) => (206, range),
-        Wanted::Nothing => {
+        Portion::Whole => (200, 0..size),
+        Portion::Part(range) => (206, range),
+        Portion::Nothing => {
             let error =
                 Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes.")).at("range");
             return Ok(Served::from(error).header("content-range", format!("bytes */{size}")).into());

@@ -36,7 +36,7 @@ impl Thread {
         };
         self.read(|state, sql| {
             let thread = &state.meta.thread_id;
-            let wanted = Wanted::of(thread, query)?;
+            let wanted = EntryFilter::of(thread, query)?;
             let (places, total) = match &wanted {
                 None => (places(sql, offset + limit as usize + 1, ascending)?, table::count_with_calls(sql)?),
                 Some(wanted) => {
@@ -92,14 +92,14 @@ impl Place {
 
 /// The entries that `ids` and `messageIds` ask for: those with such an id, and those that belong to such a message.
 #[derive(Default)]
-struct Wanted {
+struct EntryFilter {
     places: Vec<Place>,
     messages: Vec<i64>,
 }
 
-impl Wanted {
+impl EntryFilter {
     /// `None`: all. What is no id of this thread is no error, but nothing.
-    fn of(thread: &str, query: &Query) -> Result<Option<Wanted>> {
+    fn of(thread: &str, query: &Query) -> Result<Option<EntryFilter>> {
         let list = |name: &str| -> Option<Vec<String>> {
             let ids = query.get(name).filter(|ids| !ids.is_empty())?;
             Some(ids.split(',').map(|id| id.trim().to_owned()).collect())
@@ -114,7 +114,7 @@ impl Wanted {
             return Err(Error::field(field, format!("At most {ASKED} ids can be asked for at once.")));
         }
         let messages = messages.iter().filter_map(|id| message_seq(thread, id).ok()).collect();
-        Ok(Some(Wanted { places: ids.iter().filter_map(|id| Place::of(id)).collect(), messages }))
+        Ok(Some(EntryFilter { places: ids.iter().filter_map(|id| Place::of(id)).collect(), messages }))
     }
 
     /// Where they are, in the order of time.

@@ -1,8 +1,9 @@
 //! What the routes of a thread answer: [`Thread::handle`] and [`Thread::serve`] give each route to its function. What changes
 //! the thread is in the engine; here is what only reads, and answers that have a form of their own.
 //!
-//! * `create`: a new thread. `context`: what the next request to a model would hold. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
+//! * `create`: a new thread. `read`: the thread, its messages, its diagnostics. `logs`: the log. `files`: the routes of the
 //!   files. `runs`: the runs, and what came of them; `trace`: what happened in one; `spans`: the same for tracing systems.
+//! * `context`: what the next request to a model would hold. `budget`: what runs may use, and have used.
 //! * `waits`: what people are asked, and what they say.
 //! * `endpoints`: routes of the application's own; `endpoint_answer`: their answers on the way to the client.
 

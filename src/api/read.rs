@@ -12,7 +12,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply, ThreadRequest, agents};
-use crate::store::messages::page::{Shown, Wanted};
+use crate::store::messages::page::{PageRequest, Shown};
 use crate::store::messages::{Row, message_seq, not_found, page as list};
 use crate::store::outbox::Due;
 use crate::store::state::State;
@@ -82,7 +82,7 @@ impl Thread {
             if let Some(ids) = query.get("ids") {
                 return by_ids(state, sql, ids);
             }
-            let wanted = Wanted {
+            let wanted = PageRequest {
                 shown: Shown { depth, silent },
                 after,
                 before,

@@ -28,7 +28,7 @@ use crate::{dates, page};
 const LAST: u32 = 3;
 
 /// An entry, and when it happened.
-type Told = (i64, Value);
+type DatedEntry = (i64, Value);
 
 /// Its entries, and whether some are left out.
 pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
@@ -107,7 +107,7 @@ struct Between<'a> {
     state: &'a State,
     sql: &'a dyn Sql,
     run: &'a Run,
-    told: Vec<Told>,
+    told: Vec<DatedEntry>,
     cut: bool,
     /// The last attempt at each reply.
     attempts: SortedMap<i64, Attempted>,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::thread::Thread;
-use crate::engine::waits::decide::{Decider, Wanted, no_wait, wait_number};
+use crate::engine::waits::decide::{Decider, DecisionRequest, no_wait, wait_number};
 use crate::error::{Code, Error, Result};
 use crate::limits::{self, PAGE_DEFAULT, PAGE_MAX};
 use crate::page::Page;
@@ -114,7 +114,7 @@ impl Thread {
     pub(crate) fn decide_wait(self: &Rc<Self>, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let body = Body::parse(&request.body)?.known(DECISION)?;
-        let wanted = Wanted::parse(body, &thread, Some(wait_number(&thread, id)?))?;
+        let wanted = DecisionRequest::parse(body, &thread, Some(wait_number(&thread, id)?))?;
         let key = Key::of(request, &format!("waits/{id}"))?;
         let shown = self.decide(&[wanted], &decider(request), key.as_ref())?;
         let wait = shown.into_iter().next().ok_or_else(no_wait)?;
@@ -134,7 +134,7 @@ impl Thread {
             let most = limits::WAITS_PER_DECISION;
             return Err(Error::field("decisions", format!("`decisions` has 1 to {most} of them.")));
         }
-        let mut wanted: Vec<Wanted> = Vec::with_capacity(decisions.len());
+        let mut wanted: Vec<DecisionRequest> = Vec::with_capacity(decisions.len());
         for (index, decision) in decisions.into_iter().enumerate() {
             let at = |error: Error| {
                 let field = error.field.as_deref().map_or(String::new(), |field| format!(".{field}"));
@@ -144,7 +144,7 @@ impl Thread {
                 return Err(at(Error::new(Code::InvalidField, "A decision is an object.")));
             };
             let body = Body::of(fields).known(DECISION).map_err(at)?;
-            let one = match Wanted::parse(body, &thread, None) {
+            let one = match DecisionRequest::parse(body, &thread, None) {
                 // Not one of this thread's: nothing is decided, as where one of them was decided already.
                 Err(error) if error.code == Code::NotFound => {
                     return Err(at(Error::new(

@@ -10,7 +10,7 @@ use crate::engine::ephemeral::Verdict;
 use crate::engine::flow::Finished;
 use crate::engine::hooks::result::CHANGING;
 use crate::engine::outbox::Targets;
-use crate::engine::subagents::delete::{BY_PARENT, Told};
+use crate::engine::subagents::delete::{BY_PARENT, ParentNotice};
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::thread::Thread;
 use crate::engine::tool_result::{content_of, logged_error};
@@ -235,8 +235,8 @@ impl Thread {
     pub(crate) async fn delete(self: &Rc<Self>, request: &ThreadRequest) -> Result<Reply> {
         let id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let told = match request.header(BY_PARENT) {
-            Some(_) => Told::Knows,
-            None => Told::IsTold,
+            Some(_) => ParentNotice::NotOwed,
+            None => ParentNotice::Owed,
         };
         let deleted = self.delete_tree(told).await?;
         let body = json!({
@@ -248,11 +248,11 @@ impl Thread {
 
     /// Deletes the thread: its run is ended, all below it are deleted, its objects in the bucket too, its parent is told,
     /// the directory forgets it, then its tables go. The ids of all that went, its own first.
-    pub(crate) async fn delete_tree(self: &Rc<Self>, parent: Told) -> Result<Vec<String>> {
+    pub(crate) async fn delete_tree(self: &Rc<Self>, parent: ParentNotice) -> Result<Vec<String>> {
         self.terminate_now()?;
         let below = self.delete_children().await?;
         self.delete_objects().await?;
-        if parent == Told::IsTold {
+        if parent == ParentNotice::Owed {
             self.flush_parent_notice().await?;
         }
         let (id, owner) =

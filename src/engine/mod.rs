@@ -27,11 +27,12 @@
 //!   `subagents`: threads that work for this one. `waits`: what people are asked.
 //! * `resume`: what a run begins with, and whether it is still so. `skills`: what a model is given of them. `notes`: what a run
 //!   finds wrong and goes on with.
-//! * `stream`: what listeners are sent; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what the directory, a parent and children are told. `log`: attempts, durably.
-//!   `operator`: failures, for the server's terminal. `traces`: which trace work is part of.
-//! * `memory`: what it looks things up in.
-//! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages. `spans`: what a run did, as tracing systems show it; `export`: the job that
-//!   sends it to one.
+//! * `stream`: what listeners are sent; `items`: the same in other words; `progress`: what a run does, in one line. `outbox`: what
+//!   the directory, a parent and children are told. `log`: attempts, durably. `operator`: failures, for the server's terminal.
+//!   `traces`: which trace work is part of.
+//! * `budget`: what a run may use, and has used. `memory`: what it looks things up in.
+//! * `jobs`: work beside runs that the thread owes. `summary`: the job that makes a summary of older messages. `spans`: what a
+//!   run did, as tracing systems show it; `export`: the job that sends it to one.
 
 pub(crate) mod accept;
 pub(crate) mod alarm;

@@ -9,7 +9,7 @@ use crate::engine::budget::exceeded::Exceeded;
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
-use crate::engine::progress::{Kind as Told, Line};
+use crate::engine::progress::{Kind as ProgressKind, Line};
 use crate::engine::provider_call::{Outside, Patience, Streaming};
 use crate::engine::thread::Thread;
 use crate::engine::waits::retry::{LaterAttempt, parks};
@@ -338,7 +338,10 @@ impl Thread {
         if self.wants_progress() {
             let prompt = step.call.map_or_else(String::new, |_| format!(" for {}", definitions.prompt.name));
             let text = format!("Calling {}{prompt}", model.name);
-            self.tell_progress(Told::ProviderCall, Line { text, depth: step.depth, ..Line::default() })?;
+            self.tell_progress(
+                ProgressKind::ProviderCall,
+                Line { text, depth: step.depth, ..Line::default() },
+            )?;
         }
         let now = self.host.now_us();
         let mut attempt = Attempt::begin(run, step, stream, model, definitions.prompt, request, now);

@@ -30,7 +30,7 @@ struct Key {
 
 /// A value that only the deployment's keys can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
+pub struct Encrypted {
     /// Id of the key.
     pub key: String,
     /// The nonce, and what it has encrypted.
@@ -88,7 +88,7 @@ impl Keys {
     ///
     /// # Errors
     /// `encryption_unavailable` without a key.
-    pub fn seal(&self, random: [u8; 16], context: &str, value: &str) -> Result<Sealed> {
+    pub fn seal(&self, random: [u8; 16], context: &str, value: &str) -> Result<Encrypted> {
         let none = || Error::new(Code::EncryptionUnavailable, "There is no key to encrypt values with.");
         let key = self.0.first().ok_or_else(none)?;
         let nonce: Vec<u8> = random.into_iter().take(NONCE_BYTES).collect();
@@ -97,7 +97,7 @@ impl Keys {
             .cipher
             .encrypt(Nonce::from_slice(&nonce), payload)
             .map_err(|_| Error::internal("a value could not be encrypted"))?;
-        Ok(Sealed { key: key.id.clone(), bytes: [nonce, encrypted].concat() })
+        Ok(Encrypted { key: key.id.clone(), bytes: [nonce, encrypted].concat() })
     }
 
     /// Decrypts a value.
@@ -105,7 +105,7 @@ impl Keys {
     /// # Errors
     /// `encryption_unavailable` names the key that is not listed any more, or says that the value is not what was
     /// stored; never the value.
-    pub fn open(&self, sealed: &Sealed, context: &str) -> Result<String> {
+    pub fn open(&self, sealed: &Encrypted, context: &str) -> Result<String> {
         let id = &sealed.key;
         let key = self.0.iter().find(|key| key.id == *id).ok_or_else(|| {
             Error::new(

@@ -16,7 +16,7 @@ pub(crate) mod set;
 pub(crate) mod travel;
 
 pub use crate::env::change::{Change, Given, Level};
-pub use crate::env::keys::{KEYS_VAR, Keys, Sealed};
+pub use crate::env::keys::{Encrypted, KEYS_VAR, Keys};
 pub use crate::env::redact::Redactor;
 pub(crate) use crate::env::redact::{Shown, Tells};
 pub use crate::env::set::{Held, Set, Stored};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::env::change::over;
-use crate::env::{Change, Keys, Sealed};
+use crate::env::{Change, Encrypted, Keys};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::spec::VariableKind;
@@ -72,7 +72,7 @@ impl Set {
         for row in rows {
             let context = set.context(&row.name, row.kind);
             let bytes = STANDARD.decode(&row.sealed).unwrap_or_default();
-            let value = keys.open(&Sealed { key: row.key.clone(), bytes }, &context);
+            let value = keys.open(&Encrypted { key: row.key.clone(), bytes }, &context);
             let value = value.map_err(|mut error| {
                 error.message = format!("The value of {} cannot be read: {}.", row.name, error.message);
                 error
@@ -220,5 +220,5 @@ pub(crate) struct Written {
     /// Names of values that go.
     pub(crate) deleted: Vec<String>,
     /// Values that are stored, encrypted: the name, the type, and what is stored.
-    pub(crate) sealed: Vec<(String, VariableKind, Sealed)>,
+    pub(crate) sealed: Vec<(String, VariableKind, Encrypted)>,
 }

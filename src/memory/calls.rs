@@ -7,7 +7,7 @@ use crate::limits;
 use crate::memory::Book;
 use crate::memory::documents::{NewDocument, check_tags};
 use crate::memory::extract::text_of;
-use crate::memory::search::{Mode, Wanted, check_query};
+use crate::memory::search::{Mode, SearchQuery, check_query};
 use crate::request::fields::Body;
 use crate::request::thread_id::from_random;
 use crate::request::{MemoryRoute, Query, Reply};
@@ -142,7 +142,7 @@ fn document_of(book: &Book<'_>, request: MemoryRequest<'_>) -> Result<NewDocumen
     })
 }
 
-fn wanted_of(body: &str, top_k: usize) -> Result<Wanted> {
+fn wanted_of(body: &str, top_k: usize) -> Result<SearchQuery> {
     let mut body = Body::parse(body)?.known(SEARCH)?;
     let query = body.string("query")?.ok_or_else(|| Error::missing("query"))?;
     check_query(&query)?;
@@ -163,5 +163,5 @@ fn wanted_of(body: &str, top_k: usize) -> Result<Wanted> {
             return Err(Error::field("mode", format!("`mode` is hybrid, text or vector, not “{other}”.")));
         }
     };
-    Ok(Wanted { query, top_k, tags, mode })
+    Ok(SearchQuery { query, top_k, tags, mode })
 }

@@ -31,7 +31,7 @@ pub(crate) enum Mode {
 
 /// What is looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct SearchQuery {
     pub(crate) query: String,
     pub(crate) top_k: usize,
     #[serde(default)]
@@ -73,7 +73,7 @@ pub(crate) struct Found {
 }
 
 impl Book<'_> {
-    pub(crate) async fn search(&self, wanted: &Wanted) -> Result<Found> {
+    pub(crate) async fn search(&self, wanted: &SearchQuery) -> Result<Found> {
         check_query(&wanted.query)?;
         if !self.keeper.has_tables()? || stores::find(self.sql(), &self.memory.name)?.is_none() {
             return Ok(Found::default());
@@ -125,7 +125,7 @@ impl Book<'_> {
     fn ranked(
         &self,
         store: &Store,
-        wanted: &Wanted,
+        wanted: &SearchQuery,
         question: Option<&Question>,
         retrieval: &Retrieval,
     ) -> Result<Vec<(i64, f64)>> {

@@ -6,7 +6,7 @@
 //! * [`openai`]: chat completions, any base URL. [`anthropic`]: Anthropic's messages. [`demo`]: the deterministic built-in
 //!   model that needs no network. `embedding`: vectors of texts.
 //! * Requests. `fit`: what every provider requires of a history. `cached_json`: parts that later requests send again.
-//!   `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
+//!   `size`: how many tokens they have. `reasoning`: how much a model is asked to reason. `literal`: texts that arrive in pieces and are sent back.
 //! * Answers. `body`, [`sse`], `decoding`: an answer is taken apart. `halves`: characters that were cut are joined. `reply`: a
 //!   [`Reply`] is put together.
 //! * [`failure`]: what went wrong and what to do about it. `error_body`: what the body of a failing answer says. `backoff`: pauses.

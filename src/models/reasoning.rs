@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::model::Capabilities;
 use crate::spec::opaque::Opaque;
-use crate::spec::prompt::{Effort, Reasoning as Wanted};
+use crate::spec::prompt::{Effort, Reasoning as Requested};
 
 /// How much a model is asked to reason; each provider says it in its own way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Reasoning {
 impl Reasoning {
     /// What a prompt asks of a model. Its level becomes the word of the nearest level that the model declares, of two
     /// that are equally near the lower one; a level that is declared `null` asks for none.
-    pub fn of(wanted: Option<&Wanted>, capabilities: &Capabilities) -> Reasoning {
+    pub fn of(wanted: Option<&Requested>, capabilities: &Capabilities) -> Reasoning {
         let Some(wanted) = wanted else { return Reasoning::default() };
         let mut asked = Reasoning {
             level: wanted.effort.map(Effort::level),
@@ -87,13 +87,13 @@ mod tests {
             (r#"{"32":"under","34":"over"}"#, Effort::Low, Some(33), Some("under")),
             (r#"{"0":null,"90":"x"}"#, Effort::Low, None, None),
         ] {
-            let wanted = Wanted { effort: Some(effort), ..Wanted::default() };
+            let wanted = Requested { effort: Some(effort), ..Requested::default() };
             let asked = Reasoning::of(Some(&wanted), &levels(declared));
             assert_eq!((asked.level, asked.word.as_deref()), (level, word), "{declared} {effort:?}");
             assert_eq!(asked.is_on(), level.is_some());
         }
         assert!(!Reasoning::of(None, &Capabilities::default()).is_on());
-        let tokens = Wanted { max_tokens: Some(2000), ..Wanted::default() };
+        let tokens = Requested { max_tokens: Some(2000), ..Requested::default() };
         assert!(Reasoning::of(Some(&tokens), &Capabilities::default()).is_on());
     }
 }

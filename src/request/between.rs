@@ -22,7 +22,7 @@ pub(crate) fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {
 /// An error as an answer tells it; `overloaded` or `internal` for one that is none of ours.
 pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> Error {
     #[derive(Deserialize)]
-    struct Told {
+    struct ErrorBody {
         error: Fields,
     }
     #[derive(Deserialize)]
@@ -33,8 +33,8 @@ pub(crate) fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> 
         field: Option<String>,
         details: Option<Box<serde_json::Value>>,
     }
-    match serde_json::from_slice::<Told>(body) {
-        Ok(Told { error: Fields { code, message, hint, field, details } }) => {
+    match serde_json::from_slice::<ErrorBody>(body) {
+        Ok(ErrorBody { error: Fields { code, message, hint, field, details } }) => {
             Fault { code, message, hint, field, retry_after_s, details }.into()
         }
         Err(_) if status == 503 => Error::new(Code::Overloaded, "The thread did not answer."),

@@ -10,6 +10,7 @@
 //! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
 //! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
 //!   texts that look like secrets. [`budget`]: what runs may use.
+//!   [`approval`]: which calls people are asked about first; `ask_user`: the tool that asks them. [`context`]: how large requests are.
 //! * [`memory`]: what models look things up in.
 //! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
 //! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict

@@ -2,6 +2,7 @@
 //! validation of a whole catalog.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a test crate: a failed assertion is its way to speak"

@@ -32,7 +32,7 @@ extern "C" {
 const DEPTH_MAX: u32 = 8;
 
 /// What the client asks for.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct EventsRequest<'a> {
     /// The thread's id.
     pub(crate) thread: &'a str,
     /// Who asks.
@@ -44,7 +44,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// `GET /stream`.
-pub(crate) async fn stream(threads: &Namespace, head: &Head, wanted: Wanted<'_>) -> Result<Response> {
+pub(crate) async fn stream(threads: &Namespace, head: &Head, wanted: EventsRequest<'_>) -> Result<Response> {
     if !head.upgrade.as_deref().is_some_and(|upgrade| upgrade.eq_ignore_ascii_case("websocket")) {
         return Err(Error::field("upgrade", "This route is a WebSocket.")
             .hint("Connect with a WebSocket client, or read …/events for server-sent events."));
@@ -64,7 +64,7 @@ pub(crate) async fn events(
     threads: &Namespace,
     head: &Head,
     ctx: &JsValue,
-    wanted: Wanted<'_>,
+    wanted: EventsRequest<'_>,
 ) -> Result<Response> {
     let origin = wanted.origin;
     let life = expires_ms(&wanted.caller)
@@ -83,7 +83,7 @@ pub(crate) async fn events(
 /// Asks the object for a socket.
 async fn open(
     threads: &Namespace,
-    wanted: Wanted<'_>,
+    wanted: EventsRequest<'_>,
     events: bool,
     last_event_id: Option<String>,
 ) -> Result<FetchResponse> {

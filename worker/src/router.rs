@@ -17,7 +17,7 @@ use crate::answer::{self, Response};
 use crate::auth::{self, Config};
 use crate::bindings::{Env, Head, IncomingRequest, thrown};
 use crate::create;
-use crate::events::{self, Wanted};
+use crate::events::{self, EventsRequest};
 use crate::objects::{COUNTERS, catalog};
 use crate::remote::{self, Answer, Relayed};
 use crate::{streamed, upgrade};
@@ -205,7 +205,7 @@ impl Incoming<'_> {
         let query = self.target.query.clone();
         if matches!(route, ThreadRoute::Stream | ThreadRoute::Events) {
             let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
-            let wanted = Wanted { thread: &id, caller, query: &query, origin: self.origin.as_deref() };
+            let wanted = EventsRequest { thread: &id, caller, query: &query, origin: self.origin.as_deref() };
             return match route {
                 ThreadRoute::Stream => events::stream(&threads, &self.head, wanted).await,
                 _ => events::events(&threads, &self.head, &self.ctx, wanted).await,

@@ -165,7 +165,7 @@ impl IncomingBody {
 
     /// The body as a stream. What nobody wants any more is not fetched.
     pub(crate) fn pieces(self) -> Body {
-        Box::pin(stream::unfold(Wanted(self), |mut wanted| async move {
+        Box::pin(stream::unfold(CancelOnDrop(self), |mut wanted| async move {
             wanted.0.next().await.map(|piece| (piece, wanted))
         }))
     }
@@ -205,9 +205,9 @@ impl IncomingBody {
     }
 }
 
-struct Wanted(IncomingBody);
+struct CancelOnDrop(IncomingBody);
 
-impl Drop for Wanted {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         // There is nobody to tell that it could not be ended.
         let _ = self.0.0.incoming.cancel();

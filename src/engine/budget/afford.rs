@@ -25,7 +25,7 @@ type Affordable = (Rc<ChatRequest>, Option<Worst>);
 
 /// What is asked of a ledger.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct AttemptSize<'a> {
     pub(crate) model: &'a Model,
     /// Tokens of the request, estimated.
     pub(crate) input: u64,
@@ -44,7 +44,7 @@ impl Thread {
         if self.read(|state, _| Ok(state.active().is_none_or(|run| run.ledger.is_none())))? {
             return free();
         }
-        let wanted = Wanted { model, input: estimate::input(request), full: full_output(request) };
+        let wanted = AttemptSize { model, input: estimate::input(request), full: full_output(request) };
         let now = self.host.now_us();
         self.read(|state, _| {
             let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
@@ -75,7 +75,7 @@ impl Thread {
         if unseen == 0 {
             return Ok(());
         }
-        let wanted = Wanted { model, input: estimate::input(request), full: full_output(request) };
+        let wanted = AttemptSize { model, input: estimate::input(request), full: full_output(request) };
         self.transition(|state, sql| {
             if step.call.is_some() {
                 let tries = AttemptState::of(state, sql, step)?;
@@ -149,7 +149,7 @@ pub(crate) fn affordable(
     ledger: &Ledger,
     steps: u32,
     beside: &Amounts,
-    wanted: Wanted<'_>,
+    wanted: AttemptSize<'_>,
 ) -> Result<u64, Exceeded> {
     let least = limits::BUDGET_LEAST_OUTPUT.min(wanted.full);
     let (each_in, each_out) = prices(wanted.model);
@@ -198,7 +198,7 @@ fn needed(unit: Unit, request: Amounts, least: u64, each_out: f64) -> i64 {
 }
 
 /// What is kept back for the last step of a run that finishes by itself: a request as large as this one, and its answer.
-fn kept_back(ledger: &Ledger, wanted: Wanted<'_>) -> Amounts {
+fn kept_back(ledger: &Ledger, wanted: AttemptSize<'_>) -> Amounts {
     if ledger.policy.on_exceeded != OnExceeded::Finish || ledger.finishing != Finishing::No {
         return Amounts::default();
     }

@@ -1,6 +1,6 @@
 //! What attempts have used: what their providers report, and the worst case where nobody saw their end.
 
-use crate::engine::budget::afford::{Wanted, affordable};
+use crate::engine::budget::afford::{AttemptSize, affordable};
 use crate::engine::budget::estimate;
 use crate::engine::thread::Thread;
 use crate::limits;
@@ -44,8 +44,8 @@ impl Thread {
 }
 
 /// Books an attempt whose end nobody saw: its request, and the longest answer that was asked for.
-pub(crate) fn book_sized(ledger: &mut Ledger, steps: u32, wanted: Wanted<'_>) {
-    let Wanted { model, input, .. } = wanted;
+pub(crate) fn book_sized(ledger: &mut Ledger, steps: u32, wanted: AttemptSize<'_>) {
+    let AttemptSize { model, input, .. } = wanted;
     let output = match affordable(ledger, steps, &Amounts::default(), wanted) {
         Ok(output) => output,
         // Children were lent something since.

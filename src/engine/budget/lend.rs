@@ -430,4 +430,4 @@ fn sync_apart(state: &mut State) {
 }
 
 /// What listeners are told after a transition.
-pub(crate) type Told = (&'static str, Reached);
+pub(crate) type BudgetNotice = (&'static str, Reached);

@@ -16,7 +16,7 @@ use crate::engine::export::config::Collector;
 use crate::engine::export::send::Answered;
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
-use crate::engine::spans::attributes::Told;
+use crate::engine::spans::attributes::SpanDetails;
 use crate::engine::spans::facts::Facts;
 use crate::engine::spans::{Span, build, metrics, otlp};
 use crate::engine::thread::Thread;
@@ -206,7 +206,7 @@ impl Thread {
         let wanted = self.host.var(config::CONTENT).as_deref() == Some("1");
         let content = wanted.then(|| self.content_of(sql, facts)).transpose()?;
         let deployment = |name: &str| self.deployment(name);
-        let told = Told { catalog: &self.catalog, deployment: &deployment, content };
+        let told = SpanDetails { catalog: &self.catalog, deployment: &deployment, content };
         Ok(build::spans(facts, &told))
     }
 

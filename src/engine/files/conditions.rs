@@ -68,7 +68,7 @@ fn has(list: &str, etag: Option<&str>, compare: Compare) -> bool {
 
 /// The part of a file that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Portion {
     /// All of it: no range, one in a form that we do not serve, or one of another version.
     Whole,
     /// These bytes; not empty.
@@ -77,19 +77,19 @@ pub(crate) enum Wanted {
     Nothing,
 }
 
-impl Wanted {
+impl Portion {
     /// Reads `Range` and `If-Range`. Of several ranges the whole is served, which a server may.
-    pub(crate) fn of(request: &ThreadRequest, etag: &str, size: u64) -> Wanted {
-        let Some(range) = request.header("range") else { return Wanted::Whole };
+    pub(crate) fn of(request: &ThreadRequest, etag: &str, size: u64) -> Portion {
+        let Some(range) = request.header("range") else { return Portion::Whole };
         // A date is no strong validator here: two changes may fall into one second.
         if request.header("if-range").is_some_and(|tag| tag.trim() != etag) {
-            return Wanted::Whole;
+            return Portion::Whole;
         }
-        parse(range, size).unwrap_or(Wanted::Whole)
+        parse(range, size).unwrap_or(Portion::Whole)
     }
 }
 
-fn parse(range: &str, size: u64) -> Option<Wanted> {
+fn parse(range: &str, size: u64) -> Option<Portion> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
@@ -111,7 +111,7 @@ fn parse(range: &str, size: u64) -> Option<Wanted> {
             first..last.saturating_add(1).min(size)
         }
     };
-    Some(if part.start < part.end { Wanted::Part(part) } else { Wanted::Nothing })
+    Some(if part.start < part.end { Portion::Part(part) } else { Portion::Nothing })
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn ranges_are_read_as_the_standard_says() {
-        let part = |range: Range<u64>| Some(Wanted::Part(range));
+        let part = |range: Range<u64>| Some(Portion::Part(range));
         for (text, size, expected) in [
             ("bytes=0-0", 10, part(0..1)),
             ("bytes=2-4", 10, part(2..5)),
@@ -129,10 +129,10 @@ mod tests {
             ("bytes=-30", 10, part(0..10)),
             ("bytes=9-99999999999999999999999", 10, part(9..10)),
             ("Bytes = 1-2", 10, part(1..3)),
-            ("bytes=10-", 10, Some(Wanted::Nothing)),
-            ("bytes=99999999999999999999999-", 10, Some(Wanted::Nothing)),
-            ("bytes=-0", 10, Some(Wanted::Nothing)),
-            ("bytes=0-", 0, Some(Wanted::Nothing)),
+            ("bytes=10-", 10, Some(Portion::Nothing)),
+            ("bytes=99999999999999999999999-", 10, Some(Portion::Nothing)),
+            ("bytes=-0", 10, Some(Portion::Nothing)),
+            ("bytes=0-", 0, Some(Portion::Nothing)),
             ("bytes=4-2", 10, None),
             ("bytes=0-1,3-4", 10, None),
             ("bytes=a-b", 10, None),

@@ -172,7 +172,7 @@ impl Thread {
             let _ended = wait.await;
         }
         *self.ephemeral.created_hook.borrow_mut() = Some(Vec::new());
-        let _told = Told(self);
+        let _guard = CreatedHookGuard(self);
         let at = At { definitions, place: "0".to_owned(), origin };
         self.observe(&at, HookName::AfterThreadCreated, &[]).await?;
         self.transition(|state, sql| {
@@ -190,9 +190,9 @@ impl Thread {
 }
 
 /// Ends [`Telling`] when it is dropped, also by a panic.
-struct Told<'a>(&'a Thread);
+struct CreatedHookGuard<'a>(&'a Thread);
 
-impl Drop for Told<'_> {
+impl Drop for CreatedHookGuard<'_> {
     fn drop(&mut self) {
         self.0.ephemeral.created_hook.borrow_mut().take();
     }

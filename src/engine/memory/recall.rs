@@ -7,7 +7,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::limits;
-use crate::memory::search::{Found, Hit, Wanted, hits};
+use crate::memory::search::{Found, Hit, SearchQuery, hits};
 use crate::memory::{Book, named};
 use crate::models::{CachedJson, ChatMessage, Part};
 use crate::spec::MemoryScope;
@@ -87,7 +87,8 @@ impl Thread {
     async fn fitting_texts(&self, name: &str, query: &str) -> Result<Vec<Recalled>> {
         let Ok(memory) = named(&self.catalog, name, MemoryScope::Thread) else { return Ok(Vec::new()) };
         let retrieval = memory.retrieval;
-        let wanted = Wanted { query: query.to_owned(), top_k: retrieval.top_k, ..Wanted::default() };
+        let wanted =
+            SearchQuery { query: query.to_owned(), top_k: retrieval.top_k, ..SearchQuery::default() };
         let found = match self.search_in_time(name, &wanted).await {
             Ok(found) => found,
             Err(why) => {
@@ -111,7 +112,7 @@ impl Thread {
     }
 
     /// A search that a run waits for. What was missing is noted.
-    pub(crate) async fn search_in_time(&self, name: &str, wanted: &Wanted) -> Result<Found, String> {
+    pub(crate) async fn search_in_time(&self, name: &str, wanted: &SearchQuery) -> Result<Found, String> {
         let memory = named(&self.catalog, name, MemoryScope::Thread).map_err(|error| error.into_message())?;
         let book = Book::new(self, &self.catalog, memory);
         let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);

@@ -9,7 +9,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::memory::documents::{NewDocument, check_tags};
-use crate::memory::search::Wanted;
+use crate::memory::search::SearchQuery;
 use crate::memory::{Book, named};
 use crate::request::thread_id::from_random;
 use crate::sdk::scope::Scope;
@@ -76,11 +76,11 @@ impl Thread {
     async fn search_by_tool(&self, definitions: &Definitions<'_>, args: &Value) -> Result<String> {
         let name = self.memory_of(definitions, MemoryTool::Search, args)?;
         let top_k = args.get("top_k").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-        let wanted = Wanted {
+        let wanted = SearchQuery {
             query: text(args, "query")?,
             top_k: top_k.unwrap_or(limits::SEARCH_TOP_K).clamp(1, limits::RECALL_TOP_K_MAX),
             tags: tags(args)?,
-            ..Wanted::default()
+            ..SearchQuery::default()
         };
         let found = self.search_in_time(name, &wanted).await.map_err(|why| {
             Error::field("memory", format!("Nothing could be looked up: {why} Trying again later may help."))

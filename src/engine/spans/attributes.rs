@@ -27,14 +27,14 @@ pub(crate) trait Telling {
 }
 
 /// What is told of spans besides their rows: what today's definitions say, and the deployment.
-pub(crate) struct Told<'a> {
+pub(crate) struct SpanDetails<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) deployment: &'a dyn Fn(&str) -> Option<String>,
     /// What was said, if spans are to hold it.
     pub(crate) content: Option<Content>,
 }
 
-impl Telling for Told<'_> {
+impl Telling for SpanDetails<'_> {
     fn run(&self, span: &mut Span, facts: &Facts) {
         let run = &facts.run;
         let title = self.catalog.agents.get(&facts.agent).and_then(|agent| agent.title.clone());

@@ -1,6 +1,6 @@
 //! What an envelope has changed, to be announced once its transaction is over.
 
-use crate::engine::budget::lend::Told;
+use crate::engine::budget::lend::BudgetNotice;
 use crate::engine::control::Halted;
 use crate::engine::subagents::envelope::WaitFrame;
 use crate::sdk::scope::Entered;
@@ -29,7 +29,7 @@ pub(crate) struct Applied {
     /// A run that has failed by it.
     pub(crate) failed: Option<Halted>,
     /// What clients are told of budgets.
-    pub(crate) budgets: Vec<Told>,
+    pub(crate) budgets: Vec<BudgetNotice>,
     /// Whether the thread was terminated.
     pub(crate) terminated: bool,
 }

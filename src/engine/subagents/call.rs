@@ -203,7 +203,7 @@ impl SubagentCall<'_> {
 
 /// A child that a call has made or written to.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Dispatched {
     /// What the call gives at once; none when the child's answer is waited for.
     pub(crate) result: Option<ToolResult>,
     /// The wait that it has opened, with which the run is parked.
@@ -212,9 +212,9 @@ pub(crate) struct Told {
     pub(crate) applied: Applied,
 }
 
-impl Told {
+impl Dispatched {
     /// One whose result is there.
-    pub(crate) fn now(result: ToolResult) -> Told {
-        Told { result: Some(result), ..Told::default() }
+    pub(crate) fn now(result: ToolResult) -> Dispatched {
+        Dispatched { result: Some(result), ..Dispatched::default() }
     }
 }

@@ -52,7 +52,7 @@ enum Pulled {
 
 /// The answer to `GET …/fs/{path}?stat=1`.
 #[derive(Deserialize)]
-struct Told {
+struct StatAnswer {
     file: Foreign,
 }
 
@@ -164,7 +164,7 @@ impl Thread {
             return if gone { Ok(Err(error.into_message())) } else { Err(error) };
         }
         let text = text_of(path, answer.body).await?;
-        let told: Told = serde_json::from_slice(&text).map_err(Error::internal)?;
+        let told: StatAnswer = serde_json::from_slice(&text).map_err(Error::internal)?;
         Ok(Ok(told.file))
     }
 }

@@ -50,7 +50,7 @@ impl AddAssign for Spent {
 
 /// What a child answers.
 #[derive(Deserialize)]
-struct Told {
+struct CostAnswer {
     own: Spent,
     total: Spent,
     incomplete: Vec<String>,
@@ -71,7 +71,7 @@ impl Thread {
         let mut listed = Page::new(limits::PAGE_MAX);
         for (child, answer) in made.iter().zip(answers) {
             match answer.and_then(told) {
-                Ok(Told { own, total, incomplete: more }) => {
+                Ok(CostAnswer { own, total, incomplete: more }) => {
                     descendants += total;
                     let _full = listed.add(|| {
                         Ok(json!({ "id": child.reference, "agent": child.agent, "own": own, "total": total }))
@@ -118,7 +118,7 @@ fn shown(child: &Child) -> Value {
     shown
 }
 
-fn told(reply: Reply) -> Result<Told> {
+fn told(reply: Reply) -> Result<CostAnswer> {
     let body = reply.body.as_ref().map_or("", |body| body.get());
     serde_json::from_str(body).map_err(Error::internal)
 }

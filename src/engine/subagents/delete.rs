@@ -23,11 +23,11 @@ pub(crate) const BY_PARENT: &str = "x-bobbin-parent";
 
 /// Whether the parent is still to be told that its child is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ParentNotice {
     /// It is, if there is one.
-    IsTold,
+    Owed,
     /// It wants it so, or is gone itself.
-    Knows,
+    NotOwed,
 }
 
 /// What a child answers.

@@ -9,7 +9,7 @@ use crate::engine::accept::room;
 use crate::engine::outbox::forget_envelope;
 use crate::engine::subagents::applied::{Applied, ChildEvent};
 use crate::engine::subagents::copy::{Copies, Missing};
-use crate::engine::subagents::delete::Told;
+use crate::engine::subagents::delete::ParentNotice;
 use crate::engine::subagents::envelope::{Content, Ending, Envelope, EnvelopeBody, Report};
 use crate::engine::subagents::report::{STATUS_BYTES, metadata};
 use crate::engine::subagents::shown::listed;
@@ -444,7 +444,7 @@ impl Thread {
         }
         if is_parent && code == "thread_not_found" {
             // Its tree was deleted while this thread was being made.
-            self.delete_tree(Told::Knows).await?;
+            self.delete_tree(ParentNotice::NotOwed).await?;
             return Ok(());
         }
         // Before the envelope is forgotten: a process that dies here sends it again, and tells its hooks again.

@@ -6,7 +6,7 @@ use crate::engine::call::{Call, CallOutcome};
 use crate::engine::definitions::Definitions;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::applied::Applied;
-use crate::engine::subagents::call::{NewChild, SubagentCall, Told};
+use crate::engine::subagents::call::{Dispatched, NewChild, SubagentCall};
 use crate::engine::subagents::checks::{may_wait, refused};
 use crate::engine::subagents::deferred::Deferred;
 use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
@@ -36,7 +36,13 @@ fn about(child: &Child, text: String) -> ToolResult {
 }
 
 /// The receipt of a call that a child answers: it waits, or has its result at once.
-fn receipt_of<'a>(scope: &Scope, reply: &Shared, call: &'a Call, told: &'a Told, now: i64) -> NewReceipt<'a> {
+fn receipt_of<'a>(
+    scope: &Scope,
+    reply: &Shared,
+    call: &'a Call,
+    told: &'a Dispatched,
+    now: i64,
+) -> NewReceipt<'a> {
     let ToolCall { id, name, .. } = &call.call;
     let waits = told.result.is_none();
     NewReceipt {
@@ -48,7 +54,7 @@ fn receipt_of<'a>(scope: &Scope, reply: &Shared, call: &'a Call, told: &'a Told,
 }
 
 /// A child whose values cannot be had is not made; anything else is no error of the call.
-fn not_created(name: &str, error: Error) -> Result<Result<Told, ToolResult>> {
+fn not_created(name: &str, error: Error) -> Result<Result<Dispatched, ToolResult>> {
     match error.code {
         Code::EncryptionUnavailable | Code::TooLarge => {
             Ok(Err(refused(format!("\"{name}\" was not created: {}", error.message))))
@@ -58,14 +64,14 @@ fn not_created(name: &str, error: Error) -> Result<Result<Told, ToolResult>> {
 }
 
 /// What is told of a child that was just made; who waits for it has its answer later.
-fn begun_told(child: &Child, receipt: Option<i64>) -> Told {
+fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatched {
     let result = receipt.is_none().then(|| match child.is_worker() {
         true => lead::started(child),
         false => about(child, started(child)),
     });
     let mut applied = Applied::default();
     applied.tells("started", child);
-    Told { result, applied, ..Told::default() }
+    Dispatched { result, applied, ..Dispatched::default() }
 }
 
 impl Thread {
@@ -131,7 +137,7 @@ impl Thread {
     }
 
     /// What follows the commit of a call for a child.
-    async fn child_told(self: &Rc<Self>, call: &Call, told: Told) -> Result<CallOutcome> {
+    async fn child_told(self: &Rc<Self>, call: &Call, told: Dispatched) -> Result<CallOutcome> {
         self.announce_tool_start(&call.call.name);
         self.after_commit(told.applied)?;
         if let Some(opened) = told.opened {
@@ -158,11 +164,11 @@ impl Thread {
             let trace = self.trace_of_call(state, scope, None);
             let wanted = wanted.in_trace(trace);
             match self.tell(state, sql, &wanted, side, None, &scope.key, None, scope.parking)? {
-                Err(result) => Ok(Told::now(result)),
+                Err(result) => Ok(Dispatched::now(result)),
                 Ok(told) => {
                     let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
                     insert(state, sql, &result)?;
-                    Ok(Told { result: Some(result), ..told })
+                    Ok(Dispatched { result: Some(result), ..told })
                 }
             }
         })?;
@@ -182,7 +188,7 @@ impl Thread {
         by: &str,
         receipt: Option<i64>,
         parking: Parking,
-    ) -> Result<Result<Told, ToolResult>> {
+    ) -> Result<Result<Dispatched, ToolResult>> {
         state.must_live()?;
         match wanted {
             SubagentCall::Create(new) => {
@@ -197,7 +203,7 @@ impl Thread {
                 if let Err(result) = self.place_worker(state, sql, &mut new)? {
                     // That it is there is no error.
                     return Ok(if result.status == ToolStatus::Success {
-                        Ok(Told::now(result))
+                        Ok(Dispatched::now(result))
                     } else {
                         Err(result)
                     });
@@ -222,7 +228,7 @@ impl Thread {
         words: &Content,
         receipt: Option<i64>,
         parking: Parking,
-    ) -> Result<Result<Told, ToolResult>> {
+    ) -> Result<Result<Dispatched, ToolResult>> {
         let now = self.host.now_us();
         let inactive = || {
             refused(format!(
@@ -257,7 +263,7 @@ impl Thread {
         state.update_child(sql, child.clone())?;
         Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
         let result = (!waits).then(|| about(&child, written(&child)));
-        Ok(Ok(Told { result, ..Told::default() }))
+        Ok(Ok(Dispatched { result, ..Dispatched::default() }))
     }
 
     /// Writes the row of a child and the envelope that makes it, or that it waits for values of variables.
@@ -271,7 +277,7 @@ impl Thread {
         group: Option<String>,
         by: &str,
         receipt: Option<i64>,
-    ) -> Result<Result<Told, ToolResult>> {
+    ) -> Result<Result<Dispatched, ToolResult>> {
         let now = self.host.now_us();
         let begun = new.begun.as_ref();
         let taken = match self.taken_by(state, sql, new.entry, begun) {
@@ -299,7 +305,7 @@ impl Thread {
         };
         if needs.missing.is_empty() {
             let lent = self.lend(state, sql, &mut child, new.entry.budget.as_ref(), birth.idle)?;
-            let Ok(grant) = lent else { return Ok(lent.map(|_| Told::default())) };
+            let Ok(grant) = lent else { return Ok(lent.map(|_| Dispatched::default())) };
             birth.words.grant = grant;
         }
         self.take_away(state, sql, begun, &taken)?;
@@ -312,7 +318,7 @@ impl Thread {
             if let (Some(alias), Some(data)) = (&child.facts.alias, &mut result.error_data) {
                 data.insert("agentId".into(), alias.as_str().into());
             }
-            return Ok(Ok(Told::now(result)));
+            return Ok(Ok(Dispatched::now(result)));
         }
         self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         if let Some(receipt) = receipt {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::engine::jobs::JobEnd;
 use crate::engine::model_call::Asked;
 use crate::engine::notes::Note;
-use crate::engine::progress::{Kind as Told, Line};
+use crate::engine::progress::{Kind as ProgressKind, Line};
 use crate::engine::summary::render::{Labels, Piece, piece, whole_sentences};
 use crate::engine::summary::{Stage, Work, hold, settings_of, turns_of};
 use crate::engine::thread::Thread;
@@ -174,7 +174,7 @@ impl Thread {
         }
         let turns = self.read(|_, sql| messages::page::count_waking(sql, work.done, work.upto))?;
         let text = format!("Summarising {turns} earlier turns");
-        self.tell_progress(Told::RollingSummary, Line { text, ..Line::default() })
+        self.tell_progress(ProgressKind::RollingSummary, Line { text, ..Line::default() })
     }
 
     fn summary_request(&self, writer: &Writer<'_>, work: &Work, piece: &Piece) -> Result<ChatRequest> {

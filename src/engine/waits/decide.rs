@@ -38,7 +38,7 @@ pub(crate) struct Decider<'a> {
 
 /// What is decided.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct DecisionRequest {
     /// The wait's number.
     wait: i64,
     verdict: Verdict,
@@ -95,14 +95,14 @@ struct Decided {
     told: Vec<(&'static str, Reached)>,
 }
 
-impl Wanted {
+impl DecisionRequest {
     /// Whether both are about the same wait.
-    pub(crate) fn is_about(&self, other: &Wanted) -> bool {
+    pub(crate) fn is_about(&self, other: &DecisionRequest) -> bool {
         self.wait == other.wait
     }
 
     /// Reads one, whose fields are known. `wait`: the number in the path, else the field `id`.
-    pub(crate) fn parse(mut body: Body, thread: &str, wait: Option<i64>) -> Result<Wanted> {
+    pub(crate) fn parse(mut body: Body, thread: &str, wait: Option<i64>) -> Result<DecisionRequest> {
         let named = body.string("id")?;
         let wait = match (wait, named) {
             (Some(wait), None) => wait,
@@ -119,7 +119,7 @@ impl Wanted {
             return Err(Error::field("actor", text));
         }
         verdict.leaves_nothing(&mut body, &kind)?;
-        Ok(Wanted { wait, verdict, actor, interrupt })
+        Ok(DecisionRequest { wait, verdict, actor, interrupt })
     }
 }
 
@@ -212,7 +212,7 @@ impl Thread {
     /// Takes decisions, all or none. The waits as they are then.
     pub(crate) fn decide(
         self: &Rc<Self>,
-        wanted: &[Wanted],
+        wanted: &[DecisionRequest],
         decider: &Decider<'_>,
         key: Option<&Key>,
     ) -> Result<Vec<Value>> {
@@ -286,7 +286,7 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        wanted: &Wanted,
+        wanted: &DecisionRequest,
         mut wait: Wait,
         decider: &Decider<'_>,
         decided: &mut Decided,
@@ -476,7 +476,7 @@ impl Thread {
     }
 
     /// Some of them are decided already: how each stands.
-    fn conflict(&self, state: &State, sql: &dyn Sql, wanted: &[Wanted]) -> Result<Error> {
+    fn conflict(&self, state: &State, sql: &dyn Sql, wanted: &[DecisionRequest]) -> Result<Error> {
         let waits: Result<Vec<Value>> =
             wanted.iter().map(|one| Ok(self.found_wait(state, sql, one.wait)?.shown(state))).collect();
         let details = match waits?.as_slice() {

@@ -15,7 +15,7 @@ pub(crate) struct Shown {
 
 /// A page of a list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PageRequest {
     pub(crate) shown: Shown,
     pub(crate) after: i64,
     pub(crate) before: i64,
@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
 }
 
 /// A page.
-pub(crate) fn page(sql: &dyn Sql, wanted: &Wanted, each: Each<'_>) -> Result<()> {
+pub(crate) fn page(sql: &dyn Sql, wanted: &PageRequest, each: Each<'_>) -> Result<()> {
     let params = [
         Param::Int(wanted.after),
         Param::Int(wanted.before),

@@ -2,7 +2,8 @@
 //! the stored phase (docs/durability.md).
 //!
 //! * `end`: how a run ended. `session_result`: what a session came to. `diagnostics`: what was found wrong.
-//! * `usage`: what its requests have taken. `ledger`: its budget. `totals`: what all runs have used together.
+//! * `usage`: what its requests have taken. `ledger`: its budget. `totals`: what all runs have used together. `recall`: what
+//!   was looked up for it.
 //! * `traces`: runs as those read them that tell others of what was done.
 
 /// The columns of [`Run`], in the order of [`Run::read`].

@@ -453,10 +453,10 @@ fn listeners_are_told_and_the_log_says_what_it_was_for() {
                 sim.ask(&said(n)).await;
                 settled(&sim).await;
             }
+            let epoch = context(&sim).await["summary"]["epoch"].as_u64().unwrap();
             let frames = sim.world.frames.borrow();
             let frames: Vec<&Value> = frames.iter().map(|(_, frame)| &frame.data).collect();
             let updated = frames.iter().filter(|frame| frame["eventType"] == "summary_updated").count();
-            let epoch = context(&sim).await["summary"]["epoch"].as_u64().unwrap();
             assert_eq!(updated as u64, epoch, "one for each epoch");
             let lines: Vec<&&Value> =
                 frames.iter().filter(|frame| frame["kind"] == "rolling_summary").collect();

@@ -1,4 +1,6 @@
-//! The platform as the Worker uses it: thin externs over its JavaScript objects, without wrappers between.
+//! The platform as the Worker uses it: thin externs over its JavaScript objects, without wrappers between. `incoming`: the
+//! request that came in; `outside`: requests that leave, time, chance, the log; `objects`, `storage`, `sockets`: what an object
+//! has; `sandbox`: runs in the isolate Worker.
 //!
 //! Each is marked `catch`: what JavaScript throws comes back as an `Err`. Without it the exception would pass through
 //! Rust frames and skip their drops.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::engine::subagents::applied::Applied;
-use crate::engine::subagents::call::{NewChild, Told, WorkerMessage};
+use crate::engine::subagents::call::{Dispatched, NewChild, WorkerMessage};
 use crate::engine::subagents::checks::may_wait;
 use crate::engine::subagents::envelope::{Content, EnvelopeBody};
 use crate::engine::subagents::workers::arguments::{busy, full, invalid, not_found};
@@ -104,7 +104,7 @@ impl Thread {
         message: &WorkerMessage,
         receipt: Option<i64>,
         parking: Parking,
-    ) -> Result<Result<Told, ToolResult>> {
+    ) -> Result<Result<Dispatched, ToolResult>> {
         let WorkerMessage { id, words, waits, queues } = message;
         let now = self.host.now_us();
         let mut child = match find(state, sql, id)? {
@@ -141,8 +141,8 @@ impl Thread {
         let event = if receipt.is_some() { "ask" } else { "message" };
         Event::subagent(event, &child, state.active(), None).insert(sql, now)?;
         Ok(Ok(match receipt {
-            Some(_) => Told::default(),
-            None => Told::now(about(&child, json!({ "agentId": id, "status": "working" }))),
+            Some(_) => Dispatched::default(),
+            None => Dispatched::now(about(&child, json!({ "agentId": id, "status": "working" }))),
         }))
     }
 
@@ -152,7 +152,7 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         id: &str,
-    ) -> Result<Result<Told, ToolResult>> {
+    ) -> Result<Result<Dispatched, ToolResult>> {
         let mut child = match find(state, sql, id)? {
             Ok(child) => child,
             Err(result) => return Ok(Err(result)),
@@ -172,6 +172,6 @@ impl Thread {
         state.update_child(sql, child.clone())?;
         self.answer_waits(state, sql, &mut applied)?;
         let result = about(&child, json!({ "agentId": id, "closed": true }));
-        Ok(Ok(Told { applied, ..Told::now(result) }))
+        Ok(Ok(Dispatched { applied, ..Dispatched::now(result) }))
     }
 }

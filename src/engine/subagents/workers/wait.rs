@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::engine::subagents::applied::Applied;
-use crate::engine::subagents::call::{Told, WorkersWait};
+use crate::engine::subagents::call::{Dispatched, WorkersWait};
 use crate::engine::subagents::checks::may_wait;
 use crate::engine::subagents::workers::lead::find;
 use crate::engine::subagents::workers::outcome::{WorkerOutcome, works};
@@ -38,7 +38,7 @@ impl Thread {
         asked: &WorkersWait,
         receipt: Option<i64>,
         parking: Parking,
-    ) -> Result<Result<Told, ToolResult>> {
+    ) -> Result<Result<Dispatched, ToolResult>> {
         let mut named = Vec::with_capacity(asked.ids.len());
         for id in &asked.ids {
             match find(state, sql, id)? {
@@ -49,12 +49,12 @@ impl Thread {
         let awaited = AwaitedWorkers { named, any: asked.any };
         let patience = if asked.lasts_us == 0 { Patience::Ended } else { Patience::Has };
         if let Some(result) = self.gathered(state, sql, &awaited, patience)? {
-            return Ok(Ok(Told::now(result)));
+            return Ok(Ok(Dispatched::now(result)));
         }
         if let Err(result) = may_wait(true, receipt, parking, WAIT) {
             return Ok(Err(result));
         }
-        let Some(receipt) = receipt else { return Ok(Ok(Told::default())) };
+        let Some(receipt) = receipt else { return Ok(Ok(Dispatched::default())) };
         self.look_after(state, sql, &awaited)?;
         let title = format!("Wait for {}", asked.ids.join(", "));
         let new = NewWait {
@@ -67,7 +67,7 @@ impl Thread {
         };
         let opened = self.open_wait(state, sql, new)?;
         self.park_run(state, sql)?;
-        Ok(Ok(Told { opened: Some(opened), ..Told::default() }))
+        Ok(Ok(Dispatched { opened: Some(opened), ..Dispatched::default() }))
     }
 
     /// Those that work are asked now and then whether their outcome will still come.
