@@ -27,6 +27,13 @@ impl Thread {
                     // What limits the next run.
                     None => (self.new_ledger(state, sql, None)?.unwrap_or_default(), 0),
                 };
+            let mut ledger = ledger;
+            // What was set since the last run ended holds for the next one.
+            if let Some(kept) = state.meta.budget.as_ref().filter(|_| state.active().is_none()) {
+                for (unit, cap) in Unit::ALL.into_iter().zip(kept.raised) {
+                    cap.into_iter().for_each(|cap| ledger.set_cap(BudgetScope::Thread, unit, cap));
+                }
+            }
             let now = self.ephemeral.spending.beside(self.host.now_us());
             let wait = match state.meta.waits {
                 0 => None,

@@ -1,0 +1,176 @@
+// Budgets over HTTP, on a real clock and through kills: the model server counts how often it is asked, and what it gives out.
+
+import assert from "node:assert/strict";
+import { atRest, direct, sessionTools, subagent } from "./support/family.mjs";
+import { say, textOf } from "./support/model.mjs";
+import { sleep, until } from "./support/poll.mjs";
+import { suite } from "./support/suite.mjs";
+
+/** @typedef {import("./support/client.mjs").Thread} Thread */
+/** @typedef {import("./support/model.mjs").Reply} Reply */
+
+/** How often the server is killed in the middle of an attempt. */
+const KILLS = Number(process.env.BOBBIN_BUDGET_KILLS ?? 3);
+
+const bobbin = suite();
+const test = bobbin.test.bind(bobbin);
+
+/** Tokens of a request as this server counts them: as many as the runtime takes them for, about. @param {any[]} messages */
+const inputOf = (messages) => Math.round(messages.reduce((sum, message) => sum + JSON.stringify(message).length, 0) / 3.2);
+
+/** Text or calls, with the usage of a request of this size. @param {string} text @param {...import("./support/model.mjs").Call} calls @returns {Reply} */
+const paid = (text, ...calls) => async (out, { body, messages }) => {
+  if (text !== "") await out.text(text);
+  for (const call of calls) await out.call(call);
+  await out.chunk({}, calls.length > 0 ? "tool_calls" : "stop");
+  const input = inputOf(messages);
+  given.set(body.model, (given.get(body.model) ?? 0) + input + 10);
+  await out.line({ id: out.id, object: "chat.completion.chunk", model: body.model, choices: [], usage: { prompt_tokens: input, completion_tokens: 10, total_tokens: input + 10 } });
+  if (out.response.writable) out.response.end("data: [DONE]\n\n");
+};
+
+/** What each model gave out. @type {Map<string, number>} */
+const given = new Map();
+
+bobbin.tool("look", () => "seen");
+const look = { name: "look", args: {} };
+const small = { capabilities: { maxOutputTokens: 300 } };
+/** 12,000 bytes: 4,000 tokens, 0.004 USD. */
+const LONG = "tell me ".repeat(1_500);
+
+/** An agent that looks again and again. @param {string} name @param {object} budget @param {object} [more] */
+const looker = (name, budget, more = {}) =>
+  bobbin.agent(name, ({ body }) => (body.tools === undefined ? paid("That is all.") : paid("", look)), { tools: ["look"], model: small, agent: { budget }, ...more });
+
+const cautious = looker("cautious", { run: { maxCostUsd: 0.01 } });
+const finishing = looker("finishing", { run: { maxCostUsd: 0.013 }, onExceeded: "finish", finishReserveTokens: 300 });
+const nothing = looker("nothing", { run: { maxTokens: 0 }, onExceeded: "fail" });
+const thrifty = looker("thrifty", { run: { maxCostUsd: 0.5 }, onExceeded: "fail" });
+const slow = bobbin.agent("slow", () => say("one two three four five six seven eight nine ten", { chunks: 10, everyMs: 600 }), {
+  model: small,
+  agent: { budget: { run: { maxSeconds: 2 }, onExceeded: "fail" } },
+});
+const killed = bobbin.agent("killed", ({ n }) => (n > KILLS ? paid("done") : say("word ".repeat(40), { chunks: 40, everyMs: 100 })), {
+  model: small,
+  agent: { budget: { run: { maxCostUsd: 5 } } },
+});
+
+/** What the thread asks people. @param {Thread} thread @returns {Promise<any>} */
+const asking = (thread) =>
+  until("it asks for more", async () => {
+    const { waits } = (await thread.send("GET", "/waits")).json;
+    return waits.find((/** @type {any} */ { kind, allows }) => kind === "budget" && allows.length > 0);
+  });
+
+test("a run is parked before the attempt that it cannot pay, goes on as far as it is extended, and fails when that is denied", async () => {
+  const thread = await bobbin.client.thread(cautious.name);
+  const outcome = await thread.ask(LONG);
+  assert.deepEqual([outcome.outcome, outcome.reason, outcome.pauseKind], ["parked", "waiting_for_budget", "human"]);
+  assert.equal(cautious.model.asked.length, 2, "two steps of 0.004 each");
+  const first = await asking(thread);
+  assert.deepEqual([first.budget.scope, first.budget.unit, first.budget.limit, first.budget.forChild], ["run", "costUsd", 0.01, null]);
+  const shown = (await thread.send("GET", "/budget")).json;
+  assert.deepEqual([shown.limits.run, shown.wait, shown.spent.run.modelCalls], [{ maxCostUsd: 0.01 }, first.id, 2]);
+  const refused = await thread.send("POST", `/waits/${first.id}`, { decision: "extend", add: { maxCostUsd: 0.000001 } });
+  assert.deepEqual([refused.status, refused.json.error.code, refused.json.error.field], [400, "invalid_field", "add.maxCostUsd"]);
+  const extended = await thread.send("POST", `/waits/${first.id}`, { decision: "extend", add: { maxCostUsd: 0.01 } });
+  assert.deepEqual([extended.status, extended.json.wait.decision], [200, "extend"], extended.text);
+  const second = await asking(thread);
+  assert.notEqual(second.id, first.id);
+  assert.equal(cautious.model.asked.length, 4, "two steps more");
+  assert.equal((await thread.send("POST", `/waits/${second.id}`, { decision: "deny" })).status, 200);
+  await thread.idle();
+  const { runs } = (await thread.send("GET", "/runs")).json;
+  assert.deepEqual([runs[0].outcome, runs[0].reason], ["failed", "budget_exceeded"]);
+  const messages = await thread.messages();
+  assert.equal(messages.filter((/** @type {any} */ { role, tool_calls }) => role === "assistant" && tool_calls !== null).length, 4, "what was paid for is kept");
+  const { logs } = (await thread.send("GET", "/logs?order=asc")).json;
+  const events = logs.filter((/** @type {any} */ { type }) => type === "budget").length;
+  assert.equal(events, 4, "asked, extended, asked, exceeded");
+});
+
+test("a run that finishes has one last step without tools; a limit of nothing sends nothing", async () => {
+  const thread = await bobbin.client.thread(finishing.name);
+  const outcome = await thread.ask(LONG);
+  assert.deepEqual([outcome.outcome, outcome.reason, outcome.message.content], ["completed", "budget_finished", "That is all."]);
+  const last = finishing.model.asked.at(-1);
+  assert.equal(last?.body.tools, undefined);
+  const told = last?.messages.filter(({ role }) => role === "system").at(-1);
+  assert.match(textOf(told), /^The budget of this run is used up/);
+  const none = await (await bobbin.client.thread(nothing.name)).ask("hello");
+  assert.deepEqual([none.outcome, none.reason, nothing.model.asked.length], ["failed", "budget_exceeded", 0]);
+});
+
+test("a model that streams slowly is stopped when the time is used up", async () => {
+  const thread = await bobbin.client.thread(slow.name);
+  const begun = Date.now();
+  const outcome = await thread.ask("hello");
+  assert.deepEqual([outcome.outcome, outcome.reason], ["failed", "budget_exceeded"]);
+  assert.ok(Date.now() - begun < 3_500, `${Date.now() - begun} ms`);
+});
+
+test("a message and a thread only tighten; nobody but the owner sets limits", async () => {
+  const thread = await bobbin.client.thread(thrifty.name, { budget: { run: { maxSteps: 3 } } });
+  const sent = await thread.post("go on", { budget: { run: { maxCostUsd: 100, maxModelCalls: 2 } } });
+  assert.equal(sent.status, 202, sent.text);
+  await thread.idle();
+  const shown = (await thread.send("GET", "/budget")).json;
+  assert.deepEqual(shown.limits.run, { maxCostUsd: 0.5, maxModelCalls: 2, maxSteps: 3 });
+  assert.equal(thrifty.model.asked.length, 2);
+  const set = await thread.send("PATCH", "/budget", { thread: { maxTokens: 100 } });
+  assert.deepEqual([set.status, set.json.limits.thread], [200, { maxTokens: 100 }], set.text);
+  const none = await thread.ask("and on");
+  assert.deepEqual([none.reason, thrifty.model.asked.length], ["budget_exceeded", 2]);
+  assert.equal((await thread.send("PATCH", "/budget", { run: { maxTokens: 1 } })).status, 409);
+});
+
+test("no attempt becomes free by dying", async () => {
+  const thread = await bobbin.client.thread(killed.name);
+  await thread.accepted("hello");
+  for (let kill = 1; kill <= KILLS; kill++) {
+    await killed.model.request(kill, 60_000);
+    await sleep(300 + Math.random() * 1_500);
+    await bobbin.server.crash();
+  }
+  await thread.idle(120_000);
+  const shown = (await thread.send("GET", "/budget")).json;
+  const read = killed.model.asked.reduce((sum, { messages }) => sum + messages.reduce((all, message) => all + textOf(message).length / 4, 0), 0);
+  // What was streamed of each lost answer is at most what was asked for; it is booked at that.
+  const least = read + (killed.model.asked.length - 1) * 40;
+  assert.ok(shown.spent.run.tokens >= least, `${shown.spent.run.tokens} booked, ${least} at least given out`);
+  assert.equal(shown.estimated, true);
+}, 60_000 + KILLS * 30_000);
+
+sessionTools(bobbin);
+subagent(bobbin, "worker", ({ messages }) => (messages.filter(({ role }) => role === "tool").length < 4 ? paid("", look) : paid("", { name: "finish", args: { text: "found" } })), {
+  tools: ["look"],
+  model: small,
+  agent: { maxSessionTurns: 1 },
+});
+const leader = bobbin.agent(
+  "leader",
+  ({ messages }) =>
+    messages.some(({ role }) => role === "tool") ? paid("noted") : paid("", ...Array.from({ length: 10 }, (_, n) => ({ name: "worker", args: { task: `part ${n}` } }))),
+  { tools: [direct("worker", { blocking: false })], model: small, agent: { budget: { thread: { maxTokens: 12_000 } } } },
+);
+
+/** What all models of a family gave out. */
+const spentOf = (/** @type {string[]} */ ...models) => models.reduce((sum, name) => sum + (given.get(name) ?? 0), 0);
+
+test("ten subagents share one budget: together they never use more, people are asked at the top, and what they add reaches all", async () => {
+  const thread = await bobbin.client.thread(leader.name);
+  await thread.accepted("share it");
+  const first = await asking(thread);
+  await sleep(3_000);
+  const { waits } = (await thread.send("GET", "/waits")).json;
+  assert.deepEqual(waits.map((/** @type {any} */ { id }) => id), [first.id], "one question");
+  assert.ok(spentOf("leader", "worker") <= 12_000, `${spentOf("leader", "worker")}`);
+  const answer = await thread.send("POST", `/waits/${first.id}`, { decision: "extend", add: { maxTokens: 200_000 } });
+  assert.equal(answer.status, 200, answer.text);
+  await atRest(thread, 60_000);
+  const said = (await thread.messages({ includeSilent: "true" })).filter((/** @type {any} */ { content }) => /has finished:\n\nfound/.test(content ?? ""));
+  assert.equal(said.length, 10);
+  const shown = (await thread.send("GET", "/budget")).json;
+  assert.deepEqual([shown.lent.tokens, shown.lent.children], [0, []]);
+  assert.ok(shown.spent.thread.tokens >= spentOf("leader", "worker"), `${shown.spent.thread.tokens} of ${spentOf("leader", "worker")}`);
+}, 180_000);
