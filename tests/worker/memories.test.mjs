@@ -92,8 +92,9 @@ test("what fits a message is put before it and cited by its characters, and a de
   const [citation, ...others] = message.metadata.citations;
   assert.deepEqual([citation.label, citation.memory, citation.document, citation.title, others.length], ["m1", "book", id, "Lighthouses", 0]);
   const kept = text.replace(secret, "[REDACTED]");
-  const asked = context(reader.model.asked.at(-1));
-  assert.ok(asked.endsWith([...kept].slice(citation.start, citation.end).join("")), asked);
+  const [request] = reader.model.asked.slice(-1);
+  const asked = request && context(request);
+  assert.ok(asked?.endsWith([...kept].slice(citation.start, citation.end).join("")), asked);
   assert.ok(!JSON.stringify(reader.model.asked).includes(secret), "a secret in a document is never sent to a model");
   assert.equal((await thread.send("DELETE", `/memory/book/documents/${id}`)).status, 204);
   const later = await thread.ask("And now, how tall is the lighthouse?");
