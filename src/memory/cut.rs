@@ -1,6 +1,7 @@
 //! Texts are cut into chunks: at a paragraph where there is one, else at a sentence, else at a word.
 
 use crate::spec::memory::Chunking;
+use crate::text::boundary;
 
 /// A part of a text, in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub(crate) fn cut(text: &str, chunking: Chunking) -> Vec<Part<'_>> {
 /// After how many characters a text that is as long as it may be ends best: not before its half.
 fn end_of(text: &str) -> usize {
     let count = |bytes: usize| text.get(..bytes).unwrap_or_default().chars().count();
-    let half = text.floor_char_boundary(text.len() / 2);
+    let half = boundary(text, text.len() / 2);
     let rest = text.get(half..).unwrap_or_default();
     if let Some(at) = rest.rfind("\n\n") {
         return count(half + at + 2);

@@ -16,6 +16,7 @@ use crate::store::memory as stores;
 use crate::store::memory::docs::{Doc, DocState};
 use crate::store::memory::pages::Change;
 use crate::store::memory::{Store, chunks, docs, pages, texts};
+use crate::text::{boundary, first_bytes};
 
 /// A document that comes in: its text is what is to be found, nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -261,8 +262,8 @@ fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while rest.len() > limits::DOCUMENT_PIECE_BYTES {
-        let most = rest.get(..rest.floor_char_boundary(limits::DOCUMENT_PIECE_BYTES)).unwrap_or_default();
-        let half = most.floor_char_boundary(most.len() / 2);
+        let most = first_bytes(rest, limits::DOCUMENT_PIECE_BYTES);
+        let half = boundary(most, most.len() / 2);
         let later = most.get(half..).unwrap_or_default();
         let ends = ["\n\n", "\n", ". ", " "]
             .into_iter()
