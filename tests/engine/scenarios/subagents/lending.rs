@@ -170,9 +170,14 @@ fn what_people_add_reaches_the_subagents_that_need_it() {
     extended().sampled(150).sweep();
 }
 
+/// Requests more than undisturbed: how far one researcher comes before the other lacks something depends on who is first, and
+/// after that only the budget says how many there may be.
+const AHEAD: usize = 8;
+
 fn denied() -> Scenario {
     two_of_a_thread("people deny what subagents need")
         .terms(|terms| {
+            terms.more_requests = AHEAD;
             terms.one_answer = false;
             terms.outcomes = vec!["completed", "failed"];
         })
@@ -249,6 +254,7 @@ fn what_the_one_at_the_bottom_needs_is_asked_at_the_top() {
 fn stopped() -> Scenario {
     two("a stop while subagents need more")
         .terms(|terms| {
+            terms.more_requests = AHEAD;
             terms.one_answer = false;
             terms.outcomes = vec!["completed", "stopped"];
         })
