@@ -1,18 +1,8 @@
 //! Names: which ones are valid, what was probably meant, and cycles of names.
 
+use crate::spec::memory::{MemoryTool, SCRATCHPAD};
 use crate::spec::skill::LOAD;
 use crate::spec::{ask_user, subagent};
-
-/// Tools of memories and of the scratchpad.
-const OF_MEMORY: [&str; 7] = [
-    "memory_search",
-    "memory_save",
-    "memory_update",
-    "memory_delete",
-    "scratchpad_read",
-    "scratchpad_write",
-    "scratchpad_clear",
-];
 
 /// What the names of tools begin with that MCP servers have.
 const OF_MCP: &str = "mcp_";
@@ -77,7 +67,10 @@ pub(crate) fn wrong_callable(name: &str) -> Option<String> {
 
 /// That a name belongs to a tool of the runtime's own, which no definition may stand in for.
 pub(crate) fn taken(name: &str) -> Option<String> {
-    let own = subagent::is_tool(name) || [LOAD, ask_user::NAME].contains(&name) || OF_MEMORY.contains(&name);
+    let own = subagent::is_tool(name)
+        || [LOAD, ask_user::NAME].contains(&name)
+        || SCRATCHPAD.contains(&name)
+        || MemoryTool::ALL.iter().any(|tool| tool.tool() == name);
     let whose = match own {
         true => "is the name of a tool of the runtime's own",
         false if name.starts_with(OF_MCP) => "begins as the tools of MCP servers do",

@@ -480,21 +480,10 @@ declare module "bobbin" {
   type BudgetUnit = "costUsd" | "tokens" | "modelCalls" | "steps" | "toolCalls" | "seconds";
 
   /** Of what a thread shares with its subagents. */
-  interface SharedAmounts {
-    costUsd: number;
-    tokens: number;
-    modelCalls: number;
-  }
+  type SharedAmounts = Record<"costUsd" | "tokens" | "modelCalls", number>;
 
   /** The limits of a run, or of a thread. */
-  interface BudgetLimits {
-    maxCostUsd?: number;
-    maxTokens?: number;
-    maxModelCalls?: number;
-    maxSteps?: number;
-    maxToolCalls?: number;
-    maxSeconds?: number;
-  }
+  type BudgetLimits = Partial<Record<`max${Capitalize<BudgetUnit>}`, number>>;
 
   /** `GET …/budget`. */
   interface ThreadBudget {

@@ -75,6 +75,26 @@ fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatched {
 }
 
 impl Thread {
+    /// Writes a message to a child, with its part of the budget; its row must be written afterwards. Or why that cannot be
+    /// paid.
+    pub(crate) fn write_to_child(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        child: &mut Child,
+        words: &Content,
+    ) -> Result<Result<(), ToolResult>> {
+        let grant = match self.lend(state, sql, child, None, false)? {
+            Ok(grant) => grant,
+            Err(result) => return Ok(Err(result)),
+        };
+        let what = EnvelopeBody::Message(Content { grant, ..words.clone() });
+        self.tell_child(state, sql, child, what)?;
+        child.asked = child.envelopes.sent;
+        "running".clone_into(&mut child.status);
+        Ok(Ok(()))
+    }
+
     /// Makes a call that is for a child. One that waits for the child's answer parks the run, and never comes back: the
     /// flow that goes on finds the result on the receipt.
     pub(crate) async fn call_child(
@@ -248,14 +268,9 @@ impl Thread {
         if let Some(result) = self.check_content(sql, words)? {
             return Ok(Err(result));
         }
-        let grant = match self.lend(state, sql, &mut child, None, false)? {
-            Ok(grant) => grant,
-            Err(result) => return Ok(Err(result)),
-        };
-        let what = EnvelopeBody::Message(Content { grant, ..words.clone() });
-        self.tell_child(state, sql, &mut child, what)?;
-        child.asked = child.envelopes.sent;
-        "running".clone_into(&mut child.status);
+        if let Err(result) = self.write_to_child(state, sql, &mut child, words)? {
+            return Ok(Err(result));
+        }
         let waits = child.facts.blocking;
         if waits && let Some(receipt) = receipt {
             self.begin_wait(state, sql, &mut child, receipt, now)?;

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::call::{Dispatched, NewChild, WorkerMessage};
 use crate::engine::subagents::checks::may_wait;
-use crate::engine::subagents::envelope::{Content, EnvelopeBody};
+use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::subagents::workers::arguments::{busy, full, invalid, not_found};
 use crate::engine::subagents::workers::outcome;
 use crate::engine::thread::Thread;
@@ -125,14 +125,9 @@ impl Thread {
         if let Some(wrong) = self.check_content(sql, words)? {
             return Ok(Err(invalid(SEND, vec![wrong.text()])));
         }
-        let grant = match self.lend(state, sql, &mut child, None, false)? {
-            Ok(grant) => grant,
-            Err(result) => return Ok(Err(result)),
-        };
-        let what = EnvelopeBody::Message(Content { grant, ..words.clone() });
-        self.tell_child(state, sql, &mut child, what)?;
-        child.asked = child.envelopes.sent;
-        "running".clone_into(&mut child.status);
+        if let Err(result) = self.write_to_child(state, sql, &mut child, words)? {
+            return Ok(Err(result));
+        }
         let receipt = receipt.filter(|_| *waits);
         if let Some(receipt) = receipt {
             self.begin_wait(state, sql, &mut child, receipt, now)?;
