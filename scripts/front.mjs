@@ -4,6 +4,7 @@
 
 import http from "node:http";
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { welcome } from "./welcome.mjs";
 
 const HOST = "127.0.0.1";
@@ -16,6 +17,9 @@ const HELD_BACK_MS = 250;
 /** How long a request waits for a server that is being restarted, and how often it asks. */
 const PATIENCE_MS = 10_000;
 const PAUSE_MS = 100;
+
+/** How long requests that are under way are waited for before their server is replaced. */
+const DRAIN_MS = 1_000;
 
 /** What is read of a body after its answer, so that the client sees that. */
 const LINGER_MS = 10_000;
@@ -274,16 +278,32 @@ function upgrade(request, client, head, port) {
 }
 
 /**
+ * @typedef {object} Front
+ * @property {(replace: () => Promise<void>) => Promise<void>} pause   requests wait while the server behind is replaced
+ * @property {() => void} stop
+ */
+
+/**
  * Serves `port`, in front of the server on the port `behind`.
  *
  * @param {number} port
  * @param {number} behind
- * @returns {Promise<{ stop(): void }>}
+ * @returns {Promise<Front>}
  */
 export async function startFront(port, behind) {
   const agent = new http.Agent({ keepAlive: true, scheduling: "lifo", timeout: IDLE_MS });
   /** The request that each connection is busy with. @type {WeakMap<import("node:stream").Duplex, Exchange>} */
   const busy = new WeakMap();
+  /** Requests that have no answer yet. */
+  let underWay = 0;
+  /** While the server behind is replaced. @type {Promise<void> | undefined} */
+  let paused;
+  const pass = (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response, /** @type {boolean} */ announced) => {
+    if (response.closed) return;
+    underWay++;
+    response.once("close", () => underWay--);
+    busy.set(request.socket, new Exchange(request, response, { port: behind, agent }, announced));
+  };
   const take = (/** @type {boolean} */ announced) => (/** @type {http.IncomingMessage} */ request, /** @type {http.ServerResponse} */ response) => {
     if (hasDots(request.url)) {
       response.writeHead(DOTS.status, { ...headersOf(DOTS), connection: "close" });
@@ -293,7 +313,8 @@ export async function startFront(port, behind) {
       const { headers, html } = welcome(`http://${HOST}:${port}`);
       return void response.writeHead(200, headers).end(request.method === "HEAD" ? undefined : html);
     }
-    busy.set(request.socket, new Exchange(request, response, { port: behind, agent }, announced));
+    if (paused === undefined) pass(request, response, announced);
+    else paused.then(() => pass(request, response, announced));
   };
   // The Worker has deadlines of its own for bodies.
   const server = http.createServer({ requestTimeout: 0, keepAliveTimeout: 65_000 }, take(false));
@@ -311,6 +332,15 @@ export async function startFront(port, behind) {
     server.listen(port, HOST, () => resolve(undefined));
   });
   return {
+    async pause(replace) {
+      const drained = async () => {
+        for (const until = Date.now() + DRAIN_MS; underWay > 0 && Date.now() < until; ) await sleep(10);
+      };
+      const replaced = drained().then(replace);
+      // From now on, so that requests that keep coming do not keep it up.
+      paused = replaced.catch(() => {}).finally(() => (paused = undefined));
+      await replaced;
+    },
     stop() {
       server.close();
       server.closeAllConnections();

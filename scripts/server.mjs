@@ -2,20 +2,20 @@
 // checkout (wrangler.toml, dist/), so that the checkout's wrangler.toml holds for it word for word; the bindings of an
 // application's own crate are added to it, and a bucket when it is asked for.
 
-import { spawn } from "node:child_process";
 import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { compileCatalog } from "./build.mjs";
 import { modelsThatLack, withLocalModel } from "./model-keys.mjs";
-import { cache, inCheckout, readIfThere, shown } from "./files.mjs";
+import { inCheckout, readIfThere, shown } from "./files.mjs";
 import { startFront } from "./front.mjs";
 import { localKeys } from "./local-key.mjs";
 import { startOutbound } from "./outbound.mjs";
-import { Complaint, signalGroup } from "./run.mjs";
+import { Complaint } from "./run.mjs";
 import { takeStateFolder } from "./state-folder.mjs";
+import { startWorkerd } from "./workerd.mjs";
+import { startWrangler } from "./wrangler.mjs";
 
 const HOST = "127.0.0.1";
 
@@ -37,6 +37,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {string | undefined} [crate]      the folder of a crate that registers natives of its own, perhaps with bindings
  * @property {boolean} [filesBucket]           binds a bucket for large files, unless wrangler.toml does
  * @property {boolean} [workerLoader]          binds a Worker Loader to the isolate, unless its wrangler.toml does
+ * @property {boolean} [bare]                  workerd by itself instead of `wrangler dev`
  * @property {string} [modelName]             what models go by that follow OPENAI_BASE_URL
  * @property {(line: string) => void} log      a line of the server's output once it is up
  * @property {(code: number) => void} ended    the server ended by itself
@@ -50,6 +51,26 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {() => Promise<void>} stop
  */
 
+/**
+ * @typedef {object} RuntimeOptions
+ * @property {string} home                      a folder as `prepare` lays it out
+ * @property {string} persist
+ * @property {Record<string, string>} vars
+ * @property {string} workerd                   the program
+ * @property {(pid: number) => void} spawned    of each process that uses `persist`
+ */
+
+/**
+ * What serves the laid out folder, behind our front.
+ *
+ * @typedef {object} Runtime
+ * @property {number} port
+ * @property {(listener: (line: string) => void) => void} onLine   what it prints once it is up
+ * @property {(listener: (code: number) => void) => void} onEnd    it ended by itself
+ * @property {() => Promise<void>} [reload]                        the catalog was replaced; without, it sees to that itself
+ * @property {() => Promise<void>} stop
+ */
+
 /** @param {ServerOptions} options @returns {Promise<Server>} */
 export async function startServer(options) {
   const port = await claimPort(options.port);
@@ -59,6 +80,10 @@ export async function startServer(options) {
   prepare(home, options);
   /** @type {string[]} */
   let lacking = [];
+  /** @type {Runtime | undefined} */
+  let runtime;
+  /** @type {import("./front.mjs").Front | undefined} */
+  let front;
   const isSet = (/** @type {string} */ name) =>
     name in options.vars
       ? Boolean(options.vars[name]?.trim())
@@ -74,6 +99,7 @@ export async function startServer(options) {
     }
     lacking = modelsThatLack(compiled, isSet);
     renameSync(join(home, "catalog.json"), join(dist, "catalog.json"));
+    if (runtime?.reload) await front?.pause(runtime.reload);
   };
   const devVars = readIfThere(inCheckout(".dev.vars")) ?? "";
   const inDevVars = (/** @type {string} */ name) => new RegExp(`^\\s*(export\\s+)?${name}\\s*=`, "m").test(devVars);
@@ -82,100 +108,25 @@ export async function startServer(options) {
   const keys = KEYS in options.vars || inDevVars(KEYS) ? {} : { [KEYS]: localKeys(options.persist) };
   const outbound = await startOutbound();
   const vars = { ...Object.fromEntries(defaults), ...keys, ...options.vars, BOBBIN_DEV_OUTBOUND: outbound.url };
-  const child = spawnWrangler(home, options, vars);
-  if (child.pid !== undefined) folder.add(child.pid);
+  const workerd = process.env.MINIFLARE_WORKERD_PATH ?? workerdThatEndsWithParent(home);
+  runtime = options.bare
+    ? await startWorkerd({ home, persist: options.persist, vars, workerd, spawned: folder.add })
+    : await startWrangler({ home, persist: options.persist, vars, workerd, spawned: folder.add, node: options.tools.node });
+  runtime.onLine((line) => options.log(withoutAddresses(line)));
+  runtime.onEnd(options.ended);
 
-  let stopping = false;
-  /** @type {{ stop(): void } | undefined} */
-  let front;
-  const exited = new Promise((resolve) => child.once("exit", resolve));
   const stop = async () => {
-    stopping = true;
     front?.stop();
     outbound.stop();
-    child.kill("SIGTERM");
-    const timer = setTimeout(() => signalGroup(child.pid, "SIGKILL"), 5000);
-    await exited;
-    clearTimeout(timer);
-    signalGroup(child.pid, "SIGKILL");
+    await runtime?.stop();
   };
-
-  /** @type {string[]} */
-  const early = [];
-  let ready = false;
-  const behind = await new Promise((/** @type {(port: number) => void} */ resolve, reject) => {
-    for (const stream of [child.stdout, child.stderr]) {
-      if (!stream) continue;
-      createInterface({ input: stream }).on("line", (line) => {
-        if (ready) return isNoise(line) ? undefined : options.log(withoutAddresses(line));
-        early.push(line);
-        const [, at] = /Ready on http:\/\/[^\s:]+:(\d+)/.exec(line) ?? [];
-        if (at === undefined) return;
-        ready = true;
-        resolve(Number(at));
-      });
-    }
-    child.once("exit", (code) => {
-      signalGroup(child.pid, "SIGKILL");
-      if (!ready) reject(new Complaint(`${early.join("\n")}\nwrangler dev ended before it was ready (${code}).`));
-      else if (!stopping) options.ended(code ?? 1);
-    });
-  });
   try {
-    front = await startFront(port, behind);
+    front = await startFront(port, runtime.port);
   } catch (error) {
     await stop();
     throw new Complaint(`Port ${port} cannot be served: ${/** @type {Error} */ (error).message}`);
   }
   return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, stop };
-}
-
-/**
- * `wrangler dev` over a folder that was laid out for it.
- *
- * @param {string} home
- * @param {Pick<ServerOptions, "tools" | "persist">} options
- * @param {Record<string, string>} vars
- */
-function spawnWrangler(home, { tools, persist }, vars) {
-  const varsFile = join(home, "vars.json");
-  rmSync(varsFile, { force: true });
-  writeFileSync(varsFile, JSON.stringify(vars), { mode: 0o600, flag: "wx" });
-  return spawn(
-    tools.node,
-    [
-      ...["--no-warnings", "--import", inCheckout("scripts/end-together.mjs")],
-      ...["--import", inCheckout("scripts/given-vars.mjs")],
-      inCheckout("node_modules/wrangler/wrangler-dist/cli.js"),
-      // The first one answers requests.
-      ...["dev", "--config", join(home, "wrangler.toml"), "--config", join(home, "isolate/wrangler.toml")],
-      // Behind our own front, on a port that it chooses.
-      ...["--ip", HOST, "--port", "0"],
-      // Two servers that start at the same moment would both choose the usual one.
-      ...["--inspector-port", "0"],
-      ...["--persist-to", persist, "--show-interactive-dev-session=false"],
-    ],
-    {
-      cwd: home,
-      // A group of its own: Ctrl-C reaches us alone, and we end it in order.
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-      env: {
-        ...process.env,
-        BOBBIN_VARS_FILE: varsFile,
-        // Nothing is looked up on the network.
-        WRANGLER_SEND_METRICS: "false",
-        WRANGLER_SEND_ERROR_REPORTS: "false",
-        WRANGLER_HIDE_BANNER: "true",
-        CLOUDFLARE_CF_FETCH_ENABLED: "false",
-        // A recorder of every request and SQL statement, in the same process: turns would take twice as long.
-        X_LOCAL_OBSERVABILITY: "false",
-        // wrangler is 15 MB of JavaScript; compiling it is half of its start.
-        NODE_COMPILE_CACHE: join(cache, "node-compile"),
-        ...workerdThatEndsWithParent(home),
-      },
-    },
-  );
 }
 
 /** A bucket for large files, as wrangler.toml would bind it. */
@@ -245,31 +196,27 @@ function link(from, to, names) {
   for (const name of names) linkSync(join(from, name), join(to, name));
 }
 
-/** What wrangler says about its own doings, and of requests that went well. @param {string} line */
-function isNoise(line) {
-  return /^(\[wrangler:info\] (Ready|[A-Z]+ \S+ [123]\d\d )|Attaching additional modules|[┌├│└⎔])/u.test(line);
-}
-
 /** An error of the runtime without the addresses of its machine code. @param {string} line */
 const withoutAddresses = (line) => line.replace(/;? *stack: (\S*[0-9a-f]{6,}\s*)+$/, "");
 
 /**
- * On Linux the runtime dies with wrangler, even when that is killed with SIGKILL: else it would go on holding
- * the port and the database.
+ * The runtime's program. On Linux it dies with its parent, even when that is killed with SIGKILL: else it would go on
+ * holding the port and the database.
  *
  * @param {string} home
  */
 function workerdThatEndsWithParent(home) {
-  if (process.platform !== "linux" || process.env.MINIFLARE_WORKERD_PATH) return {};
-  const wrapper = join(home, "workerd");
   const workerd = inCheckout("node_modules/workerd/bin/workerd");
+  if (process.platform !== "linux") return workerd;
+  const wrapper = join(home, "workerd");
   writeFileSync(
     wrapper,
     `#!/bin/sh\ncommand -v setpriv >/dev/null && exec setpriv --pdeathsig KILL '${workerd}' "$@"\nexec '${workerd}' "$@"\n`,
   );
   chmodSync(wrapper, 0o755);
-  return { MINIFLARE_WORKERD_PATH: wrapper };
+  return wrapper;
 }
+
 
 /**
  * @param {number} port  0 for any

@@ -21,6 +21,7 @@ const HELP = `npm start -- [flags]
   --crate DIR         a Rust crate of yours with native tools, and a wrangler.toml for its bindings (docs/tools.md)
   --files-bucket      large files live in a bucket on this machine, as in R2
   --worker-loader     code may ask for the engine v8 (docs/run-code.md), which nothing here can end
+  --workerd           served by workerd itself, without wrangler: starts sooner, and has no buckets or key-value stores
   --local-model       answers come from a small real model on this machine
   --var NAME=VALUE    a variable of the Worker; may be given several times
   --help              this text
@@ -96,6 +97,7 @@ function readFlags(args) {
     crate: values.crate === undefined ? undefined : resolve(inCheckout("."), values.crate),
     filesBucket: values["files-bucket"],
     workerLoader: values["worker-loader"],
+    bare: values.workerd,
     localModel: values["local-model"],
   };
 }
@@ -122,6 +124,7 @@ function parse(args) {
       crate: { type: "string" },
       "files-bucket": { type: "boolean", default: false },
       "worker-loader": { type: "boolean", default: false },
+      workerd: { type: "boolean", default: false },
       "local-model": { type: "boolean", default: false },
       var: { type: "string", multiple: true, default: [] },
       help: { type: "boolean", default: false },

@@ -47,6 +47,8 @@ await main(async () => {
 
   // What the tests build, the servers that they start build alike.
   process.env.BOBBIN_BUILD ??= full ? "release" : "quick";
+  // wrangler's start alone is two thirds of what the tests of the Worker cost; the whole run is made with it.
+  process.env.BOBBIN_SERVER ??= full ? "wrangler" : "workerd";
   const passed = await Passed.read(tools);
   const sample = full ? undefined : (process.env.BOBBIN_SAMPLE ?? (await seedOfCommit()));
   if (only.includes("core")) print(full ? "failures of the engine: all" : `failures of the engine: sample ${sample}; again: BOBBIN_SAMPLE=${sample} npm test`);

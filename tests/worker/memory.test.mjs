@@ -9,7 +9,8 @@ import { workerdOf } from "./support/processes.mjs";
 import { Socket } from "./support/socket.mjs";
 import { suite } from "./support/suite.mjs";
 
-const bobbin = suite();
+// Its inspector is asked.
+const bobbin = suite({ wrangler: true });
 const test = bobbin.test.bind(bobbin);
 bobbin.agent("plain", () => say("x".repeat(2000)));
 

@@ -105,7 +105,15 @@ export const references = (text) => text.match(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-
 
 /** The registry of a thread, oldest first. @param {Thread} thread @returns {Promise<Entry[]>} */
 export async function registry(thread) {
+  const entries = await registryIfThere(thread);
+  assert.ok(entries, `${thread.id} is there`);
+  return entries;
+}
+
+/** Of a child whose letter is under way there is none yet. @param {Thread} thread @returns {Promise<Entry[] | undefined>} */
+async function registryIfThere(thread) {
   const answer = await thread.send("GET", "/subagents");
+  if (answer.status === 404) return undefined;
   assert.equal(answer.status, 200, answer.text);
   return answer.json.subagents.reverse();
 }
@@ -117,7 +125,7 @@ export async function told(thread) {
 }
 
 /**
- * A thread and all that came from it, level by level.
+ * A thread and all that came from it, level by level. A child whose letter is under way is among them, without any of its own.
  *
  * @param {Thread} root
  * @returns {Promise<[Member, ...Member[]]>}
@@ -126,7 +134,7 @@ export async function members(root) {
   /** @type {[Member, ...Member[]]} */
   const found = [{ thread: root, depth: 0, parent: undefined, entry: undefined, children: [] }];
   for (const member of found) {
-    for (const entry of await registry(member.thread)) {
+    for (const entry of (await registryIfThere(member.thread)) ?? []) {
       const child = { thread: new Thread(root.client, entry.id), depth: member.depth + 1, parent: member, entry, children: [] };
       member.children.push(child);
       found.push(child);
@@ -157,7 +165,6 @@ export async function atRest(root, withinMs = 20_000) {
       const seen = [];
       for (const { thread, entry } of family) {
         const answer = await thread.send("GET", "/diagnostics");
-        // A child whose letter is under way does not exist yet.
         const state = answer.status === 200 ? answer.json : { state: answer.text, alarm: {}, due: [], history: {} };
         last = { id: thread.id, agent: entry?.agent_name, state: state.state, phase: state.phase, due: state.due, alarm: state.alarm };
         if (answer.status !== 200 || !rests(state)) return undefined;

@@ -23,6 +23,7 @@ const START_MS = Number(process.env.BOBBIN_START_SECONDS ?? 600) * 1000;
  * @property {string} agents                     folder of definitions
  * @property {Record<string, string>} [vars]     `--var` each
  * @property {string[]} [flags]                  further flags of `npm start`
+ * @property {boolean} [wrangler]                needs what only `wrangler dev` has
  * @property {boolean} [serves]                  false: do not wait until it answers
  */
 
@@ -66,6 +67,12 @@ function reserve(port) {
 
 /** @param {string} purpose @param {string} [where] @returns {string} a new folder for temporary files */
 export const scratch = (purpose, where = tmpdir()) => mkdtempSync(join(where, `bobbin-${purpose}-`));
+
+/** Flags of what only wrangler has. */
+const OF_WRANGLER = ["--files-bucket", "--crate"];
+
+/** `BOBBIN_SERVER=workerd` starts workerd itself wherever that will do: wrangler needs five times its processor time. @param {string[]} flags */
+const runtime = (flags) => (process.env.BOBBIN_SERVER === "workerd" && !flags.some((flag) => OF_WRANGLER.includes(flag)) ? ["--workerd"] : []);
 
 /** Whatever still runs when this process ends, goes with it. @type {Set<Server>} */
 const live = new Set();
@@ -120,9 +127,9 @@ export class Server {
 
   /** Starts the process, and waits until it answers unless `serves` is false. */
   async up() {
-    const { agents, vars = {}, flags = [], serves = true } = this.options;
+    const { agents, vars = {}, flags = [], wrangler = false, serves = true } = this.options;
     const set = Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}=${value}`]);
-    const args = ["--port", String(this.port), "--agents", agents, "--persist", this.persist, ...set, ...flags];
+    const args = ["--port", String(this.port), "--agents", agents, "--persist", this.persist, ...set, ...flags, ...(wrangler ? [] : runtime(flags))];
     const child = spawn(process.execPath, [join(checkout, "scripts/start.mjs"), ...args], {
       cwd: checkout,
       stdio: ["ignore", "pipe", "pipe"],

@@ -21,6 +21,7 @@ const QUIET_MS = Number(process.env.BOBBIN_QUIET_SECONDS ?? 2) * 1000;
  * @typedef {object} Settings
  * @property {Record<string, string>} [vars]
  * @property {string[]} [flags]               further flags of `npm start`
+ * @property {boolean} [wrangler]             needs what only `wrangler dev` has
  * @property {string} [key]                   bearer of the suite's client
  *
  * @typedef {object} AgentSettings
@@ -176,8 +177,8 @@ export class Suite {
     await this.tools.listen();
     for (const write of this.definitions) write();
     const vars = { MODEL_KEY, BOBBIN_SIGNING_SECRET: SIGNING_SECRET, ...this.settings.vars };
-    const { flags = [] } = this.settings;
-    this.running = await Server.start({ agents: this.folder.path, vars, flags });
+    const { flags = [], wrangler = false } = this.settings;
+    this.running = await Server.start({ agents: this.folder.path, vars, flags, wrangler });
   }
 
   async down() {
