@@ -1,6 +1,6 @@
 //! Names: which ones are valid, what was probably meant, and cycles of names.
 
-use crate::spec::memory::{MemoryTool, SCRATCHPAD};
+use crate::spec::memory::{MemoryTool, ScratchpadTool};
 use crate::spec::skill::LOAD;
 use crate::spec::{ask_user, subagent};
 
@@ -69,7 +69,7 @@ pub(crate) fn wrong_callable(name: &str) -> Option<String> {
 pub(crate) fn taken(name: &str) -> Option<String> {
     let own = subagent::is_tool(name)
         || [LOAD, ask_user::NAME].contains(&name)
-        || SCRATCHPAD.contains(&name)
+        || ScratchpadTool::ALL.iter().any(|tool| tool.tool() == name)
         || MemoryTool::ALL.iter().any(|tool| tool.tool() == name);
     let whose = match own {
         true => "is the name of a tool of the runtime's own",

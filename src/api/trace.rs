@@ -169,6 +169,14 @@ impl<'a> Between<'a> {
             }
             "recovery" => self.add(row.at_us, "run.recovered", of(&["phase", "step", "recoveries"])),
             "snapshot" => self.add(row.at_us, "agent.loop.snapshot", data),
+            logs::MEMORY => {
+                let told = ["memory", "by", "status", "results", "degraded", "latency_ms", "error"];
+                self.add(row.at_us, "memory.search", of(&told));
+            }
+            "budget" => {
+                let event = data.get("event").and_then(Value::as_str).unwrap_or("reached");
+                self.add(row.at_us, &format!("budget.{event}"), of(&["scope", "unit", "spent", "limit"]));
+            }
             "hook" => self.add(row.at_us, "hook.failed", of(&["hook_id", "hook", "error"])),
             "subagent" => self.children.push((row.at_us, data)),
             _ => {}

@@ -22,9 +22,9 @@ pub(crate) type Then = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<Str
 pub(crate) enum JobEnd {
     /// It is done, or a part of it is.
     Done(Then),
-    /// What it needs is not there: it is tried again, no sooner than after so many microseconds, with a longer pause the more
-    /// often it has failed. Gives the data to go on with; without any it is given up in silence.
-    Later { then: Then, error: String, failures: u32, after_us: i64 },
+    /// What it needs is not there: it is tried again after so many microseconds. Gives the data to go on with; without any it
+    /// is given up in silence.
+    Later { then: Then, error: String, pause_us: i64 },
     /// It is tried again, no sooner than after so many microseconds.
     Failed { error: String, after_us: i64, data: String },
 }
@@ -116,10 +116,9 @@ impl Thread {
                     None => return table::remove(state, sql, job.id),
                     Some(data) => (job.data, job.attempts, job.due_us, job.error) = (data, 0, now, None),
                 },
-                JobEnd::Later { then, error, failures, after_us } => {
+                JobEnd::Later { then, error, pause_us } => {
                     let Some(data) = then(state, sql)? else { return table::remove(state, sql, job.id) };
-                    let pause = pause_us(failures, self.host.random());
-                    job.due_us = now + pause.max(after_us).min(limits::JOB_PAUSE_MAX_US);
+                    job.due_us = now + pause_us.min(limits::JOB_PAUSE_MAX_US);
                     (job.data, job.attempts, job.error) = (data, 0, Some(error));
                 }
                 JobEnd::Failed { error, data, .. } if job.attempts >= attempts_of(&job) => {
@@ -166,7 +165,7 @@ fn attempts_of(job: &Job) -> u32 {
 }
 
 /// How long it is left alone after so many attempts: half of the pause at least.
-fn pause_us(attempts: u32, random: [u8; 16]) -> i64 {
+pub(crate) fn pause_us(attempts: u32, random: [u8; 16]) -> i64 {
     let doubled =
         2_i64.checked_pow(attempts.saturating_sub(1)).and_then(|n| limits::JOB_PAUSE_US.checked_mul(n));
     let half = doubled.unwrap_or(limits::JOB_PAUSE_MAX_US).min(limits::JOB_PAUSE_MAX_US) / 2;

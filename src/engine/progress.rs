@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     ToolExecution,
     /// A tool is at work for long.
     ToolHeartbeat,
+    /// A memory is searched.
+    MemorySearch,
     /// A summary begins.
     RollingSummary,
     /// The run is parked.
@@ -45,6 +47,7 @@ impl Kind {
             Kind::ProviderCall => "provider_call",
             Kind::ToolExecution => "tool_execution",
             Kind::ToolHeartbeat => "tool_heartbeat",
+            Kind::MemorySearch => "memory_search",
             Kind::RollingSummary => "rolling_summary",
             Kind::Waiting => "waiting",
             Kind::Retry => "retry",
@@ -195,6 +198,15 @@ impl Thread {
         let seconds = (pause_us + limits::SECOND_US - 1) / limits::SECOND_US;
         let text = format!("{what}, trying again in {seconds} s");
         self.tell_progress(Kind::Retry, Line { text, depth, ..Line::default() })
+    }
+
+    /// A memory is about to be searched.
+    pub(crate) fn tell_search(&self, memory: &str) -> Result<()> {
+        if !self.wants_progress() {
+            return Ok(());
+        }
+        let text = format!("Searching memory: {memory}");
+        self.tell_progress(Kind::MemorySearch, Line { text, ..Line::default() })
     }
 
     /// The run is parked.

@@ -23,6 +23,11 @@ impl Thread {
         self.retry_policy(definitions, RetryKind::Tool, &tool.retry).map(Some)
     }
 
+    /// What holds for a model of vectors that the step needs.
+    pub(crate) fn embedding_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
+        self.retry_policy(definitions, RetryKind::Embedding, &model.retry)
+    }
+
     /// Attempts that each model of the chain has in a step.
     pub(crate) fn attempts_of(&self, definitions: &Definitions<'_>) -> Result<Vec<u32>> {
         let wanted: Vec<u32> = definitions

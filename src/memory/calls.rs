@@ -4,14 +4,15 @@ use serde_json::{Value, json};
 
 use crate::error::{Code, Error, Result};
 use crate::limits;
-use crate::memory::Book;
 use crate::memory::documents::{NewDocument, check_tags};
 use crate::memory::extract::text_of;
-use crate::memory::search::{Mode, SearchQuery, check_query};
+use crate::memory::search::{Found, Mode, SearchQuery, check_query};
+use crate::memory::{Book, Owes};
 use crate::request::fields::Body;
 use crate::request::thread_id::from_random;
 use crate::request::{MemoryRoute, Query, Reply};
 use crate::store::memory::docs::Doc;
+use crate::work::timeout::Watch;
 
 /// The fields of a document.
 const DOCUMENT: &[&str] = &["key", "title", "text", "path", "mimeType", "url", "tags", "metadata"];
@@ -62,7 +63,7 @@ pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Resul
         }
         MemoryRoute::DeleteDocument(id) => book.delete(id).map(|()| Reply::empty(204)),
         MemoryRoute::Search => {
-            let found = book.search(&wanted_of(request.body, book.memory.retrieval.top_k)?).await?;
+            let found = search(book, wanted_of(request.body, book.memory.retrieval.top_k)?).await?;
             let results: Vec<Value> = found
                 .hits
                 .iter()
@@ -80,6 +81,23 @@ pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Resul
             Ok(Reply::json(200, &body))
         }
     }
+}
+
+/// A search whose question gets its vector in time, or none.
+async fn search(book: &Book<'_>, wanted: SearchQuery) -> Result<Found> {
+    let mut watch = Watch::for_ms(book.keeper.host(), limits::MEMORY_SEARCH_MS);
+    let found = match watch.within(book.search(&wanted)).await {
+        Some(found) => found?,
+        None => {
+            let found = book.search(&SearchQuery { mode: Mode::Text, ..wanted }).await?;
+            let error = format!("the model gave no vector within {} s", limits::MEMORY_SEARCH_MS / 1000);
+            Found { degraded: true, error: Some(error), ..found }
+        }
+    };
+    if !book.asked.borrow().is_empty() {
+        book.change(|sql| Ok((book.log_requests(sql)?, Owes::Nothing)))?;
+    }
+    Ok(found)
 }
 
 fn told(doc: &Doc) -> Value {

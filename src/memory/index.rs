@@ -27,8 +27,8 @@ pub(crate) enum Step {
 }
 
 impl Book<'_> {
-    /// One step of the work.
-    pub(crate) async fn index(&self) -> Result<Step> {
+    /// One step of the work; `attempt`: how often the model is asked for the next vectors, this time included.
+    pub(crate) async fn index(&self, attempt: u32) -> Result<Step> {
         if !self.keeper.has_tables()? {
             return Ok(Step::Done);
         }
@@ -54,7 +54,7 @@ impl Book<'_> {
             self.complete(&store, doc.id)?;
             return Ok(Step::More);
         }
-        self.embed_next(&store, model, &doc, &wanted).await
+        self.embed_next(&store, model, &doc, &wanted, attempt).await
     }
 
     /// The vectors are not those of the model any more: they are made anew.
@@ -102,15 +102,23 @@ impl Book<'_> {
         })
     }
 
-    async fn embed_next(&self, store: &Store, model: &Model, doc: &Doc, wanted: &[Chunk]) -> Result<Step> {
+    async fn embed_next(
+        &self,
+        store: &Store,
+        model: &Model,
+        doc: &Doc,
+        wanted: &[Chunk],
+        attempt: u32,
+    ) -> Result<Step> {
         let asked: Vec<&str> = wanted.iter().map(|chunk| chunk.text.as_str()).collect();
-        let vectors = match self.embed(model, Of::Document, &asked).await {
+        let vectors = match self.embed(model, Of::Document, &asked, attempt).await {
             Ok(vectors) => vectors,
             Err(error) => return Ok(Step::Failed(error)),
         };
         let dims = vectors.first().map_or(0, Vec::len) as i64;
         let identity = self.identity();
         self.change(|sql| {
+            self.log_requests(sql)?;
             // Whatever happened while the model was asked.
             let same = stores::find(sql, &self.memory.name)?.filter(|now| now.id == store.id);
             let (Some(now), Some(mut doc)) = (same, docs::by_id(sql, store.id, doc.id)?) else {

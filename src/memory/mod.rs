@@ -2,24 +2,27 @@
 //! is who holds the tables; a [`Book`] is one memory of it.
 //!
 //! * `extract`: the text of a document. `cut`: chunks of it. `documents`: what comes in, is listed and goes. `index`: the work
-//!   that makes it found. `fuse`: two lists become one. `search`: what is found. `calls`: all of that as requests.
+//!   that makes it found. `embed`: requests for vectors. `fuse`: two lists become one. `search`: what is found. `calls`: all of that as requests.
 
 pub(crate) mod calls;
 pub(crate) mod cut;
 pub(crate) mod documents;
+pub(crate) mod embed;
 pub(crate) mod extract;
 pub(crate) mod fuse;
 pub(crate) mod index;
 pub(crate) mod search;
 
+use std::cell::RefCell;
+
 use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql};
-use crate::models::embedding::{Embedder, Of};
-use crate::models::{ProviderError, Silence};
+use crate::memory::embed::VectorRequest;
+use crate::models::embedding::Embedder;
 use crate::spec::memory::Memory;
 use crate::spec::model::Model;
+use crate::spec::retry::{Places, Resolved, RetryKind};
 use crate::spec::{Catalog, MemoryScope};
-use crate::work::timeout::Watch;
 
 /// What a change leaves to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,11 @@ pub(crate) trait Keeper {
 
     /// A text without what is, or looks like, a secret.
     fn clean(&self, text: String) -> String;
+
+    /// Writes a request for vectors of documents into the log, where the keeper has one. Inside a transaction.
+    fn log_request(&self, _sql: &dyn Sql, _model: &Model, _request: &VectorRequest) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One memory.
@@ -58,12 +66,27 @@ pub(crate) struct Book<'a> {
     pub(crate) memory: &'a Memory,
     /// What makes its vectors.
     pub(crate) model: Option<&'a Model>,
+    /// How a request for vectors that failed is made again.
+    pub(crate) retry: Resolved,
+    /// Requests for vectors that were made and are not in the log yet.
+    pub(crate) asked: RefCell<Vec<VectorRequest>>,
 }
 
 impl<'a> Book<'a> {
     pub(crate) fn new(keeper: &'a dyn Keeper, catalog: &'a Catalog, memory: &'a Memory) -> Book<'a> {
         let model = memory.embedding.as_ref().and_then(|name| catalog.models.get(name));
-        Book { keeper, memory, model }
+        let places = Places {
+            folder: Some(&catalog.settings.retry_defaults),
+            definition: model.map(|model| &model.retry),
+            ..Places::default()
+        };
+        let retry = Resolved::of(RetryKind::Embedding, places);
+        Book { keeper, memory, model, retry, asked: RefCell::default() }
+    }
+
+    /// The same where a run says how requests are made again.
+    pub(crate) fn retrying(self, retry: Resolved) -> Book<'a> {
+        Book { retry, ..self }
     }
 
     pub(crate) fn sql(&self) -> &'a dyn Sql {
@@ -79,23 +102,6 @@ impl<'a> Book<'a> {
         let Some(model) = self.model else { return String::new() };
         let deployment = |name: &str| self.keeper.deployment(name);
         Embedder { host: self.keeper.host(), model, deployment: &deployment }.identity()
-    }
-
-    /// Vectors of texts, in the time that the model has.
-    pub(crate) async fn embed(
-        &self,
-        model: &Model,
-        of: Of,
-        texts: &[&str],
-    ) -> Result<Vec<Vec<f32>>, ProviderError> {
-        let host = self.keeper.host();
-        let deployment = |name: &str| self.keeper.deployment(name);
-        let embedder = Embedder { host, model, deployment: &deployment };
-        let mut watch = Watch::new(host, host.now_us() + model.timeouts.first_chunk_us());
-        match watch.within(embedder.embed(of, texts)).await {
-            Some(answer) => answer,
-            None => Err(ProviderError::timeout(Silence::FirstChunk)),
-        }
     }
 
     /// One transaction that gives a value.

@@ -9,7 +9,6 @@ use crate::host::Sql;
 use crate::limits;
 use crate::memory::fuse::{Side, fuse};
 use crate::memory::{Book, Owes};
-use crate::models::embedding::Of;
 use crate::spec::memory::Retrieval;
 use crate::store::memory as stores;
 use crate::store::memory::chunks::Chunk;
@@ -81,11 +80,11 @@ impl Book<'_> {
         let mut found = Found::default();
         let question = match self.model.filter(|_| wanted.mode != Mode::Text) {
             None => None,
-            Some(model) => match self.embed(model, Of::Query, &[&wanted.query]).await {
+            Some(model) => match self.embed_question(model, &wanted.query).await {
                 Ok(vectors) => vectors.first().map(|vector| Question::of(vector)),
                 Err(error) => {
                     found.degraded = true;
-                    found.error = Some(error.told(|text| self.keeper.clean(text)).message);
+                    found.error = Some(error.message);
                     None
                 }
             },

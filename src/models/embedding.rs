@@ -35,6 +35,23 @@ pub(crate) struct Embedder<'a> {
 #[derive(Deserialize)]
 struct Answer {
     data: Vec<Item>,
+    #[serde(default)]
+    usage: Option<Used>,
+}
+
+#[derive(Deserialize)]
+struct Used {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+}
+
+/// What a request for vectors gave.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Vectors {
+    /// One for each text, of length 1, all of the same dimensions.
+    pub(crate) vectors: Vec<Vec<f32>>,
+    /// Tokens of the texts, where the provider tells.
+    pub(crate) tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -57,14 +74,14 @@ impl Embedder<'_> {
         format!("{}|{}", of.join("|"), model.dimensions.unwrap_or_default())
     }
 
-    /// One vector for each text, of length 1, all of the same dimensions.
-    pub(crate) async fn embed(&self, of: Of, texts: &[&str]) -> Result<Vec<Vec<f32>>, ProviderError> {
+    /// One vector for each text.
+    pub(crate) async fn embed(&self, of: Of, texts: &[&str]) -> Result<Vectors, ProviderError> {
         let prefix = match of {
             Of::Query => self.model.query_prefix.as_deref(),
             Of::Document => self.model.document_prefix.as_deref(),
         };
         if self.model.provider == Provider::Demo {
-            return Ok(texts.iter().map(|text| demo(text)).collect());
+            return Ok(Vectors { vectors: texts.iter().map(|text| demo(text)).collect(), tokens: None });
         }
         let texts: Vec<String> =
             texts.iter().map(|text| format!("{}{text}", prefix.unwrap_or_default())).collect();
@@ -74,7 +91,7 @@ impl Embedder<'_> {
         self.ask(&texts).await
     }
 
-    async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, ProviderError> {
+    async fn ask(&self, texts: &[String]) -> Result<Vectors, ProviderError> {
         let model = self.model;
         let base = model.base_url(self.deployment).unwrap_or_default();
         let url = address(&base, crate::models::openai::DEFAULT_BASE_URL, &["/embeddings"], "/embeddings");
@@ -118,10 +135,10 @@ impl Embedder<'_> {
 }
 
 /// The vectors of an answer, in the order of the texts.
-fn vectors(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, ProviderError> {
+fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderError> {
     let unreadable =
         |error| ProviderError::server(format!("the answer with vectors cannot be read: {error}"));
-    let Answer { mut data } = serde_json::from_slice(body).map_err(unreadable)?;
+    let Answer { mut data, usage } = serde_json::from_slice(body).map_err(unreadable)?;
     if data.len() != texts {
         let text = format!("{} vectors came for {texts} texts", data.len());
         return Err(ProviderError::server(text));
@@ -136,7 +153,8 @@ fn vectors(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, ProviderError> {
     if data.iter().any(|item| item.embedding.len() != dimensions) {
         return Err(ProviderError::server("vectors of different lengths came"));
     }
-    Ok(data.into_iter().map(|item| normalised(item.embedding)).collect())
+    let vectors = data.into_iter().map(|item| normalised(item.embedding)).collect();
+    Ok(Vectors { vectors, tokens: usage.and_then(|used| used.prompt_tokens) })
 }
 
 fn normalised(mut vector: Vec<f32>) -> Vec<f32> {
@@ -189,8 +207,9 @@ mod tests {
 
     #[test]
     fn vectors_come_in_the_order_of_the_texts_and_have_the_length_one() {
-        let body = br#"{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[3,4]}]}"#;
-        assert_eq!(vectors(body, 2).unwrap(), vec![vec![0.6, 0.8], vec![0.0, 1.0]]);
+        let body = br#"{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[3,4]}],"usage":{"prompt_tokens":7}}"#;
+        let expected = Vectors { vectors: vec![vec![0.6, 0.8], vec![0.0, 1.0]], tokens: Some(7) };
+        assert_eq!(vectors(body, 2).unwrap(), expected);
         for (body, texts) in [
             (&br#"{"data":[{"embedding":[1]}]}"#[..], 2),
             (br#"{"data":[{"embedding":[]}]}"#, 1),

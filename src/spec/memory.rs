@@ -198,8 +198,28 @@ impl MemoryTool {
     }
 }
 
-/// A page of notes that a thread has beside its memories: its tools. `bobbin.scratchpad` is where it lies.
-pub(crate) const SCRATCHPAD: [&str; 3] = ["scratchpad_read", "scratchpad_write", "scratchpad_clear"];
+/// What a model may do with the page of notes that a thread has beside its memories; `bobbin.scratchpad` is where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScratchpadTool {
+    Read,
+    Write,
+    Clear,
+}
+
+impl ScratchpadTool {
+    /// All of them.
+    pub(crate) const ALL: [ScratchpadTool; 3] =
+        [ScratchpadTool::Read, ScratchpadTool::Write, ScratchpadTool::Clear];
+
+    /// The name of the tool.
+    pub(crate) const fn tool(self) -> &'static str {
+        match self {
+            ScratchpadTool::Read => "scratchpad_read",
+            ScratchpadTool::Write => "scratchpad_write",
+            ScratchpadTool::Clear => "scratchpad_clear",
+        }
+    }
+}
 
 impl Catalog {
     /// Adds the tools of memories, and lists them where a prompt says that its model has them.
@@ -218,9 +238,9 @@ impl Catalog {
                 self.tools.entry(tool.tool().to_owned(), || memory_tool(tool));
             }
         }
-        for name in SCRATCHPAD {
-            if self.prompts.values().any(|prompt| prompt.tool(name).is_some()) {
-                self.tools.entry(name.to_owned(), || scratchpad_tool(name));
+        for tool in ScratchpadTool::ALL {
+            if self.prompts.values().any(|prompt| prompt.tool(tool.tool()).is_some()) {
+                self.tools.entry(tool.tool().to_owned(), || scratchpad_tool(tool));
             }
         }
     }
@@ -258,16 +278,16 @@ fn memory_tool(tool: MemoryTool) -> Tool {
     Tool { tier, idempotent: Some(true), ..native(tool.tool(), description, args) }
 }
 
-fn scratchpad_tool(name: &str) -> Tool {
+fn scratchpad_tool(tool: ScratchpadTool) -> Tool {
     let items = json!({ "type": "array", "items": { "type": "string" }, "maxItems": crate::limits::SCRATCHPAD_ITEMS, "description": "Lines of at most 240 characters." });
-    let (description, args) = match name {
-        "scratchpad_write" => (
+    let (description, args) = match tool {
+        ScratchpadTool::Write => (
             "Writes the scratchpad: short lines about the work at hand. What it held before is replaced.",
             json!({ "type": "object", "properties": { "items": items }, "required": ["items"] }),
         ),
-        "scratchpad_clear" => ("Empties the scratchpad.", json!({ "type": "object", "properties": {} })),
-        _ => ("Reads the scratchpad.", json!({ "type": "object", "properties": {} })),
+        ScratchpadTool::Clear => ("Empties the scratchpad.", json!({ "type": "object", "properties": {} })),
+        ScratchpadTool::Read => ("Reads the scratchpad.", json!({ "type": "object", "properties": {} })),
     };
-    let tier = (name == "scratchpad_read").then_some(Tier::ReadOnly);
-    Tool { tier, idempotent: Some(true), ..native(name, description, args) }
+    let tier = (tool == ScratchpadTool::Read).then_some(Tier::ReadOnly);
+    Tool { tier, idempotent: Some(true), ..native(tool.tool(), description, args) }
 }

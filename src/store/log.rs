@@ -91,15 +91,26 @@ impl Attempt {
         now: i64,
     ) -> Attempt {
         Attempt {
+            messages: request.messages.len(),
+            tools: request.tools.len(),
+            asked: asked(request),
+            estimated_tokens: request.tokens(),
+            ..Attempt::of(run, step, stream, model, &prompt.name, now)
+        }
+    }
+
+    /// One of which only this is known.
+    pub(crate) fn of(run: i64, step: Step, stream: u32, model: &Model, prompt: &str, now: i64) -> Attempt {
+        Attempt {
             run,
             step,
             stream,
             model: model.name.clone(),
             provider_model: model.model.clone(),
-            prompt: prompt.name.clone(),
-            messages: request.messages.len(),
-            tools: request.tools.len(),
-            asked: asked(request),
+            prompt: prompt.to_owned(),
+            messages: 0,
+            tools: 0,
+            asked: Map::new(),
             started_us: now,
             first_us: None,
             ended_us: now,
@@ -107,7 +118,7 @@ impl Attempt {
             body: None,
             answer: None,
             output_tokens: 0,
-            estimated_tokens: request.tokens(),
+            estimated_tokens: None,
             input_tokens: 0,
             purpose: None,
             retry_source: RetrySource::BuiltIn,
@@ -329,6 +340,11 @@ impl Event {
     /// A user stopped the thread.
     pub(crate) fn stop(run: Option<&Run>) -> Event {
         Event { kind: "stop", run: run.map(|run| run.id), reply: None, data: json!({}) }
+    }
+
+    /// A run has looked something up in a memory.
+    pub(crate) fn memory(run: Option<i64>, data: Value) -> Event {
+        Event { kind: logs::MEMORY, run, reply: None, data }
     }
 
     /// The thread was terminated.

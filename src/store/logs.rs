@@ -25,6 +25,9 @@ pub(crate) const SHOWN: &str = "shown";
 /// The kind of what code adds to the trace of a run.
 pub(crate) const TRACE: &str = "trace";
 
+/// The kind of what says that a run has looked something up in a memory.
+pub(crate) const MEMORY: &str = "memory";
+
 /// A row of `logs`.
 pub(crate) struct Entry {
     pub(crate) id: i64,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::jobs::JobEnd;
+use crate::engine::jobs::{JobEnd, pause_us};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -12,6 +12,7 @@ use crate::limits;
 use crate::memory::index::{Step, degrade};
 use crate::memory::{Book, named};
 use crate::models::ProviderError;
+use crate::models::backoff::backoff_us;
 use crate::spec::MemoryScope;
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
@@ -48,28 +49,34 @@ impl Thread {
         };
         let book = Book::new(&**self, &self.catalog, memory);
         let name = memory.name.clone();
-        for _ in 0..STEPS {
-            match book.index().await? {
+        let failed = serde_json::from_str::<Failures>(&job.data).unwrap_or_default().failures;
+        for n in 0..STEPS {
+            // A step that came through says that the model is there again.
+            let attempt = if n == 0 { failed + 1 } else { 1 };
+            match book.index(attempt).await? {
                 Step::More => {}
                 Step::Done => {
                     return Ok(JobEnd::Done(Box::new(move |_, sql| left(sql, &name))));
                 }
-                Step::Failed(error) => return Ok(self.without_vectors(job, name, error)),
+                Step::Failed(error) => return self.without_vectors(&book, attempt, error),
             }
         }
         Ok(JobEnd::Done(Box::new(|_, _| Ok(Some("{}".to_owned())))))
     }
 
-    /// The model gave no vectors: it is asked again later.
-    fn without_vectors(&self, job: &Job, name: String, error: ProviderError) -> JobEnd {
-        let error = self.told_failure(error);
-        let failures = serde_json::from_str::<Failures>(&job.data).unwrap_or_default().failures + 1;
+    /// The model gave no vectors: it is asked again, as often and as soon as the policy says, and then less and less often.
+    fn without_vectors(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<JobEnd> {
+        self.transition(|_, sql| book.log_requests(sql))?;
         let wished = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
-        let message = error.message.clone();
-        JobEnd::Later {
+        let random = self.host.random();
+        let pause = match book.tries_again(&error, failures) {
+            true => backoff_us(&book.retry, failures, random, None),
+            false => pause_us(failures, random),
+        };
+        let (name, message) = (book.memory.name.clone(), error.message.clone());
+        Ok(JobEnd::Later {
             error: error.message,
-            failures,
-            after_us: wished.saturating_mul(1000),
+            pause_us: pause.max(wished.saturating_mul(1000)),
             then: Box::new(move |_, sql| {
                 degrade(sql, &name, &message)?;
                 let again = failures < limits::EMBEDDING_ATTEMPTS;
@@ -77,7 +84,7 @@ impl Thread {
                     .then(|| serde_json::to_string(&Failures { failures }).map_err(Error::internal))
                     .transpose()
             }),
-        }
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! Memories of a thread (docs/memory.md): those that are its own lie in its database, the others in objects of their own.
 //!
 //! * Here: the thread as a keeper, and the routes of its own. `job`: the work that makes documents found. `recall`: what is put
-//!   before a turn, and what a reply cites. `tools`: what models do with memories, and the scratchpad.
+//!   before a turn, and what a reply cites. `tools`: what models do with memories, and the scratchpad. `log`: the rows of all that.
 
 pub(crate) mod job;
+pub(crate) mod log;
 pub(crate) mod recall;
 pub(crate) mod tools;
 
@@ -17,9 +18,11 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql};
 use crate::limits;
 use crate::memory::calls::{MemoryRequest, answer, check_body, path_of};
+use crate::memory::embed::VectorRequest;
 use crate::memory::{Book, Keeper, Owes, named};
 use crate::request::{MemoryRoute, Reply, ThreadRequest};
 use crate::spec::MemoryScope;
+use crate::spec::model::Model;
 use crate::store::file_path::FilePath;
 use crate::store::memory as stores;
 
@@ -67,6 +70,10 @@ impl Keeper for Thread {
     fn clean(&self, text: String) -> String {
         let rules = Rules::of(&self.catalog.settings.scrub, None);
         Scrubber::new(&rules).text(self.redact(text))
+    }
+
+    fn log_request(&self, sql: &dyn Sql, model: &Model, request: &VectorRequest) -> Result<()> {
+        log::row_of(model, "", request, self.host.now_us()).insert(sql)
     }
 }
 

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use crate::engine::context::turn_rows;
 use crate::engine::definitions::Definitions;
+use crate::engine::memory::log::{Searched, SearchedBy};
 use crate::engine::thread::Thread;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::search::{Found, Hit, SearchQuery, hits};
 use crate::memory::{Book, named};
@@ -70,7 +71,7 @@ impl Thread {
         let mut found = Vec::new();
         if !query.trim().is_empty() {
             for entry in definitions.prompt.memory.iter().filter(|entry| entry.inject) {
-                found.extend(self.fitting_texts(&entry.name, &query).await?);
+                found.extend(self.fitting_texts(definitions, &entry.name, &query).await?);
             }
         }
         self.transition(|state, sql| {
@@ -84,12 +85,17 @@ impl Thread {
     }
 
     /// What of a memory is put before a turn. A memory helps: where it cannot, the run goes on without.
-    async fn fitting_texts(&self, name: &str, query: &str) -> Result<Vec<Recalled>> {
+    async fn fitting_texts(
+        &self,
+        definitions: &Definitions<'_>,
+        name: &str,
+        query: &str,
+    ) -> Result<Vec<Recalled>> {
         let Ok(memory) = named(&self.catalog, name, MemoryScope::Thread) else { return Ok(Vec::new()) };
         let retrieval = memory.retrieval;
         let wanted =
             SearchQuery { query: query.to_owned(), top_k: retrieval.top_k, ..SearchQuery::default() };
-        let found = match self.search_in_time(name, &wanted).await {
+        let found = match self.search_in_time(definitions, name, &wanted, SearchedBy::Turn).await {
             Ok(found) => found,
             Err(why) => {
                 self.note_memory(
@@ -112,14 +118,29 @@ impl Thread {
     }
 
     /// A search that a run waits for. What was missing is noted.
-    pub(crate) async fn search_in_time(&self, name: &str, wanted: &SearchQuery) -> Result<Found, String> {
-        let memory = named(&self.catalog, name, MemoryScope::Thread).map_err(|error| error.into_message())?;
-        let book = Book::new(self, &self.catalog, memory);
+    pub(crate) async fn search_in_time(
+        &self,
+        definitions: &Definitions<'_>,
+        name: &str,
+        wanted: &SearchQuery,
+        by: SearchedBy,
+    ) -> Result<Found, String> {
+        let told = |error: Error| error.into_message();
+        let memory = named(&self.catalog, name, MemoryScope::Thread).map_err(told)?;
+        let mut book = Book::new(self, &self.catalog, memory);
+        if let Some(model) = book.model {
+            book = book.retrying(self.embedding_retry(definitions, model).map_err(told)?);
+        }
+        self.tell_search(name).map_err(told)?;
+        let started_us = self.host.now_us();
         let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         let found = match watch.within(book.search(wanted)).await {
-            None => return Err(format!("it took more than {} s.", limits::MEMORY_SEARCH_MS / 1000)),
-            Some(found) => found.map_err(|error| error.into_message())?,
+            None => Err(format!("it took more than {} s.", limits::MEMORY_SEARCH_MS / 1000)),
+            Some(found) => found.map_err(told),
         };
+        let searched = Searched { by, started_us, found: found.as_ref().map_err(String::as_str) };
+        self.log_search(definitions, &book, &searched).map_err(told)?;
+        let found = found?;
         if found.degraded {
             let why = match &found.error {
                 Some(error) => format!("no vector of the question: {error}"),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::engine::definitions::Definitions;
+use crate::engine::memory::log::SearchedBy;
 use crate::engine::memory::recall::{Marked, line};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -14,18 +15,33 @@ use crate::memory::{Book, named};
 use crate::request::thread_id::from_random;
 use crate::sdk::scope::Scope;
 use crate::spec::MemoryScope;
-use crate::spec::memory::{MemoryTool, SCRATCHPAD};
+use crate::spec::memory::{MemoryTool, ScratchpadTool};
 use crate::spec::message::ToolResult;
 use crate::spec::tool::{Implementation, Tool};
 
 /// The value that holds the scratchpad.
 const PAD: &str = "bobbin.scratchpad";
+/// What it says when there is nothing on it.
+const EMPTY: &str = "The scratchpad is empty.";
+
+/// Which of these a tool is.
+enum Of {
+    Memory(MemoryTool),
+    Scratchpad(ScratchpadTool),
+}
+
+impl Of {
+    fn tool(tool: &Tool) -> Option<Of> {
+        let Implementation::Native(name) = &tool.run else { return None };
+        let memory = MemoryTool::ALL.into_iter().find(|of| of.tool() == name).map(Of::Memory);
+        let pad = || ScratchpadTool::ALL.into_iter().find(|of| of.tool() == name).map(Of::Scratchpad);
+        memory.or_else(pad)
+    }
+}
 
 /// Whether a tool is one of these.
 pub(crate) fn is_of_memory(tool: &Tool) -> bool {
-    let named =
-        |name: &str| MemoryTool::ALL.into_iter().any(|of| of.tool() == name) || SCRATCHPAD.contains(&name);
-    matches!(&tool.run, Implementation::Native(name) if named(name))
+    Of::tool(tool).is_some()
 }
 
 impl Thread {
@@ -37,13 +53,11 @@ impl Thread {
         tool: &Tool,
         args: &Value,
     ) -> ToolResult {
-        let Implementation::Native(name) = &tool.run else {
-            return ToolResult::error("This is no tool of a memory.");
-        };
-        let done = match MemoryTool::ALL.into_iter().find(|of| of.tool() == name) {
-            Some(MemoryTool::Search) => self.search_by_tool(definitions, args).await,
-            Some(of) => self.write_by_tool(definitions, inside, of, args),
-            None => self.scratchpad(inside, name, args),
+        let done = match Of::tool(tool) {
+            Some(Of::Memory(MemoryTool::Search)) => self.search_by_tool(definitions, inside, args).await,
+            Some(Of::Memory(of)) => self.write_by_tool(definitions, inside, of, args),
+            Some(Of::Scratchpad(of)) => self.scratchpad(inside, of, args),
+            None => return ToolResult::error("This is no tool of a memory."),
         };
         match done {
             Ok(text) => ToolResult::success(text),
@@ -73,7 +87,12 @@ impl Thread {
         }
     }
 
-    async fn search_by_tool(&self, definitions: &Definitions<'_>, args: &Value) -> Result<String> {
+    async fn search_by_tool(
+        &self,
+        definitions: &Definitions<'_>,
+        inside: &Scope,
+        args: &Value,
+    ) -> Result<String> {
         let name = self.memory_of(definitions, MemoryTool::Search, args)?;
         let top_k = args.get("top_k").and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
         let wanted = SearchQuery {
@@ -82,7 +101,8 @@ impl Thread {
             tags: tags(args)?,
             ..SearchQuery::default()
         };
-        let found = self.search_in_time(name, &wanted).await.map_err(|why| {
+        let by = SearchedBy::Call(inside.receipt);
+        let found = self.search_in_time(definitions, name, &wanted, by).await.map_err(|why| {
             Error::field("memory", format!("Nothing could be looked up: {why} Trying again later may help."))
         })?;
         if found.hits.is_empty() {
@@ -143,23 +163,28 @@ impl Thread {
         Ok(from_random(bytes))
     }
 
-    fn scratchpad(&self, inside: &Scope, tool: &str, args: &Value) -> Result<String> {
-        if tool == "scratchpad_read" {
-            let kept = self.value(PAD)?;
-            let lines =
-                kept.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-            let lines: Vec<&str> = lines.collect();
-            return Ok(if lines.is_empty() {
-                "The scratchpad is empty.".to_owned()
-            } else {
-                lines.join("\n")
-            });
+    fn scratchpad(&self, inside: &Scope, tool: ScratchpadTool, args: &Value) -> Result<String> {
+        match tool {
+            ScratchpadTool::Read => {
+                let kept = self.value(PAD)?;
+                let lines =
+                    kept.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+                let lines: Vec<&str> = lines.collect();
+                Ok(if lines.is_empty() { EMPTY.to_owned() } else { lines.join("\n") })
+            }
+            ScratchpadTool::Clear => {
+                inside.writes("write the scratchpad")?;
+                self.set_value(PAD, &Value::Null)?;
+                Ok(EMPTY.to_owned())
+            }
+            ScratchpadTool::Write => {
+                inside.writes("write the scratchpad")?;
+                self.write_scratchpad(args)
+            }
         }
-        inside.writes("write the scratchpad")?;
-        if tool == "scratchpad_clear" {
-            self.set_value(PAD, &Value::Null)?;
-            return Ok("The scratchpad is empty.".to_owned());
-        }
+    }
+
+    fn write_scratchpad(&self, args: &Value) -> Result<String> {
         let Some(Value::Array(items)) = args.get("items") else { return Err(Error::missing("items")) };
         let lines: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
         if lines.len() != items.len() || lines.len() > limits::SCRATCHPAD_ITEMS {

@@ -1,13 +1,17 @@
 //! What spans are told with: names and values by the conventions for generative AI, and our own beside them.
 
 use crate::engine::call::tier_of_call;
+use crate::engine::memory::log::PURPOSE as EMBEDDING;
+use crate::engine::memory::tools::is_of_memory;
 use crate::engine::spans::content::Content;
 use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, SpanKind};
+use crate::spec::budget::Unit;
 use crate::spec::model::Provider;
 use crate::spec::{Catalog, Implementation, Tier};
 use crate::store::receipts::{Kind, Receipt, ReceiptState};
 use crate::store::runs::end::Outcome;
+use crate::store::runs::ledger::BudgetScope;
 
 const INPUT: &str = "gen_ai.usage.input_tokens";
 const OUTPUT: &str = "gen_ai.usage.output_tokens";
@@ -17,11 +21,16 @@ const REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
 /// What requests used, which the run has the sums of.
 pub(crate) const TOKENS: [&str; 4] = [INPUT, OUTPUT, CACHED, REASONING];
 
+/// How often a limit was reached in a run.
+pub(crate) const EXCEEDED: &str = "bobbin.budget.exceeded";
+
 /// Gives spans their attributes.
 pub(crate) trait Telling {
     fn run(&self, span: &mut Span, facts: &Facts);
 
     fn attempt(&self, span: &mut Span, facts: &Facts, attempt: &Logged);
+
+    fn search(&self, span: &mut Span, facts: &Facts, search: &Logged);
 
     fn call(&self, span: &mut Span, facts: &Facts, call: &Receipt);
 }
@@ -49,6 +58,7 @@ impl Telling for SpanDetails<'_> {
         if !facts.recoveries.is_empty() {
             span.number("bobbin.recovery", i64::try_from(facts.recoveries.len()).ok());
         }
+        budget(span, facts);
         if let Some(content) = &self.content {
             span.text("gen_ai.input.messages", content.input.as_deref());
             span.text("gen_ai.output.messages", content.replies.get(&run.block).map(String::as_str));
@@ -64,7 +74,10 @@ impl Telling for SpanDetails<'_> {
     fn attempt(&self, span: &mut Span, facts: &Facts, attempt: &Logged) {
         let model = attempt.text("model_name").and_then(|name| self.catalog.models.get(name));
         span.kind = SpanKind::Client;
-        common(span, facts, "chat");
+        let embeds = attempt.purpose() == Some(EMBEDDING);
+        common(span, facts, if embeds { "embeddings" } else { "chat" });
+        span.text("bobbin.purpose", attempt.purpose());
+        span.text("gen_ai.data_source.id", attempt.text("memory"));
         span.text("gen_ai.provider.name", model.map(|model| provider(&model.provider)));
         span.text("gen_ai.request.model", attempt.text("model"));
         span.number("gen_ai.request.max_tokens", attempt.number("max_tokens"));
@@ -82,7 +95,7 @@ impl Telling for SpanDetails<'_> {
         }
         span.real("bobbin.cost_usd", attempt.real("cost_total"));
         span.text("bobbin.model", attempt.text("model_name"));
-        span.text("bobbin.prompt", attempt.text("prompt_name"));
+        span.text("bobbin.prompt", attempt.text("prompt_name").filter(|name| !name.is_empty()));
         span.number("bobbin.attempt", attempt.number("attempt"));
         if let Some((host, port)) =
             model.and_then(|model| model.base_url(self.deployment)).and_then(|url| place(&url))
@@ -97,6 +110,18 @@ impl Telling for SpanDetails<'_> {
         }
     }
 
+    fn search(&self, span: &mut Span, facts: &Facts, search: &Logged) {
+        common(span, facts, "search_memory");
+        span.text("gen_ai.data_source.id", search.text("memory"));
+        span.number("gen_ai.memory.record.count", search.number("results"));
+        span.text("bobbin.search.by", search.text("by"));
+        let degraded = search.data.get("degraded").and_then(serde_json::Value::as_bool);
+        span.text("bobbin.search.degraded", degraded.filter(|degraded| *degraded).map(|_| "true"));
+        if search.text("status") == Some("failed") {
+            span.fails("memory.unavailable", search.text("error"));
+        }
+    }
+
     fn call(&self, span: &mut Span, facts: &Facts, call: &Receipt) {
         let tool = self.catalog.tools.get(&call.name);
         let operation = if call.kind == Kind::Subagent { "invoke_agent" } else { "execute_tool" };
@@ -108,7 +133,8 @@ impl Telling for SpanDetails<'_> {
         }
         span.text("gen_ai.tool.name", Some(call.name.as_str()));
         span.text("gen_ai.tool.call.id", Some(call.call_id.as_str()));
-        span.text("gen_ai.tool.type", Some("function"));
+        let of_memory = tool.is_some_and(is_of_memory);
+        span.text("gen_ai.tool.type", Some(if of_memory { "datastore" } else { "function" }));
         span.text("gen_ai.tool.description", tool.map(|tool| tool.description.as_str()));
         span.text("bobbin.tool.kind", Some(call.kind.as_str()));
         span.text("bobbin.tier", tier_of_call(self.catalog, call).map(Tier::as_str));
@@ -133,6 +159,28 @@ impl Telling for SpanDetails<'_> {
             (ReceiptState::Indeterminate, _) => span.fails("indeterminate", call.error.as_deref()),
             _ => {}
         }
+    }
+}
+
+/// What a run may cost and has, and which limits it met.
+fn budget(span: &mut Span, facts: &Facts) {
+    let usd = |micros: i64| micros as f64 / 1_000_000.0;
+    if let Some(ledger) = &facts.run.ledger
+        && let Some(limit) = ledger.cap(BudgetScope::Run, Unit::Cost)
+    {
+        span.real("bobbin.budget.limit_usd", Some(usd(limit)));
+        span.real("bobbin.budget.spent_usd", Some(usd(ledger.used(facts.run.step).get(Unit::Cost))));
+    }
+    let count = |event: &str| facts.budgets.iter().filter(|row| row.text("event") == Some(event)).count();
+    // A question that is denied ends as exceeded: that is one limit.
+    let reached = count("asked").max(count("exceeded"));
+    span.number(EXCEEDED, i64::try_from(reached).ok().filter(|reached| *reached > 0));
+    for row in &facts.budgets {
+        let told =
+            ["event", "scope", "unit"].into_iter().zip(["bobbin.event", "bobbin.scope", "bobbin.unit"]);
+        let told =
+            told.filter_map(|(field, name)| Some((name, AttributeValue::Text(row.text(field)?.to_owned()))));
+        span.event(row.at_us, "bobbin.budget", told.collect());
     }
 }
 

@@ -1,6 +1,7 @@
 //! A run's rows as spans: the run, its steps, in each its requests to models and its calls, in each call what it did. They come
 //! in the order of the steps, so that a part of them can be told of and the rest later.
 
+use crate::engine::memory::log::PURPOSE as EMBEDDING;
 use crate::engine::spans::attributes::Telling;
 use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, Subject};
@@ -66,6 +67,27 @@ impl Places {
         }
     }
 
+    /// What is made for a call is below it, and what comes before a step is below the step.
+    fn below(&self, row: &Logged) -> Below {
+        match row.inside() {
+            Some(call) => Below::Call(call),
+            None => self.next(row.at_us).map_or(Below::Run, Below::Step),
+        }
+    }
+
+    /// The step that begins next.
+    fn next(&self, us: i64) -> Option<i64> {
+        self.steps.iter().find(|(_, start)| *start >= us).map(|(block, _)| *block)
+    }
+
+    /// The step together with which something is told of: of what is below the run the next one.
+    fn block_of(&self, facts: &Facts, below: Below, row: &Logged) -> i64 {
+        match below {
+            Below::Run => self.next(row.at_us).unwrap_or(facts.run.block),
+            below => self.block(below),
+        }
+    }
+
     fn parent(&self, facts: &Facts, below: Below) -> String {
         match below {
             Below::Step(block) => span_id(&facts.thread, "step", block),
@@ -94,6 +116,7 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
         spans.push(span);
         before = Some(attempt);
     }
+    looked_up(facts, telling, &places, &mut spans);
     for call in &facts.calls {
         let Some(ended_us) = call.ended_us else { continue };
         let (below, block) = places.calls.get(&call.id).copied().unwrap_or((Below::Run, 0));
@@ -115,6 +138,7 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
             spans.push(of_step(facts, &spans, n, *block, *start_us));
         }
     }
+    summarised(facts, telling, &places, &mut spans);
     for span in &mut spans {
         span.settled = is_closed(&facts.run, span.block);
     }
@@ -125,6 +149,59 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
         spans.push(run);
     }
     spans
+}
+
+/// Searches of memories, and the requests for vectors that they made. What a turn begins with is of its first step.
+fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
+    for search in &facts.searches {
+        let below = places.below(search);
+        let id = span_id(&facts.thread, "search", search.id);
+        let name = format!("search_memory {}", search.text("memory").unwrap_or_default());
+        let mut span = Span::new(Subject::Search, id.clone(), name, search.at_us, search.ended_us());
+        telling.search(&mut span, facts, search);
+        place(&mut span, places.parent(facts, below), places.block_of(facts, below, search));
+        spans.push(span);
+    }
+    for request in facts.attempts.iter().filter(|attempt| attempt.purpose() == Some(EMBEDDING)) {
+        let below = places.below(request);
+        let mut span = of_request(facts, telling, request, "embeddings");
+        let holds = |search: &&Logged| {
+            search.inside() == request.inside()
+                && search.text("memory") == request.text("memory")
+                && (search.at_us..=search.ended_us()).contains(&request.at_us)
+        };
+        let parent = match facts.searches.iter().find(holds) {
+            Some(search) => span_id(&facts.thread, "search", search.id),
+            None => places.parent(facts, below),
+        };
+        place(&mut span, parent, places.block_of(facts, below, request));
+        spans.push(span);
+    }
+}
+
+/// Summaries that were written while the run went on: beside its steps.
+fn summarised(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
+    let other = |attempt: &&Logged| attempt.purpose().is_some_and(|purpose| purpose != EMBEDDING);
+    for request in facts.attempts.iter().filter(other) {
+        let mut span = of_request(facts, telling, request, "chat");
+        let block = places.block_of(facts, Below::Run, request);
+        place(&mut span, places.parent(facts, Below::Run), block);
+        spans.push(span);
+    }
+}
+
+fn place(span: &mut Span, parent: String, block: i64) {
+    (span.parent, span.block) = (Some(parent), block);
+}
+
+/// A request that asks for no reply.
+fn of_request(facts: &Facts, telling: &dyn Telling, request: &Logged, operation: &str) -> Span {
+    let model = request.text("model").unwrap_or("unknown");
+    let id = span_id(&facts.thread, "attempt", format_args!("log.{}", request.id));
+    let name = format!("{operation} {model}");
+    let mut span = Span::new(Subject::Attempt, id, name, request.at_us, request.ended_us());
+    telling.attempt(&mut span, facts, request);
+    span
 }
 
 fn of_attempt(

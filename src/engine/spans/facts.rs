@@ -19,6 +19,7 @@ const LAST: i64 = i64::MAX >> 11;
 
 /// A request to a model, or something else that the log has of the run.
 pub(crate) struct Logged {
+    pub(crate) id: i64,
     pub(crate) at_us: i64,
     /// Seq reserved for the reply.
     pub(crate) reply: Option<i64>,
@@ -43,7 +44,12 @@ impl Logged {
         self.number("ended_at").unwrap_or(self.at_us).max(self.at_us)
     }
 
-    /// Receipt of the call whose prompt it is a request of.
+    /// Whether it is a request for something other than a reply: a summary, vectors.
+    pub(crate) fn purpose(&self) -> Option<&str> {
+        self.text("purpose")
+    }
+
+    /// Receipt of the call whose prompt it is a request of, or which it is made for.
     pub(crate) fn inside(&self) -> Option<i64> {
         self.text("parent_call")?.strip_prefix("c_")?.parse().ok()
     }
@@ -59,6 +65,10 @@ pub(crate) struct Facts {
     pub(crate) run: Run,
     /// Requests to models, oldest first.
     pub(crate) attempts: Vec<Logged>,
+    /// Searches of memories, oldest first.
+    pub(crate) searches: Vec<Logged>,
+    /// Limits that were reached, asked about or raised, oldest first.
+    pub(crate) budgets: Vec<Logged>,
     /// When it was found unfinished, oldest first.
     pub(crate) recoveries: Vec<Logged>,
     /// Its calls, and those within them.
@@ -72,6 +82,7 @@ impl Thread {
     pub(crate) fn facts_of(&self, state: &State, sql: &dyn Sql, run: i64) -> Result<Option<Facts>> {
         let Some(run) = traces::find(sql, run)? else { return Ok(None) };
         let (mut attempts, mut recoveries, mut beyond) = (Vec::new(), Vec::new(), LAST);
+        let (mut searches, mut budgets) = (Vec::new(), Vec::new());
         logs::each_of_run(sql, run.id, |entry| {
             if entry.run != Some(run.id) {
                 // The first reply of a later run: its calls come after it.
@@ -82,20 +93,25 @@ impl Thread {
             let into = match entry.kind.as_str() {
                 "llm_request" => &mut attempts,
                 "recovery" => &mut recoveries,
+                "budget" => &mut budgets,
+                logs::MEMORY => &mut searches,
                 _ => return Ok(()),
             };
             let data = serde_json::from_str(&entry.data).unwrap_or_default();
-            into.push(Logged { at_us: entry.at_us, reply: entry.reply, data });
+            into.push(Logged { id: entry.id, at_us: entry.at_us, reply: entry.reply, data });
             Ok(())
         })?;
-        attempts.reverse();
-        recoveries.reverse();
+        for rows in [&mut attempts, &mut recoveries, &mut searches, &mut budgets] {
+            rows.reverse();
+        }
         let before = traces::block_before(sql, run.id)?.unwrap_or(0);
         let beyond = beyond.max(run.block + limits::BLOCK);
         let calls = own_calls(&run, &attempts, receipts::between(sql, before, beyond)?);
         let known: SortedSet<i64> = calls.iter().map(|call| call.id).collect();
         // A prompt that is called beside the run asks its model in its name.
-        attempts.retain(|attempt| attempt.inside().is_none_or(|call| known.contains(&call)));
+        let is_own = |row: &Logged| row.inside().is_none_or(|call| known.contains(&call));
+        attempts.retain(is_own);
+        searches.retain(is_own);
         Ok(Some(Facts {
             thread: state.meta.thread_id.clone(),
             agent: state.meta.agent.clone(),
@@ -104,6 +120,8 @@ impl Thread {
             waits: waits::of_run(state, sql, run.id)?,
             run,
             attempts,
+            searches,
+            budgets,
             recoveries,
             calls,
         }))

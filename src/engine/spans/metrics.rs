@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::engine::spans::attributes::EXCEEDED;
 use crate::engine::spans::otlp::nanos;
 use crate::engine::spans::{Attribute, AttributeValue};
 use crate::engine::spans::{Span, Subject, otlp};
@@ -115,16 +116,20 @@ pub(crate) fn metrics(spans: &[Span]) -> Vec<Value> {
     let mut calls = Series::new("gen_ai.execute_tool.duration", "s", &SECONDS);
     let mut cost = Series::new("bobbin.cost_usd", "{USD}", &[]);
     let mut recoveries = Series::new("bobbin.recoveries", "{recovery}", &[]);
+    let mut exceeded = Series::new("bobbin.budget.exceeded", "{limit}", &[]);
     for span in spans.iter().filter(|span| span.settled) {
         let by = told_by(span);
         let seconds = (span.end_us - span.start_us) as f64 / 1_000_000.0;
         match span.of {
-            Subject::Step | Subject::Wait => {}
+            Subject::Step | Subject::Wait | Subject::Search => {}
             Subject::Call => calls.add(&by, seconds),
             Subject::Run => {
                 runs.add(&by, seconds);
                 if let Some(count) = span.number_of("bobbin.recovery") {
                     recoveries.add(&by, count as f64);
+                }
+                if let Some(count) = span.number_of(EXCEEDED) {
+                    exceeded.add(&by, count as f64);
                 }
             }
             Subject::Attempt => {
@@ -145,7 +150,7 @@ pub(crate) fn metrics(spans: &[Span]) -> Vec<Value> {
     }
     let from = spans.iter().map(|span| span.start_us).min().unwrap_or(0);
     let to = spans.iter().map(|span| span.end_us).max().unwrap_or(from);
-    [tokens, requests, runs, calls, cost, recoveries]
+    [tokens, requests, runs, calls, cost, recoveries, exceeded]
         .into_iter()
         .filter_map(|series| series.json(from, to))
         .collect()
@@ -189,5 +194,14 @@ mod tests {
             (&json!(true), &json!(0.5))
         );
         assert!(metrics.iter().all(|metric| metric["name"] != "gen_ai.execute_tool.duration"));
+    }
+
+    #[test]
+    fn limits_that_were_reached_are_counted() {
+        let mut run = Span::new(Subject::Run, "r".into(), "invoke_agent a".into(), 0, 9);
+        run.number(EXCEEDED, Some(2));
+        let metrics = metrics(&[run]);
+        let found = metrics.iter().find(|metric| metric["name"] == "bobbin.budget.exceeded").unwrap();
+        assert_eq!(found["sum"]["dataPoints"][0]["asDouble"], 2.0);
     }
 }

@@ -28,6 +28,7 @@ pub(crate) enum Subject {
     Run,
     Step,
     Attempt,
+    Search,
     Call,
     Wait,
 }

@@ -16,13 +16,20 @@ pub struct Embeddings {
     script: RefCell<Option<Script>>,
     /// Numbers of a vector.
     pub dims: Cell<usize>,
+    /// Tokens that each answer reports.
+    pub tokens: Cell<Option<u64>>,
     /// Bodies of requests, in order.
     pub requests: RefCell<Vec<Value>>,
 }
 
 impl Default for Embeddings {
     fn default() -> Embeddings {
-        Embeddings { script: RefCell::default(), dims: Cell::new(24), requests: RefCell::default() }
+        Embeddings {
+            script: RefCell::default(),
+            dims: Cell::new(24),
+            tokens: Cell::default(),
+            requests: RefCell::default(),
+        }
     }
 }
 
@@ -64,7 +71,11 @@ impl Embeddings {
             let item = |(index, text): (usize, &Value)| {
                 json!({ "index": index, "embedding": vector(text.as_str().unwrap_or_default(), self.dims.get()) })
             };
-            Answer::json(&json!({ "data": inputs.iter().enumerate().map(item).collect::<Vec<_>>() }))
+            let mut body = json!({ "data": inputs.iter().enumerate().map(item).collect::<Vec<_>>() });
+            if let Some(tokens) = self.tokens.get() {
+                body["usage"] = json!({ "prompt_tokens": tokens, "total_tokens": tokens });
+            }
+            Answer::json(&body)
         });
         (answer, wrong)
     }

@@ -21,7 +21,7 @@ pub fn with_book(catalog: &mut Value) {
         "chunk": { "chars": 100, "overlap": 20 } });
 }
 
-fn route(of: MemoryRoute) -> ThreadRoute {
+pub fn route(of: MemoryRoute) -> ThreadRoute {
     ThreadRoute::Memory { memory: "book".to_owned(), of }
 }
 

@@ -30,6 +30,7 @@ mod immediate;
 mod invoke;
 mod limits;
 mod memories;
+mod memories_seen;
 mod models;
 mod operator;
 mod pages;
@@ -152,6 +153,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(spending::all());
     all.extend(spending_asked::all());
     all.extend(memories::all());
+    all.extend(memories_seen::all());
     all.extend(spill::all());
     all.extend(endpoints::all());
     all.extend(attachments::all());

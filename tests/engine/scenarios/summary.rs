@@ -321,8 +321,8 @@ fn a_model_that_always_fails_holds_up_no_turn() {
         .once();
 }
 
-#[test]
-fn a_turn_that_is_too_long_is_summarised_between_its_steps() {
+/// One turn of sixty steps.
+fn long() -> Scenario {
     summarised("one turn")
         .setup(|sim| {
             sim.world.outside.native("work", |_, before| {
@@ -342,6 +342,32 @@ fn a_turn_that_is_too_long_is_summarised_between_its_steps() {
         .drive(|sim| async move {
             sim.ask("open and work long").await;
         })
+}
+
+#[test]
+fn a_summary_that_is_written_while_a_run_goes_on_is_a_span_of_it() {
+    long()
+        .drive(|sim| async move {
+            sim.ask("open and work long").await;
+            let told = "kind = 'llm_request' AND data ->> 'purpose' = 'summary' AND run = 1";
+            let rows: Vec<i64> = sim.member.database.ask(&format!("SELECT count(*) FROM logs WHERE {told}"));
+            let body = sim.get(ThreadRoute::GetSpans("r_1".to_owned()), &[]).await;
+            let spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
+            let own = spans.iter().find(|span| span["name"].as_str().unwrap().starts_with("invoke_agent"));
+            let of_summary = |span: &&Value| span.to_string().contains("\"bobbin.purpose\"");
+            let found: Vec<&Value> = spans.iter().filter(of_summary).collect();
+            assert!(rows[0] > 0 && found.len() as i64 == rows[0], "{rows:?} {found:?}");
+            for span in found {
+                assert_eq!(span["name"], "chat cheap");
+                assert_eq!(span["parentSpanId"], own.unwrap()["spanId"]);
+            }
+        })
+        .once();
+}
+
+#[test]
+fn a_turn_that_is_too_long_is_summarised_between_its_steps() {
+    long()
         .check(|sim, _| {
             let sent = replies(sim);
             assert!(summaries(sim).len() >= 2, "{} summaries", summaries(sim).len());
