@@ -20,6 +20,8 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, StatementStatus};
 
+use super::statement::Statement;
+
 /// Our own limit for a row, bytes (docs/durability.md).
 pub const ROW_BYTES: usize = 1_310_720;
 
@@ -59,7 +61,10 @@ pub struct Database {
     pub log: RefCell<Option<Vec<(String, u64, u64)>>>,
     /// Statements that the platform would refuse or that break our own rules.
     pub violations: RefCell<Vec<String>>,
+    /// Columns of each index of a table.
     indexes: RefCell<HashMap<String, Vec<Vec<String>>>>,
+    /// By where a statement's text lies: the index entries that one row of it writes.
+    entries: RefCell<HashMap<*const u8, u64>>,
     numbers_as_floats: bool,
 }
 
@@ -83,7 +88,7 @@ impl Database {
         ] {
             connection.set_limit(limit, value).unwrap();
         }
-        connection.set_prepared_statement_cache_capacity(200);
+        connection.set_prepared_statement_cache_capacity(1000);
         Database {
             connection,
             stretch: Cell::new(false),
@@ -92,18 +97,9 @@ impl Database {
             log: RefCell::default(),
             violations: RefCell::default(),
             indexes: RefCell::default(),
+            entries: RefCell::default(),
             numbers_as_floats,
         }
-    }
-
-    /// Whether a statement changes anything.
-    pub fn writes(statement: &str) -> bool {
-        let first = statement.split_whitespace().next().unwrap_or("").to_ascii_uppercase();
-        !matches!(first.as_str(), "SELECT" | "EXPLAIN" | "PRAGMA" | "VALUES" | "WITH")
-            || first == "WITH" && {
-                let text = statement.to_ascii_uppercase();
-                ["INSERT INTO", "INSERT OR", "UPDATE ", "DELETE FROM"].iter().any(|verb| text.contains(verb))
-            }
     }
 
     /// Opens the stretch if none is open; true when it did.
@@ -126,7 +122,7 @@ impl Database {
             self.depth.set(0);
             self.raw(if commit { "COMMIT" } else { "ROLLBACK" });
             if !commit {
-                self.indexes.borrow_mut().clear();
+                self.forget_indexes();
             }
         }
     }
@@ -142,14 +138,14 @@ impl Database {
         let depth = self.depth.get();
         if !keep {
             self.raw(&format!("ROLLBACK TO s{depth}"));
-            self.indexes.borrow_mut().clear();
+            self.forget_indexes();
         }
         self.raw(&format!("RELEASE s{depth}"));
         self.depth.set(depth - 1);
     }
 
     fn raw(&self, statement: &str) {
-        self.connection.execute_batch(statement).unwrap();
+        self.connection.prepare_cached(statement).unwrap().execute([]).unwrap();
     }
 
     /// Bytes of the database.
@@ -171,16 +167,12 @@ impl Database {
 
     /// The largest row of any table, bytes of its columns, with the table's name.
     pub fn largest_row(&self) -> (usize, String) {
-        let tables: Vec<String> = self.ask("SELECT name FROM sqlite_schema WHERE type = 'table'");
+        let tables: Vec<String> =
+            self.ask("SELECT name || char(10) || sql FROM sqlite_schema WHERE type = 'table'");
         let mut largest = (0, String::new());
         for table in tables {
-            let columns: Vec<String> = self.ask(&format!("SELECT name FROM pragma_table_info('{table}')"));
-            let sum: Vec<String> = columns
-                .iter()
-                .map(|column| format!("coalesce(length(CAST(\"{column}\" AS BLOB)), 0)"))
-                .collect();
-            let bytes: Vec<Option<i64>> =
-                self.ask(&format!("SELECT max({}) FROM \"{table}\"", sum.join(" + ")));
+            let question = self.longest_row_of(&table);
+            let bytes: Vec<Option<i64>> = self.ask(&question);
             let bytes = bytes.first().copied().flatten().unwrap_or(0) as usize;
             if bytes > largest.0 {
                 largest = (bytes, table);
@@ -189,18 +181,35 @@ impl Database {
         largest
     }
 
-    fn check(&self, statement: &str, params: &[Param<'_>]) {
+    /// What asks for the bytes of the longest row of a table, which is given by its name and, in the next line, what made
+    /// it. The columns are asked for once for all databases.
+    fn longest_row_of(&self, table: &str) -> String {
+        thread_local! {
+            static KNOWN: RefCell<HashMap<String, String>> = RefCell::default();
+        }
+        if let Some(known) = KNOWN.with_borrow(|known| known.get(table).cloned()) {
+            return known;
+        }
+        let name = table.lines().next().unwrap_or("");
+        let columns: Vec<String> = self.ask(&format!("SELECT name FROM pragma_table_info('{name}')"));
+        let sum: Vec<String> =
+            columns.iter().map(|column| format!("coalesce(length(CAST(\"{column}\" AS BLOB)), 0)")).collect();
+        let question = format!("SELECT max({}) FROM \"{name}\"", sum.join(" + "));
+        KNOWN.with_borrow_mut(|known| known.insert(table.to_owned(), question.clone()));
+        question
+    }
+
+    fn check(&self, text: &str, Statement { verb, writes, several, .. }: &Statement, params: &[Param<'_>]) {
         let mut violations = self.violations.borrow_mut();
-        let short: String = statement.chars().take(80).collect();
-        let first = statement.split_whitespace().next().unwrap_or("").to_ascii_uppercase();
+        let short = || text.chars().take(80).collect::<String>();
         if matches!(
-            first.as_str(),
+            verb.as_str(),
             "BEGIN" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "ATTACH" | "VACUUM"
         ) {
-            violations.push(format!("the platform refuses {first}: {short}"));
+            violations.push(format!("the platform refuses {verb}: {}", short()));
         }
-        if first != "CREATE" && statement.trim_end().trim_end_matches(';').contains(';') {
-            violations.push(format!("more than one statement at once: {short}"));
+        if *several {
+            violations.push(format!("more than one statement at once: {}", short()));
         }
         let bytes: usize = params
             .iter()
@@ -210,14 +219,14 @@ impl Database {
                 _ => 8,
             })
             .sum();
-        if bytes > ROW_BYTES && Database::writes(statement) {
-            violations.push(format!("a row of {bytes} bytes, more than 1.25 MB: {short}"));
+        if bytes > ROW_BYTES && *writes {
+            violations.push(format!("a row of {bytes} bytes, more than 1.25 MB: {}", short()));
         }
         for param in params {
             if let Param::Int(value) = param
                 && value.unsigned_abs() > 1 << 53
             {
-                violations.push(format!("the platform carries 53 bits, not {value}: {short}"));
+                violations.push(format!("the platform carries 53 bits, not {value}: {}", short()));
             }
         }
     }
@@ -225,18 +234,20 @@ impl Database {
     /// Runs one statement. `row` gets what it returns, lazily.
     pub fn execute(
         &self,
-        statement: &str,
+        statement: &'static str,
         params: &[Param<'_>],
         row: &mut dyn FnMut(&[Column]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        self.check(statement, params);
-        let outcome = self.step(statement, params, row);
+        let known = Statement::of(statement);
+        self.check(statement, &known, params);
+        let outcome = self.step(statement, &known, params, row);
         outcome.unwrap_or_else(|error| Err(Error::internal(format!("{error}: {statement}"))))
     }
 
     fn step(
         &self,
-        statement: &str,
+        statement: &'static str,
+        known: &Statement,
         params: &[Param<'_>],
         row: &mut dyn FnMut(&[Column]) -> Result<ControlFlow<()>>,
     ) -> rusqlite::Result<Result<()>> {
@@ -277,19 +288,18 @@ impl Database {
         let steps = prepared.reset_status(StatementStatus::VmStep) as u64;
         drop(prepared);
         let hidden = if steps > 1_000 && handed < steps / 100 { steps / 10 } else { 0 };
-        let verb = statement.split_whitespace().next().unwrap_or("").to_ascii_uppercase();
-        let changed = match verb.as_str() {
+        let changed = match known.verb.as_str() {
             _ if readonly => 0,
             "CREATE" | "ALTER" | "DROP" | "PRAGMA" => {
-                self.indexes.borrow_mut().clear();
+                self.forget_indexes();
                 0
             }
             _ => self.connection.changes(),
         };
-        let modified = if verb == "INSERT" || verb == "REPLACE" { 0 } else { changed };
+        let modified = if known.verb == "INSERT" || known.verb == "REPLACE" { 0 } else { changed };
         let returned = if readonly { handed } else { 0 };
         let read = (returned + modified).max(scanned).max(hidden);
-        let written = if changed == 0 { 0 } else { changed * (1 + self.entries(statement, &verb)) };
+        let written = if changed == 0 { 0 } else { changed * (1 + self.entries(statement, known)) };
         let mut counters = self.counters.get();
         counters.statements += 1;
         counters.read += read;
@@ -301,16 +311,23 @@ impl Database {
         Ok(outcome)
     }
 
+    fn forget_indexes(&self) {
+        self.indexes.borrow_mut().clear();
+        self.entries.borrow_mut().clear();
+    }
+
     /// Index entries that one changed row of this statement writes.
-    fn entries(&self, statement: &str, verb: &str) -> u64 {
-        let words: Vec<&str> =
-            statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|w| !w.is_empty()).collect();
-        let after = |word: &str| words.iter().position(|w| w.eq_ignore_ascii_case(word)).map(|at| at + 1);
-        let table = match verb {
-            "UPDATE" => words.get(1),
-            "DELETE" => after("FROM").and_then(|at| words.get(at)),
-            _ => after("INTO").and_then(|at| words.get(at)),
-        };
+    fn entries(&self, statement: &'static str, known: &Statement) -> u64 {
+        let place = statement.as_ptr();
+        if let Some(entries) = self.entries.borrow().get(&place) {
+            return *entries;
+        }
+        let entries = self.count_entries(known);
+        self.entries.borrow_mut().insert(place, entries);
+        entries
+    }
+
+    fn count_entries(&self, Statement { verb, table, assigned, .. }: &Statement) -> u64 {
         let Some(table) = table else { return 0 };
         let mut cache = self.indexes.borrow_mut();
         let indexes = cache.entry((*table).to_owned()).or_insert_with(|| {
@@ -332,9 +349,6 @@ impl Database {
         if verb != "UPDATE" {
             return indexes.len() as u64;
         }
-        let set = after("SET").unwrap_or(0);
-        let end = after("WHERE").unwrap_or(words.len());
-        let assigned = words.get(set..end).unwrap_or(&[]);
         indexes.iter().filter(|columns| columns.iter().any(|c| assigned.contains(&c.as_str()))).count() as u64
     }
 

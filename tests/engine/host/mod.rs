@@ -5,7 +5,7 @@
 //! * `world`: the objects' process, and what is around it. `member`: one object: what of it survives a crash, and what
 //!   does not. `family`: how they call each other; `pipe`: an answer on its way between two of them.
 //! * `fault`: the points, and the plan that says where the process fails.
-//! * `database`: the platform's limits and coalesced writes; counters.
+//! * `database`: the platform's limits and coalesced writes; counters. `statement`: what the words of a statement say.
 //! * `alarm`: the one alarm of an object.
 //! * `sim_host`: the `Host` itself.
 //! * `outside`, `answer`: models, http and native tools, other objects, as the test scripts them.
@@ -35,6 +35,7 @@ mod sim_bucket;
 mod sim_host;
 mod sim_sql;
 mod sim_work;
+mod statement;
 mod strict;
 #[cfg(test)]
 mod toys;

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use bobbin::host::{Cell, Param, Sql};
 use bobbin::{Code, Error, Result};
 
-use super::database::Database;
 use super::fault::At;
 use super::member::Member;
+use super::statement::Statement;
 use super::world::World;
 
 /// The database as the object sees it.
@@ -38,7 +38,7 @@ impl SimSql {
         if !self.alive() {
             return Err(gone());
         }
-        if Database::writes(statement) {
+        if Statement::of(statement).writes {
             self.world.point(At::Write, statement);
             self.member.touch();
         }
