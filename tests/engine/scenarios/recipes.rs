@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use bobbin::models;
+use bobbin::request::{MemoryRoute, ThreadRoute};
 use serde_json::{Map, Value, json};
 
 use super::story;
@@ -16,7 +17,7 @@ fn recipe(name: &'static str, agent: &'static str) -> Scenario {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recipes").join(name);
     story(name)
         .define(|catalog| {
-            for kind in ["models", "prompts", "tools", "agents"] {
+            for kind in ["models", "prompts", "tools", "agents", "memories"] {
                 catalog[kind] = Value::Object(Map::new());
                 let Ok(files) = fs::read_dir(folder.join(kind)) else { continue };
                 for file in files {
@@ -74,6 +75,56 @@ fn each_recipe_does_what_it_is_for() {
         .drive(|sim| async move {
             let told = answer(&sim, "call candidate {\"question\": \"Why?\"}").await;
             assert!(told.contains("You said: Why?"), "{told}");
+        })
+        .once();
+}
+
+#[test]
+fn an_answer_is_given_from_documents() {
+    let of = |of: MemoryRoute| ThreadRoute::Memory { memory: "handbook".to_owned(), of };
+    recipe("rag", "clerk")
+        .drive(move |sim| async move {
+            for (title, text) in [
+                ("Returns", "Refunds are granted within thirty days of the purchase, with a receipt."),
+                ("Hours", "The shop opens at nine and closes at six."),
+            ] {
+                let body = json!({ "title": title, "text": text });
+                let seen =
+                    sim.insist(of(MemoryRoute::AddDocument), &[], Some(&sim.key()), body.to_string()).await;
+                assert_eq!(seen.status, 202, "{}", seen.body);
+            }
+            sim.until("they are taken in", |sim| {
+                sim.member.database.ask::<i64>("SELECT jobs FROM meta") == [0]
+            })
+            .await;
+            let told =
+                answer(&sim, "call memory_search {\"query\": \"refund of a purchase\", \"top_k\": 1}").await;
+            assert!(told.contains("within thirty days") && !told.contains("nine"), "{told}");
+            // What fits is looked up without a call, too.
+            let run = sim.get(ThreadRoute::GetRun("r_1".into()), &[]).await;
+            assert_eq!(run["diagnostics"], json!([]), "{run}");
+            let injected: Vec<i64> =
+                sim.member.database.ask("SELECT recall ->> 'injected' FROM runs WHERE id = 1");
+            assert!(injected[0] > 0, "{injected:?}");
+        })
+        .once();
+}
+
+#[test]
+fn a_long_talk_is_summarised() {
+    recipe("compress", "companion")
+        .drive(|sim| async move {
+            for n in 0..30 {
+                let text = format!("{n} {}", "word ".repeat(80));
+                assert!(answer(&sim, &text).await.starts_with("You said: "));
+            }
+            let context = sim.get(ThreadRoute::GetContext, &[]).await;
+            assert!(context["summary"]["epoch"].as_i64().is_some_and(|epoch| epoch > 0), "{context}");
+        })
+        .terms(|terms| {
+            terms.overlap = true;
+            terms.one_answer = false;
+            terms.more_requests = 12;
         })
         .once();
 }

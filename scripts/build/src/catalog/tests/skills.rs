@@ -42,7 +42,7 @@ fn every_recipe_is_compiled_without_a_complaint() {
         assert_eq!(report(Path::new(""), &compiled.complaints), "");
         count += 1;
     }
-    assert!(count >= 6);
+    assert!(count >= 8);
 }
 
 #[test]
