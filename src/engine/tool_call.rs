@@ -19,7 +19,7 @@ use crate::models::backoff_us;
 use crate::sdk::scope::{Entered, Scope};
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::retry::Resolved;
-use crate::spec::{Tier, Tool, ToolEntry};
+use crate::spec::{Callable, Tier, Tool, ToolEntry};
 use crate::store::messages::{Inbound, Shared};
 use crate::store::opening::Opening;
 use crate::store::receipts;
@@ -101,6 +101,29 @@ impl Thread {
         call: &Call,
         earlier: Option<Receipt>,
     ) -> Result<CallOutcome> {
+        let asked = |earlier: &Receipt| {
+            earlier.state == ReceiptState::Waiting && earlier.kind != receipts::Kind::Subagent
+        };
+        let asked = earlier.as_ref().is_some_and(asked);
+        let name = &call.call.name;
+        let is_agent = |callable| matches!(callable, Callable::Agent(..) | Callable::Subagent(..));
+        if asked && self.catalog.callable(name).is_some_and(is_agent) {
+            let text = format!("\"{name}\" is not the tool any more that was asked about.");
+            return self.not_as_asked(call.seq, CallOutcome::refused(text));
+        }
+        let outcome = self.call_known(scope, definitions, reply, call, earlier).await?;
+        if asked { self.not_as_asked(call.seq, outcome) } else { Ok(outcome) }
+    }
+
+    /// The same, where what it names is still of the kind that it was.
+    async fn call_known(
+        self: &Rc<Self>,
+        scope: &Scope,
+        definitions: &Definitions<'_>,
+        reply: &Shared,
+        call: &Call,
+        earlier: Option<Receipt>,
+    ) -> Result<CallOutcome> {
         let name = &call.call.name;
         // What code calls need not be listed.
         let unlisted = (reply.inbound == Inbound::QueuedTool).then(|| ToolEntry::unlisted(name));
@@ -133,7 +156,9 @@ impl Thread {
         let args = match arguments(callable, &call.call) {
             Ok(args) => args,
             // A call that started had good arguments then; today's definition asks for others.
-            Err(_) if earlier.is_some() => return Ok(CallOutcome::unknown(name, &scope.origin)),
+            Err(_) if earlier.is_some_and(|earlier| earlier.runs > 0) => {
+                return Ok(CallOutcome::unknown(name, &scope.origin));
+            }
             Err(text) => return Ok(CallOutcome::refused(text)),
         };
         match work {
@@ -185,8 +210,9 @@ impl Thread {
         let mut done = self.call_work(prepared, reply.seq, call.seq, earlier).await?;
         if let (Work::Tool(tool), None) = (work, &approval)
             && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
+            && let Some(refused) = self.ask_after(place, tool, call, &args).await?
         {
-            self.ask_after(place, tool, call, &args).await?;
+            done.replace_result(refused);
         }
         if let Some(approval) = approval {
             done.result = approval.told(done.result);

@@ -469,13 +469,14 @@ pub(crate) fn of_receipt(sql: &dyn Sql, receipt: i64) -> Result<Option<Wait>> {
     one(sql, statement, &[Param::Int(receipt)])
 }
 
-/// Whether one of the last approvals counts for a call with this key, in this run.
+/// Whether one of the last approvals counts for a call with this key, in this run. Of one that has changed the arguments nobody
+/// has said that they may stand.
 pub(crate) fn is_remembered(sql: &dyn Sql, key: &str, run: Option<i64>) -> Result<bool> {
     let found = integer(
         sql,
         "SELECT 1 FROM (SELECT state, run, data, decision FROM waits WHERE open = 0 ORDER BY id DESC LIMIT 1000)
          WHERE state = 'decided' AND json_extract(data, '$.remember.key') = ?1
-           AND json_extract(decision, '$.decision') = 'approve'
+           AND json_extract(decision, '$.decision') = 'approve' AND json_extract(decision, '$.args') IS NULL
            AND (json_extract(data, '$.remember.within') = 'thread' OR run IS ?2) LIMIT 1",
         &[Param::Text(key), run.into()],
     )?;

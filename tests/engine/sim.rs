@@ -130,6 +130,8 @@ pub struct Sim {
     pub born: Rc<RefCell<Value>>,
     /// Headers of every request.
     pub headers: Rc<RefCell<Vec<(String, String)>>>,
+    /// Who sends them.
+    pub caller: Rc<RefCell<Caller>>,
 }
 
 impl Sim {
@@ -152,6 +154,7 @@ impl Sim {
             keys: Rc::default(),
             born: Rc::new(RefCell::new(born)),
             headers: Rc::default(),
+            caller: Rc::new(RefCell::new(admin())),
         }
     }
 
@@ -198,7 +201,7 @@ impl Sim {
     ) -> Result<Seen, Lost> {
         let request = ThreadRequest {
             thread_id: self.member.id.clone(),
-            caller: admin(),
+            caller: self.caller.borrow().clone(),
             route,
             query: Query(query.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect()),
             idempotency_key: key.map(str::to_owned),

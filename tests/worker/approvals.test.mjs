@@ -26,6 +26,7 @@ const transferring = { args: { type: "object", properties: { amount: { type: "nu
 const transfer = bobbin.tool("transfer", () => "transferred", transferring);
 const elsewhere = bobbin.tools.tool("elsewhere", () => "transferred elsewhere");
 const remind = bobbin.tool("remind", () => "reminded", { approval: { mode: "always", by: "thread" } });
+const wipe = bobbin.tool("wipe", () => "wiped", { approval: { mode: "always", by: "admin" } });
 
 /** Does what the message says as JSON: calls, and then what came of them. */
 const clerk = (/** @type {any} */ { messages }) => {
@@ -33,7 +34,7 @@ const clerk = (/** @type {any} */ { messages }) => {
   if (last.role === "tool") return say(`so: ${textOf(last)}`);
   return use(...JSON.parse(textOf(last)));
 };
-const cashier = bobbin.agent("cashier", clerk, { tools: ["pay", "transfer", "remind", "ask_user"], prompt: { parallelToolCalls: true } });
+const cashier = bobbin.agent("cashier", clerk, { tools: ["pay", "transfer", "remind", "wipe", "ask_user"], prompt: { parallelToolCalls: true } });
 
 const paying = (/** @type {number} */ amount) => JSON.stringify([{ name: "pay", args: { amount, to: "Ann" } }]);
 
@@ -65,7 +66,11 @@ test("a call that needs none is not asked about; one that does waits, and runs a
   refused(await thread.send("POST", `/waits/${wait.id}`, { decision: "approve", args: { to: "Eve" } }), 422, "invalid_args");
   refused(await thread.send("POST", `/waits/${wait.id}`, { decision: "maybe" }), 400, "invalid_field");
   refused(await thread.send("POST", `/waits/${wait.id}`, { decision: "approve", text: "x" }), 400, "invalid_field");
+  refused(await thread.send("POST", `/waits/${wait.id}`, { decision: "approve", actor: "x".repeat(201) }), 400, "invalid_field");
+  refused(await thread.send("POST", `/waits/${wait.id}`, { decision: "deny", reason: "x".repeat(65_537) }), 413, "too_large");
   refused(await thread.send("POST", "/waits/w_0_1", { decision: "approve" }), 404, "not_found");
+  const [{ id: still }] = await asked(thread);
+  assert.equal(still, wait.id, "nothing happened");
   const answer = await thread.send("POST", `/waits/${wait.id}`, { decision: "approve", args: { amount: 80 }, actor: "Bea" });
   assert.deepEqual([answer.status, answer.json.wait.state, answer.json.wait.decidedBy.actor], [200, "decided", "Bea"], answer.text);
   const closed = await socket.next("wait_closed", ({ type }) => type === "wait_closed");
@@ -107,10 +112,17 @@ test("decisions about several calls are taken all or none", async () => {
   const [third, second, first] = await asked(thread);
   const unknown = first.id.replace(/_\d+$/, "_99");
   const all = (/** @type {string[]} */ ...ids) => thread.send("POST", "/waits", { decisions: ids.map((id) => ({ id, decision: "approve" })) });
-  refused(await all(first.id, second.id, unknown), 409, "conflict");
+  const partly = await all(first.id, second.id, unknown);
+  refused(partly, 409, "conflict");
+  assert.deepEqual(partly.json.error.details.waits.map((/** @type {any} */ { id, state }) => [id, state]), [[first.id, "open"], [second.id, "open"]]);
   refused(await all(first.id, "w_00000000_1"), 409, "conflict");
   refused(await all(first.id, first.id), 400, "invalid_field");
   refused(await all(), 400, "invalid_field");
+  refused(await all(...Array.from({ length: 101 }, (_, n) => first.id.replace(/_\d+$/, `_${n + 1}`))), 400, "invalid_field");
+  const stops = { id: first.id, decision: "deny", stop: true };
+  const early = await thread.send("POST", "/waits", { decisions: [stops, { id: second.id, decision: "approve" }] });
+  refused(early, 400, "invalid_field");
+  assert.match(early.text, /must be the last one/);
   assert.equal((await asked(thread)).length, 3, "all are open");
   assert.equal(calls(thread).length, 0);
   const answer = await all(third.id, first.id, second.id);
@@ -158,6 +170,29 @@ test("who may decide: keys, tokens, and links for one wait", async () => {
   assert.deepEqual(calls(thread).map(({ body }) => body.name), ["pay", "remind"]);
   refused(await nobody.send("POST", "/resume", { token: link, decision: "deny" }), 409, "conflict");
   await until("the inbox is empty", async () => (await inbox("")).length === 0);
+});
+
+test("what admins decide is decided by no link of an owner's", async () => {
+  const thread = await bobbin.as(ALICE).thread(cashier.name);
+  await thread.accepted(JSON.stringify([{ name: "wipe", args: {} }]));
+  const [wait] = await asked(thread);
+  assert.equal(wait.by, "admin");
+  const path = `/threads/${thread.id}/waits/${wait.id}`;
+  const scope = `wait:${thread.id}/${wait.id}`;
+  refused(await bobbin.as(ALICE).send("POST", path, { decision: "approve" }), 403, "forbidden");
+  refused(await bobbin.as(ALICE).send("POST", "/tokens", { scope }), 403, "forbidden");
+  refused(await bobbin.as(ALICE).send("POST", "/tokens", { scope: scope.replace(/_\d+$/, "_99") }), 404, "not_found");
+  const other = await bobbin.client.thread(cashier.name);
+  refused(await bobbin.as(ALICE).send("POST", "/tokens", { scope: `wait:${other.id}/w_${other.id.slice(0, 8)}_1` }), 404, "thread_not_found");
+  // Nor does what is told of the run hold one.
+  const told = async (/** @type {string} */ key) => (await bobbin.as(key).send("GET", `/threads/${thread.id}/runs/r_1`)).json;
+  assert.deepEqual([(await told(ALICE)).status, (await told(ALICE)).token], ["paused", null]);
+  assert.ok((await told(ADMIN)).token);
+  assert.equal(wipe.received.length, 0);
+  const minted = await bobbin.client.send("POST", "/tokens", { scope, ttl: 604_800 });
+  assert.equal((await bobbin.as(undefined).send("POST", "/resume", { token: minted.json.token, decision: "approve" })).status, 200);
+  await thread.idle();
+  assert.equal(wipe.received.length, 1);
 });
 
 test("a parked run has no alarm but its end, and a restart changes nothing", async () => {

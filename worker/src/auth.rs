@@ -8,7 +8,8 @@ use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::request::fields;
 use bobbin::request::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors};
-use bobbin::{Error, Result};
+use bobbin::{Code, Error, Result};
+use serde_json::Value;
 
 use crate::bindings::{Env, Head, date_now};
 use crate::router::call_thread;
@@ -114,9 +115,8 @@ pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str
     };
     let access = config.access.as_ref().map_err(Clone::clone)?;
     let thread_owner = match (&caller.scope, &scope) {
-        (Scope::Owner(owner), Scope::Thread(id) | Scope::Wait(id, _))
-            if is_theirs(env, caller, id).await? =>
-        {
+        (Scope::Owner(owner), Scope::Thread(id)) if is_theirs(env, caller, id).await? => Some(owner.as_str()),
+        (Scope::Owner(owner), Scope::Wait(id, wait)) if may_decide(env, caller, id, wait).await? => {
             Some(owner.as_str())
         }
         _ => None,
@@ -136,13 +136,38 @@ pub(crate) fn fingerprint(credentials: &str) -> String {
 
 /// Whether the caller may read the thread: the thread itself knows.
 async fn is_theirs(env: &Env, caller: &Caller, id: &str) -> Result<bool> {
+    Ok(asked(env, caller, id, ThreadRoute::Get).await?.is_some())
+}
+
+/// Whether the caller may read the thread and decide its wait. Who has a link decides what its minter may, and no more.
+///
+/// # Errors
+/// `not_found` for a wait that the thread does not have, `forbidden` for one that admins decide.
+async fn may_decide(env: &Env, caller: &Caller, id: &str, wait: &str) -> Result<bool> {
+    let Some(found) = asked(env, caller, id, ThreadRoute::GetWait(wait.to_owned())).await? else {
+        // A thread of somebody else is none; of their own they are told what is wrong.
+        return match is_theirs(env, caller, id).await? {
+            true => Err(Error::new(Code::NotFound, "There is no such wait in this thread.")
+                .hint("GET …/waits lists them.")),
+            false => Ok(false),
+        };
+    };
+    match found.pointer("/wait/by").and_then(Value::as_str) {
+        Some("owner" | "thread") => Ok(true),
+        _ => Err(Error::new(Code::Forbidden, "This is for an admin to decide.")
+            .hint(format!("The scope of these credentials is `{}`.", caller.scope))),
+    }
+}
+
+/// What a thread answers the caller; none where it says that there is no such thing.
+async fn asked(env: &Env, caller: &Caller, id: &str, route: ThreadRoute) -> Result<Option<Value>> {
     if !bobbin::request::thread_id::is_valid(id) {
-        return Ok(false);
+        return Ok(None);
     }
     let request = ThreadRequest {
         thread_id: id.to_owned(),
         caller: caller.clone(),
-        route: ThreadRoute::Get,
+        route,
         query: Query::default(),
         idempotency_key: None,
         headers: Vec::new(),
@@ -150,8 +175,11 @@ async fn is_theirs(env: &Env, caller: &Caller, id: &str) -> Result<bool> {
     };
     let answer = call_thread(env, id, &request, "").await?;
     match answer.status {
-        200 => Ok(true),
-        404 => Ok(false),
+        200 => {
+            let text = answer.body.as_string().unwrap_or_default();
+            serde_json::from_str(&text).map(Some).map_err(Error::internal)
+        }
+        404 => Ok(None),
         status => Err(Error::internal(format!("a thread answered {status} when it was asked for its owner"))),
     }
 }

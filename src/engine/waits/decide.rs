@@ -230,11 +230,14 @@ impl Thread {
             let mut decided = Decided::default();
             let block =
                 state.active().filter(|run| run.phase == Phase::Parked).map(|run| (Some(run.id), run.block));
-            for one in wanted {
-                let wait = self.found_wait(state, sql, one.wait)?;
-                may_decide(decider.caller, &wait)?;
-                if wait.state != WaitState::Open {
-                    return Err(self.conflict(state, sql, wanted)?);
+            let found = self.found_open(state, sql, wanted, decider)?;
+            for (one, wait) in wanted.iter().zip(found) {
+                if decided.halted.is_some() || decided.failed.is_some() {
+                    return Err(Error::field(
+                        "decisions",
+                        "The decision that ends the run must be the last one.",
+                    )
+                    .hint("It cancels what is asked besides."));
                 }
                 if one.interrupt == Interrupt::Restart {
                     let of = block.filter(|(run, reply)| *run == wait.run && Some(*reply) == wait.batch);
@@ -258,6 +261,31 @@ impl Thread {
         }
         self.after_decisions(decided)?;
         Ok(shown)
+    }
+
+    /// The waits that are decided, all of them open. Looked at before anything is written: what is refused tells how each stands.
+    fn found_open(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        wanted: &[DecisionRequest],
+        decider: &Decider<'_>,
+    ) -> Result<Vec<Wait>> {
+        let mut found = Vec::with_capacity(wanted.len());
+        for one in wanted {
+            let wait = match self.found_wait(state, sql, one.wait) {
+                Err(error) if error.code == Code::NotFound && wanted.len() > 1 => {
+                    return Err(self.conflict(state, sql, wanted)?);
+                }
+                found => found?,
+            };
+            may_decide(decider.caller, &wait)?;
+            if wait.state != WaitState::Open {
+                return Err(self.conflict(state, sql, wanted)?);
+            }
+            found.push(wait);
+        }
+        Ok(found)
     }
 
     /// What follows the commit of decisions.
@@ -475,18 +503,17 @@ impl Thread {
         found.ok_or_else(no_wait)
     }
 
-    /// Some of them are decided already: how each stands.
+    /// Some of them are decided already, or are none: how each of the others stands.
     fn conflict(&self, state: &State, sql: &dyn Sql, wanted: &[DecisionRequest]) -> Result<Error> {
-        let waits: Result<Vec<Value>> =
-            wanted.iter().map(|one| Ok(self.found_wait(state, sql, one.wait)?.shown(state))).collect();
-        let details = match waits?.as_slice() {
-            [one] => json!({ "wait": one }),
-            all => json!({ "waits": all }),
-        };
-        let text = if wanted.len() == 1 {
-            "This was decided already."
-        } else {
-            "Not all of these are open; nothing was changed."
+        let mut found = Vec::with_capacity(wanted.len());
+        for one in wanted {
+            if let Some(wait) = waits::find(sql, one.wait)? {
+                found.push(wait.shown(state));
+            }
+        }
+        let (text, details) = match (wanted, found.as_slice()) {
+            ([_], [one]) => ("This was decided already.", json!({ "wait": one })),
+            (_, all) => ("Not all of these are open; nothing was changed.", json!({ "waits": all })),
         };
         let mut error = Error::new(Code::Conflict, text);
         error.details = Some(Box::new(details));

@@ -14,15 +14,16 @@ pub(crate) fn digest(tool: &Tool, args: &Value) -> Result<String> {
     Ok(hash(&[&tool.name, &canonical(&definition), &canonical(args)]))
 }
 
-/// `<tool>:<hash of the arguments>`; of those named, if there are any.
-pub(crate) fn key(tool: &str, args: &Value, by: &[String]) -> String {
+/// `<tool>:<hash of its definition and the arguments>`; of those named, if there are any. What is remembered of a tool says
+/// nothing of another one that a deployment has put in its place.
+pub(crate) fn key(tool: &Tool, args: &Value, by: &[String]) -> Result<String> {
     let part = match args.as_object().filter(|_| !by.is_empty()) {
         Some(fields) => {
             fields.iter().filter(|(name, _)| by.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
         }
         None => args.clone(),
     };
-    format!("{tool}:{}", hash(&[&canonical(&part)]))
+    Ok(format!("{}:{}", tool.name, digest(tool, &part)?))
 }
 
 fn hash(parts: &[&str]) -> String {
@@ -86,12 +87,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_about_the_arguments_that_are_named() {
+    fn what_is_remembered_is_about_the_tool_and_the_arguments_that_are_named() {
         let by = ["to".to_owned()];
         let args = |to: &str, amount: i64| json!({ "to": to, "amount": amount });
-        assert_eq!(key("pay", &args("ann", 1), &by), key("pay", &args("ann", 2), &by));
-        assert_ne!(key("pay", &args("ann", 1), &[]), key("pay", &args("ann", 2), &[]));
-        assert_ne!(key("pay", &args("ann", 1), &by), key("pay", &args("bob", 1), &by));
-        assert_ne!(key("pay", &args("ann", 1), &by), key("owe", &args("ann", 1), &by));
+        let here = tool("https://a");
+        let key = |tool: &Tool, args: Value, by: &[String]| key(tool, &args, by).unwrap();
+        assert!(key(&here, args("ann", 1), &by).starts_with("pay:"));
+        assert_eq!(key(&here, args("ann", 1), &by), key(&here, args("ann", 2), &by));
+        assert_ne!(key(&here, args("ann", 1), &[]), key(&here, args("ann", 2), &[]));
+        assert_ne!(key(&here, args("ann", 1), &by), key(&here, args("bob", 1), &by));
+        assert_ne!(key(&here, args("ann", 1), &by), key(&tool("https://b"), args("ann", 1), &by));
     }
 }

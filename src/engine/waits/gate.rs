@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::engine::call::{Call, CallOutcome, Work, arguments};
+use crate::engine::call::{Begun, Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::engine::waits::NewWait;
@@ -51,6 +51,15 @@ pub(crate) struct Approval {
     pub(crate) changed: Option<Value>,
     /// Whether the call has run before and asked for this itself.
     pub(crate) again: bool,
+}
+
+/// What becomes of a call whose decision is void.
+enum Anew {
+    Asked(Box<Wait>),
+    /// Nobody is asked any more.
+    Forbidden,
+    /// Today's tool needs no approval.
+    Passes,
 }
 
 /// Where a call is made.
@@ -215,10 +224,14 @@ impl Thread {
         void: i64,
     ) -> Result<Gate> {
         let about = asked_call(tool, call, args);
-        let opened = self.transition(|state, sql| {
+        let anew = self.transition(|state, sql| {
             waits::void(sql, void)?;
             let question = self.question(state, sql, place.definitions, tool, about, Approved::No)?;
-            let Some(Question::Asked { kind, asked, lasts_us }) = question else { return Ok(None) };
+            let (kind, asked, lasts_us) = match question {
+                Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
+                Some(Question::Forbidden) => return Ok(Anew::Forbidden),
+                None => return Ok(Anew::Passes),
+            };
             let new = NewWait {
                 kind,
                 receipt: call.seq,
@@ -229,27 +242,32 @@ impl Thread {
             };
             let opened = self.open_wait(state, sql, new)?;
             self.park_run(state, sql)?;
-            Ok(Some(opened))
+            Ok(Anew::Asked(Box::new(opened)))
         })?;
-        match opened {
-            Some(opened) => self.parked(&[opened]).await,
-            // Today's tool needs none.
-            None => Ok(passes(args.clone())),
+        match anew {
+            Anew::Asked(opened) => self.parked(&[*opened]).await,
+            Anew::Forbidden => Ok(Gate::Ends(Box::new(CallOutcome::refused_with(forbidden(tool))))),
+            Anew::Passes => Ok(passes(args.clone())),
         }
     }
 
-    /// A call has run, and asks before it runs once more (`on_failure`). Comes back only if it may not ask.
+    /// A call has run, and asks before it runs once more (`on_failure`). Comes back only if it may not ask: with what is told of
+    /// that, where nobody is asked here.
     pub(crate) async fn ask_after(
         self: &Rc<Self>,
         place: Place<'_>,
         tool: &Tool,
         call: &Call,
         args: &Value,
-    ) -> Result<()> {
-        let question = self.asked_by_failure(place.definitions, tool, asked_call(tool, call, args));
-        let Some(Question::Asked { kind, asked, lasts_us }) = question else { return Ok(()) };
+    ) -> Result<Option<ToolResult>> {
+        let question = self.asked_by_failure(place.definitions, tool, asked_call(tool, call, args))?;
+        let (kind, asked, lasts_us) = match question {
+            Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
+            Some(Question::Forbidden) => return Ok(Some(forbidden(tool))),
+            None => return Ok(None),
+        };
         if place.scope.parking == Parking::Impossible || json_bytes(args) > limits::WAIT_DATA_BYTES {
-            return Ok(());
+            return Ok(None);
         }
         let new = NewWait {
             kind,
@@ -266,6 +284,24 @@ impl Thread {
             Ok(opened)
         })?;
         self.parked(&[opened]).await
+    }
+
+    /// What becomes of a call that people were asked about. If a deployment has made it impossible, what is still asked about it is
+    /// asked no longer.
+    pub(crate) fn not_as_asked(&self, receipt: i64, outcome: CallOutcome) -> Result<CallOutcome> {
+        if !matches!(outcome.begun, Begun::Never { kind: Kind::Refused, .. }) {
+            return Ok(outcome);
+        }
+        let closed = self.transition(|state, sql| {
+            let open = |wait: &Wait| wait.state == WaitState::Open;
+            let found = waits::of_receipt(sql, receipt)?.filter(open);
+            let Some(mut wait) = found else { return Ok(None) };
+            self.close_wait(state, sql, &mut wait, WaitState::Void, None)?;
+            Ok(Some(wait))
+        })?;
+        self.announce_waits(closed.as_slice())?;
+        // Its receipt is there.
+        Ok(CallOutcome { begun: Begun::Waited, ..outcome })
     }
 
     /// What the metadata of a call's result says of its approval, if it had one.

@@ -48,7 +48,7 @@ impl Thread {
                 return Ok(Some(Question::Forbidden));
             }
             if !self.is_remembered(state, sql, tool, &approval, &call.args)? {
-                return Ok(Some(self.approval(definitions, tool, &approval, call, false)));
+                return self.approval(definitions, tool, &approval, call, false).map(Some);
             }
         }
         Ok(match &tool.run {
@@ -91,17 +91,21 @@ impl Thread {
         (asks || by_policy).then_some(own)
     }
 
-    /// Whether a result with the code `needs_approval` leads to a question: what it is.
+    /// What is asked after a result with the code `needs_approval`; none where its tool may not ask so.
     pub(crate) fn asked_by_failure(
         &self,
         definitions: &Definitions<'_>,
         tool: &Tool,
         call: AskedCall,
-    ) -> Option<Question> {
+    ) -> Result<Option<Question>> {
         let own = tool.approval.clone().unwrap_or_default();
         let policy = self.policy(definitions);
         let may = own.mode == Mode::OnFailure || matches!(policy, Policy::OnFailure | Policy::UnlessTrusted);
-        may.then(|| self.approval(definitions, tool, &own, call, true))
+        match policy {
+            _ if !may => Ok(None),
+            Policy::Never => Ok(Some(Question::Forbidden)),
+            _ => self.approval(definitions, tool, &own, call, true).map(Some),
+        }
     }
 
     /// The strictest of what folder, agent and prompt say.
@@ -117,14 +121,17 @@ impl Thread {
         approval: &Approval,
         call: AskedCall,
         again: bool,
-    ) -> Question {
-        let remember = match approval.remember {
+    ) -> Result<Question> {
+        let within = match approval.remember {
             Remember::None => None,
-            within => Some(Remembered {
-                within: if within == Remember::Run { "run" } else { "thread" }.to_owned(),
-                key: digest::key(&tool.name, &call.args, &approval.remember_by),
-            }),
+            Remember::Run => Some("run"),
+            Remember::Thread => Some("thread"),
         };
+        let remembered = |within: &str| -> Result<Remembered> {
+            let key = digest::key(tool, &call.args, &approval.remember_by)?;
+            Ok(Remembered { within: within.to_owned(), key })
+        };
+        let remember = within.map(remembered).transpose()?;
         let title = approval
             .title
             .as_ref()
@@ -145,7 +152,7 @@ impl Thread {
             ..Asked::default()
         };
         let lasts_us = approval.expires_after_seconds.map_or_else(|| self.lasts_us(definitions), in_us);
-        Question::Asked { kind: WaitKind::Approval, asked: Box::new(asked), lasts_us }
+        Ok(Question::Asked { kind: WaitKind::Approval, asked: Box::new(asked), lasts_us })
     }
 
     fn to_person(&self, definitions: &Definitions<'_>, call: AskedCall) -> Question {
@@ -184,7 +191,7 @@ impl Thread {
         if approval.remember == Remember::None || state.meta.wait_next == 1 {
             return Ok(false);
         }
-        let key = digest::key(&tool.name, args, &approval.remember_by);
+        let key = digest::key(tool, args, &approval.remember_by)?;
         waits::is_remembered(sql, &key, state.active().map(|run| run.id))
     }
 }

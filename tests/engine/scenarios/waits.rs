@@ -429,6 +429,22 @@ fn what_needs_an_approval_is_refused_where_nobody_is_asked() {
 }
 
 #[test]
+fn a_tool_that_asks_after_it_has_looked_is_refused_where_nobody_is_asked() {
+    asked_after()
+        .define(|catalog| catalog["settings"] = json!({ "approvals": { "policy": "never" } }))
+        .drive(|sim| async move {
+            sim.ask("use pay").await;
+            let all = sim.get(ThreadRoute::ListWaits, &[("state", "all")]).await;
+            assert_eq!(all["waits"], json!([]));
+        })
+        .check(|_, history| {
+            let result = history.of("tool").next().unwrap();
+            assert_eq!(result["metadata"]["error_code"], "approval_required", "{result}");
+        })
+        .once();
+}
+
+#[test]
 fn a_policy_asks_about_every_tool_that_is_not_trusted() {
     story("a policy")
         .define(|catalog| {

@@ -1,6 +1,8 @@
 //! Waits that end otherwise than by a decision alone: by their time, by a message, by a stop, by a deployment; and those that lead to
 //! another one.
 
+use bobbin::Code;
+use bobbin::access::Access;
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
@@ -17,11 +19,15 @@ pub fn all() -> Vec<Scenario> {
         ends_meanwhile("fail"),
         one_after_the_other(),
         put_off(),
+        by_a_link(),
         written_instead(),
         written_meanwhile(),
         continued(),
         denied_and_stopped(),
         changed(),
+        removed(),
+        reshaped(),
+        forbidden(),
         remembered(),
         approved_for_the_client(),
     ]
@@ -30,6 +36,14 @@ pub fn all() -> Vec<Scenario> {
 async fn until_ended(sim: &Sim, runs: i64) {
     sim.until("the runs have ended", |sim| {
         sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome IS NOT NULL") == [runs]
+    })
+    .await;
+}
+
+/// Waits until no run is under way.
+async fn until_over(sim: &Sim) {
+    sim.until("the runs have ended", |sim| {
+        sim.member.database.ask::<i64>("SELECT count(*) FROM runs WHERE outcome IS NULL") == [0]
     })
     .await;
 }
@@ -184,6 +198,57 @@ fn a_question_can_be_put_off_and_ends_then() {
     put_off().sweep();
 }
 
+/// Who has the link of a parked run decides two days later, without keys; the object was put out of memory meanwhile.
+fn by_a_link() -> Scenario {
+    const SECRET: &str = "secret-of-the-tokens-0123456789abcdef";
+    story("a decision by a link, days later")
+        .define(with(json!({ "pay": asking(json!("always")) })))
+        .setup(|sim| {
+            sim.world.vars.borrow_mut().insert("BOBBIN_TOKEN_SECRET".into(), SECRET.into());
+        })
+        .terms(|terms| terms.one_answer = false)
+        .drive(|sim| async move {
+            sim.send("use pay").await;
+            let waits = until_open(&sim, 1).await;
+            let run = sim.get(ThreadRoute::GetRun("r_1".into()), &[]).await;
+            let token = run["token"].as_str().expect("a token").to_owned();
+            // The key of the message is forgotten before its outcome is there.
+            sim.accepted.borrow_mut().clear();
+            sim.evict().await;
+            sim.world.pause(2 * DAY_US).await;
+            let access = Access::from_vars(|name| match name {
+                "BOBBIN_API_KEYS" => Some("root-key=admin".into()),
+                "BOBBIN_TOKEN_SECRET" => Some(SECRET.into()),
+                _ => None,
+            });
+            let access = access.unwrap();
+            let link = access.of_link(&token, sim.world.now_us()).expect("it is good for a week");
+            let ended = access.of_link(&token, sim.world.now_us() + 5 * DAY_US).unwrap_err();
+            assert_eq!(ended.code, Code::InvalidToken);
+            *sim.caller.borrow_mut() = link;
+            let elsewhere = json!({ "id": "w_6f0c0000_9" });
+            assert_eq!(decide(&sim, &elsewhere, json!({ "decision": "approve" })).await.status, 404);
+            decides(&sim, &waits[0], json!({ "decision": "approve", "actor": "Ann" })).await;
+            *sim.caller.borrow_mut() = crate::sim::admin();
+            until_ended(&sim, 1).await;
+        })
+        .check(|sim, history| {
+            let results = history.texts("tool");
+            assert!(results == ["w0"] || history.faults > 0 && results.len() == 1, "{results:?}");
+            assert!(runs(sim) <= 1);
+            let by: Vec<String> = sim
+                .member
+                .database
+                .ask("SELECT data ->> '$.decision.scope' FROM logs WHERE kind = 'approval'");
+            assert_eq!(by, ["wait:6f0c0000-0000-4000-8000-000000000001/w_6f0c0000_1"]);
+        })
+}
+
+#[test]
+fn a_link_decides_days_later_whatever_fails() {
+    by_a_link().sweep();
+}
+
 fn written_instead() -> Scenario {
     story("a message instead of a decision")
         .define(|catalog| {
@@ -333,6 +398,71 @@ fn a_deployment_that_changes_the_tool_makes_the_decision_void_and_asks_anew() {
     changed().sweep();
 }
 
+/// A deployment between question and answer by which calls that were asked about cannot be made any more, and what becomes of them.
+fn undone(name: &'static str, change: fn(&mut Value), result: &'static str) -> Scenario {
+    story(name)
+        .define(with(json!({ "pay": asking(json!("always")), "send": asking(json!("always")) })))
+        .drive(move |sim| async move {
+            let sent = sim.send("use pay,send").await;
+            let waits = until_open(&sim, 2).await;
+            let mut catalog: Value = serde_json::to_value(&**sim.catalog.borrow()).unwrap();
+            change(&mut catalog);
+            sim.deploy(&catalog);
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            let second = decide(&sim, &waits[1], json!({ "decision": "approve" })).await;
+            // Of a call that cannot be made any more nothing is asked.
+            let void = second.body["error"]["details"]["wait"]["state"] == "void";
+            assert!(second.status == 200 || second.status == 409 && void, "{}", second.body);
+            until_ended(&sim, 1).await;
+            assert_eq!(sim.outcome(&sent).await["outcome"], "completed");
+            assert!(open(&sim).await.is_empty());
+        })
+        .check(move |sim, history| {
+            assert_eq!(runs(sim), 0, "what cannot be made any more never runs");
+            let results = history.texts("tool");
+            assert!(results.len() == 2 && results.iter().all(|text| text.contains(result)), "{results:?}");
+        })
+}
+
+/// Its tools are gone.
+fn removed() -> Scenario {
+    let change = |catalog: &mut Value| {
+        for name in ["pay", "send"] {
+            catalog["tools"].as_object_mut().unwrap().remove(name);
+        }
+        catalog["prompts"]["p"]["tools"] = json!(["work"]);
+    };
+    undone("a deployment that takes away what was asked about", change, "There is no tool")
+}
+
+/// Its tools take other arguments.
+fn reshaped() -> Scenario {
+    let change = |catalog: &mut Value| {
+        for name in ["pay", "send"] {
+            catalog["tools"][name]["args"]["required"] = json!(["to"]);
+        }
+    };
+    undone("a deployment that asks for other arguments", change, "to: required but missing")
+}
+
+/// Nobody may be asked any more, and the tools are others.
+fn forbidden() -> Scenario {
+    let change = |catalog: &mut Value| {
+        for name in ["pay", "send"] {
+            catalog["tools"][name]["timeoutMs"] = json!(1_000);
+        }
+        catalog["settings"] = json!({ "approvals": { "policy": "never" } });
+    };
+    undone("a deployment after which nobody is asked", change, "nobody is asked here")
+}
+
+#[test]
+fn a_call_that_a_deployment_has_made_impossible_while_people_were_asked_does_not_run() {
+    removed().sweep();
+    reshaped().sweep();
+    forbidden().sweep();
+}
+
 fn remembered() -> Scenario {
     story("an approval that is remembered")
         .says(|request| match (request.results().len(), request.last_user()) {
@@ -340,7 +470,7 @@ fn remembered() -> Scenario {
             _ => super::clerk(request),
         })
         .define(with(
-            json!({ "pay": asking(json!({ "mode": "always", "remember": "thread", "rememberBy": ["to"] })) }),
+            json!({ "pay": asking(json!({ "mode": "always", "remember": "thread", "rememberBy": ["to"], "edit": ["amount"] })) }),
         ))
         .drive(|sim| async move {
             sim.send("one").await;
@@ -352,12 +482,26 @@ fn remembered() -> Scenario {
             assert_eq!(seen.status, 200);
             sim.send("again").await;
             let waits = until_open(&sim, 1).await;
+            let changed = json!({ "decision": "approve", "args": { "amount": 1 } });
+            decides(&sim, &waits[0], changed).await;
+            until_over(&sim).await;
+            // Nobody has said that what was changed may stand as it was.
+            sim.send("again").await;
+            let waits = until_open(&sim, 1).await;
+            decides(&sim, &waits[0], json!({ "decision": "approve" })).await;
+            until_over(&sim).await;
+            // What was said of a tool says nothing of another one in its place.
+            let mut catalog: Value = serde_json::to_value(&**sim.catalog.borrow()).unwrap();
+            catalog["tools"]["pay"]["timeoutMs"] = json!(1_000);
+            sim.deploy(&catalog);
+            sim.send("again").await;
+            let waits = until_open(&sim, 1).await;
             decides(&sim, &waits[0], json!({ "decision": "deny" })).await;
         })
         .check(|sim, history| {
-            assert!(runs(sim) <= 2 && (runs(sim) == 2 || history.faults > 0));
+            assert!(runs(sim) <= 4 && (runs(sim) == 4 || history.faults > 0));
             let waits: Vec<String> = sim.member.database.ask("SELECT state FROM waits ORDER BY id");
-            assert_eq!(waits, ["decided", "decided"]);
+            assert_eq!(waits, ["decided", "decided", "decided", "decided"]);
         })
 }
 
