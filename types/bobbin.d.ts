@@ -519,6 +519,8 @@ declare module "bobbin" {
     | { decision: "answer"; /** Of a client's tool. */ result: Json; isError?: boolean }
     | { decision: "defer"; /** Seconds since 1970. */ until: number }
     | { decision: "retry" }
+    | { decision: "extend"; /** Of a budget: by how much. */ add: BudgetLimits }
+    | { /** One last step without tools. */ decision: "finish" }
   );
 
   /** A run that waits for a subagent. */
@@ -539,7 +541,8 @@ declare module "bobbin" {
   interface TraceEvent {
     kind: "run.start" | "run.paused" | "run.resumed" | "run.recovered" | "run.output" | "run.success" | "run.error" | "run.end"
       | "adapter.retry" | "adapter.retry.exhausted" | "agent.loop.snapshot" | "model.attempt" | "tool.call" | "hook.failed"
-      | `subagent.${string}` | `app.${string}`;
+      | "summary.updated" | "summary.stale" | "summary.paused" | "memory.search"
+      | `budget.${string}` | `subagent.${string}` | `app.${string}`;
     /** An ISO date. */
     at: string;
     data?: Json;

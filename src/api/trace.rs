@@ -21,7 +21,7 @@ use crate::store::runs::Run;
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
 use crate::store::waits::{Wait, WaitKind, WaitState};
-use crate::store::{logs, receipts, waits};
+use crate::store::{logs, receipts, summaries, waits};
 use crate::{dates, page};
 
 /// Entries that every run has at its end, at most.
@@ -39,6 +39,8 @@ pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Val
     let before = Run::find(sql, run.id - 1)?.map_or(0, |run| run.block);
     let until = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
     between.waits()?;
+    between.summaries(until)?;
+    between.warnings();
     receipts::of_run(sql, before, (run.started_us, until), &mut |receipt| between.call(&receipt))?;
     let (mut told, cut) = (between.told, between.cut);
     told.sort_by_key(|(at, _)| *at);
@@ -182,6 +184,35 @@ impl<'a> Between<'a> {
             _ => {}
         }
         Ok(self.next())
+    }
+
+    /// Summaries that were stored while it went on.
+    fn summaries(&mut self, until: i64) -> Result<()> {
+        if self.state.meta.summary.as_ref().is_none_or(|current| current.epoch == 0) {
+            return Ok(());
+        }
+        for made in summaries::all(self.sql)? {
+            if (self.run.started_us..=until).contains(&made.created_us) {
+                let upto = message_id(&self.state.meta.thread_id, made.upto);
+                let told = json!({ "epoch": made.epoch, "upto": upto, "model": made.model });
+                self.add(made.created_us, "summary.updated", told);
+            }
+        }
+        Ok(())
+    }
+
+    /// Limits that were near, and summaries that were thrown away or are made no more for a while.
+    fn warnings(&mut self) {
+        let kinds = [
+            ("budget.warning", "budget.warning"),
+            ("summary_stale", "summary.stale"),
+            ("summary_paused", "summary.paused"),
+        ];
+        for (code, kind) in kinds {
+            for (at_us, data) in self.run.diagnostics.of_code(code) {
+                self.add(at_us, kind, data);
+            }
+        }
     }
 
     /// An attempt at a model, and what was decided after the one before it.

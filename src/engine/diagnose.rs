@@ -6,12 +6,14 @@ use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
+use crate::spec::budget::{Unit, Unpriced};
 use crate::spec::hook::Hook;
 use crate::spec::subagent::is_tool;
 use crate::spec::{Callable, Implementation, Model, Strictness, Tool, ToolEntry};
 use crate::store::meta;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::end::{Outcome, Reason};
+use crate::store::runs::ledger::{BudgetScope, Ledger};
 use crate::store::runs::{Phase, Run};
 use crate::store::state::State;
 
@@ -44,6 +46,8 @@ impl Thread {
         }
         let mut findings = Findings { now: self.host.now_us(), found: Vec::new() };
         self.look_at_models(definitions, &mut findings);
+        self.look_at_prices(definitions, &mut findings)?;
+        self.look_at_memories(definitions, &mut findings);
         // Values that were not read yet are read for strict runs alone.
         self.look_at_tools(definitions, strict || env_known, &mut findings);
         self.look_at_hooks(definitions, strict || env_known, &mut findings);
@@ -135,6 +139,43 @@ impl Thread {
         let used = definitions.chain.first();
         for model in self.catalog.model_chain(&definitions.prompt.model) {
             self.look_at_model(model, used.map(|model| model.name.as_str()), findings);
+        }
+    }
+
+    /// What the run costs is limited, by its own budget or by what it was lent, and nobody knows what a model costs.
+    fn look_at_prices(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
+        let limited = |ledger: &Ledger| {
+            let scopes = [BudgetScope::Run, BudgetScope::Thread, BudgetScope::Parent];
+            scopes.into_iter().any(|scope| ledger.cap(scope, Unit::Cost).is_some())
+        };
+        let limited = self
+            .read(|state, _| Ok(state.active().and_then(|run| run.ledger.as_deref()).is_some_and(limited)))?;
+        if !limited || self.catalog.unpriced(definitions.agent) == Unpriced::Ignore {
+            return Ok(());
+        }
+        for model in self.catalog.model_chain(&definitions.prompt.model) {
+            if model.input_price.is_none() && model.output_price.is_none() {
+                let text =
+                    format!("The model \"{}\" has no price: what it costs is not limited.", model.name);
+                findings.lacks("model.unpriced", ("model", &model.name), text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Memories whose texts cannot be found by their meaning.
+    fn look_at_memories(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
+        for entry in &definitions.prompt.memory {
+            let memory = self.catalog.memories.get(&entry.name);
+            let name = memory.and_then(|memory| memory.embedding.as_deref());
+            let Some(model) = name.and_then(|name| self.catalog.models.get(name)) else { continue };
+            if let Some(lack) = model.lacks(&|name: &str| self.deployment(name)) {
+                let text = format!(
+                    "The memory \"{}\" is searched by its words alone: the model \"{}\" cannot be asked: {lack}.",
+                    entry.name, model.name
+                );
+                findings.lacks("embedding.unusable", ("memory", &entry.name), text);
+            }
         }
     }
 

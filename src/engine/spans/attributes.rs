@@ -6,6 +6,7 @@ use crate::engine::memory::tools::is_of_memory;
 use crate::engine::spans::content::Content;
 use crate::engine::spans::facts::{Facts, Logged};
 use crate::engine::spans::{AttributeValue, Span, SpanKind};
+use crate::limits::WINDOW_TOKENS;
 use crate::spec::budget::Unit;
 use crate::spec::model::Provider;
 use crate::spec::{Catalog, Implementation, Tier};
@@ -93,6 +94,11 @@ impl Telling for SpanDetails<'_> {
         {
             span.number(name, attempt.number(column));
         }
+        let window = model
+            .filter(|_| !embeds)
+            .map(|model| model.capabilities.max_context_tokens.unwrap_or(WINDOW_TOKENS));
+        let fills = window.and_then(|window| Some(attempt.real("input_tokens")? / window.max(1) as f64));
+        span.real("bobbin.context.utilization", fills.filter(|part| *part > 0.0));
         span.real("bobbin.cost_usd", attempt.real("cost_total"));
         span.text("bobbin.model", attempt.text("model_name"));
         span.text("bobbin.prompt", attempt.text("prompt_name").filter(|name| !name.is_empty()));

@@ -176,6 +176,12 @@ impl Diagnostics {
         raised.collect()
     }
 
+    /// When this was found, and what about.
+    pub(crate) fn of_code(&self, code: &str) -> Vec<(i64, Value)> {
+        let of_it = self.entries.iter().filter(|entry| entry.code == code);
+        of_it.map(|entry| (entry.at_us, Value::Object(entry.data.clone()))).collect()
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -99,6 +99,33 @@ fn a_strict_run_that_lacks_something_ends_without_any_request() {
 }
 
 #[test]
+fn a_run_tells_of_models_without_a_price_and_of_memories_without_vectors() {
+    story("nobody knows what it costs")
+        .define(|catalog| {
+            catalog["models"]["v"] =
+                json!({ "provider": "openai", "model": "v", "kind": "embedding", "apiKeyEnv": "NO_KEY" });
+            catalog["memories"] = json!({ "notes": { "description": "Notes.", "embedding": "v" } });
+            catalog["prompts"]["p"]["memory"] = json!([{ "name": "notes", "tools": ["search"] }]);
+        })
+        .drive(|sim| async move {
+            assert_eq!(codes(&sim.ask("one").await), ["embedding.unusable"]);
+            // Its model has no price, and what the thread may cost is limited as long as nobody says that this is meant so.
+            for (meant, expected) in [
+                ("ignore", vec!["embedding.unusable"]),
+                ("refuse", vec!["model.unpriced", "embedding.unusable"]),
+            ] {
+                let catalog = sim.catalog.borrow().clone();
+                let mut limited = serde_json::to_value(&*catalog).unwrap();
+                limited["settings"] =
+                    json!({ "budget": { "run": { "maxCostUsd": 1.0 }, "unpriced": meant } });
+                sim.deploy(&limited);
+                assert_eq!(codes(&sim.ask(meant).await), expected, "{meant}");
+            }
+        })
+        .calm();
+}
+
+#[test]
 fn a_message_makes_its_run_strict_and_no_other_and_a_folder_all() {
     keyless(story("strict by a message"))
         .drive(|sim| async move {

@@ -178,6 +178,15 @@ fn plain() -> Scenario {
         .check(|sim, history| {
             all_sent(sim, &[]);
             assert_eq!(named(sim, "invoke_agent").len(), 3);
+            for attempt in named(sim, "chat") {
+                let read = attribute(&attempt, "gen_ai.usage.input_tokens");
+                let fills = attribute(&attempt, "bobbin.context.utilization").as_f64();
+                assert_eq!(
+                    fills,
+                    text(&read).parse::<f64>().ok().map(|tokens| tokens / 48_000.0),
+                    "{attempt}"
+                );
+            }
             let collector = &sim.world.outside.collector;
             if history.faults == 0 {
                 let spans = collector.spans.borrow().len();

@@ -375,6 +375,9 @@ fn listeners_are_told_once_that_a_limit_is_near_and_the_run_keeps_it() {
             );
             let found = outcome["diagnostics"].as_array().unwrap();
             assert_eq!(found[0]["code"], "budget.warning", "{outcome}");
+            let run = sim.get(ThreadRoute::GetRun("r_1".into()), &[("trace", "1")]).await;
+            let told = |entry: &&Value| entry["kind"] == "budget.warning";
+            assert_eq!(run["trace"].as_array().unwrap().iter().filter(told).count(), 1, "{run}");
         })
         .once();
 }

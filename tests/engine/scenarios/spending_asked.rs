@@ -52,6 +52,16 @@ fn budget_events(sim: &Sim) -> Vec<String> {
         .collect()
 }
 
+/// What the trace of the first run tells of its budget.
+fn told_in_trace(sim: &Sim) -> Vec<String> {
+    let looking = sim.clone();
+    let route = ThreadRoute::GetRun("r_1".into());
+    let run = sim.world.drive(async move { looking.get(route, &[("trace", "1")]).await });
+    let trace = run["trace"].as_array().unwrap();
+    let kinds = trace.iter().filter_map(|entry| entry["kind"].as_str());
+    kinds.filter(|kind| kind.starts_with("budget.")).map(str::to_owned).collect()
+}
+
 fn extended() -> Scenario {
     asking("a budget that is extended", json!({}))
         .drive(|sim| async move {
@@ -101,6 +111,10 @@ fn extended() -> Scenario {
                     events.len() >= 4 && events.len().is_multiple_of(2),
                     "asked and extended each time: {events:?}"
                 );
+                let told = told_in_trace(sim);
+                let expected: Vec<String> =
+                    events.iter().rev().map(|event| format!("budget.{event}")).collect();
+                assert_eq!(told, expected);
             }
         })
 }

@@ -566,6 +566,15 @@ fn stepping() -> Scenario {
             sim.ask("work long").await;
             settled(&sim).await;
         })
+        .check(|sim, history| {
+            let (looking, route) = (sim.clone(), ThreadRoute::GetRun("r_1".into()));
+            let run = sim.world.drive(async move { looking.get(route, &[("trace", "1")]).await });
+            let trace = run["trace"].as_array().unwrap();
+            let told = trace.iter().filter(|entry| entry["kind"] == "summary.updated").count();
+            let stored = "SELECT count(*) FROM summaries, runs WHERE runs.id = 1 AND created_us <= ended_us";
+            assert_eq!(sim.member.database.ask::<i64>(stored), [told as i64], "{trace:?}");
+            assert!(told > 0 || history.faults > 0, "{trace:?}");
+        })
         .sampled(60)
 }
 
