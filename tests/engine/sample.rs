@@ -12,7 +12,7 @@ use crate::host::fault::Fault;
 use crate::host::rng::Rng;
 
 /// Points that the disturbed runs of one story may pass in all, about.
-const WORK: usize = 12_000;
+const WORK: usize = 6_000;
 /// Failures of a story, at least and at most.
 const FEWEST: usize = 12;
 const MOST: usize = 200;
