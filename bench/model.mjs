@@ -70,6 +70,21 @@ function wished(done, number) {
   return undefined;
 }
 
+/** Numbers of a vector. */
+const DIMENSIONS = 768;
+/** Vectors as JSON, made once: what they mean is not measured. */
+const vectors = Array.from({ length: 512 }, (_, n) =>
+  JSON.stringify(Array.from({ length: DIMENSIONS }, (_, at) => Number(Math.sin((n + 1) * (at + 1)).toFixed(6)))),
+);
+let given = 0;
+
+/** @param {http.ServerResponse} response @param {number} texts */
+function embed(response, texts) {
+  const item = (/** @type {number} */ index) => `{"index":${index},"embedding":${vectors[given++ % vectors.length]}}`;
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(`{"data":[${Array.from({ length: texts }, (_, index) => item(index)).join(",")}],"usage":{"prompt_tokens":${texts * 20}}}`);
+}
+
 export class BenchModel {
   constructor() {
     /** Bytes and messages of the newest request, and how many there were. */
@@ -95,6 +110,7 @@ export class BenchModel {
     response.on("error", () => {});
     const body = await wholeBody(request);
     if (body === undefined) return;
+    if (request.url?.endsWith("/embeddings")) return embed(response, JSON.parse(body).input.length);
     /** @type {{ messages: { role: string, content: string }[] }} */
     const { messages } = JSON.parse(body);
     this.last = { bytes: body.length, messages: messages.length };

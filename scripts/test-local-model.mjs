@@ -1,5 +1,6 @@
 // `npm run test:local-model`: the product with a real model. Starts `npm start -- --local-model`, talks to it as
-// a browser would, and checks that an answer is streamed. No part of `npm test`: it downloads 130 MB once.
+// a browser would, and checks that an answer is streamed. Then it measures what a real model's vectors find
+// (tests/local-model/recall.test.mjs). No part of `npm test`: it downloads 230 MB once.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -9,12 +10,16 @@ import { performance } from "node:perf_hooks";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { inCheckout } from "./files.mjs";
-import { Complaint, main, print } from "./run.mjs";
+import { Complaint, main, outcome, print } from "./run.mjs";
+import { setUp } from "./setup.mjs";
 
 /** A first start may build everything. */
 const START_MS = 30 * 60_000;
 /** A busy core writes eight tokens a second. */
 const ANSWER_MS = 5 * 60_000;
+
+/** How long the documents and questions may take on a busy machine. */
+const RECALL_MS = 20 * 60_000;
 
 /** @typedef {{ type: string, chunk?: string, data?: { role?: string, status?: string | null, content?: string | null } }} Frame */
 
@@ -25,6 +30,19 @@ await main(async () => {
       say: { type: "string", default: "Hello! Tell me in two sentences what a bobbin is." },
     },
   }).values;
+  await talk(agent, say);
+  await remember();
+});
+
+async function remember() {
+  const { node } = await setUp();
+  const file = inCheckout("tests/local-model/recall.test.mjs");
+  const ended = await outcome(node, ["--test", "--test-reporter=spec", file], { timeoutMs: RECALL_MS, onLine: (line) => print(line) });
+  if (ended.status !== 0) throw new Complaint(`${file} failed (${ended.late ? "too late" : ended.status}).`);
+}
+
+/** @param {string} agent @param {string} say */
+async function talk(agent, say) {
   const persist = mkdtempSync(join(tmpdir(), "bobbin-local-model-"));
   const server = startServer(persist);
   try {
@@ -62,7 +80,7 @@ await main(async () => {
     await server.stop();
     rmSync(persist, { recursive: true, force: true });
   }
-});
+}
 
 /** @param {string} persist */
 function startServer(persist) {

@@ -232,6 +232,7 @@ declare module "bobbin" {
     parent_id: string | null;
     depth: number;
     silent: boolean;
+    /** Of a reply that cites memories: `citations`, a list of `Citation`. */
     metadata: JsonObject;
     attachments: AttachmentRef[];
     subagent_id: string | null;
@@ -392,6 +393,103 @@ declare module "bobbin" {
   interface GrepResult {
     path: string;
     matches: { line: number; text: string }[];
+  }
+
+  /** A place of a memory that a reply cites (docs/memory.md): in `metadata.citations` of its message. */
+  interface Citation {
+    /** The mark, without its brackets: `m1`. */
+    label: string;
+    memory: string;
+    document: string;
+    title: string | null;
+    url: string | null;
+    /** Characters of the document. */
+    start: number;
+    end: number;
+  }
+
+  /** A document of a memory: what `…/memory/:name/documents` answers with. */
+  interface MemoryDocument {
+    id: string;
+    key: string;
+    source: string;
+    title: string | null;
+    url: string | null;
+    mimeType: string | null;
+    tags: string[];
+    metadata: JsonObject | null;
+    /** `partial`: its words are found, vectors are missing, and `error` says why. */
+    state: "queued" | "indexing" | "partial" | "ready" | "failed";
+    /** `null` while it is queued. */
+    chunks: number | null;
+    done: number;
+    error: string | null;
+    /** Microseconds since 1970. */
+    createdAt: number;
+    updatedAt: number;
+  }
+
+  /** What `POST …/memory/:name/documents` takes. */
+  interface NewMemoryDocument {
+    key?: string;
+    title?: string;
+    /** This, or `path`. */
+    text?: string;
+    /** A file of the thread. */
+    path?: string;
+    mimeType?: string;
+    url?: string;
+    tags?: string[];
+    metadata?: JsonObject;
+  }
+
+  /** What `POST …/memory/:name/search` takes. */
+  interface MemoryQuery {
+    query: string;
+    topK?: number;
+    tags?: string[];
+    mode?: "hybrid" | "text" | "vector";
+  }
+
+  /** What it answers. */
+  interface MemoryFound {
+    results: {
+      score: number;
+      text: string;
+      document: string;
+      /** Place of the first chunk in the document. */
+      chunk: number;
+      start: number;
+      end: number;
+      title: string | null;
+      url: string | null;
+    }[];
+    /** Whether vectors, or some of them, were missing. */
+    degraded: boolean;
+    error?: string;
+  }
+
+  /** What `GET …/memory/:name` answers. */
+  interface MemoryInfo {
+    name: string;
+    description: string;
+    scope: "thread" | "owner" | "instance";
+    documents: number;
+    chunks: number;
+    bytes: number;
+    embedding: string | null;
+    state: "ready" | "partial" | "indexing" | "reindexing";
+  }
+
+  /** Arguments of the tools of memories and of the scratchpad, by their names. */
+  interface MemoryToolArguments {
+    memory_search: { query: string; top_k?: number; tags?: string[]; memory?: string };
+    memory_save: { content: string; title?: string; tags?: string[]; memory?: string };
+    memory_update: { id: string; content: string; memory?: string };
+    memory_delete: { id: string; memory?: string };
+    scratchpad_read: Record<string, never>;
+    scratchpad_write: { items: string[] };
+    scratchpad_clear: Record<string, never>;
   }
 
   /** What came of a run: the answer of `?wait=true` and of `GET …/runs/:run`. */

@@ -5,6 +5,9 @@ import { spawn } from "node:child_process";
 import { existsSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { after, test } from "node:test";
+import { AgentsFolder } from "./support/agents.mjs";
+import { Client } from "./support/client.mjs";
+import { add, search, settled } from "./support/memories.mjs";
 import { until } from "./support/poll.mjs";
 import { Server, checkout, freePort, scratch } from "./support/server.mjs";
 
@@ -186,6 +189,61 @@ curl -s "$URL/api/threads/$THREAD/messages?wait=true" -H "$JSON" -d '{"role":"us
   assert.equal(message.content, "lookup said: bobbin: a spool that thread is wound on");
   const unsigned = await own.paste(`curl -s -d '{"args":{}}' http://127.0.0.1:${port}/lookup`);
   assert.equal(unsigned, "bad signature");
+});
+
+test("what the documents say of memories works as pasted", async () => {
+  const page = "docs/memory.md";
+  const shown = (/** @type {string} */ heading, /** @type {number} */ at = 0) => JSON.parse(blocks(page, heading, "json")[at] ?? "");
+  const sample = (/** @type {string} */ file) => {
+    const { $schema, ...definition } = JSON.parse(read(`agents/${file}`));
+    assert.match($schema, /schemas/);
+    return definition;
+  };
+  const { description, ...handbook } = shown("## Definition");
+  assert.deepEqual({ ...handbook, description: "" }, { ...sample("memories/handbook.json"), description: "" }, description);
+  assert.deepEqual(shown("## Vectors"), sample("models/embed.json"));
+  const aside = new Terminal();
+  await aside.paste((session[0] ?? "").replace("http://127.0.0.1:8787", server.base));
+  const [add = ""] = blocks(page, "## Documents", "sh");
+  const { document } = JSON.parse(await aside.paste(add));
+  const { "…": _more, ...fields } = shown("## Documents").document;
+  assert.deepEqual(Object.fromEntries(Object.keys(fields).map((name) => [name, document[name]])), fields);
+  const [search = ""] = blocks(page, "## Search", "sh");
+  const found = await until("the document is indexed", async () => {
+    const found = JSON.parse(await aside.paste(search));
+    return found.degraded ? undefined : found;
+  });
+  assert.deepEqual(found, shown("## Search"));
+  const [librarian = ""] = blocks(page, "## In a prompt", "sh");
+  const printed = await aside.paste(librarian);
+  // Two answers, one behind the other.
+  const { message } = JSON.parse(printed.slice(printed.indexOf("}{") + 1));
+  assert.match(message.content, /Refunds are granted within thirty days/);
+});
+
+test("what the documents show of context and of scrubbing is what a server takes, gives and stores", async () => {
+  const [context = "", summary = ""] = [blocks("docs/context.md", "## The budget", "json")[0], blocks("docs/context.md", "## Summaries", "json")[0]];
+  const folder = new AgentsFolder({
+    models: { cheap: { provider: "demo", model: "demo" } },
+    prompts: { clerk: { toolDescription: "Answers.", model: "cheap", prompt: "You answer.", ...JSON.parse(context), ...JSON.parse(summary) } },
+    agents: { clerk: { type: "ai_human", sideA: { prompt: "clerk" } } },
+    memories: { page: { description: "A page." } },
+  });
+  cleaning.push(() => folder.remove());
+  folder.file("bobbin.json", blocks("docs/scrubbing.md", "## Settings", "json")[0] ?? "");
+  const client = new Client((await serve(folder.path)).base);
+  const thread = await client.thread("clerk");
+  await thread.ask("hello");
+  const names = (/** @type {object} */ value) => Object.keys(value).sort();
+  const shown = JSON.parse(blocks("docs/context.md", "## GET /api/threads/:id/context", "json")[0] ?? "");
+  const { json } = await thread.send("GET", "/context");
+  assert.deepEqual([names(json), names(json.parts)], [names(shown), names(shown.parts)]);
+
+  const [before = "", after = ""] = blocks("docs/scrubbing.md", "# Scrubbing", "text");
+  await add(thread, "page", { text: before });
+  await settled(thread, "page");
+  const { results } = await search(thread, "page", { query: "password" });
+  assert.equal(results[0].text, after.trim());
 });
 
 test("every link of the documents leads somewhere, and every promise to a test that exists", () => {

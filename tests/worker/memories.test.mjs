@@ -1,15 +1,14 @@
 // Memories over HTTP: what is put in is found, cited and gone again, and survives kills while it is indexed.
 //
-// BOBBIN_MEMORY_KILLS says how many kills instead of 3 (docs/testing.md); BOBBIN_SEED repeats a run's moments.
+// BOBBIN_MEMORY_KILLS says how many kills instead of 20 (docs/testing.md); BOBBIN_SEED repeats a run's moments.
 
 import assert from "node:assert/strict";
+import { add, recall, search, settled } from "./support/memories.mjs";
 import { say, textOf } from "./support/model.mjs";
-import { chance, sleep, until } from "./support/poll.mjs";
+import { chance, sleep } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
 
-/** @typedef {import("./support/client.mjs").Thread} Thread */
-
-const KILLS = Number(process.env.BOBBIN_MEMORY_KILLS ?? 3);
+const KILLS = Number(process.env.BOBBIN_MEMORY_KILLS ?? 20);
 
 const bobbin = suite();
 const test = bobbin.test.bind(bobbin);
@@ -25,60 +24,10 @@ const reader = bobbin.agent("reader", (asked) => say(context(asked) === undefine
   prompt: { memory: [{ name: "book", inject: true, tools: ["search"] }] },
 });
 
-const NOUNS = "lighthouse windmill harbour orchard library observatory brewery monastery aqueduct theatre".split(" ");
-const TOWNS = "Aldmoor Brackwater Cindervale Dunmarch Eastrey Fallowmere Grimsby Hollowden Ironhythe Juniperton".split(" ");
-const MAKERS = ["the guild of masons", "a widow named Orla"];
-/** Two hundred documents, each about something of its own. */
-const documents = NOUNS.flatMap((noun) =>
-  TOWNS.flatMap((town) =>
-    MAKERS.map((maker, n) => ({
-      key: `${noun}/${town}/${n}`,
-      title: `${noun} of ${town}, ${n}`,
-      text: `The ${noun} of ${town} was built by ${maker}. It is open from ${6 + n} until ${18 + n}, and visitors pay ${n + 2} coins.`,
-    })),
-  ),
-);
-
-/** @param {Thread} thread @param {string} memory @param {object} document */
-async function add(thread, memory, document) {
-  const answer = await thread.send("POST", `/memory/${memory}/documents`, document);
-  assert.equal(answer.status, 202, answer.text);
-  return answer.json.document;
-}
-
-/** Waits until all of a memory is done. @param {Thread} thread @param {string} memory */
-const ready = (thread, memory) =>
-  until(
-    `${memory} is ready`,
-    async () => {
-      const { json } = await thread.send("GET", `/memory/${memory}`);
-      return json.state === "ready" && json;
-    },
-    { withinMs: 60_000, everyMs: 100 },
-  );
-
-/** @param {Thread} thread @param {string} memory @param {object} wanted */
-async function search(thread, memory, wanted) {
-  const answer = await thread.send("POST", `/memory/${memory}/search`, wanted);
-  assert.equal(answer.status, 200, answer.text);
-  return answer.json;
-}
-
-test("of two hundred documents the one that is meant is among the first three, with vectors and without", async () => {
-  const thread = await bobbin.client.thread("reader");
+test("of two hundred documents the one that is asked for in its words is among the first three, with vectors and without", async () => {
   for (const memory of ["book", "words"]) {
-    for (const document of documents) await add(thread, memory, document);
-    const { documents: number } = await ready(thread, memory);
-    assert.equal(number, documents.length);
-    let found = 0;
-    for (const [at, { title }] of documents.entries()) {
-      const [noun = "", town = ""] = [NOUNS[Math.floor(at / 20)], TOWNS[Math.floor(at / 2) % 10]];
-      const query = `Who built the ${noun} of ${town}: ${MAKERS[at % 2]}?`;
-      const { results, degraded } = await search(thread, memory, { query, topK: 3 });
-      assert.equal(degraded, false);
-      if (results.some((/** @type {{ title: string }} */ hit) => hit.title === title)) found++;
-    }
-    assert.ok(found >= 0.9 * documents.length, `${found} of ${documents.length} in ${memory}`);
+    const { alike, otherwise } = await recall(await bobbin.client.thread("reader"), memory);
+    assert.ok(alike >= 0.9, `${memory}: ${alike} of the questions, and ${otherwise} of those in other words`);
   }
 });
 
@@ -87,7 +36,7 @@ test("what fits a message is put before it and cited by its characters, and a de
   const secret = "f00ba4-1234-canary";
   const text = `The lighthouse is forty metres tall.\n\nIts keeper wrote: api_key: ${secret}\n\nNobody lives there now.`;
   const { id } = await add(thread, "book", { title: "Lighthouses", text });
-  await ready(thread, "book");
+  await settled(thread, "book");
   const { message } = await thread.ask("How tall is the lighthouse?");
   const [citation, ...others] = message.metadata.citations;
   assert.deepEqual([citation.label, citation.memory, citation.document, citation.title, others.length], ["m1", "book", id, "Lighthouses", 0]);
@@ -125,14 +74,18 @@ test("killed while a thousand chunks are indexed: each is there once, and none i
   const text = Array.from({ length: 10_000 }, (_, n) => `Line ${n} names the number w${n} and nothing else of note.`).join("\n");
   const calm = await bobbin.client.thread("reader");
   await add(calm, "book", { text });
-  const { chunks } = await ready(calm, "book");
+  const { chunks } = await settled(calm, "book");
   assert.ok(chunks >= 900, `${chunks} chunks`);
   for (let kill = 0; kill < KILLS; kill++) {
     const thread = await bobbin.client.thread("reader");
     const { id } = await add(thread, "book", { text });
     await sleep(random.between(0, 1_500));
     await bobbin.server.crash();
-    const found = await ready(thread, "book");
+    // Whatever is there by then is found, and nothing twice.
+    const early = await search(thread, "book", { query: "the number w4321", topK: 20 });
+    const places = early.results.map((/** @type {{ start: number }} */ { start }) => start);
+    assert.equal(new Set(places).size, places.length, JSON.stringify(early.results));
+    const found = await settled(thread, "book");
     const { document } = (await thread.send("GET", `/memory/book/documents/${id}`)).json;
     assert.deepEqual([found.chunks, document.chunks, document.done, document.state], [chunks, chunks, chunks, "ready"], `kill ${kill + 1}`);
     for (const n of [0, 4_321, 9_999]) {

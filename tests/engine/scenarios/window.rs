@@ -64,6 +64,33 @@ fn history_keeps_to_its_budget_and_moves_in_jumps() {
 }
 
 #[test]
+fn a_cold_turn_on_two_thousand_messages_reads_no_more_rows_than_on_two_hundred() {
+    small_window(story("cold"), 1_500)
+        .drive(|sim| async move {
+            let mut read = Vec::new();
+            let mut said = 0;
+            for turns in [100, 1_000] {
+                while said < turns {
+                    sim.ask(&format!("{said} {}", "word ".repeat(60))).await;
+                    said += 1;
+                }
+                let mut most = 0;
+                // Where the window begins moves by some turns.
+                for _ in 0..6 {
+                    sim.evict().await;
+                    sim.meter();
+                    sim.ask(&format!("{said} {}", "word ".repeat(60))).await;
+                    most = most.max(sim.metered().read);
+                    said += 1;
+                }
+                read.push(most);
+            }
+            assert!(read[1] <= read[0] + 2 && read[0] < 100, "{read:?}");
+        })
+        .once();
+}
+
+#[test]
 fn at_most_400_messages_are_sent() {
     story("many short messages")
         .drive(|sim| async move {

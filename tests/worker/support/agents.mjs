@@ -14,6 +14,7 @@ import { scratch } from "./server.mjs";
  * @property {Record<string, object>} [agents]
  * @property {Record<string, object>} [effects]
  * @property {Record<string, object>} [hooks]
+ * @property {Record<string, object>} [memories]
  */
 
 export class AgentsFolder {
@@ -31,8 +32,8 @@ export class AgentsFolder {
    * @param {string} [within]   a folder below this one, with `/` at its end: that of a package
    */
   write(definitions, within = "") {
-    const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, prompts = {} } = definitions;
-    for (const [folder, named] of Object.entries({ models, tools, agents, effects, hooks })) {
+    const { models = {}, tools = {}, agents = {}, effects = {}, hooks = {}, memories = {}, prompts = {} } = definitions;
+    for (const [folder, named] of Object.entries({ models, tools, agents, effects, hooks, memories })) {
       for (const [name, definition] of Object.entries(named)) this.json(`${within}${folder}/${name}.json`, definition);
     }
     for (const [name, { prompt, ...rest }] of Object.entries(prompts)) {
