@@ -173,8 +173,6 @@ pub const SUMMARY_TRIES: u32 = 3;
 pub const SUMMARIES: i64 = 10;
 /// One request for a summary, altogether.
 pub const SUMMARY_US: i64 = 120 * SECOND_US;
-/// An attempt at a summary whose end is not stored after this was lost.
-pub const SUMMARY_LOST_US: i64 = 150 * SECOND_US;
 /// A step waits for a summary at most.
 pub const SUMMARY_WAIT_US: i64 = 60 * SECOND_US;
 /// Tokens of messages that are sent at least, however short a provider wants its requests.

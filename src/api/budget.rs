@@ -28,8 +28,10 @@ impl Thread {
                     None => (self.new_ledger(state, sql, None)?.unwrap_or_default(), 0),
                 };
             let mut ledger = ledger;
-            // What was set since the last run ended holds for the next one.
-            if let Some(kept) = state.meta.budget.as_ref().filter(|_| state.active().is_none()) {
+            // What was set and used since the last run ended holds for the next one.
+            if state.active().is_none() {
+                let kept = state.meta.budget.as_deref().cloned().unwrap_or_default();
+                (ledger.lent, ledger.late) = (kept.lent, kept.late);
                 for (unit, cap) in Unit::ALL.into_iter().zip(kept.raised) {
                     cap.into_iter().for_each(|cap| ledger.set_cap(BudgetScope::Thread, unit, cap));
                 }

@@ -84,11 +84,9 @@ impl Thread {
     /// Counts the attempt that is made now. One whose attempts are used up is given up: the last of them was lost.
     fn take_job(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<Option<Job>> {
         let Some(mut job) = table::first_due(state, sql, now)? else { return Ok(None) };
-        if job.kind == Some(Kind::Summary) {
-            // One that failed has said why.
-            if job.attempts > 0 && job.error.take().is_none() {
-                self.log_lost_summary(sql, &job, now)?;
-            }
+        // One that failed has said why.
+        if job.kind == Some(Kind::Summary) && job.attempts > 0 && job.error.take().is_none() {
+            self.log_lost_summary(state, sql, &mut job, now)?;
         }
         if job.attempts >= attempts_of(&job) || job.kind.is_none() {
             let lost = || "The process was lost in the middle of it.".to_owned();
@@ -98,9 +96,9 @@ impl Thread {
         }
         job.attempts += 1;
         let lost_us = match job.kind {
-            // It goes on where it was, so that nothing is done twice: one that is lost need not wait long.
-            Some(Kind::Index) => pause_us(job.attempts, self.host.random()),
-            kind => kind.map_or(limits::JOB_LOST_US, Kind::lost_us),
+            // What lives on does not begin it again, and nothing is stored twice: one that is lost need not wait long.
+            Some(Kind::Index | Kind::Summary) => pause_us(job.attempts, self.host.random()),
+            Some(Kind::Export) | None => limits::JOB_LOST_US,
         };
         job.due_us = now + lost_us;
         table::update(sql, &job)?;
@@ -153,6 +151,7 @@ impl Thread {
             meta::set_dropped(sql, state.meta.dropped)?;
         }
         if job.kind == Some(Kind::Summary) {
+            self.book_given_up(state, sql, job)?;
             self.pause_summaries(state, sql)?;
         }
         let error = self.shown_within(state, sql, error)?;

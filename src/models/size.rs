@@ -64,7 +64,12 @@ impl ChatRequest {
         if self.messages.iter().any(|message| message.shows_images()) {
             return None;
         }
-        Some(self.tools.tokens() + self.messages.iter().map(CachedJson::<ChatMessage>::tokens).sum::<usize>())
+        Some(self.text_tokens())
+    }
+
+    /// Those of its texts, tools and calls.
+    pub(crate) fn text_tokens(&self) -> usize {
+        self.tools.tokens() + self.messages.iter().map(CachedJson::<ChatMessage>::tokens).sum::<usize>()
     }
 }
 

@@ -38,6 +38,11 @@ impl Calibration {
         of(&self.factors, model)
     }
 
+    /// The same as the column has it: no other after a crash.
+    pub(crate) fn kept_factor(&self, model: &str) -> f64 {
+        of(&self.written, model)
+    }
+
     /// Takes in what a provider reported of a request. The column, if it is to be written.
     pub(crate) fn learn(&mut self, model: &str, estimated: usize, reported: u64) -> Option<String> {
         let seen = reported as f64 / estimated as f64;

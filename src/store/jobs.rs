@@ -46,14 +46,6 @@ impl Kind {
         }
     }
 
-    /// An attempt whose end is not stored after this was lost.
-    pub(crate) const fn lost_us(self) -> i64 {
-        match self {
-            Kind::Export | Kind::Index => limits::JOB_LOST_US,
-            Kind::Summary => limits::SUMMARY_LOST_US,
-        }
-    }
-
     fn parse(text: &str) -> Option<Kind> {
         [Kind::Export, Kind::Summary, Kind::Index].into_iter().find(|kind| kind.as_str() == text)
     }

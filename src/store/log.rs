@@ -69,6 +69,8 @@ pub(crate) struct Attempt {
     pub(crate) booked: Option<Amounts>,
     /// Whether that is an estimate.
     pub(crate) is_estimated: bool,
+    /// The run that has caused it, where it is of none any more; 0 for none.
+    pub(crate) of_run: i64,
 }
 
 /// What an attempt may use at most, in tokens.
@@ -128,6 +130,7 @@ impl Attempt {
             received: 0,
             booked: None,
             is_estimated: false,
+            of_run: 0,
         }
     }
 
@@ -204,6 +207,9 @@ impl Attempt {
         let run = (self.run > 0).then_some(self.run);
         if let (Some(data), Some(purpose)) = (data.as_object_mut(), self.purpose) {
             data.insert("purpose".into(), purpose.into());
+            if self.of_run > 0 {
+                data.insert("of_run".into(), self.of_run.into());
+            }
             return insert(
                 sql,
                 "llm_request",

@@ -193,12 +193,13 @@ pub(crate) fn last_of(sql: &dyn Sql, kind: &str) -> Result<Option<String>> {
     Ok(found)
 }
 
-/// The rows of a run and all that are newer, newest first; what is of no run is left out.
+/// The rows of a run and all that are newer, newest first; of what is of no run only attempts.
 pub(crate) fn each_of_run(sql: &dyn Sql, run: i64, mut take: impl FnMut(Entry) -> Result<()>) -> Result<()> {
     let statement = "SELECT id, kind, run, at_us, reply, retry_of, data FROM logs ORDER BY id DESC";
     sql.each(statement, &[], &mut |cells| {
         let entry = Entry::read(cells)?;
         match entry.run {
+            None if entry.kind == ATTEMPT => take(entry).map(ControlFlow::Continue),
             None => Ok(ControlFlow::Continue(())),
             // A run begins when the one before has ended.
             Some(of) if of < run => Ok(ControlFlow::Break(())),

@@ -494,6 +494,13 @@ fn paid(sim: &Sim, broken: &mut Vec<String>) {
         cost += ledger["s"][0].as_i64().unwrap();
         tokens += ledger["s"][1].as_i64().unwrap();
     }
+    // What summaries have used after their runs is the thread's.
+    let apart: Vec<String> = database.ask("SELECT budget FROM meta WHERE budget IS NOT NULL");
+    for apart in &apart {
+        let apart: Value = serde_json::from_str(apart).unwrap();
+        cost += apart["a"][0].as_i64().unwrap_or(0);
+        tokens += apart["a"][1].as_i64().unwrap_or(0);
+    }
     let catalog = serde_json::to_value(&sim.catalog.borrow().models).unwrap();
     let models: Vec<&Value> = catalog.as_object().into_iter().flat_map(|models| models.values()).collect();
     let (mut given_cost, mut given_tokens) = (0.0, 0);

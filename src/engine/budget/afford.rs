@@ -21,7 +21,7 @@ use crate::store::runs::ledger::{Amounts, BudgetScope, Finishing, Ledger};
 const OUTPUT_OPTIONS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// A request that may be sent, and what it uses at most, if anything limits that.
-type Affordable = (Rc<ChatRequest>, Option<Worst>);
+pub(crate) type Affordable = (Rc<ChatRequest>, Option<Worst>);
 
 /// What is asked of a ledger.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Thread {
         if self.read(|state, _| Ok(state.active().is_none_or(|run| run.ledger.is_none())))? {
             return free();
         }
-        let wanted = AttemptSize { model, input: estimate::input(request), full: full_output(request) };
+        let wanted = self.size_of(model, request)?;
         let now = self.host.now_us();
         self.read(|state, _| {
             let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
@@ -52,14 +52,7 @@ impl Thread {
             };
             let mut beside = self.ephemeral.spending.all();
             beside.add(&Amounts::of(Unit::Time, self.ephemeral.spending.unbooked_us(now)));
-            Ok(match affordable(ledger, run.steps_done(), &beside, wanted) {
-                Ok(output) => {
-                    let shorter = output < wanted.full;
-                    let request = if shorter { Rc::new(capped(request, output)) } else { request.clone() };
-                    Ok((request, Some(Worst { input: wanted.input, output })))
-                }
-                Err(exceeded) => Err(exceeded),
-            })
+            Ok(affordable_request(ledger, run.steps_done(), &beside, wanted, request))
         })
     }
 
@@ -75,7 +68,7 @@ impl Thread {
         if unseen == 0 {
             return Ok(());
         }
-        let wanted = AttemptSize { model, input: estimate::input(request), full: full_output(request) };
+        let wanted = self.size_of(model, request)?;
         self.transition(|state, sql| {
             if step.call.is_some() {
                 let tries = AttemptState::of(state, sql, step)?;
@@ -95,6 +88,12 @@ impl Thread {
         })
     }
 
+    /// How large an attempt is, as its provider would count it: after a crash as before it, so that what was sent is known.
+    pub(crate) fn size_of<'a>(&self, model: &'a Model, request: &ChatRequest) -> Result<AttemptSize<'a>> {
+        let factor = self.read(|state, _| Ok(state.meta.calibration.kept_factor(&model.name)))?;
+        Ok(AttemptSize { model, input: estimate::input(request, factor), full: full_output(request) })
+    }
+
     /// Notes that an attempt is under way, if anything limits the run.
     pub(crate) fn begins(
         self: &Rc<Self>,
@@ -102,11 +101,20 @@ impl Thread {
         model: &Model,
         worst: Option<Worst>,
     ) -> Option<Underway> {
+        self.begins_as(step.apart, model, worst)
+    }
+
+    pub(crate) fn begins_as(
+        self: &Rc<Self>,
+        apart: bool,
+        model: &Model,
+        worst: Option<Worst>,
+    ) -> Option<Underway> {
         let used = estimate::worst(model, worst?);
         let spending = &self.ephemeral.spending;
         let id = spending.next.get() + 1;
         spending.next.set(id);
-        spending.underway.borrow_mut().push((id, step.apart, used));
+        spending.underway.borrow_mut().push((id, apart, used));
         Some(Underway { thread: self.clone(), id })
     }
 
@@ -142,6 +150,20 @@ fn capped(request: &ChatRequest, output: u64) -> ChatRequest {
     }
     capped.max_output_tokens = Some(output);
     capped
+}
+
+/// The same request, for as long an answer as what is left pays for. `beside`: what is under way.
+pub(crate) fn affordable_request(
+    ledger: &Ledger,
+    steps: u32,
+    beside: &Amounts,
+    wanted: AttemptSize<'_>,
+    request: &Rc<ChatRequest>,
+) -> Result<Affordable, Exceeded> {
+    let output = affordable(ledger, steps, beside, wanted)?;
+    let shorter = output < wanted.full;
+    let request = if shorter { Rc::new(capped(request, output)) } else { request.clone() };
+    Ok((request, Some(Worst { input: wanted.input, output })))
 }
 
 /// Tokens that an answer may have: what is left pays for the request and for so much of it. `beside`: what is under way.

@@ -22,7 +22,7 @@ impl Attempt {
                 Some(usage) => estimate::reported(model, &usage),
                 None if begun => {
                     self.is_estimated = true;
-                    estimate::worst(model, Worst { input, output: estimate::tokens(self.received) })
+                    estimate::worst(model, Worst { input, output: estimate::of_bytes(self.received) })
                 }
                 None => Amounts::attempt(0, 0),
             });

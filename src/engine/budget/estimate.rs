@@ -2,50 +2,40 @@
 
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part};
-use crate::page::json_bytes;
-use crate::spec::message::ToolCall;
 use crate::spec::model::{Model, Provider, Usage};
 use crate::store::log::Worst;
 use crate::store::runs::ledger::Amounts;
+use crate::tokens::tokens;
 
-/// Tokens that a message has besides its text.
-const MESSAGE: u64 = 4;
-
-/// Tokens of so many bytes of text.
-pub(crate) fn tokens(bytes: usize) -> u64 {
+/// Tokens of so many bytes of which nothing else is known.
+pub(crate) fn of_bytes(bytes: usize) -> u64 {
     (bytes as f64 / limits::BYTES_PER_TOKEN).ceil() as u64
 }
 
-/// Tokens of a request.
-pub(crate) fn input(request: &ChatRequest) -> u64 {
-    let tools = request.tools.iter().map(|tool| {
-        MESSAGE + tokens(tool.name.len() + tool.description.len() + json_bytes(&tool.parameters))
-    });
-    let json = request.json.as_ref().and_then(|mode| mode.schema.as_ref()).map_or(0, json_bytes);
-    let messages = request.messages.iter().map(|message| MESSAGE + tokens(bytes(message)));
-    tools.chain(messages).sum::<u64>() + tokens(json)
+/// Tokens of a request, as its model's provider would count them: texts as they are counted for its window (`tokens`), times what
+/// the thread has learnt of the model. Of images it learns nothing.
+pub(crate) fn input(request: &ChatRequest, factor: f64) -> u64 {
+    let besides: (usize, usize) = request
+        .messages
+        .iter()
+        .map(|message| besides_text(message))
+        .fold((0, 0), |(texts, images), (more, shown)| (texts + more, images + shown));
+    let schema = request.json.as_ref().and_then(|mode| mode.schema.as_ref());
+    let texts = request.text_tokens() + besides.0 + schema.map_or(0, |schema| tokens(&schema.to_string()));
+    let counted = (texts as f64 * factor).ceil() as u64;
+    counted.saturating_add((besides.1 * limits::IMAGE_TOKENS) as u64)
 }
 
-fn bytes(message: &ChatMessage) -> usize {
-    let parts = |parts: &[Part]| -> usize {
-        parts
-            .iter()
-            .map(|part| match part {
-                Part::Text(text) => text.len(),
-                Part::Image { .. } => (limits::IMAGE_TOKENS as f64 * limits::BYTES_PER_TOKEN) as usize,
-            })
-            .sum()
-    };
-    let call = |call: &ToolCall| call.id.len() + call.name.len() + call.arguments.len();
+/// What a message has besides its texts and calls: tokens of what its provider wants back, and how many images.
+fn besides_text(message: &ChatMessage) -> (usize, usize) {
+    let images = |parts: &[Part]| parts.iter().filter(|part| matches!(part, Part::Image { .. })).count();
     match message {
-        ChatMessage::System(text) => text.len(),
-        ChatMessage::User(content) => parts(content),
-        ChatMessage::Assistant { content, tool_calls, payload } => {
-            content.len()
-                + tool_calls.iter().map(call).sum::<usize>()
-                + payload.iter().map(|placed| placed.block.get().len()).sum::<usize>()
+        ChatMessage::System(_) => (0, 0),
+        ChatMessage::User(parts) => (0, images(parts)),
+        ChatMessage::Assistant { payload, .. } => {
+            (payload.iter().map(|placed| tokens(placed.block.get())).sum(), 0)
         }
-        ChatMessage::Tool { call_id, content, images, .. } => call_id.len() + content.len() + parts(images),
+        ChatMessage::Tool { images: parts, .. } => (0, images(parts)),
     }
 }
 
@@ -86,23 +76,28 @@ mod tests {
 
     #[test]
     fn every_part_of_a_request_counts() {
-        let text = |n: usize| "x".repeat(n);
-        let mut request = ChatRequest {
-            messages: vec![
-                ChatMessage::System(text(30)).into(),
-                ChatMessage::User(vec![Part::Text(text(30))]).into(),
-            ],
-            ..ChatRequest::default()
+        let of = |request: &ChatRequest| input(request, 1.0);
+        let text = "The lighthouse is forty metres tall. ".repeat(20);
+        let user =
+            |parts| ChatRequest { messages: vec![ChatMessage::User(parts).into()], ..ChatRequest::default() };
+        let plain = user(vec![Part::Text(text.clone())]);
+        let with_tool = ChatRequest {
+            tools: vec![ToolDefinition {
+                name: "look".into(),
+                description: text.clone(),
+                parameters: serde_json::json!({}),
+                strict: false,
+            }]
+            .into(),
+            ..plain.clone()
         };
-        assert_eq!(input(&request), 28);
-        request.tools = vec![ToolDefinition {
-            name: text(3),
-            description: text(25),
-            parameters: serde_json::json!({}),
-            strict: false,
-        }]
-        .into();
-        assert_eq!(input(&request), 42);
+        let image = Part::Image { media_type: "image/png".into(), data: "AAAA".into() };
+        let with_image = user(vec![Part::Text(text.clone()), image]);
+        assert!((150..220).contains(&of(&plain)), "{}", of(&plain));
+        assert!(of(&with_tool) > 2 * of(&plain) - 8);
+        assert_eq!(of(&with_image), of(&plain) + limits::IMAGE_TOKENS as u64);
+        let doubled = 2 * of(&plain) + limits::IMAGE_TOKENS as u64;
+        assert_eq!(input(&with_image, 2.0), doubled, "what is learnt of texts is not of images");
     }
 
     #[test]

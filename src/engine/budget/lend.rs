@@ -49,7 +49,7 @@ fn tightest(ledger: &Ledger, steps: u32, beside: &Amounts, unit: Unit) -> Option
 
 impl Thread {
     /// The books of the active run, or of one that would begin now, and its steps.
-    fn books(&self, state: &State, sql: &dyn Sql) -> Result<Option<(Ledger, u32)>> {
+    pub(crate) fn books(&self, state: &State, sql: &dyn Sql) -> Result<Option<(Ledger, u32)>> {
         if let Some(run) = state.active() {
             return Ok(run.ledger.as_deref().map(|ledger| (ledger.clone(), run.steps_done())));
         }
@@ -422,7 +422,7 @@ fn active_ledger(state: &mut State) -> Option<&mut Ledger> {
 }
 
 /// The active run knows what children hold and have used besides.
-fn sync_apart(state: &mut State) {
+pub(crate) fn sync_apart(state: &mut State) {
     let apart = state.meta.budget.as_deref().map(ThreadBudget::apart).unwrap_or_default();
     if let Some(ledger) = active_ledger(state) {
         ledger.late = apart;

@@ -5,9 +5,10 @@
 //! * Here: what limits a run that begins, what is under way, and what it leaves. `afford`: whether the next attempt is made, and
 //!   with how long an answer. `book`: what an attempt has used. `exceeded`: what follows when a limit is reached. `estimate`:
 //!   tokens and their price. `given`: what requests say.
-//! * `lend`: what subagents have of it. `borrow`: what a subagent has.
+//! * `lend`: what subagents have of it. `borrow`: what a subagent has. `apart`: what is used when no run goes on.
 
 pub(crate) mod afford;
+pub(crate) mod apart;
 pub(crate) mod book;
 pub(crate) mod borrow;
 pub(crate) mod estimate;

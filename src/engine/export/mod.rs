@@ -18,7 +18,7 @@ use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::spans::attributes::SpanDetails;
 use crate::engine::spans::facts::Facts;
-use crate::engine::spans::{Span, build, metrics, otlp};
+use crate::engine::spans::{Place as Of, Span, build, metrics, otlp};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -40,6 +40,9 @@ struct Place {
     /// Spans that the last attempt was about, for the count of those that are dropped.
     #[serde(default)]
     spans: u64,
+    /// Only what began then, and ended after the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    late: Option<i64>,
 }
 
 /// What one request is to carry.
@@ -97,7 +100,7 @@ impl Thread {
 
     /// A run has ended, is parked, or has made many steps: its spans are to be exported. Nothing where there is no collector.
     pub(crate) fn owe_spans(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
-        if self.host.var(config::ENDPOINT).is_none_or(|endpoint| endpoint.trim().is_empty()) {
+        if !self.exports() {
             return Ok(());
         }
         let trace = self.trace_of(state, run);
@@ -112,6 +115,29 @@ impl Thread {
             self.arm_at(state, sql, due, now)?;
         }
         Ok(())
+    }
+
+    /// A request that a run has caused has ended after it: that is to be exported, too. `began`: when it did.
+    pub(crate) fn owe_late_span(&self, state: &mut State, sql: &dyn Sql, run: i64, began: i64) -> Result<()> {
+        if !self.exports() {
+            return Ok(());
+        }
+        let Some(run) = traces::find(sql, run)? else { return Ok(()) };
+        if !self.trace_of(state, &run).is_sampled() {
+            return Ok(());
+        }
+        let now = self.host.now_us();
+        let place = Place { run: run.id, late: Some(began), ..Place::default() };
+        let data = serde_json::to_string(&place).map_err(Error::internal)?;
+        let due = now + DIRECTORY_US;
+        if jobs::add(state, sql, Kind::Export, &format!("late {began}"), due, &data)? {
+            self.arm_at(state, sql, due, now)?;
+        }
+        Ok(())
+    }
+
+    fn exports(&self) -> bool {
+        self.host.var(config::ENDPOINT).is_some_and(|endpoint| !endpoint.trim().is_empty())
     }
 
     /// One attempt at the job.
@@ -163,6 +189,15 @@ impl Thread {
                 told: Vec::new(),
                 rest: Rest { place, open: Open::Nothing, seen },
             };
+            if let Some(began) = batch.rest.place.late {
+                if let Some(facts) = self.facts_of(state, sql, batch.rest.place.run)? {
+                    let spans = self.spans(sql, &facts)?.into_iter();
+                    batch.told =
+                        spans.filter(|span| span.place == Of::After && span.start_us == began).collect();
+                    batch.spans = batch.told.iter().map(|span| otlp::span(&facts.trace, span)).collect();
+                }
+                return Ok(batch);
+            }
             let mut bytes = 0;
             while batch.rest.place.run <= seen.run {
                 let Some(facts) = self.facts_of(state, sql, batch.rest.place.run)? else { break };
@@ -197,7 +232,7 @@ impl Thread {
         let mut spans = self.spans(sql, facts)?;
         // A step that is under way is told of as a whole, unless it is left as it is for long.
         let all = facts.run.end.is_some() || facts.run.phase.is_parked();
-        spans.retain(|span| span.block >= after && (all || span.settled));
+        spans.retain(|span| span.place != Of::After && span.block >= after && (all || span.settled));
         Ok(spans)
     }
 
@@ -221,6 +256,9 @@ impl Rest {
     /// What came before was taken. Gives what is left to do; how far a run is that goes on is noted with it.
     fn stored(self, state: &mut State, sql: &dyn Sql) -> Result<Option<String>> {
         let Rest { place, open, seen } = self;
+        if place.late.is_some() {
+            return Ok(None);
+        }
         let Some(now) = state.run.as_ref().map(Newest::of) else { return Ok(None) };
         // What has ended or parked since it was read owes nothing of its own while this job is there.
         let since = place.run == now.run && now != seen && (now.ended || now.parked);

@@ -94,7 +94,7 @@ impl Thread {
                 let mut attempt = row_of(model, &definitions.prompt.name, request, now);
                 (attempt.run, attempt.step.call) = (run.unwrap_or(0), call);
                 if let Some(ledger) = state.run.as_mut().and_then(|run| run.ledger.as_mut()) {
-                    attempt.worst = Some(Worst { input: estimate::tokens(request.bytes), output: 0 });
+                    attempt.worst = Some(Worst { input: estimate::of_bytes(request.bytes), output: 0 });
                     let failed = request.end.as_ref().and_then(|end| end.tokens.as_ref().err());
                     attempt.reckon(model, failed);
                     ledger.book_logged(&attempt);

@@ -4,7 +4,7 @@
 use crate::engine::memory::log::PURPOSE as EMBEDDING;
 use crate::engine::spans::attributes::Telling;
 use crate::engine::spans::facts::{Facts, Logged};
-use crate::engine::spans::{AttributeValue, Span, Subject};
+use crate::engine::spans::{AttributeValue, Place, Span, Subject};
 use crate::sorted::SortedMap;
 use crate::store::receipts::Receipt;
 use crate::store::runs::Run;
@@ -179,13 +179,21 @@ fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut 
     }
 }
 
-/// Summaries that were written while the run went on: beside its steps.
+/// Summaries, which were written beside the steps of the run. Each is told of together with the step in which it has ended; one that
+/// has ended after the run, by itself.
 fn summarised(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
     let other = |attempt: &&Logged| attempt.purpose().is_some_and(|purpose| purpose != EMBEDDING);
     for request in facts.attempts.iter().filter(other) {
         let mut span = of_request(facts, telling, request, "chat");
-        let block = places.block_of(facts, Below::Run, request);
-        place(&mut span, places.parent(facts, Below::Run), block);
+        let parent = places.parent(facts, Below::Run);
+        if request.late {
+            place(&mut span, parent, i64::MAX);
+            span.place = Place::After;
+        } else {
+            let block = places.block(places.at(span.end_us));
+            place(&mut span, parent, block);
+            span.place = Place::Beside;
+        }
         spans.push(span);
     }
 }
@@ -252,7 +260,7 @@ fn of_wait(facts: &Facts, wait: &Wait, closed_us: i64) -> Span {
 
 /// From the first request of it to the last result.
 fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> Span {
-    let inside = || spans.iter().filter(|span| span.block == block);
+    let inside = || spans.iter().filter(|span| span.block == block && span.place == Place::Within);
     let start_us = inside().map(|span| span.start_us).min().unwrap_or(start_us).min(start_us);
     let end_us = inside().map(|span| span.end_us).max().unwrap_or(start_us);
     let id = span_id(&facts.thread, "step", block);
@@ -274,11 +282,12 @@ fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> 
 fn of_run(facts: &Facts, telling: &dyn Telling, spans: &[Span], end_us: i64) -> Span {
     let Facts { run, trace, .. } = facts;
     let id = span_id(&facts.thread, "run", run.id);
-    let last = spans.iter().map(|span| span.end_us).max().unwrap_or(end_us);
+    let own = || spans.iter().filter(|span| span.place != Place::After);
+    let last = own().map(|span| span.end_us).max().unwrap_or(end_us);
     let mut span = Span::new(Subject::Run, id, String::new(), run.started_us, end_us.max(last));
     span.parent = trace.parent().map(str::to_owned);
     telling.run(&mut span, facts);
-    let attempts = || spans.iter().filter(|span| span.of == Subject::Attempt);
+    let attempts = || own().filter(|span| span.of == Subject::Attempt);
     for name in crate::engine::spans::attributes::TOKENS {
         span.number(name, Some(attempts().filter_map(|attempt| attempt.number_of(name)).sum()));
     }

@@ -24,6 +24,8 @@ pub(crate) struct Logged {
     /// Seq reserved for the reply.
     pub(crate) reply: Option<i64>,
     pub(crate) data: Value,
+    /// Whether it has ended after the run.
+    pub(crate) late: bool,
 }
 
 impl Logged {
@@ -84,6 +86,14 @@ impl Thread {
         let (mut attempts, mut recoveries, mut beyond) = (Vec::new(), Vec::new(), LAST);
         let (mut searches, mut budgets) = (Vec::new(), Vec::new());
         logs::each_of_run(sql, run.id, |entry| {
+            if entry.run.is_none() {
+                // A summary that the run has caused, and that came after it.
+                let data: Value = serde_json::from_str(&entry.data).unwrap_or_default();
+                if data.get("of_run").and_then(Value::as_i64) == Some(run.id) {
+                    attempts.push(Logged { id: entry.id, at_us: entry.at_us, reply: None, data, late: true });
+                }
+                return Ok(());
+            }
             if entry.run != Some(run.id) {
                 // The first reply of a later run: its calls come after it.
                 beyond =
@@ -98,7 +108,7 @@ impl Thread {
                 _ => return Ok(()),
             };
             let data = serde_json::from_str(&entry.data).unwrap_or_default();
-            into.push(Logged { id: entry.id, at_us: entry.at_us, reply: entry.reply, data });
+            into.push(Logged { id: entry.id, at_us: entry.at_us, reply: entry.reply, data, late: false });
             Ok(())
         })?;
         for rows in [&mut attempts, &mut recoveries, &mut searches, &mut budgets] {

@@ -72,6 +72,19 @@ pub(crate) struct Span {
     pub(crate) block: i64,
     /// Whether nothing of its step is still to come: it is told of once.
     pub(crate) settled: bool,
+    pub(crate) place: Place,
+}
+
+/// How a span stands to its run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It is of its course.
+    #[default]
+    Within,
+    /// It was made beside it, while it went on.
+    Beside,
+    /// It has ended after it, and is told of by itself.
+    After,
 }
 
 impl Span {
@@ -90,6 +103,7 @@ impl Span {
             error: None,
             block: i64::MAX,
             settled: true,
+            place: Place::Within,
         }
     }
 

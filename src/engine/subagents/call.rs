@@ -7,6 +7,7 @@ use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{ChildSpec, Content};
 use crate::engine::subagents::immediate::ImmediateStart;
 use crate::engine::subagents::values::EncryptedValues;
+use crate::spec::budget::Share;
 use crate::spec::message::ToolResult;
 use crate::spec::{Agent, ParentCommunication as Communication, Receives, ToolEntry};
 use crate::store::children::{Child, ChildInfo, ChildState, Envelopes};
@@ -45,11 +46,19 @@ pub(crate) struct NewWorker {
     pub(crate) tools: Option<Vec<String>>,
     /// What it is for, if that is said.
     pub(crate) description: Option<String>,
+    /// What it may hold of the budget, if that is said.
+    pub(crate) budget: Option<Share>,
     /// Whether it is given no message yet.
     pub(crate) idle: bool,
 }
 
 impl NewChild<'_> {
+    /// What it may hold of the budget of who makes it: what the call says, else what the entry does.
+    pub(crate) fn share(&self) -> Option<&Share> {
+        let said = self.worker.as_ref().and_then(|worker| worker.budget.as_ref());
+        said.or(self.entry.budget.as_ref())
+    }
+
     /// Its row.
     pub(crate) fn child(&self, reference: String, side: Side, group: Option<String>, now: i64) -> Child {
         let idle = self.worker.as_ref().is_some_and(|worker| worker.idle);

@@ -18,6 +18,7 @@ use crate::store::children::Child;
 use crate::store::grants::{Books, Granted, Need};
 use crate::store::outbox::{Post, TO_THREAD};
 use crate::store::parent::{is_yes, yes};
+use crate::store::runs::ledger::Amounts;
 use crate::store::state::State;
 use crate::text::first_bytes;
 
@@ -61,6 +62,8 @@ pub(crate) enum EnvelopeBody {
     Terminated,
     /// What a child has used of what it was lent, where no report says so.
     Books(Books),
+    /// What a child has used apart from its runs, and is not of what it was lent.
+    Spent(Amounts),
     /// A child needs more than it was lent.
     TopUp { wanted: Need, books: Books },
     /// What is answered to that.

@@ -218,6 +218,7 @@ impl Thread {
             | EnvelopeBody::Asks(_)
             | EnvelopeBody::Notify(_)
             | EnvelopeBody::Books(_)
+            | EnvelopeBody::Spent(_)
             | EnvelopeBody::TopUp { .. }
             | EnvelopeBody::Terminated => {
                 return Err(not_related());
@@ -270,6 +271,7 @@ impl Thread {
                 )?;
             }
             EnvelopeBody::Books(books) => self.book_child(state, sql, &mut child, books)?,
+            EnvelopeBody::Spent(spent) => self.hear_spent(state, sql, &mut child, spent)?,
             EnvelopeBody::TopUp { wanted, books } => {
                 self.hear_need(state, sql, &mut child, (wanted, books), &mut applied)?;
             }

@@ -319,7 +319,7 @@ impl Thread {
             Err(error) => return not_created(&new.agent.name, error),
         };
         if needs.missing.is_empty() {
-            let lent = self.lend(state, sql, &mut child, new.entry.budget.as_ref(), birth.idle)?;
+            let lent = self.lend(state, sql, &mut child, new.share(), birth.idle)?;
             let Ok(grant) = lent else { return Ok(lent.map(|_| Dispatched::default())) };
             birth.words.grant = grant;
         }

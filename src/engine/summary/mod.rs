@@ -3,9 +3,10 @@
 //! turns go on.
 //!
 //! * Here: when one is owed, and what becomes of it when messages change. `plan`: how far it goes. `write`: the job; `render`:
-//!   messages as text for it. `asked`: one that somebody asks for, or takes away.
+//!   messages as text for it. `paid`: what its requests use. `asked`: one that somebody asks for, or takes away.
 
 pub(crate) mod asked;
+pub(crate) mod paid;
 pub(crate) mod plan;
 pub(crate) mod render;
 pub(crate) mod write;
@@ -97,6 +98,14 @@ pub(crate) struct Work {
     /// A message that it is to cover was changed.
     #[serde(default)]
     touched: bool,
+    /// Attempts whose end nobody saw, and which are not booked yet.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    lost: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What the next request of a job is for.

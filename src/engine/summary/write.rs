@@ -21,12 +21,12 @@ use crate::spec::context::{ContextLimits, SummarySettings};
 use crate::spec::retry::{Places, Resolved, RetryKind};
 use crate::spec::{Model, Prompt};
 use crate::store::jobs::{Job, Kind};
-use crate::store::log::{Attempt, Unfinished, Worst};
+use crate::store::log::{Attempt, Worst};
 use crate::store::runs::Step;
 use crate::store::runs::diagnostics::Kind as Found;
 use crate::store::state::State;
 use crate::store::summaries::{Current, Summary};
-use crate::store::{jobs, logs, messages, summaries};
+use crate::store::{jobs, messages, summaries};
 use crate::tokens::tokens;
 use crate::work::timeout::Watch;
 
@@ -99,9 +99,10 @@ impl Thread {
             self.tell_begun(&work)?;
         }
         let request = Rc::new(self.summary_request(&writer, &work, &piece)?);
-        // What a run cannot pay for is not asked.
-        let Ok((request, worst)) = self.afford(writer.model, &request)? else { return Ok(given_up()) };
-        let underway = self.begins(Step::own(0), writer.model, worst);
+        self.book_lost(&mut work, job, &request)?;
+        // What cannot be paid is not asked.
+        let Ok((request, worst)) = self.afford_apart(writer.model, &request)? else { return Ok(given_up()) };
+        let underway = self.begins_apart(writer.model, worst);
         let (mut attempt, replied) = self.ask_for_summary(&writer, job, &request, worst).await?;
         let now = self.host.now_us();
         let text = match replied {
@@ -120,32 +121,19 @@ impl Thread {
         let model = writer.model.name.clone();
         let (thread, id) = (self.clone(), job.id);
         Ok(JobEnd::Done(Box::new(move |state, sql| {
-            book(state, sql, attempt, work.run)?;
+            thread.book_summary(state, sql, attempt, work.run)?;
             drop(underway);
             thread.stored_summary(state, sql, id, &work, kept, model)
         })))
     }
 
     /// Who is asked in an attempt: each failure leads to the next model of the chain.
-    fn asked_in(&self, work: &Work, attempts: u32) -> Option<(&Prompt, &SummarySettings, &Model)> {
+    pub(crate) fn asked_in(&self, work: &Work, attempts: u32) -> Option<(&Prompt, &SummarySettings, &Model)> {
         let prompt = self.catalog.prompts.get(&work.prompt)?;
         let settings = settings_of(prompt)?;
         let chain = self.usable_chain(settings.model.as_deref().unwrap_or(&prompt.model));
         let place = (attempts.saturating_sub(1) as usize).checked_rem(chain.len())?;
         Some((prompt, settings, chain.get(place).copied()?))
-    }
-
-    /// The row of an attempt whose process was lost: it may have cost tokens all the same.
-    pub(crate) fn log_lost_summary(&self, sql: &dyn Sql, job: &Job, now: i64) -> Result<()> {
-        let work = Work::read(&job.data).unwrap_or_default();
-        let asked = self.asked_in(&work, job.attempts);
-        let (error_type, error) = Unfinished::Lost.told();
-        let data = json!({
-            "model_name": asked.map(|(_, _, model)| &model.name), "model": asked.map(|(_, _, model)| &model.model),
-            "prompt_name": work.prompt, "attempt": job.attempts, "purpose": PURPOSE, "ended_at": now,
-            "status": "failed", "error_type": error_type, "error": error,
-        });
-        logs::insert(sql, logs::ATTEMPT, None, now, None, None, &data)
     }
 
     fn writer(&self, work: &Work, attempts: u32) -> Result<Option<Writer<'_>>> {
@@ -243,7 +231,7 @@ impl Thread {
         error: ProviderError,
     ) -> Result<JobEnd> {
         let run = work.run;
-        self.transition(|state, sql| book(state, sql, attempt, run))?;
+        self.transition(|state, sql| self.book_summary(state, sql, attempt, run))?;
         let after_us =
             error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()?.checked_mul(1_000)).unwrap_or(0);
         // An edit may have marked it meanwhile.
@@ -341,18 +329,6 @@ fn begin(work: &mut Work, state: &State, sql: &dyn Sql) -> Result<()> {
         (work.done, work.since, work.text) = (base.upto, base.upto, base.text);
     }
     Ok(())
-}
-
-/// The row of a request. It is the run's that has caused it while that goes on, else the thread's.
-fn book(state: &mut State, sql: &dyn Sql, mut attempt: Attempt, run: i64) -> Result<()> {
-    let active = state.run.as_mut().filter(|active| active.id == run && active.end.is_none());
-    attempt.run = active.as_ref().map_or(0, |active| active.id);
-    if let Some(ledger) = active.and_then(|active| active.ledger.as_mut()) {
-        ledger.book_logged(&attempt);
-    }
-    attempt.insert(sql)?;
-    state.used(&attempt);
-    state.calibrate(sql, &attempt)
 }
 
 fn given_up() -> JobEnd {

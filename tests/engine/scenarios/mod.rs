@@ -60,6 +60,7 @@ mod subagent_tools;
 mod subagents;
 mod subprompts;
 mod summary;
+mod summary_paid;
 mod tiers;
 mod tools;
 mod turns;
@@ -138,6 +139,7 @@ pub fn all() -> Vec<Scenario> {
     all.extend(code::all());
     all.extend(context::all());
     all.extend(summary::all());
+    all.extend(summary_paid::all());
     all.extend(dropped::all());
     all.extend(execute::all());
     all.extend(endings::all());

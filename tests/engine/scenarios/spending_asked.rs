@@ -3,7 +3,7 @@
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
-use super::spending::{asked, counted, ledgers, long, paid, reasons};
+use super::spending::{asked, ledgers, long, paid, reasons, weighed};
 use super::waits::{decide, decides, open, until_open};
 use crate::host::{SECOND_US, Say};
 use crate::sim::Sim;
@@ -23,7 +23,7 @@ fn asking(name: &'static str, budget: Value) -> Scenario {
             4.. => Say::text("done"),
             n => Say::call("work", &json!({ "n": n })),
         };
-        counted(request, say)
+        weighed(request, say)
     })
 }
 

@@ -11,7 +11,7 @@ use crate::sim::{Seen, Sim, model};
 use crate::sweep::Scenario;
 
 /// Whether it is asked for a summary.
-fn is_summary(request: &ModelRequest) -> bool {
+pub(super) fn is_summary(request: &ModelRequest) -> bool {
     request.system().starts_with("You keep the memory")
 }
 
@@ -25,12 +25,12 @@ fn facts(request: &ModelRequest) -> String {
 }
 
 /// A clerk that repeats nothing, and a model that keeps facts.
-fn both(request: &ModelRequest) -> Say {
+pub(super) fn both(request: &ModelRequest) -> Say {
     if is_summary(request) { Say::text(facts(request)) } else { Say::text("Noted.") }
 }
 
 /// A thread of which requests may have some 900 tokens, and summaries 200.
-fn summarised(name: &'static str) -> Scenario {
+pub(super) fn summarised(name: &'static str) -> Scenario {
     story(name)
         .define(|catalog| {
             catalog["models"]["cheap"] = model("cheap");
@@ -48,11 +48,11 @@ fn summarised(name: &'static str) -> Scenario {
 }
 
 /// A message of some 50 tokens.
-fn said(n: usize) -> String {
+pub(super) fn said(n: usize) -> String {
     format!("{n} {}", "word ".repeat(60))
 }
 
-async fn settled(sim: &Sim) {
+pub(super) async fn settled(sim: &Sim) {
     sim.until("no job is open", |sim| {
         sim.member.database.ask::<i64>("SELECT jobs FROM meta") == [0]
             && sim.world.executor.waiting(false).is_empty()
@@ -218,7 +218,7 @@ async fn asked(sim: &Sim, route: ThreadRoute) -> Seen {
     sim.insist(route, &[], None, String::new()).await
 }
 
-async fn summarise(sim: &Sim) -> Value {
+pub(super) async fn summarise(sim: &Sim) -> Value {
     let answered = asked(sim, ThreadRoute::Summarize).await;
     assert_eq!(answered.status, 202, "{}", answered.body);
     answered.body

@@ -13,6 +13,7 @@ use crate::engine::subagents::workers::narrow;
 use crate::engine::subagents::workers::offers::parameters;
 use crate::limits;
 use crate::sorted::SortedSet;
+use crate::spec::budget::Share;
 use crate::spec::message::{ToolCall, ToolResult};
 use crate::spec::subagent::{CLOSE, SEND, SPAWN};
 use crate::spec::{Catalog, Receives, Resumable, ToolEntry, Workers, schema};
@@ -70,11 +71,14 @@ pub(crate) fn of_call<'a>(
     }
 }
 
-/// The arguments, if they fit. What is `null` is not given.
+/// The arguments, if they fit. What is `null` is not given, nor is it within `budget`.
 fn arguments(call: &ToolCall) -> Result<Map<String, Value>, ToolResult> {
     let mut args = parsed(call).map_err(|problem| invalid(&call.name, vec![problem]))?;
     if let Some(fields) = args.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
+        if let Some(budget) = fields.get_mut("budget").and_then(Value::as_object_mut) {
+            budget.retain(|_, value| !value.is_null());
+        }
     }
     let problems = schema::validate(&parameters(&call.name), &args);
     match args {
@@ -113,6 +117,7 @@ fn spawn<'a>(
         None => None,
         Some(names) => Some(part_of(catalog, agent, names)?),
     };
+    let budget = args.get("budget").map(share_of).transpose()?;
     let message = text(args, "message");
     let words =
         Content { text: message.unwrap_or_default().to_owned(), files: Vec::new(), ..Content::default() };
@@ -123,6 +128,7 @@ fn spawn<'a>(
         can_spawn: workers.can_spawn,
         tools,
         description: text(args, "description").and_then(label),
+        budget,
         idle: message.is_none(),
     };
     Ok(NewChild {
@@ -134,6 +140,17 @@ fn spawn<'a>(
         begun: None,
         worker: Some(worker),
     })
+}
+
+/// What a worker may hold of the budget.
+fn share_of(given: &Value) -> Result<Share, ToolResult> {
+    let wrong = |problem: String| invalid(SPAWN, vec![problem]);
+    let share =
+        serde_json::from_value::<Share>(given.clone()).map_err(|error| wrong(format!("budget: {error}.")))?;
+    match share.problems().into_iter().next() {
+        Some((field, problem)) => Err(wrong(format!("budget.{field}: {problem}."))),
+        None => Ok(share),
+    }
 }
 
 /// The tools of a list, sorted, of which the agent must have each.
@@ -245,13 +262,14 @@ mod tests {
         let Ok(SubagentCall::Create(new)) = asked(
             "agent_spawn",
             json!({ "agent": "writer", "message": "Go.",
-            "tools": ["notes", "search", "notes"], "name": null }),
+            "tools": ["notes", "search", "notes"], "name": null, "budget": { "share": 0.5, "maxCostUsd": null } }),
         ) else {
             panic!()
         };
         let worker = new.worker.unwrap();
         assert_eq!((new.words.text.as_str(), worker.idle, worker.most), ("Go.", false, 2));
         assert_eq!(worker.tools.unwrap(), ["notes", "search"]);
+        assert_eq!(worker.budget, Some(Share { share: Some(0.5), max_cost_usd: None }));
         let Ok(SubagentCall::Create(new)) = asked("agent_spawn", json!({ "agent": "writer" })) else {
             panic!()
         };
@@ -275,7 +293,17 @@ mod tests {
                 json!({ "agent": "clerk" }),
                 "agent: no worker can be made of \"clerk\". Agents: writer.",
             ),
-            ("agent_spawn", json!({ "agent": "writer", "budget": {} }), "budget"),
+            ("agent_spawn", json!({ "agent": "writer", "budget": { "maxTokens": 5 } }), "maxTokens"),
+            (
+                "agent_spawn",
+                json!({ "agent": "writer", "budget": { "share": 1.5 } }),
+                "budget.share: must be more than 0, and at most 1.",
+            ),
+            (
+                "agent_spawn",
+                json!({ "agent": "writer", "budget": { "maxCostUsd": 0 } }),
+                "budget.maxCostUsd: must be more than 0 USD.",
+            ),
             (
                 "agent_spawn",
                 json!({ "agent": "writer", "tools": ["hammer"] }),

@@ -65,6 +65,14 @@ pub(crate) fn parameters(tool: &str) -> Value {
                 "description": text("What it is there for."),
                 "message": text("What it is to do, with all that it must know. Without it, it waits to be written to."),
                 "tools": texts("The only tools that it may call, out of its own; all of them unless given."),
+                "budget": {
+                    "type": "object", "additionalProperties": false,
+                    "description": "What it may hold of what is left of the budget here; a quarter unless given.",
+                    "properties": {
+                        "maxCostUsd": { "type": "number", "description": "USD at most." },
+                        "share": { "type": "number", "description": "From 0 to 1." },
+                    },
+                },
             }),
             json!(["agent"]),
         ),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::spending::{counted, ledgers};
 use super::super::waits::{decide, open};
+use super::workers::{lead, leader, team, wait};
 use super::{agent, at_rest, goes_on, heard, lists, references, story, tell, waits};
 use crate::contract::History;
 use crate::host::outside::ModelRequest;
@@ -14,7 +15,7 @@ use crate::sim::Sim;
 use crate::sweep::Scenario;
 
 pub fn all() -> Vec<Scenario> {
-    vec![lent(), topped_up(), extended(), denied(), three_levels(), stopped()]
+    vec![lent(), topped_up(), extended(), denied(), three_levels(), stopped(), summarised_later()]
 }
 
 /// A model whose researchers work four times before they have found something.
@@ -296,4 +297,92 @@ fn no_subagent_is_made_for_which_nothing_is_left() {
             assert_eq!(references(&sim), Vec::<String>::new());
         })
         .once();
+}
+
+/// A thread that leads workers, with a budget.
+fn limited_team(name: &'static str) -> Scenario {
+    team(name)
+        .define(|catalog| {
+            catalog["models"]["m"]["capabilities"] = json!({ "maxOutputTokens": 300 });
+            catalog["prompts"]["digger"]["summary"] = json!({ "minTurns": 1, "maxTokens": 200 });
+            catalog["agents"]["helper"]["budget"] = json!({ "run": { "maxTokens": 60_000 } });
+        })
+        .says(|request| {
+            let is_summary = request.system().starts_with("You keep the memory");
+            counted(request, if is_summary { Say::text("It has dug.") } else { leader(request) })
+        })
+}
+
+fn spawn_with(budget: Value, message: &str) -> Value {
+    json!(["agent_spawn", { "agent": "digger", "message": message, "budget": budget }])
+}
+
+/// What a worker uses when no run of it goes on is the family's, too.
+fn summarised_later() -> Scenario {
+    limited_team("a worker that is summarised after its run")
+        .terms(|terms| {
+            terms.one_answer = false;
+            terms.overlap = true;
+            terms.more_requests = 12;
+        })
+        .drive(|sim| async move {
+            let send = |text: &str| json!([["agent_send", { "agentId": "subagent.1", "message": text }]]);
+            let steps = json!([
+                [spawn_with(json!({ "share": 0.5 }), "say one.")],
+                [wait(json!(["subagent.1"]), "all")],
+                send("say two."),
+                send("say three."),
+            ]);
+            tell(&sim, &lead(steps)).await;
+            let worker = sim.of(&references(&sim)[0]);
+            let answered = worker.insist(ThreadRoute::Summarize, &[], None, String::new()).await;
+            assert_eq!(answered.status, 202, "{}", answered.body);
+            sim.until("it is summarised, and all rest", |sim| {
+                worker.member.database.ask::<i64>("SELECT jobs FROM meta") == [0] && at_rest(sim)
+            })
+            .await;
+        })
+        .check(|sim, history| {
+            let worker = sim.of(&references(sim)[0]);
+            let made: Vec<i64> = worker.member.database.ask("SELECT count(*) FROM summaries");
+            assert!(made[0] >= 1 || history.faults > 0, "{made:?}");
+            accounted(sim, history);
+        })
+}
+
+#[test]
+fn what_a_worker_uses_after_its_run_is_booked_by_who_leads_it() {
+    summarised_later().sampled(150).sweep();
+}
+
+#[test]
+fn a_call_says_how_much_of_the_budget_a_worker_may_hold() {
+    limited_team("a worker with a budget of its own")
+        .drive(|sim| async move {
+            let doze = r#"call doze {"n":30}"#;
+            let steps = json!([[
+                spawn_with(json!({ "share": 0.5 }), doze),
+                spawn_with(json!({}), doze),
+                spawn_with(json!({ "share": 2 }), doze),
+            ]]);
+            sim.send(&lead(steps)).await;
+            sim.world.pause(10 * SECOND_US).await;
+            let shown = sim.get(ThreadRoute::GetBudget, &[]).await;
+            let mut held: Vec<i64> = shown["lent"]["children"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|child| child["tokens"].as_i64().unwrap())
+                .collect();
+            held.sort_unstable();
+            let [quarter, half] = held[..] else { panic!("{shown}") };
+            assert!((28_000..30_000).contains(&half), "half of what is left: {half}");
+            assert!((7_000..7_500).contains(&quarter), "a quarter of the rest: {quarter}");
+            sim.until("all rest", at_rest).await;
+        })
+        .check(|_, history| {
+            let refused = history.texts("tool")[2].to_owned();
+            assert!(refused.contains("budget.share: must be more than 0, and at most 1."), "{refused}");
+        })
+        .calm();
 }

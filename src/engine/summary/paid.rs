@@ -1,0 +1,113 @@
+//! What requests for summaries use: it is booked on the run that has caused them while that goes on, else on the thread
+//! (`engine/budget/apart`), and their rows in the log say of which run they are.
+
+use serde_json::json;
+
+use crate::engine::budget::estimate;
+use crate::engine::summary::Work;
+use crate::engine::summary::write::PURPOSE;
+use crate::engine::thread::Thread;
+use crate::error::Result;
+use crate::host::Sql;
+use crate::limits;
+use crate::models::ChatRequest;
+use crate::store::jobs::{Job, Kind};
+use crate::store::log::{Attempt, Unfinished, Worst};
+use crate::store::state::State;
+use crate::store::{jobs, logs};
+
+impl Thread {
+    /// The row of an attempt that has ended, and what it has used.
+    pub(crate) fn book_summary(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        mut attempt: Attempt,
+        run: i64,
+    ) -> Result<()> {
+        let active = state.run.as_mut().filter(|active| active.id == run && active.end.is_none());
+        match active {
+            Some(active) => {
+                attempt.run = run;
+                if let Some(ledger) = active.ledger.as_mut() {
+                    ledger.book_logged(&attempt);
+                }
+                attempt.insert(sql)?;
+            }
+            None => {
+                attempt.of_run = run;
+                attempt.insert(sql)?;
+                self.owe_late_span(state, sql, run, attempt.started_us)?;
+                if let Some(booked) = attempt.booked {
+                    self.book_apart(state, sql, &booked)?;
+                }
+            }
+        }
+        state.used(&attempt);
+        state.calibrate(sql, &attempt)
+    }
+
+    /// The row of an attempt whose process was lost: it may have cost tokens all the same, which are booked with the next one.
+    pub(crate) fn log_lost_summary(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        job: &mut Job,
+        now: i64,
+    ) -> Result<()> {
+        let Some(mut work) = Work::read(&job.data) else { return Ok(()) };
+        work.lost += 1;
+        job.data = work.column()?;
+        let asked = self.asked_in(&work, job.attempts);
+        let (error_type, error) = Unfinished::Lost.told();
+        let mut data = json!({
+            "model_name": asked.map(|(_, _, model)| &model.name), "model": asked.map(|(_, _, model)| &model.model),
+            "prompt_name": work.prompt, "attempt": job.attempts, "purpose": PURPOSE, "ended_at": now,
+            "status": "failed", "error_type": error_type, "error": error,
+        });
+        let goes_on = state.active().is_some_and(|run| run.id == work.run);
+        if !goes_on && let Some(data) = data.as_object_mut() {
+            data.insert("of_run".into(), work.run.into());
+        }
+        logs::insert(sql, logs::ATTEMPT, goes_on.then_some(work.run), now, None, None, &data)?;
+        if goes_on { Ok(()) } else { self.owe_late_span(state, sql, work.run, now) }
+    }
+
+    /// Books attempts whose end nobody saw, now that their size is known, before anything is sent.
+    pub(crate) fn book_lost(&self, work: &mut Work, job: &Job, request: &ChatRequest) -> Result<()> {
+        let asked = self.asked_in(work, job.attempts.saturating_sub(1)).filter(|_| work.lost > 0);
+        let Some((_, _, model)) = asked else { return Ok(()) };
+        let size = self.size_of(model, request)?;
+        let worst = Worst { input: size.input, output: size.full };
+        let used = estimate::worst(model, worst).times(work.lost);
+        work.lost = 0;
+        self.transition(|state, sql| {
+            // An edit may have marked it meanwhile.
+            let theirs = jobs::of_kind(state, sql, Kind::Summary)?.filter(|theirs| theirs.id == job.id);
+            let Some(mut theirs) = theirs else { return Ok(()) };
+            let Some(mut noted) = Work::read(&theirs.data) else { return Ok(()) };
+            noted.lost = 0;
+            theirs.data = noted.column()?;
+            jobs::update(sql, &theirs)?;
+            if self.keeps_books(state, sql)? {
+                self.book_for_run(state, sql, noted.run, &used)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Books what is still to be booked of a job that is given up: of attempts of which not even the size is known, as much as
+    /// one may use at most.
+    pub(crate) fn book_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job) -> Result<()> {
+        let Some(work) = Work::read(&job.data).filter(|work| work.lost > 0) else { return Ok(()) };
+        let Some((_, settings, model)) = self.asked_in(&work, job.attempts) else { return Ok(()) };
+        if !self.keeps_books(state, sql)? {
+            return Ok(());
+        }
+        let input = model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS);
+        let output = settings.most() as u64 * 2;
+        let used = estimate::worst(model, Worst { input, output }).times(work.lost);
+        self.book_for_run(state, sql, work.run, &used)
+    }
+}
