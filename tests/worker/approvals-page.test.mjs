@@ -75,6 +75,12 @@ subagent(bobbin, "assistant", (asked) => (asked.messages.at(-1)?.role === "tool"
   tools: ["pay"],
 });
 
+bobbin.tool("look", () => "seen");
+const spender = bobbin.agent("spender", ({ body }) => (body.tools === undefined ? say("That is all.") : use({ name: "look", args: {} })), {
+  tools: ["look"],
+  agent: { budget: { run: { maxModelCalls: 2 } } },
+});
+
 const paying = (/** @type {number} */ amount, to = "Ann", more = {}) => ({ name: "pay", args: { amount, to, ...more } });
 
 /** A thread of Alice's, and how a page finds it. */
@@ -167,6 +173,39 @@ test("a page answers questions, by choice and in words, and carries out what is 
   await button(card(page, "Where the person is."), "Send the result").click();
   await page.getByText("Nothing is waiting").waitFor();
   await says('{"city":"Bern"}');
+});
+
+test("a page shows what a budget has used, extends it, and ends the run otherwise", async () => {
+  const minted = await bobbin.as(ALICE).send("POST", "/tokens", { scope: "owner:alice" });
+  for (const [decided, said, outcome] of [["One last answer", "Finishing", "budget_finished"], ["Deny", "Denied", "budget_exceeded"]]) {
+    const thread = await bobbin.as(ALICE).thread(spender.name);
+    await thread.accepted("hello");
+    const page = await browser.open(address({ thread: thread.id }, minted.json.token));
+    const asked = card(page, "The budget of the run is used up");
+    await asked.waitFor();
+    assert.match(await asked.innerText(), /Budget.*ends|the run fails/s);
+    assert.equal(await asked.getByRole("group", { name: "Limit" }).innerText(), "2 requests to models");
+    assert.equal(await asked.getByRole("group", { name: "Used" }).innerText(), "2 requests to models");
+    const add = asked.getByRole("spinbutton", { name: "Add, in requests to models" });
+    assert.equal(await add.inputValue(), "2");
+    await accessible(page, "a budget");
+    await add.fill("0");
+    await button(asked, "Extend").click();
+    await asked.getByRole("alert").getByText("maxModelCalls").waitFor();
+    await add.fill("1");
+    await button(asked, "Extend").click();
+    await page.getByText("Extended", { exact: true }).waitFor();
+    // One more request, and it asks again.
+    await until("it was asked", async () => (await waits(thread)).length === 2, { withinMs: 20_000 });
+    await asked.waitFor();
+    assert.equal(await asked.getByRole("group", { name: "Limit" }).innerText(), "3 requests to models");
+    await button(asked, decided ?? "").click();
+    await page.getByText("Nothing is waiting").waitFor();
+    assert.match((await overs(page)).join("|"), new RegExp(`${said}.*Extended`, "s"));
+    await thread.idle();
+    assert.equal((await thread.send("GET", "/runs")).json.runs[0].reason, outcome);
+    await browser.clear();
+  }
 });
 
 test("a page is live over one stream: what opens appears, what others decide goes, and what was typed stays", async () => {
