@@ -1,7 +1,7 @@
 // Budgets over HTTP, on a real clock and through kills: the model server counts how often it is asked, and what it gives out.
 
 import assert from "node:assert/strict";
-import { atRest, direct, sessionTools, subagent } from "./support/family.mjs";
+import { atRest, direct, members, sessionTools, subagent } from "./support/family.mjs";
 import { say, textOf } from "./support/model.mjs";
 import { sleep, until } from "./support/poll.mjs";
 import { suite } from "./support/suite.mjs";
@@ -50,7 +50,19 @@ const slow = bobbin.agent("slow", () => say("one two three four five six seven e
   model: small,
   agent: { budget: { run: { maxSeconds: 2 }, onExceeded: "fail" } },
 });
-const killed = bobbin.agent("killed", ({ n }) => (n > KILLS ? paid("done") : say("word ".repeat(40), { chunks: 40, everyMs: 100 })), {
+/** Streams so many words slowly. What has left is given out, whether it arrives or not. @param {number} words @returns {Reply} */
+const slowly = (words) => async (out, { body, messages }) => {
+  const give = (/** @type {number} */ tokens) => given.set(body.model, (given.get(body.model) ?? 0) + tokens);
+  give(inputOf(messages));
+  for (let n = 0; n < words && out.response.writable; n++) {
+    await out.text("word ");
+    give(1);
+    await sleep(100);
+  }
+  await out.chunk({}, "stop");
+  if (out.response.writable) out.response.end("data: [DONE]\n\n");
+};
+const killed = bobbin.agent("killed", ({ n }) => (n > KILLS ? paid("done") : slowly(40)), {
   model: small,
   agent: { budget: { run: { maxCostUsd: 5 } } },
 });
@@ -134,10 +146,9 @@ test("no attempt becomes free by dying", async () => {
   }
   await thread.idle(120_000);
   const shown = (await thread.send("GET", "/budget")).json;
-  const read = killed.model.asked.reduce((sum, { messages }) => sum + messages.reduce((all, message) => all + textOf(message).length / 4, 0), 0);
-  // What was streamed of each lost answer is at most what was asked for; it is booked at that.
-  const least = read + (killed.model.asked.length - 1) * 40;
-  assert.ok(shown.spent.run.tokens >= least, `${shown.spent.run.tokens} booked, ${least} at least given out`);
+  const out = spentOf("killed");
+  assert.ok(shown.spent.run.tokens >= out, `${shown.spent.run.tokens} booked, ${out} given out`);
+  assert.ok(shown.spent.run.costUsd >= out / 1e6, `${shown.spent.run.costUsd} booked`);
   assert.equal(shown.estimated, true);
 }, 60_000 + KILLS * 30_000);
 
@@ -147,12 +158,35 @@ subagent(bobbin, "worker", ({ messages }) => (messages.filter(({ role }) => role
   model: small,
   agent: { maxSessionTurns: 1 },
 });
-const leader = bobbin.agent(
-  "leader",
-  ({ messages }) =>
-    messages.some(({ role }) => role === "tool") ? paid("noted") : paid("", ...Array.from({ length: 10 }, (_, n) => ({ name: "worker", args: { task: `part ${n}` } }))),
-  { tools: [direct("worker", { blocking: false })], model: small, agent: { budget: { thread: { maxTokens: 12_000 } } } },
-);
+/** Has ten work at the same time. @param {string} name */
+const leads = (name) =>
+  bobbin.agent(
+    name,
+    ({ messages }) =>
+      messages.some(({ role }) => role === "tool") ? paid("noted") : paid("", ...Array.from({ length: 10 }, (_, n) => ({ name: "worker", args: { task: `part ${n}` } }))),
+    { tools: [direct("worker", { blocking: false })], model: small, agent: { budget: { thread: { maxTokens: 12_000 } } } },
+  );
+const leader = leads("leader");
+const strict = leads("strict");
+
+// Three levels: the one at the bottom needs more than all have.
+subagent(bobbin, "manager", ({ messages }) => (messages.some(({ role }) => role === "tool") ? paid("", { name: "finish", args: { text: "it was found" } }) : paid("", { name: "worker", args: { task: "look ".repeat(400) } })), {
+  tools: [direct("worker")],
+  model: small,
+  agent: { maxSessionTurns: 1 },
+});
+const top = bobbin.agent("top", ({ messages }) => (messages.at(-1)?.role === "tool" ? paid("all done") : paid("", { name: "manager", args: { task: "have it found" } })), {
+  tools: [direct("manager")],
+  model: small,
+  agent: { budget: { run: { maxTokens: 2_000 } } },
+});
+
+const asks = bobbin.tool("asks", () => "paid", { approval: "always" });
+const patient = bobbin.agent("patient", ({ messages }) => (messages.at(-1)?.role === "tool" ? paid("done") : paid("", { name: "asks", args: {} })), {
+  tools: ["asks"],
+  model: small,
+  agent: { budget: { run: { maxSeconds: 3 }, onExceeded: "fail" } },
+});
 
 /** What all models of a family gave out. */
 const spentOf = (/** @type {string[]} */ ...models) => models.reduce((sum, name) => sum + (given.get(name) ?? 0), 0);
@@ -174,3 +208,68 @@ test("ten subagents share one budget: together they never use more, people are a
   assert.deepEqual([shown.lent.tokens, shown.lent.children], [0, []]);
   assert.ok(shown.spent.thread.tokens >= spentOf("leader", "worker"), `${shown.spent.thread.tokens} of ${spentOf("leader", "worker")}`);
 }, 180_000);
+
+test("what people deny to ten subagents ends them all within a step", async () => {
+  const before = spentOf("worker");
+  const thread = await bobbin.client.thread(strict.name);
+  await thread.accepted("share it");
+  await asking(thread);
+  let [questions, denied] = [0, Date.now()];
+  // What subagents have said wakes the thread at the top, which has nothing left either, and asks for itself.
+  const family = await until("all rest", async () => {
+    const { waits } = (await thread.send("GET", "/waits")).json;
+    for (const { id } of waits) {
+      if ((await thread.send("POST", `/waits/${id}`, { decision: "deny" })).status !== 200) continue;
+      questions++;
+      denied = Date.now();
+    }
+    return atRest(thread, 1_000).catch(() => undefined);
+  }, { withinMs: 60_000 });
+  assert.ok(Date.now() - denied < 10_000, `${Date.now() - denied} ms after the last word`);
+  assert.ok(questions <= 4, `${questions} questions about ten subagents`);
+  assert.equal(family.length, 11);
+  const { waits } = (await thread.send("GET", "/waits?descendants=true")).json;
+  assert.deepEqual(waits, [], "nobody is asked again");
+  const said = (await thread.messages({ includeSilent: "true" })).filter((/** @type {any} */ { content }) => /^Subagent .* has (finished|failed)/s.test(content ?? ""));
+  assert.equal(said.length, 10);
+  assert.ok(said.some(({ content }) => content.includes("has failed")), "not all of them had enough");
+  const out = spentOf("strict", "worker") - before;
+  const shown = (await thread.send("GET", "/budget")).json;
+  assert.ok(shown.spent.thread.tokens >= out && out <= 12_000, `${shown.spent.thread.tokens} of ${out}`);
+  assert.deepEqual([shown.lent.tokens, shown.lent.children], [0, []]);
+}, 120_000);
+
+test("the question of a subagent's subagent is asked at the top, and what is decided reaches it over a restart", async () => {
+  const before = spentOf("worker");
+  const thread = await bobbin.client.thread(top.name);
+  await thread.accepted("begin");
+  const asked = await asking(thread);
+  const [, , bottom] = await members(thread);
+  assert.deepEqual([asked.budget.unit, asked.budget.forChild], ["tokens", bottom?.thread.id]);
+  // All three are out of memory, and the one in the middle is woken by nobody but the answer.
+  await bobbin.server.crash();
+  const extended = await thread.send("POST", `/waits/${asked.id}`, { decision: "extend", add: { maxTokens: 50_000 } });
+  assert.equal(extended.status, 200, extended.text);
+  await until("the run is over", async () => (await thread.send("GET", "/runs/r_1")).json.status === "ok", { withinMs: 60_000 });
+  assert.equal((await thread.messages()).at(-1).content, "all done");
+  await atRest(thread, 20_000);
+  const { waits } = (await thread.send("GET", "/waits?state=all")).json;
+  assert.equal(waits.filter((/** @type {any} */ { kind }) => kind === "budget").length, 1, "people were asked once");
+  const shown = (await thread.send("GET", "/budget")).json;
+  const out = spentOf("top", "manager", "worker") - before;
+  assert.ok(shown.spent.thread.tokens >= out, `${shown.spent.thread.tokens} of ${out}`);
+  assert.deepEqual([shown.lent.tokens, shown.lent.children], [0, []]);
+}, 120_000);
+
+test("what a run waits for people does not count as its time", async () => {
+  const thread = await bobbin.client.thread(patient.name);
+  assert.equal((await thread.ask("pay")).outcome, "parked");
+  const { waits } = (await thread.send("GET", "/waits")).json;
+  await sleep(4_000);
+  assert.equal((await thread.send("POST", `/waits/${waits[0].id}`, { decision: "approve" })).status, 200);
+  await thread.idle();
+  const { runs } = (await thread.send("GET", "/runs")).json;
+  assert.deepEqual([runs[0].outcome, asks.received.length], ["completed", 1]);
+  const { seconds } = (await thread.send("GET", "/budget")).json.spent.run;
+  assert.ok(seconds < 3, `${seconds} s`);
+});

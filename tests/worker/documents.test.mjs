@@ -142,6 +142,28 @@ test("what the documents say of subagents works as pasted", async () => {
   });
 });
 
+test("what the documents say of budgets works as pasted, and answers have the fields that they show", async () => {
+  const [begin = "", extend = ""] = blocks("docs/budgets.md", "# Budgets", "sh");
+  const aside = new Terminal();
+  await aside.paste((session[0] ?? "").replace("http://127.0.0.1:8787", server.base));
+  const parked = JSON.parse(await aside.paste(begin));
+  assert.deepEqual([parked.outcome, parked.reason], ["parked", "waiting_for_budget"], JSON.stringify(parked));
+  const fields = (/** @type {object} */ value) => Object.keys(value).sort();
+  const [asked = ""] = blocks("docs/budgets.md", "## Asking", "json");
+  assert.deepEqual(fields(parked.waits[0].budget), fields(JSON.parse(asked).budget), "docs/budgets.md, Asking");
+  const shown = /** @type {[any, any]} */ ((await aside.paste(extend)).replace("}{", "}\n{").split("\n").map((text) => JSON.parse(text)));
+  const [looked = ""] = blocks("docs/budgets.md", "## Looking and setting", "json");
+  const example = JSON.parse(looked);
+  assert.deepEqual(fields(shown[0]), fields(example), "docs/budgets.md, Looking and setting");
+  assert.deepEqual(fields(shown[0].spent.run), fields(example.spent.run));
+  assert.deepEqual(fields(shown[0].lent), fields(example.lent));
+  assert.equal(shown[1].wait.decision, "extend");
+  await until("it is answered", async () => {
+    const { messages } = JSON.parse(await aside.paste("curl -s $URL/api/threads/$THREAD/messages"));
+    return /^calculate said: .*42/.test(messages.at(-1).content ?? "");
+  });
+});
+
 test("the README's run that is killed in the middle finishes, once", async () => {
   const [, , , , post, list] = session;
   await terminal.paste(post ?? "");
