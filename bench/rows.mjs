@@ -10,6 +10,7 @@ import { setUp } from "../scripts/setup.mjs";
 import { checkout } from "../tests/worker/support/server.mjs";
 import { startBarePair } from "./sides.mjs";
 import { approvals, batches, exported, lines, traces } from "./rows-waits.mjs";
+import { budgets } from "./rows-budgets.mjs";
 import { summaries } from "./rows-context.mjs";
 import { recall } from "./rows-memory.mjs";
 import { workers } from "./rows-workers.mjs";
@@ -393,6 +394,7 @@ export const rows = {
   batches,
   summaries,
   recall,
+  budgets,
   bare,
   sandbox,
   size,

@@ -33,7 +33,7 @@ export class Side {
     this.pid = pid;
   }
 
-  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing" | "recalling"} [agent] */
+  /** A new thread's id. @param {"bench" | "family" | "asking" | "together" | "in_turn" | "leading" | "summing" | "recalling" | "limited" | "lending"} [agent] */
   async thread(agent = "bench") {
     const body = JSON.stringify({ agent_id: agent });
     const answer = await exchange(this.base, "POST", "/api/threads", { headers: JSON_BODY, body });
@@ -154,6 +154,12 @@ function agents(modelUrl) {
       leading: { type: "ai_human", sideA: { prompt: "leading", maxSteps: 250 } },
       summing: { type: "ai_human", sideA: { prompt: "summing", maxSteps: 250 } },
       recalling: { type: "ai_human", sideA: { prompt: "recalling", maxSteps: 250 } },
+      limited: {
+        type: "ai_human",
+        sideA: { prompt: "bench", maxSteps: 250 },
+        budget: { run: { maxTokens: 1e9, maxModelCalls: 1e6, maxToolCalls: 1e6, maxSeconds: 1e6 } },
+      },
+      lending: { type: "ai_human", sideA: { prompt: "family", maxSteps: 250 }, budget: { run: { maxTokens: 1e9, maxModelCalls: 1e6 } } },
       kept: { ...once, sideA: { prompt: "kept" }, sideB: { prompt: "kept" } },
       waited: once,
       sent: once,
