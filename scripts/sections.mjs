@@ -26,8 +26,12 @@ const WASM_BUILD = "compiling the Worker and the compiler";
 const ISOLATE_BUILD = "build of the isolate Worker";
 const WORKER_BUILD = "build of the Worker";
 
-/** The tests of the core, compiled for many runs: all failures at all points take a quarter of an hour. */
-const OPTIMISED = ["--config", "profile.dev.package.bobbin-tests.opt-level=1"];
+/** The tests that are not in the core itself. */
+const TESTS = [...NATIVE, "--exclude", "bobbin"];
+/** The same, compiled for many runs: all failures at all points take a quarter of an hour. */
+const OPTIMISED = [...TESTS, "--config", "profile.dev.package.bobbin-tests.opt-level=1"];
+/** The core once more, with the tests in it: they take seconds, and optimising it for them would take a minute. */
+const UNITS = ["--package", "bobbin", "--lib", "--features", "schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
 
 /** Whatever is read by no program, and what only the programs of JavaScript read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
@@ -63,8 +67,9 @@ export function sections(tools, sample) {
       title: "cargo test",
       needs: [TOOL_BUILD],
       unread: OF_RUST,
-      run: (note) => (sample === undefined ? cargoTest([...NATIVE, ...OPTIMISED], { note, minutes: 70 }) : cargoTest(NATIVE, { note, env: engine })),
+      run: (note) => (sample === undefined ? cargoTest(OPTIMISED, { note, minutes: 70 }) : cargoTest(TESTS, { note, env: engine })),
     },
+    { group: "core", title: "units of the core", needs: [TOOL_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
     { group: "core", title: "schemas of the definition files", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
       group: "build",

@@ -33,7 +33,7 @@ await main(async () => {
   const limit = minutes / 2 + 45;
 
   const engine = await step("engine: failures at every point", (note) =>
-    cargoTest(["--package", "bobbin", "--test", "engine"], {
+    cargoTest(["--package", "bobbin-tests", "--test", "engine"], {
       note,
       env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SOAK_SEED: String(seed) },
       minutes: limit,
